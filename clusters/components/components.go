@@ -1,0 +1,224 @@
+// Package components builds the upstream programs of a Kubernetes node from source.
+//
+// Every program is pinned by a small nested module beside this file, so that its dependencies are its own and go.sum
+// vouches for each of them. Nothing is downloaded but Go modules.
+package components
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gofrs/flock"
+)
+
+// module is a folder below clusters/components that can be built.
+type module struct {
+	// dir is relative to clusters/components; "." is this folder, part of the root module.
+	dir string
+	// packages by the name of the program they make.
+	packages map[string]string
+}
+
+// versionPackage is where Kubernetes programs look for their version. Without it kubeadm does not know which
+// configuration to write, and the API server reports v0.0.0.
+const versionPackage = "k8s.io/component-base/version"
+
+// modules is the list of everything that can be built.
+func modules() []module {
+	kubernetes := module{dir: "kubernetes", packages: map[string]string{}}
+	for _, name := range []string{
+		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubeadm", "kubectl",
+	} {
+		kubernetes.packages[name] = "k8s.io/kubernetes/cmd/" + name
+	}
+	return []module{
+		kubernetes,
+		{dir: "etcd", packages: map[string]string{"etcd": "go.etcd.io/etcd/server/v3"}},
+		{dir: "coredns", packages: map[string]string{"coredns": "github.com/coredns/coredns"}},
+		{dir: "containerd", packages: map[string]string{
+			"containerd":              "github.com/containerd/containerd/v2/cmd/containerd",
+			"containerd-shim-runc-v2": "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+			"ctr":                     "github.com/containerd/containerd/v2/cmd/ctr",
+		}},
+		{dir: "cni", packages: map[string]string{
+			"host-local": "github.com/containernetworking/plugins/plugins/ipam/host-local",
+			"loopback":   "github.com/containernetworking/plugins/plugins/main/loopback",
+			"portmap":    "github.com/containernetworking/plugins/plugins/meta/portmap",
+			"ptp":        "github.com/containernetworking/plugins/plugins/main/ptp",
+		}},
+		{dir: ".", packages: map[string]string{"pause": "./pause"}},
+	}
+}
+
+// Names lists every program that can be built, sorted.
+func Names() []string {
+	var names []string
+	for _, m := range modules() {
+		for name := range m.packages {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Build builds programs without reporting progress; see [Builder.Build].
+func Build(ctx context.Context, root, cacheDir string, names ...string) (map[string]string, error) {
+	return (&Builder{Root: root, CacheDir: cacheDir}).Build(ctx, names...)
+}
+
+// Builder builds programs for Linux on the architecture of this process.
+type Builder struct {
+	// Root is the checkout.
+	Root string
+	// CacheDir is where programs are kept between runs; each version has its own folder below it.
+	CacheDir string
+	// Log is told in one line what takes long. The default tells nobody.
+	Log func(line string)
+}
+
+// Build returns the path of each named program, and of all of them when no name is given. What was built before from
+// the same module files with the same Go version is not built again. Several processes may build at once: one builds,
+// the others wait for it.
+func (b *Builder) Build(ctx context.Context, names ...string) (map[string]string, error) {
+	if len(names) == 0 {
+		names = Names()
+	}
+	if unknown := without(names, Names()); len(unknown) > 0 {
+		return nil, fmt.Errorf("build components: no component is called %s", strings.Join(unknown, ", "))
+	}
+	unlock, err := b.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	paths := map[string]string{}
+	for _, m := range modules() {
+		if err := b.buildModule(ctx, m, names, paths); err != nil {
+			return nil, fmt.Errorf("build components of clusters/components/%s: %w", m.dir, err)
+		}
+	}
+	return paths, nil
+}
+
+// without returns the elements of list that are not in known.
+func without(list, known []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(known, s) })
+}
+
+func (b *Builder) lock(ctx context.Context) (unlock func(), err error) {
+	dir := filepath.Join(b.CacheDir, "components")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("create component cache: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, "lock"))
+	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
+		return nil, fmt.Errorf("wait for another build of components: %w", err)
+	}
+	return func() { _ = lock.Close() }, nil
+}
+
+// buildModule adds to paths those of the named programs that m makes.
+func (b *Builder) buildModule(ctx context.Context, m module, names []string, paths map[string]string) error {
+	var wanted []string
+	for _, name := range names {
+		if _, ok := m.packages[name]; ok {
+			wanted = append(wanted, name)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	key, err := b.key(ctx, m)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(b.CacheDir, "components", key)
+	var missing []string
+	for _, name := range wanted {
+		paths[name] = filepath.Join(dir, name)
+		if _, err := os.Stat(paths[name]); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	b.log("building " + strings.Join(missing, " "))
+	return b.compile(ctx, m, missing, dir)
+}
+
+// compile builds the programs into a folder of their own and moves them to dir when all of them are there.
+func (b *Builder) compile(ctx context.Context, m module, names []string, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("create component cache: %w", err)
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), "building-")
+	if err != nil {
+		return fmt.Errorf("create component cache: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", m.linkerFlags(b.Root), "-o", tmp + "/"}
+	for _, name := range names {
+		args = append(args, m.packages[name])
+	}
+	if _, err := b.goCommand(ctx, m, args...); err != nil {
+		return err
+	}
+	for _, name := range names {
+		built := filepath.Join(tmp, programName(m.packages[name]))
+		if err := os.Rename(built, filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("keep %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// goCommand runs go in the module's folder, independent of what the caller's environment says about Go.
+func (b *Builder) goCommand(ctx context.Context, m module, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = filepath.Join(b.Root, "clusters", "components", m.dir)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOWORK=off", "GOFLAGS=")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	// Compilers that go started may hold the pipes after go was killed.
+	cmd.WaitDelay = killDelay
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("run go %s: %w", args[0], ctx.Err())
+	}
+	if err != nil {
+		return "", fmt.Errorf("run go %s: %w\n%s", args[0], err, tail(stderr.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// tail is the last lines of what go printed, where the reason stands.
+func tail(output string) string {
+	const keep = 10
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	return strings.Join(lines[max(0, len(lines)-keep):], "\n")
+}
+
+func (b *Builder) log(line string) {
+	if b.Log != nil {
+		b.Log(line)
+	}
+}
+
+// Digest writes everything that decides what Build makes of the checkout, except for the version of Go.
+func Digest(root string, w io.Writer) error {
+	for _, m := range modules() {
+		if err := m.digest(root, w); err != nil {
+			return fmt.Errorf("read component modules: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package nodeimage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/example/operator-lab/clusters/components"
+)
+
+// Options say how [Build] builds.
+type Options struct {
+	// Engine is the container engine's command line; "" means docker.
+	Engine string
+	// CacheDir keeps programs and packages between builds.
+	CacheDir string
+	// Root is the checkout.
+	Root string
+	// WithOperand puts [Operand] into the image. Without it the image has a tag of its own, so that both can exist.
+	WithOperand bool
+	// Log is told in one line what takes long. The default tells nobody.
+	Log func(line string)
+}
+
+// Build makes the node image of the checkout, unless the engine has it already, and takes away the one it replaces.
+// A first build takes about ten minutes on two cores, most of them for compiling. It needs an engine that runs
+// privileged containers, debootstrap, and root for the latter; what the machine lacks is a [*clusters.Problem].
+func Build(ctx context.Context, o Options) (Image, error) {
+	if o.Engine == "" {
+		o.Engine = "docker"
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	ref := localRef(o.WithOperand)
+	unlock, err := lock(ctx, filepath.Join(o.CacheDir, "node-image"))
+	if err != nil {
+		return Image{}, err
+	}
+	defer unlock()
+	digest, err := recipeDigest(o.Root, o.WithOperand)
+	if err != nil {
+		return Image{}, err
+	}
+	old, err := engine(o.Engine).inspect(ctx, ref)
+	if err != nil {
+		return Image{}, err
+	}
+	if old == nil || old.Config.Labels[recipeLabel] != digest {
+		if err := (&builder{Options: o, engine: engine(o.Engine), ref: ref, digest: digest}).build(ctx); err != nil {
+			return Image{}, fmt.Errorf("build node image: %w", err)
+		}
+		if old != nil {
+			// A cluster may still run on it; then it stays.
+			engine(o.Engine).release(ctx, "image", "rm", old.ID)
+		}
+	}
+	return Image{Ref: ref, Local: true, HasOperand: o.WithOperand}, nil
+}
+
+// builder is one build under way.
+type builder struct {
+	Options
+	engine engine
+	ref    string // of the image to make
+	digest string // of its recipe
+	dir    string // for files that are not needed afterwards
+
+	programs map[string]string // by component
+	system   *rootfs
+}
+
+func (b *builder) build(ctx context.Context) (err error) {
+	cb := &components.Builder{Root: b.Root, CacheDir: b.CacheDir, Log: b.Log}
+	if b.programs, err = cb.Build(ctx); err != nil {
+		return err
+	}
+	packages, err := buildRootfs(ctx, b.CacheDir, b.Log)
+	if err != nil {
+		return err
+	}
+	if b.system, err = openRootfs(packages); err != nil {
+		return err
+	}
+	defer func() { _ = b.system.Close() }()
+	if b.dir, err = os.MkdirTemp(b.CacheDir, "node-image-"); err != nil {
+		return fmt.Errorf("make room for images: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(b.dir) }()
+
+	b.Log("assembling " + b.ref)
+	base := Repository + "-base:" + b.digest[:12]
+	if err := b.loadBase(ctx, base, packages); err != nil {
+		return err
+	}
+	defer b.engine.release(ctx, "image", "rm", base)
+	return b.provision(ctx, base)
+}
+
+// loadBase gives the engine an image of the packages and the node's files.
+func (b *builder) loadBase(ctx context.Context, ref, packages string) error {
+	kindDir, err := run(ctx, nil, "go", "-C", b.Root, "list", "-m", "-f", "{{.Dir}}", kindModule)
+	if err != nil {
+		return err
+	}
+	files, err := nodeFiles(kindDir, b.programs)
+	if err != nil {
+		return err
+	}
+	lower, err := fileLayer(packages)
+	if err != nil {
+		return err
+	}
+	upper, err := entryLayer(files)
+	if err != nil {
+		return err
+	}
+	labels := map[string]string{recipeLabel: b.digest}
+	if b.WithOperand {
+		labels[operandLabel] = Operand
+	}
+	image, err := assemble(nodeConfig(labels), lower, upper)
+	if err != nil {
+		return err
+	}
+	archive := filepath.Join(b.dir, "base.tar")
+	if err := writeArchive(archive, map[string]v1.Image{ref: image}); err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(archive) }()
+	return b.engine.load(ctx, archive)
+}
+
+// provision runs the node once to configure systemd and to give containerd the images of all components, and keeps
+// the result.
+func (b *builder) provision(ctx context.Context, base string) error {
+	container, remove, err := b.engine.start(ctx, base)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	images, err := b.componentImages(ctx, container)
+	if err != nil {
+		return err
+	}
+	archive := filepath.Join(b.dir, "images.tar")
+	if err := writeArchive(archive, images); err != nil {
+		return err
+	}
+	if err := b.engine.execFile(ctx, container, archive, "bash", "-c", string(recipeFile("provision.sh"))); err != nil {
+		return err
+	}
+	_, err = b.engine.run(ctx, nil, "commit", "--change", `ENTRYPOINT ["`+strings.Join(entrypoint(), `", "`)+`"]`,
+		container, b.ref)
+	return err
+}
+
+// componentImages makes the images that kubeadm asks for, the one that holds a Pod's namespaces, and the operand's.
+func (b *builder) componentImages(ctx context.Context, container string) (map[string]v1.Image, error) {
+	list, err := b.engine.run(ctx, nil, "exec", container,
+		"kubeadm", "config", "images", "list", "--kubernetes-version", KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	sandbox, err := b.engine.run(ctx, nil, "exec", container,
+		"sed", "-n", `s/^ *sandbox_image = "\(.*\)"/\1/p`, "/etc/containerd/config.toml")
+	if err != nil {
+		return nil, err
+	}
+	if sandbox == "" {
+		return nil, errors.New("find the image of Pods' first containers: containerd's configuration names none")
+	}
+	images := map[string]v1.Image{}
+	for _, ref := range append(strings.Fields(list), sandbox) {
+		component, version := componentOf(ref)
+		if err := checkVersion(b.Root, component, version); err != nil {
+			return nil, err
+		}
+		if images[ref], err = componentImage(component, b.programs[component], b.system); err != nil {
+			return nil, fmt.Errorf("make image %s: %w", ref, err)
+		}
+	}
+	if b.WithOperand {
+		if images[Operand], err = operandImage(b.system); err != nil {
+			return nil, fmt.Errorf("make image %s: %w", Operand, err)
+		}
+	}
+	return images, nil
+}
+
+// checkVersion makes sure that the image kubeadm asks for holds the version that its tag promises.
+func checkVersion(root, component, asked string) error {
+	if component == "pause" { // ours, whatever the number
+		return nil
+	}
+	built, err := components.Version(root, component)
+	if err != nil {
+		return err
+	}
+	if built != asked {
+		return fmt.Errorf("kubeadm %s asks for %s %s, and clusters/components pins %s: change its go.mod",
+			KubernetesVersion, component, asked, built)
+	}
+	return nil
+}
+
+// writeArchive writes images as docker-archive.
+func writeArchive(file string, images map[string]v1.Image) error {
+	tags := map[name.Tag]v1.Image{}
+	for ref, image := range images {
+		tag, err := name.NewTag(ref)
+		if err != nil {
+			return fmt.Errorf("write image archive: %w", err)
+		}
+		tags[tag] = image
+	}
+	if err := tarball.MultiWriteToFile(file, tags); err != nil {
+		return fmt.Errorf("write image archive: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package imagetest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+)
+
+// sideBySide is the number of clusters that run at once: the fifth is the one that finds out what a machine lacks.
+const sideBySide = 5
+
+// atOnce is how many are created at the same time. With all five on two cores, a controller manager may not see its
+// API server within the 10 s that it waits, and is started again.
+const atOnce = 2
+
+// Whole means: all that Kubernetes brings along runs and never had to be started again, an operand runs under the
+// strictest Pod security, and a Pod reaches it by the name of a Service. With too few inotify instances a fifth
+// cluster looks created and is not whole.
+func TestFiveClustersSideBySideAreWhole(t *testing.T) {
+	made, kind, image := createClusters(t, sideBySide)
+	probe := probeArchive(t)
+	t.Run("whole", func(t *testing.T) {
+		for _, cluster := range made {
+			t.Run(cluster.Name, func(t *testing.T) {
+				t.Parallel()
+				load(t, kind, cluster.Name, probe)
+				if !image.HasOperand {
+					load(t, kind, cluster.Name, operandArchive(t))
+				}
+				client := connect(t, cluster)
+				startOperand(t, client)
+				runProbe(t, client)
+				systemPodsRunWithoutRestart(t, client)
+			})
+		}
+	})
+}
+
+// createClusters makes n clusters at once, all of which are deleted when the test has ended.
+func createClusters(t *testing.T, n int) ([]*clusters.Cluster, *clusters.Kind, nodeimage.Image) {
+	t.Helper()
+	state, err := filepath.Abs("../../../.lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, err := clusters.NewKind(state, clusters.WithLogger(func(line string) { t.Log(line) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := nodeimage.Resolve(t.Context(), kind.Engine(), os.Getenv("LAB_NODE_IMAGE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned := clusters.NewOwned(state, kind)
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(atOnce)
+	made := make([]*clusters.Cluster, n)
+	for i := range made {
+		group.Go(func() (err error) {
+			made[i], err = owned.Create(ctx, "image", clusters.Spec{NodeImage: image.Ref}, false)
+			return err
+		})
+	}
+	err = group.Wait()
+	t.Cleanup(func() {
+		var group errgroup.Group
+		for _, cluster := range made {
+			if cluster != nil {
+				group.Go(func() error { return owned.Delete(context.Background(), cluster.Name) })
+			}
+		}
+		if err := group.Wait(); err != nil {
+			t.Errorf("delete clusters: %v", err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made, kind, image
+}
+
+func load(t *testing.T, kind *clusters.Kind, cluster, archive string) {
+	t.Helper()
+	if err := kind.LoadImageArchive(t.Context(), cluster, archive); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// operandArchive is made once and shared with the labs.
+func operandArchive(t *testing.T) string {
+	t.Helper()
+	cache := os.Getenv("LAB_CACHE")
+	if cache == "" {
+		cache = t.TempDir()
+	}
+	archive, err := nodeimage.OperandArchive(t.Context(), cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive
+}
+
+func connect(t *testing.T, cluster *clusters.Cluster) kubernetes.Interface {
+	t.Helper()
+	config, err := clusters.RESTConfig(cluster.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}

@@ -1,0 +1,82 @@
+package nodeimage
+
+import (
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/example/operator-lab/clusters"
+)
+
+// pushMemcached puts an image like the official one into a registry on this machine.
+func pushMemcached(t *testing.T) (source string, stop func()) {
+	t.Helper()
+	server := httptest.NewServer(registry.New())
+	t.Cleanup(server.Close)
+	layer, err := entryLayer([]entry{text("usr/bin/memcached", 0o755, []byte("memcached"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := assemble(v1.Config{User: "memcache", Entrypoint: []string{"docker-entrypoint.sh"}}, layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source = strings.TrimPrefix(server.URL, "http://") + "/library/memcached:1"
+	ref, err := name.ParseReference(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, image); err != nil {
+		t.Fatal(err)
+	}
+	return source, server.Close
+}
+
+func TestTheOperandComesFromARegistryOnce(t *testing.T) {
+	source, stop := pushMemcached(t)
+	cache := t.TempDir()
+	archive, err := operandArchive(t.Context(), cache, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if again, err := operandArchive(t.Context(), cache, source); err != nil || again != archive {
+		t.Errorf("second call gave %q, %v", again, err)
+	}
+	tag, err := name.NewTag(Operand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := tarball.ImageFromPath(archive, &tag)
+	if err != nil {
+		t.Fatalf("the archive has no %s: %v", Operand, err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Config.User != "11211:11211" {
+		t.Errorf("the user is %q: restricted Pods need a number", config.Config.User)
+	}
+	if config.Config.Entrypoint[0] != "docker-entrypoint.sh" {
+		t.Errorf("the entrypoint became %q", config.Config.Entrypoint)
+	}
+}
+
+func TestWithoutAnySourceOfTheOperandTheErrorNamesTheCommand(t *testing.T) {
+	source, stop := pushMemcached(t)
+	stop()
+	t.Setenv("PATH", "") // nothing can be installed either
+	_, err := operandArchive(t.Context(), t.TempDir(), source)
+	problem, ok := errors.AsType[*clusters.Problem](err)
+	if !ok || problem.Mend == "" {
+		t.Errorf("got error %v, want a problem with a command that mends it", err)
+	}
+}

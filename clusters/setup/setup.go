@@ -1,0 +1,268 @@
+// Package setup brings up what a machine lacks for lab clusters: a container engine, kernel settings, a node image.
+//
+// Each of these needs root or minutes, so nothing is done before somebody agreed to it.
+package setup
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+)
+
+// Options say what to set up and whom to ask.
+type Options struct {
+	// Root is the checkout: scripts and component modules come from there.
+	Root string
+	// CacheDir keeps what building a node image can use again.
+	CacheDir string
+	// Engine is the container engine's command line; "" means docker.
+	Engine string
+	// NodeImage is the requested node image; "" means any. A requested one is never built.
+	NodeImage string
+	// Thorough sets up also what a single cluster can do without: kernel settings for many clusters side by side, and a
+	// node image of today's recipe in place of an older one. By default only what would stop a lab is missing.
+	Thorough bool
+	// Yes is consent that was given in advance.
+	Yes bool
+	// In is asked for consent if it is a terminal. May be nil.
+	In io.Reader
+	// Out is told what happens, line by line. nil means nobody.
+	Out io.Writer
+
+	instancesFile string // in place of the kernel's own, in tests
+}
+
+// withDefaults fills in what was left out.
+func (o Options) withDefaults() Options {
+	if o.Engine == "" {
+		o.Engine = "docker"
+	}
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	if o.instancesFile == "" {
+		o.instancesFile = instancesFile
+	}
+	return o
+}
+
+// mendConsent is what to run to give consent in advance.
+const mendConsent = "make setup YES=1"
+
+const (
+	// instances is the number of inotify instances that more than four clusters need; the kernel's default is 128.
+	instances = 8192
+	// instancesFile is where the kernel says what it grants.
+	instancesFile = "/proc/sys/fs/inotify/max_user_instances"
+	// endDelay is what a cancelled script has for its own clean-up.
+	endDelay = 20 * time.Second
+)
+
+// Run does what is missing, and nothing when nothing is. It asks once, for all of it. Whatever cannot be mended, and
+// missing consent, is a [*clusters.Problem].
+func Run(ctx context.Context, o Options) error {
+	o = o.withDefaults()
+	steps, err := plan(ctx, o)
+	if err != nil || len(steps) == 0 {
+		return err
+	}
+	if err := consent(o, steps); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if err := s.do(ctx); err != nil {
+			return fmt.Errorf("set up %s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// Missing says in one line each what Run would do.
+func Missing(ctx context.Context, o Options) ([]string, error) {
+	steps, err := plan(ctx, o.withDefaults())
+	var lines []string
+	for _, s := range steps {
+		lines = append(lines, s.name+": "+s.what)
+	}
+	return lines, err
+}
+
+// step is one thing to set up.
+type step struct {
+	name string
+	what string // what will be done, and what it costs
+	do   func(context.Context) error
+}
+
+// plan finds out what is missing.
+func plan(ctx context.Context, o Options) ([]step, error) {
+	var steps []step
+	engineErr := clusters.PingEngine(ctx, o.Engine)
+	if engineErr != nil {
+		if err := canStartEngine(o, engineErr); err != nil {
+			return nil, err
+		}
+		steps = append(steps, step{"container engine",
+			"installs docker.io from this machine's package sources and starts dockerd (root, 1 minute)", o.startEngine})
+	}
+	if o.Thorough && o.fewInstances() {
+		steps = append(steps, step{"kernel settings",
+			fmt.Sprintf("raises fs.inotify.max_user_instances to %d until the next boot (root)", instances), o.raiseSettings})
+	}
+	missing, err := imageMissing(ctx, o, engineErr == nil)
+	if err != nil {
+		return nil, err
+	}
+	if missing {
+		steps = append(steps, step{"node image",
+			"pulls kind's image if a registry is in reach, else builds one from source (root, 10 minutes on two cores)",
+			o.provideImage})
+	}
+	return steps, nil
+}
+
+// canStartEngine returns why scripts/engine.sh cannot help with an engine that does not answer.
+func canStartEngine(o Options, pingErr error) error {
+	switch {
+	case strings.Contains(pingErr.Error(), "permission denied"):
+		return &clusters.Problem{What: "you may not use the container engine",
+			Mend: "sudo usermod -aG docker $USER, then log in again", Err: pingErr}
+	case o.Engine != "docker":
+		return &clusters.Problem{What: o.Engine + " does not answer, and only docker can be set up here", Err: pingErr}
+	case os.Getenv("DOCKER_HOST") != "":
+		return &clusters.Problem{What: "no engine answers at DOCKER_HOST=" + os.Getenv("DOCKER_HOST"),
+			Mend: "unset DOCKER_HOST, or start that engine", Err: pingErr}
+	case runtime.GOOS != "linux":
+		return &clusters.Problem{What: "no container engine answers", Mend: "start Docker Desktop", Err: pingErr}
+	}
+	return nil
+}
+
+// fewInstances says whether a fifth cluster would fail for want of inotify instances.
+func (o Options) fewInstances() bool {
+	data, err := os.ReadFile(o.instancesFile)
+	if err != nil {
+		return false // no Linux; the engine's own machine decides
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	return err == nil && n < instances
+}
+
+// imageMissing says whether there is no node image, or, to be thorough, only one of an older recipe.
+func imageMissing(ctx context.Context, o Options, engineAnswers bool) (bool, error) {
+	if o.NodeImage != "" {
+		return false, nil // whether it is any good is said when it is used
+	}
+	if !engineAnswers {
+		return true, nil
+	}
+	available, err := nodeimage.Available(ctx, o.Engine, "")
+	if err != nil || !available || !o.Thorough {
+		return !available, err
+	}
+	image, err := nodeimage.Resolve(ctx, o.Engine, "")
+	return image.Stale, err
+}
+
+// consent asks for it, unless it was given.
+func consent(o Options, steps []step) error {
+	fmt.Fprintln(o.Out, "This machine lacks something that lab clusters need. To be done:")
+	for _, s := range steps {
+		fmt.Fprintf(o.Out, "  %s: %s\n", s.name, s.what)
+	}
+	if o.Yes {
+		return nil
+	}
+	file, ok := o.In.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return &clusters.Problem{What: "not set up, because nobody agreed to it", Mend: mendConsent}
+	}
+	fmt.Fprint(o.Out, "Do it? [y/N] ")
+	return answer(file)
+}
+
+// answer reads a yes.
+func answer(in io.Reader) error {
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read consent: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return &clusters.Problem{What: "not set up, because the answer was not yes", Mend: mendConsent}
+}
+
+func (o Options) startEngine(ctx context.Context) error {
+	for _, command := range []string{"install", "start"} {
+		if err := o.engineScript(ctx, command); err != nil {
+			return err
+		}
+	}
+	if err := clusters.PingEngine(ctx, o.Engine); err != nil {
+		if unusable := canStartEngine(o, err); unusable != nil {
+			return unusable
+		}
+		return err
+	}
+	return nil
+}
+
+func (o Options) raiseSettings(ctx context.Context) error { return o.engineScript(ctx, "sysctl") }
+
+// provideImage prefers a pull: it takes less time, and is what everybody else uses.
+func (o Options) provideImage(ctx context.Context) error {
+	image, err := nodeimage.Resolve(ctx, o.Engine, "")
+	if _, none := errors.AsType[*clusters.Problem](err); err != nil && !none {
+		return err
+	}
+	if err == nil && !image.Stale {
+		return nil
+	}
+	if err := o.engineScript(ctx, "install"); err != nil { // debootstrap may be missing
+		return err
+	}
+	_, err = nodeimage.Build(ctx, nodeimage.Options{
+		Engine: o.Engine, CacheDir: o.CacheDir, Root: o.Root, WithOperand: true,
+		Log: func(line string) { fmt.Fprintln(o.Out, line) },
+	})
+	return err
+}
+
+// engineScript runs a command of scripts/engine.sh as root.
+func (o Options) engineScript(ctx context.Context, command string) error {
+	script := filepath.Join(o.Root, "scripts", "engine.sh")
+	args := []string{script, command}
+	if os.Geteuid() != 0 {
+		args = append([]string{"sudo"}, args...)
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = o.Out, o.Out
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = endDelay
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return &clusters.Problem{What: "scripts/engine.sh " + command + " failed; its messages are above",
+			Mend: "sudo scripts/engine.sh " + command, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package setup
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/example/operator-lab/clusters"
+)
+
+// machine is a made-up one: an engine whose command line is a script, a kernel whose setting is a file, and a checkout
+// whose scripts/engine.sh only notes what it was told.
+type machine struct {
+	t   *testing.T
+	dir string
+	Options
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	dir := t.TempDir()
+	m := &machine{t: t, dir: dir, Options: Options{
+		Root: dir, CacheDir: dir, Engine: filepath.Join(dir, "docker"), Thorough: true, instancesFile: filepath.Join(dir, "instances"),
+	}}
+	m.write("docker", 0o755, `#!/bin/sh
+case "$1 $2" in
+"version "*) [ -e "`+dir+`/up" ] ;;
+"image inspect") [ -e "`+dir+`/image" ] && echo '[{"Id":"sha256:1"}]' ;;
+*) exit 1 ;;
+esac
+`)
+	m.write("scripts/engine.sh", 0o755, "#!/bin/sh\necho \"$1\" >>"+dir+"/calls\ntouch "+dir+"/up\n")
+	m.write("instances", 0o644, "128\n")
+	m.write("sudo", 0o755, "#!/bin/sh\nexec \"$@\"\n")
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return m
+}
+
+func (m *machine) write(name string, mode os.FileMode, content string) {
+	m.t.Helper()
+	name = filepath.Join(m.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), mode); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *machine) calls() string {
+	data, _ := os.ReadFile(filepath.Join(m.dir, "calls"))
+	return strings.Join(strings.Fields(string(data)), " ")
+}
+
+func TestAMachineThatLacksNothingIsLeftAlone(t *testing.T) {
+	m := newMachine(t)
+	m.write("up", 0o644, "")
+	m.write("image", 0o644, "")
+	m.write("instances", 0o644, "8192\n")
+	var out strings.Builder
+	m.Out = &out
+	if err := Run(t.Context(), m.Options); err != nil {
+		t.Fatal(err)
+	}
+	if m.calls() != "" || out.Len() > 0 {
+		t.Errorf("engine.sh was told to %q, and the reader %q", m.calls(), &out)
+	}
+}
+
+func TestWithoutConsentNothingIsDone(t *testing.T) {
+	m := newMachine(t)
+	m.write("up", 0o644, "")
+	for name, in := range map[string]io.Reader{"nobody": nil, "a pipe": strings.NewReader("yes\n")} {
+		m.In = in
+		err := Run(t.Context(), m.Options)
+		problem, ok := errors.AsType[*clusters.Problem](err)
+		if !ok || problem.Mend != "make setup YES=1" {
+			t.Errorf("%s agreed: got error %v, want a problem that `make setup YES=1` mends", name, err)
+		}
+	}
+	if m.calls() != "" {
+		t.Errorf("engine.sh was told to %q", m.calls())
+	}
+}
+
+func TestConsentGivenInAdvanceMendsWhatIsMissing(t *testing.T) {
+	m := newMachine(t)
+	m.write("up", 0o644, "")
+	m.write("image", 0o644, "")
+	m.Yes = true
+	if err := Run(t.Context(), m.Options); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.calls(); got != "sysctl" {
+		t.Errorf("engine.sh was told to %q, want only sysctl", got)
+	}
+}
+
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	m := newMachine(t)
+	m.write("up", 0o644, "")
+	got, err := Missing(t.Context(), m.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || !strings.HasPrefix(got[0], "kernel settings: ") || !strings.HasPrefix(got[1], "node image: ") {
+		t.Errorf("missing: %q, want kernel settings and node image", got)
+	}
+}
+
+func TestFewKernelSettingsDoNotStopASingleLab(t *testing.T) {
+	m := newMachine(t)
+	m.write("up", 0o644, "")
+	m.write("image", 0o644, "")
+	m.Thorough = false
+	if got, err := Missing(t.Context(), m.Options); err != nil || len(got) > 0 {
+		t.Errorf("missing: %q, %v, want nothing", got, err)
+	}
+}
+
+func TestARequestedNodeImageIsNotBuilt(t *testing.T) {
+	m := newMachine(t)
+	m.write("up", 0o644, "")
+	m.write("instances", 0o644, "8192\n")
+	m.NodeImage = "kindest/node:v1.30.0"
+	got, err := Missing(t.Context(), m.Options)
+	if err != nil || len(got) > 0 {
+		t.Errorf("missing: %q, %v, want nothing", got, err)
+	}
+}
+
+func TestOnlyYesIsConsent(t *testing.T) {
+	for line, want := range map[string]bool{
+		"y\n": true, "YES\n": true, "yes": true, "\n": false, "": false, "no\n": false, "yesterday\n": false,
+	} {
+		if got := answer(strings.NewReader(line)) == nil; got != want {
+			t.Errorf("answer %q is consent: %v, want %v", line, got, want)
+		}
+	}
+}
+
+func TestWhatTheScriptCannotMendIsNotTried(t *testing.T) {
+	for name, tc := range map[string]struct {
+		engine string
+		err    string
+		mend   string
+	}{
+		"not allowed":    {"docker", "permission denied while connecting", "usermod"},
+		"another engine": {"podman", "no answer", ""},
+	} {
+		err := canStartEngine(Options{Engine: tc.engine}, errors.New(tc.err))
+		problem, ok := errors.AsType[*clusters.Problem](err)
+		if !ok || !strings.Contains(problem.Mend, tc.mend) {
+			t.Errorf("%s: got error %v, want a problem mended by %q", name, err, tc.mend)
+		}
+	}
+}
