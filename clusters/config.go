@@ -1,0 +1,72 @@
+package clusters
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kind/pkg/apis/config/defaults"
+	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
+)
+
+// DefaultNodeImage is the node image that kind of this version was released
+// with, pinned by digest.
+const DefaultNodeImage = defaults.Image
+
+// labConfig is the kind configuration of a lab cluster.
+//
+//go:embed kind.yaml
+var labConfig []byte
+
+// LabConfig returns a copy of the kind configuration of a lab cluster, which is
+// what an empty [Spec.Config] means.
+func LabConfig() []byte { return append([]byte(nil), labConfig...) }
+
+// kindConfig is the kind configuration that spec asks for.
+func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
+	raw := spec.Config
+	if raw == nil {
+		raw = labConfig
+	}
+	config := &v1alpha4.Cluster{}
+	if err := yaml.Unmarshal(raw, config); err != nil {
+		return nil, fmt.Errorf("read kind configuration: %w", err)
+	}
+	if spec.Workers < 0 {
+		return nil, fmt.Errorf("read kind configuration: %d workers make no sense", spec.Workers)
+	}
+	v1alpha4.SetDefaultsCluster(config)
+	for range spec.Workers {
+		config.Nodes = append(config.Nodes, v1alpha4.Node{Role: v1alpha4.WorkerRole})
+	}
+	if n := controlPlanes(config); n != 1 {
+		return nil, fmt.Errorf("read kind configuration: %d control-plane nodes: %w", n, errOneControlPlane)
+	}
+	image := nodeImage(spec)
+	for i := range config.Nodes {
+		config.Nodes[i].Image = image
+	}
+	return config, nil
+}
+
+// errOneControlPlane stands for kind's load balancer: it is an image that no
+// node image brings along, so kind would pull it without having been asked to.
+var errOneControlPlane = errors.New("exactly one is supported")
+
+func controlPlanes(config *v1alpha4.Cluster) int {
+	n := 0
+	for _, node := range config.Nodes {
+		if node.Role == v1alpha4.ControlPlaneRole {
+			n++
+		}
+	}
+	return n
+}
+
+func nodeImage(spec Spec) string {
+	if spec.NodeImage == "" {
+		return DefaultNodeImage
+	}
+	return spec.NodeImage
+}

@@ -1,0 +1,148 @@
+// Package doctor looks for what on this machine would stop a lab cluster, or
+// make it fail later in a way that nobody would understand, and names the
+// command that mends it. It changes nothing.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/example/operator-lab/clusters"
+)
+
+// Severity says what a finding that is not OK means.
+type Severity string
+
+const (
+	// Stops: no lab could run.
+	Stops Severity = "stops"
+	// Warns: labs run, but something will fail sooner or later.
+	Warns Severity = "warns"
+	// Tells: nothing is wrong; it is good to know when something else is.
+	Tells Severity = "tells"
+)
+
+// Finding is the answer to one question about the machine.
+type Finding struct {
+	// Name is what was looked at, such as "disk".
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Severity is what it means when OK is false.
+	Severity Severity `json:"severity"`
+	// Detail is one line: what was seen and, if that is not enough, what would be.
+	Detail string `json:"detail"`
+	// Mend is the command that mends it, "" when there is nothing to mend or no
+	// command that could.
+	Mend string `json:"mend,omitempty"`
+}
+
+// Options say what to look at. The zero value looks at everything that needs
+// neither a checkout nor a node image.
+type Options struct {
+	// Engine is the container engine; "" takes the first that answers.
+	Engine string
+	// Root is the checkout, where the state goes. "" means the working directory.
+	Root string
+	// GoVersion is the oldest Go that will do, such as "1.26"; "" asks for none.
+	GoVersion string
+	// NodeImage finds a node image that is on this machine; the zero Image says that
+	// there is none. It must not pull. nil leaves out the node image and everything
+	// that is tried in a container of it.
+	NodeImage func(ctx context.Context, engine string) (Image, error)
+	// Pullable is the image that could be pulled where there is no other, by its
+	// full name. "" means that pulling is no way out.
+	Pullable string
+}
+
+// Image is a node image.
+type Image struct {
+	// Ref is what the engine calls it.
+	Ref string
+	// Stale says that it was built from an older recipe than the checkout's.
+	Stale bool
+}
+
+// Run answers all questions. What depends on another answer is left out when
+// that is bad: without an engine there is no node image.
+func Run(ctx context.Context, o Options) []Finding {
+	return examine(ctx, o, thisMachine())
+}
+
+func examine(ctx context.Context, o Options, m machine) []Finding {
+	if o.Root == "" {
+		o.Root = "."
+	}
+	e := &examination{Options: o, machine: m}
+	e.findEngine(ctx)
+	if e.engine != "" {
+		e.lookAtEngine(ctx)
+		e.lookAtNodeImage(ctx)
+	}
+	e.lookAtKernel()
+	e.lookAtRoom(ctx)
+	e.lookAtTools(ctx)
+	e.lookAtClock()
+	return e.findings
+}
+
+// examination is one run.
+type examination struct {
+	Options
+	machine
+	findings []Finding
+
+	// engine is the one that answers, "" if none does.
+	engine string
+	// local says that the engine's kernel is this machine's.
+	local bool
+	// image is a node image on this machine, "" if there is none.
+	image string
+	// inside is what a container of the node image saw, nil if none ran.
+	inside *inside
+}
+
+func (e *examination) ok(name, format string, args ...any) {
+	e.findings = append(e.findings, Finding{Name: name, OK: true, Severity: Tells, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (e *examination) bad(s Severity, name, mend, format string, args ...any) {
+	// What is merely told is not wrong.
+	e.findings = append(e.findings, Finding{
+		Name: name, OK: s == Tells, Severity: s, Detail: fmt.Sprintf(format, args...), Mend: mend,
+	})
+}
+
+// Problem is nil when a lab could run, and otherwise a *clusters.Problem that
+// names all findings that would stop it, and the command that mends the first.
+func Problem(findings []Finding) error {
+	var names []string
+	mend := ""
+	for _, f := range findings {
+		if f.OK || f.Severity != Stops {
+			continue
+		}
+		names = append(names, f.Name)
+		if mend == "" {
+			mend = f.Mend
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &clusters.Problem{What: "no lab can run on this machine yet: see " + strings.Join(names, ", "), Mend: mend}
+}
+
+// String is one line: a mark, the name, the detail, and the command that mends
+// it.
+func (f Finding) String() string {
+	mark := "ok"
+	if !f.OK {
+		mark = map[Severity]string{Stops: "STOPS", Warns: "warns"}[f.Severity]
+	}
+	line := fmt.Sprintf("%-6s %-18s %s", mark, f.Name, f.Detail)
+	if f.Mend != "" {
+		line += "  ->  " + f.Mend
+	}
+	return line
+}

@@ -1,0 +1,196 @@
+package doctor
+
+import (
+	"io/fs"
+	"math/bits"
+	"path"
+	"strconv"
+	"strings"
+)
+
+const (
+	// fewInstances: each node's systemd, containerd, kubelet and kube-proxy take
+	// about thirty inotify instances. With the kernel's default of 128 the fifth
+	// cluster breaks, although its creation succeeds.
+	fewInstances = 512
+	// fewWatches: kubelets watch every mounted volume, and editors on the same
+	// machine take tens of thousands.
+	fewWatches = 65536
+	// fewTasks: a node runs about 330 processes and threads, building an operator
+	// takes another hundred.
+	fewTasks = 1000
+	// manyTasks is what leaves room for a room of clusters.
+	manyTasks = 4000
+)
+
+// lookAtKernel looks at the limits that the kernel sets.
+func (e *examination) lookAtKernel() {
+	e.lookAtCapabilities()
+	e.lookAtInotify()
+	e.lookAtTasks()
+}
+
+// lookAtCapabilities compares what this host grants with all that there is. A
+// container cannot have what its host lacks, and engines differ in whether they
+// mind: what counts is whether a privileged container starts.
+func (e *examination) lookAtCapabilities() {
+	last, ok := e.number("proc/sys/kernel/cap_last_cap")
+	text, ok2 := e.field("proc/self/status", "CapBnd")
+	granted, err := strconv.ParseUint(text, 16, 64)
+	if !ok || !ok2 || err != nil || (e.engine != "" && !e.local) {
+		return
+	}
+	missing := ^granted & (1<<(last+1) - 1)
+	switch {
+	case missing == 0:
+		e.ok("capabilities", "all %d are granted", last+1)
+	case e.inside != nil:
+		e.bad(Tells, "capabilities", "", "this host withholds %s; privileged containers start all the same", names(missing))
+	default:
+		e.bad(Warns, "capabilities", mendSetup, "this host withholds %s: the engine needs an adapted runtime", names(missing))
+	}
+}
+
+// names lists capabilities. Those that hosts withhold are called by name.
+func names(capabilities uint64) string {
+	known := map[int]string{
+		12: "CAP_NET_ADMIN", 16: "CAP_SYS_MODULE", 17: "CAP_SYS_RAWIO", 19: "CAP_SYS_PTRACE", 21: "CAP_SYS_ADMIN",
+		22: "CAP_SYS_BOOT", 24: "CAP_SYS_RESOURCE", 25: "CAP_SYS_TIME", 27: "CAP_MKNOD",
+		37: "CAP_AUDIT_READ", 38: "CAP_PERFMON", 39: "CAP_BPF",
+	}
+	var result []string
+	for rest := capabilities; rest != 0; rest &= rest - 1 {
+		bit := bits.TrailingZeros64(rest)
+		name, ok := known[bit]
+		if !ok {
+			name = "capability " + strconv.Itoa(bit)
+		}
+		result = append(result, name)
+	}
+	return strings.Join(result, ", ")
+}
+
+func (e *examination) lookAtInotify() {
+	instances, ok := e.number("proc/sys/fs/inotify/max_user_instances")
+	watches, ok2 := e.number("proc/sys/fs/inotify/max_user_watches")
+	if e.inside != nil && !e.local {
+		instances, watches = e.inside.instances, e.inside.watches
+		ok, ok2 = instances > 0, watches > 0
+	} else if e.os != "linux" {
+		return
+	}
+	mend := mendSetup
+	if e.os != "linux" {
+		// The kernel is that of the engine's virtual machine.
+		mend = "docker run --rm --privileged --entrypoint sysctl " + e.image +
+			" -w fs.inotify.max_user_instances=8192 fs.inotify.max_user_watches=524288"
+	}
+	switch {
+	case !ok || !ok2:
+		return
+	case instances < fewInstances:
+		e.bad(Warns, "inotify", mend, "max_user_instances is %d, and a few clusters side by side break (8192 is enough)", instances)
+	case watches < fewWatches:
+		e.bad(Warns, "inotify", mend, "max_user_watches is %d, and programs will miss changes (524288 is enough)", watches)
+	default:
+		e.ok("inotify", "%d instances, %d watches", instances, watches)
+	}
+}
+
+// lookAtTasks looks for the lowest of the limits on processes and threads.
+func (e *examination) lookAtTasks() {
+	if e.os != "linux" {
+		return
+	}
+	const name = "pids"
+	limit, what := e.taskLimit()
+	switch {
+	case what == "":
+		return
+	case limit < fewTasks:
+		e.bad(Stops, name, raiseTasks(what), "%d more processes and threads may start (%s); a cluster needs %d", limit, what, fewTasks)
+	case limit < manyTasks:
+		e.bad(Warns, name, raiseTasks(what), "%d more processes and threads may start (%s); clusters side by side need more", limit, what)
+	default:
+		e.ok(name, "%d more processes and threads may start (%s)", limit, what)
+	}
+}
+
+func raiseTasks(what string) string {
+	if strings.HasPrefix(what, "kernel.") {
+		return "sudo sysctl -w " + what + "=100000"
+	}
+	return "raise TasksMax (systemd) or --pids-limit (container) of what this shell runs in"
+}
+
+// taskLimit returns how many more tasks may start, and the setting that says so.
+func (e *examination) taskLimit() (uint64, string) {
+	limit, what := uint64(0), ""
+	consider := func(max, used uint64, setting string) {
+		left := max - min(max, used)
+		if what == "" || left < limit {
+			limit, what = left, setting
+		}
+	}
+	running := e.runningTasks()
+	for _, setting := range []string{"pid_max", "threads-max"} {
+		if max, ok := e.number(path.Join("proc/sys/kernel", setting)); ok {
+			consider(max, running, "kernel."+setting)
+		}
+	}
+	for _, dir := range e.pidsCgroups() {
+		if max, ok := e.number(path.Join(dir, "pids.max")); ok { // "max" is no number
+			used, _ := e.number(path.Join(dir, "pids.current"))
+			consider(max, used, "pids.max of this cgroup")
+		}
+	}
+	return limit, what
+}
+
+// runningTasks is the second number of the fourth field of /proc/loadavg:
+// "0.1 0.2 0.3 2/345 6789".
+func (e *examination) runningTasks() uint64 {
+	text, _ := e.text("proc/loadavg")
+	fields := strings.Fields(text)
+	if len(fields) < 4 {
+		return 0
+	}
+	_, total, _ := strings.Cut(fields[3], "/")
+	n, _ := strconv.ParseUint(total, 10, 64)
+	return n
+}
+
+// pidsCgroups are the folders of the cgroups, this process's own and all above
+// it, that may limit tasks.
+func (e *examination) pidsCgroups() []string {
+	text, _ := e.text("proc/self/cgroup")
+	var dirs []string
+	for line := range strings.Lines(text) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		mount := ""
+		switch {
+		case fields[1] == "": // version 2
+			mount = "sys/fs/cgroup"
+		case fields[1] == "pids":
+			mount = "sys/fs/cgroup/pids"
+		default:
+			continue
+		}
+		for dir := path.Clean("/" + fields[2]); ; dir = path.Dir(dir) {
+			dirs = append(dirs, path.Join(mount, dir))
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return dirs
+}
+
+// text is the content of a file without white space around it.
+func (m machine) text(name string) (string, bool) {
+	data, err := fs.ReadFile(m.files, name)
+	return strings.TrimSpace(string(data)), err == nil
+}

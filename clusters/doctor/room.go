@@ -1,0 +1,161 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"go/version"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	mega = 1 << 20
+	giga = 1 << 30
+
+	// Each node copies 0.7 GB out of its image, and logs and images of a lab take
+	// some hundred MB more. The node image itself is 1 to 2 GB.
+	engineDiskStops = 2 * giga
+	engineDiskWarns = 6 * giga
+	// The learner's module is compiled into the build cache (half a GB), and a run
+	// leaves logs.
+	rootDiskStops = 512 * mega
+	rootDiskWarns = 2 * giga
+	// An idle node takes up to 0.55 GB, compiling an operator as much again.
+	memoryStops = 1 * giga
+	memoryWarns = 3 * giga
+)
+
+// lookAtRoom looks at disk and memory.
+func (e *examination) lookAtRoom(ctx context.Context) {
+	if free, err := e.free(e.Root); err == nil {
+		e.lookAtDisk("disk", "make down, then delete .lab/artifacts", free, rootDiskStops, rootDiskWarns)
+	}
+	if free, ok := e.engineDisk(ctx); ok {
+		e.lookAtDisk("engine's disk", e.engine+" system prune", free, engineDiskStops, engineDiskWarns)
+	}
+	e.lookAtMemory()
+}
+
+func (e *examination) lookAtDisk(name, mend string, free, stops, warns uint64) {
+	switch {
+	case free < stops:
+		e.bad(Stops, name, mend, "%s free, and a lab needs %s", size(free), size(stops))
+	case free < warns:
+		e.bad(Warns, name, mend, "%s free; %s would be comfortable", size(free), size(warns))
+	default:
+		e.ok(name, "%s free", size(free))
+	}
+}
+
+// engineDisk is the space where the engine keeps images and containers.
+func (e *examination) engineDisk(ctx context.Context) (uint64, bool) {
+	if e.inside != nil && e.inside.disk > 0 {
+		return e.inside.disk, true
+	}
+	if e.engine != "docker" || !e.local {
+		return 0, false
+	}
+	dir, err := e.run(ctx, e.engine, "info", "--format", "{{.DockerRootDir}}")
+	if err != nil {
+		return 0, false
+	}
+	free, err := e.free(dir)
+	return free, err == nil
+}
+
+func (e *examination) lookAtMemory() {
+	const name = "memory"
+	available, ok := e.memory()
+	switch {
+	case !ok:
+		return
+	case available < memoryStops:
+		e.bad(Stops, name, "make down, then close other programs", "%s available, and a lab needs %s", size(available), size(memoryStops))
+	case available < memoryWarns:
+		e.bad(Warns, name, "make down, then close other programs", "%s available; %s would be comfortable", size(available), size(memoryWarns))
+	default:
+		e.ok(name, "%s available", size(available))
+	}
+}
+
+// memory is what is available to nodes, in bytes.
+func (e *examination) memory() (uint64, bool) {
+	if e.inside != nil && e.inside.memory > 0 {
+		return e.inside.memory, true
+	}
+	text, ok := e.field("proc/meminfo", "MemAvailable")
+	if !ok {
+		return 0, false
+	}
+	var kilo uint64
+	_, err := fmt.Sscanf(text, "%d kB", &kilo)
+	return kilo << 10, err == nil
+}
+
+func size(n uint64) string {
+	if n < giga {
+		return fmt.Sprintf("%d MB", n/mega)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/giga)
+}
+
+// lookAtTools looks at the programs that labs call.
+func (e *examination) lookAtTools(ctx context.Context) {
+	e.lookAtGo(ctx)
+	if _, err := e.look("git"); err != nil {
+		e.bad(Stops, "git", "sudo apt-get install git", "git is not installed; it keeps the learner's work safe")
+	} else {
+		e.ok("git", "installed")
+	}
+}
+
+func (e *examination) lookAtGo(ctx context.Context) {
+	if e.GoVersion == "" {
+		return
+	}
+	const mend = "install it from https://go.dev/dl"
+	// What matters is the Go that compiles without fetching another one.
+	found, err := e.run(ctx, "go", "env", "GOVERSION")
+	found, _, _ = strings.Cut(found, " ") // experiments follow
+	switch {
+	case err != nil:
+		e.bad(Stops, "go", mend, "Go is not installed, or does not work: %s", firstLine(err.Error()))
+	case !version.IsValid(found):
+		e.bad(Tells, "go", "", "version %q, a build of somebody's own", found)
+	case version.Compare(found, "go"+e.GoVersion) < 0:
+		e.bad(Stops, "go", mend, "%s is older than %s, which the labs need", found, e.GoVersion)
+	default:
+		e.ok("go", "%s", found)
+	}
+}
+
+const (
+	// slack is what a clock may be behind the files of the checkout: they may come
+	// from a machine whose own clock is a little ahead.
+	slack = 10 * time.Minute
+	// drift is what the engine's clock may differ: certificates of a cluster are
+	// valid from the moment that the node made them.
+	drift = time.Minute
+)
+
+// lookAtClock compares the clock with the two other sources of time that there
+// are: files of the checkout, which are not from the future, and the engine's
+// clock, which in a virtual machine stands still while a laptop sleeps.
+func (e *examination) lookAtClock() {
+	const name, mend = "clock", "sudo timedatectl set-ntp true"
+	now := e.now()
+	written, err := e.modified(filepath.Join(e.Root, "go.mod"))
+	if err == nil && now.Before(written.Add(-slack)) {
+		e.bad(Stops, name, mend, "it says %s, but this checkout was written on %s",
+			now.Format(time.DateTime), written.Format(time.DateTime))
+		return
+	}
+	if e.inside != nil {
+		if off := e.inside.clock.Sub(e.inside.asked).Abs(); off > drift {
+			e.bad(Stops, name, "restart the container engine", "the engine's clock differs by %v", off.Round(time.Second))
+			return
+		}
+	}
+	e.ok(name, "%s", now.UTC().Format(time.RFC3339))
+}

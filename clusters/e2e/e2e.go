@@ -1,0 +1,212 @@
+// Package e2e lets the tests of sigs.k8s.io/e2e-framework run on a
+// clusters.Provider.
+//
+// The framework's own kind provider runs a kind program, installs one when there
+// is none, takes over a cluster of the same name and edits ~/.kube/config. This
+// one does nothing of the kind:
+//
+//	provider := e2e.New(owned.Named("e2e"))
+//	testenv.Setup(envfuncs.CreateCluster(provider, name))
+//	testenv.Finish(envfuncs.DestroyCluster(name))
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/e2e-framework/klient"
+	"sigs.k8s.io/e2e-framework/support"
+
+	"github.com/example/operator-lab/clusters"
+)
+
+// Cluster is one cluster in the eyes of the framework. The methods that
+// configure it return a changed copy, so one Cluster can be the origin of many.
+type Cluster struct {
+	provider clusters.Provider
+	name     string
+	spec     clusters.Spec
+	// misuse is what Create reports about an earlier call that has no meaning here.
+	misuse error
+
+	// cluster and config are known once the cluster exists.
+	cluster *clusters.Cluster
+	config  *rest.Config
+}
+
+var _ support.E2EClusterProviderWithImageLoader = (*Cluster)(nil)
+
+// New makes a provider one of the framework's.
+func New(p clusters.Provider) *Cluster { return &Cluster{provider: p} }
+
+// WithSpec chooses the node image, the number of workers and the configuration.
+// Other providers ignore it.
+func WithSpec(spec clusters.Spec) support.ClusterOpts {
+	return func(p support.E2EClusterProvider) {
+		if c, ok := p.(*Cluster); ok {
+			c.spec = spec
+		}
+	}
+}
+
+func (c *Cluster) copy() *Cluster {
+	dup := *c
+	return &dup
+}
+
+// SetDefaults returns a copy: the zero Spec is the default.
+func (c *Cluster) SetDefaults() support.E2EClusterProvider { return c.copy() }
+
+// WithName sets the exact name of the cluster.
+func (c *Cluster) WithName(name string) support.E2EClusterProvider {
+	dup := c.copy()
+	dup.name = name
+	return dup
+}
+
+// WithVersion makes Create fail, unless the version is empty: it means the
+// version of a cluster tool, and there is none here. The node image of
+// [WithSpec] decides on the version of Kubernetes.
+func (c *Cluster) WithVersion(version string) support.E2EClusterProvider {
+	dup := c.copy()
+	if version != "" {
+		dup.misuse = fmt.Errorf("version %q means nothing here: choose Kubernetes by the node image, e2e.WithSpec", version)
+	}
+	return dup
+}
+
+// WithPath makes Create fail, unless the path is empty: no program is run.
+func (c *Cluster) WithPath(path string) support.E2EClusterProvider {
+	dup := c.copy()
+	if path != "" {
+		dup.misuse = fmt.Errorf("path %q means nothing here: no cluster tool is run", path)
+	}
+	return dup
+}
+
+// WithOpts applies opts, such as [WithSpec], to a copy.
+func (c *Cluster) WithOpts(opts ...support.ClusterOpts) support.E2EClusterProvider {
+	dup := c.copy()
+	for _, opt := range opts {
+		opt(dup)
+	}
+	return dup
+}
+
+// Create makes the cluster and returns the path of its kubeconfig. It takes no
+// arguments, and fails when a cluster of that name exists.
+func (c *Cluster) Create(ctx context.Context, args ...string) (string, error) {
+	if c.misuse != nil {
+		return "", fmt.Errorf("create cluster %s: %w", c.name, c.misuse)
+	}
+	if len(args) > 0 {
+		return "", fmt.Errorf("create cluster %s: arguments %q mean nothing here: use e2e.WithSpec", c.name, args)
+	}
+	cluster, err := c.provider.Create(ctx, c.name, c.spec)
+	if err != nil {
+		return "", err
+	}
+	config, err := clusters.RESTConfig(cluster.Kubeconfig)
+	if err != nil {
+		return "", errors.Join(err, c.provider.Delete(context.WithoutCancel(ctx), c.name))
+	}
+	c.cluster, c.config = cluster, config
+	return cluster.Kubeconfig, nil
+}
+
+// CreateWithConfig is Create with a configuration in the provider's own format.
+func (c *Cluster) CreateWithConfig(ctx context.Context, configFile string) (string, error) {
+	config, err := os.ReadFile(configFile)
+	if err != nil {
+		return "", fmt.Errorf("create cluster %s: %w", c.name, err)
+	}
+	c.spec.Config = config
+	return c.Create(ctx)
+}
+
+// GetKubeconfig is the path of the kubeconfig, "" before Create.
+func (c *Cluster) GetKubeconfig() string {
+	if c.cluster == nil {
+		return ""
+	}
+	return c.cluster.Kubeconfig
+}
+
+// GenerateKubeconfig is GetKubeconfig: the file is the cluster's own and stays
+// as it was made.
+func (c *Cluster) GenerateKubeconfig(...string) (string, error) {
+	if c.cluster == nil {
+		return "", fmt.Errorf("kubeconfig of cluster %s: %w", c.name, errNotCreated)
+	}
+	return c.cluster.Kubeconfig, nil
+}
+
+var errNotCreated = errors.New("the cluster has not been created")
+
+// GetKubectlContext is the current context of the kubeconfig, "" before Create.
+func (c *Cluster) GetKubectlContext() string {
+	config, err := clientcmd.LoadFromFile(c.GetKubeconfig())
+	if err != nil {
+		return ""
+	}
+	return config.CurrentContext
+}
+
+// ExportLogs writes the logs of the nodes into the folder dest.
+func (c *Cluster) ExportLogs(ctx context.Context, dest string) error {
+	return c.provider.CollectLogs(ctx, c.name, dest)
+}
+
+// Destroy removes the cluster. Doing so twice is no error.
+func (c *Cluster) Destroy(ctx context.Context) error { return c.provider.Delete(ctx, c.name) }
+
+// WaitForControlPlane checks that the cluster is ready, which it is since Create
+// returned. When it is not any more it removes the cluster, because the
+// framework would forget it.
+func (c *Cluster) WaitForControlPlane(ctx context.Context, _ klient.Client) error {
+	if c.cluster == nil {
+		return fmt.Errorf("wait for cluster %s: %w", c.name, errNotCreated)
+	}
+	err := clusters.WaitReady(ctx, c.cluster.Kubeconfig, c.cluster.Nodes, clusters.ReadyTimeout)
+	if err != nil {
+		return errors.Join(err, c.provider.Delete(context.WithoutCancel(ctx), c.name))
+	}
+	return nil
+}
+
+// KubernetesRestConfig is the configuration of a client, nil before Create.
+func (c *Cluster) KubernetesRestConfig() *rest.Config {
+	if c.config == nil {
+		return nil
+	}
+	return rest.CopyConfig(c.config)
+}
+
+// LoadImage brings an image of the container engine into every node. It fails
+// with errors.ErrUnsupported on a provider without an engine.
+func (c *Cluster) LoadImage(ctx context.Context, image string, _ ...string) error {
+	saver, ok := c.provider.(clusters.ImageSaver)
+	if !ok {
+		return fmt.Errorf("load image %s: %w", image, errors.ErrUnsupported)
+	}
+	dir, err := os.MkdirTemp("", "image-")
+	if err != nil {
+		return fmt.Errorf("load image %s: %w", image, err)
+	}
+	defer os.RemoveAll(dir)
+	archive := filepath.Join(dir, "image.tar")
+	if err := saver.SaveImage(ctx, image, archive); err != nil {
+		return err
+	}
+	return c.provider.LoadImageArchive(ctx, c.name, archive)
+}
+
+// LoadImageArchive brings the images of a docker-archive tar into every node.
+func (c *Cluster) LoadImageArchive(ctx context.Context, archive string, _ ...string) error {
+	return c.provider.LoadImageArchive(ctx, c.name, archive)
+}

@@ -1,0 +1,158 @@
+package e2etest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/e2e-framework/pkg/env"
+	"sigs.k8s.io/e2e-framework/pkg/envconf"
+	"sigs.k8s.io/e2e-framework/pkg/envfuncs"
+	"sigs.k8s.io/e2e-framework/pkg/features"
+	"sigs.k8s.io/e2e-framework/support"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/e2e"
+	"github.com/example/operator-lab/clusters/nodeimage"
+)
+
+var testenv env.Environment
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// run is what a project with tests in e2e-framework has in its TestMain, and
+// after it the question whether the cluster is gone.
+func run(m *testing.M) (int, error) {
+	ctx := context.Background()
+	state, err := os.MkdirTemp("", "e2etest-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(state)
+	kind, err := clusters.NewKind(state)
+	if err != nil {
+		return 0, err
+	}
+	image, err := nodeimage.Resolve(ctx, kind.Engine(), os.Getenv("LAB_NODE_IMAGE"))
+	if err != nil {
+		return 0, err
+	}
+	owned := clusters.NewOwned(state, kind)
+	name := fmt.Sprintf("lab-e2e-%d", os.Getpid())
+
+	if err := engine(kind, emptyArchive(), "import", "-", localImage); err != nil {
+		return 0, err
+	}
+	defer engine(kind, nil, "rmi", localImage)
+
+	testenv = env.New()
+	testenv.Setup(
+		envfuncs.CreateClusterWithOpts(e2e.New(owned.Named("e2e")), name,
+			e2e.WithSpec(clusters.Spec{NodeImage: image.Ref})),
+		envfuncs.LoadImageToCluster(name, localImage),
+	)
+	testenv.Finish(envfuncs.DestroyCluster(name))
+	code := testenv.Run(m)
+
+	names, err := kind.List(ctx)
+	if err == nil && slices.Contains(names, name) {
+		err = fmt.Errorf("cluster %s is still there after DestroyCluster", name)
+	}
+	if owners, listErr := owned.List(ctx); err == nil && len(owners) > 0 {
+		err = fmt.Errorf("records left: %+v (%v)", owners, listErr)
+	}
+	return code, err
+}
+
+// localImage is an empty image that only the container engine has.
+const localImage = "operator-lab.local/e2etest:1"
+
+// emptyArchive is a tar without files.
+func emptyArchive() *bytes.Reader { return bytes.NewReader(make([]byte, 1024)) }
+
+func engine(kind *clusters.Kind, stdin io.Reader, args ...string) error {
+	cmd := exec.Command(kind.Engine(), args...)
+	cmd.Stdin = stdin
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %v: %w: %s", kind.Engine(), args, err, out)
+	}
+	return nil
+}
+
+func TestAnImageOfTheEngineReachesTheNode(t *testing.T) {
+	kind, err := clusters.NewKind(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := fmt.Sprintf("lab-e2e-%d-control-plane", os.Getpid())
+	out, err := exec.Command(kind.Engine(), "exec", node, "ctr", "-n", "k8s.io", "images", "ls", "-q").CombinedOutput()
+	if err != nil || !slices.Contains(strings.Fields(string(out)), localImage) {
+		t.Errorf("images of the node: %s (%v), want %s among them", out, err, localImage)
+	}
+}
+
+func TestAFeatureRunsOnTheCluster(t *testing.T) {
+	type key struct{}
+	feature := features.New("objects").
+		Setup(func(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
+			object := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: "greeting", Namespace: "default"},
+				Data:       map[string]string{"text": "hello"},
+			}
+			if err := cfg.Client().Resources().Create(ctx, object); err != nil {
+				t.Fatal(err)
+			}
+			return context.WithValue(ctx, key{}, object)
+		}).
+		Assess("are on the API server", func(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
+			var object corev1.ConfigMap
+			if err := cfg.Client().Resources().Get(ctx, "greeting", "default", &object); err != nil {
+				t.Fatal(err)
+			}
+			if object.Data["text"] != "hello" {
+				t.Errorf("data = %v", object.Data)
+			}
+			return ctx
+		}).
+		Teardown(func(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
+			if err := cfg.Client().Resources().Delete(ctx, ctx.Value(key{}).(*corev1.ConfigMap)); err != nil {
+				t.Error(err)
+			}
+			return ctx
+		}).Feature()
+	testenv.Test(t, feature)
+}
+
+func TestTheFrameworkFindsItsCluster(t *testing.T) {
+	feature := features.New("cluster").
+		Assess("is ready and private", func(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
+			name := fmt.Sprintf("lab-e2e-%d", os.Getpid())
+			c, ok := ctx.Value(support.ClusterNameContextKey(name)).(support.E2EClusterProviderWithImageLoader)
+			if !ok {
+				t.Fatalf("the framework does not know cluster %s", name)
+			}
+			if c.GetKubeconfig() != cfg.KubeconfigFile() {
+				t.Errorf("kubeconfig %s, the framework uses %s", c.GetKubeconfig(), cfg.KubeconfigFile())
+			}
+			if got, want := c.GetKubectlContext(), "kind-"+name; got != want {
+				t.Errorf("context = %s, want %s", got, want)
+			}
+			return ctx
+		}).Feature()
+	testenv.Test(t, feature)
+}

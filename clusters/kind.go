@@ -1,0 +1,355 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/kind/pkg/cluster"
+	"sigs.k8s.io/kind/pkg/cluster/nodes"
+	"sigs.k8s.io/kind/pkg/exec"
+)
+
+// Kind makes clusters whose nodes are containers, through kind's Go API. It
+// needs no kind program, reads and writes no kubeconfig but its own, and never
+// pulls an image.
+type Kind struct {
+	state  string
+	engine string
+	log    func(line string)
+	kind   *cluster.Provider
+	// readyTimeout is ReadyTimeout, except in a test of what happens after it.
+	readyTimeout time.Duration
+}
+
+var (
+	_ Provider      = (*Kind)(nil)
+	_ NodeInspector = (*Kind)(nil)
+	_ Identifier    = (*Kind)(nil)
+	_ ImageSaver    = (*Kind)(nil)
+)
+
+// KindOption changes what NewKind makes.
+type KindOption func(*Kind)
+
+// WithEngine chooses the container engine: docker, podman or nerdctl. Without
+// it, or with "", NewKind takes the first that answers.
+func WithEngine(engine string) KindOption {
+	return func(k *Kind) { k.engine = engine }
+}
+
+// WithLogger passes on what kind reports about its progress, line by line and
+// possibly from several goroutines at once. Without it, kind is silent.
+func WithLogger(log func(line string)) KindOption {
+	return func(k *Kind) { k.log = log }
+}
+
+// WithReadyTimeout replaces [ReadyTimeout].
+func WithReadyTimeout(d time.Duration) KindOption {
+	return func(k *Kind) { k.readyTimeout = d }
+}
+
+// NewKind returns a provider that keeps its kubeconfigs and the logs of failed
+// attempts under stateDir. The error is a *Problem when no engine answers. An
+// engine that was named is not asked before it is needed.
+func NewKind(stateDir string, opts ...KindOption) (*Kind, error) {
+	state, err := filepath.Abs(stateDir)
+	if err != nil {
+		return nil, fmt.Errorf("find state directory: %w", err)
+	}
+	k := &Kind{state: state, log: func(string) {}, readyTimeout: ReadyTimeout}
+	for _, opt := range opts {
+		opt(k)
+	}
+	if k.engine == "" {
+		if k.engine, err = DetectEngine(context.Background()); err != nil {
+			return nil, err
+		}
+	}
+	if k.kind, err = k.provider(&kindLogger{log: k.log}); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// provider is kind's own provider. It is cheap, so each creation has one of its
+// own, whose logger keeps what was said.
+func (k *Kind) provider(logger *kindLogger) (*cluster.Provider, error) {
+	var runtime cluster.ProviderOption
+	switch k.engine {
+	case "docker":
+		runtime = cluster.ProviderWithDocker()
+	case "podman":
+		runtime = cluster.ProviderWithPodman()
+	case "nerdctl":
+		runtime = cluster.ProviderWithNerdctl("")
+	default:
+		return nil, fmt.Errorf("unknown container engine %q: use one of %s", k.engine, strings.Join(Engines(), ", "))
+	}
+	return cluster.NewProvider(cluster.ProviderWithLogger(logger), runtime), nil
+}
+
+// Engine is the container engine in use.
+func (k *Kind) Engine() string { return k.engine }
+
+// Identity is kind/ENGINE, with the engine's address where the environment
+// names one.
+func (k *Kind) Identity() string {
+	identity := "kind/" + k.engine
+	if endpoint := engineEndpoint(k.engine); endpoint != "" {
+		identity += "@" + endpoint
+	}
+	return identity
+}
+
+// Kubeconfig is the path of the cluster's kubeconfig, whether it exists or not.
+func (k *Kind) Kubeconfig(name string) string {
+	return filepath.Join(clusterDir(k.state, name), "kubeconfig")
+}
+
+// clusterDir is the folder that holds everything about one cluster.
+func clusterDir(state, name string) string { return filepath.Join(state, "clusters", name) }
+
+// makeClusterDir makes the folder of one cluster, which is nobody else's business.
+func makeClusterDir(state, name string) error {
+	dir := clusterDir(state, name)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	return os.MkdirAll(dir, 0o700)
+}
+
+// clusterName is what kind allows and a file name can be.
+var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+
+func checkName(name string) error {
+	if !clusterName.MatchString(name) || len(name) > 50 {
+		return fmt.Errorf("cluster name %q: use up to 50 lower case letters, digits and dashes", name)
+	}
+	return nil
+}
+
+// List names every kind cluster on the engine, including those of other
+// people.
+func (k *Kind) List(ctx context.Context) ([]string, error) {
+	names, err := ask(ctx, k.kind.List)
+	if err != nil {
+		return nil, problem(describe(err), mendEngine, "cannot list the clusters of %s", k.engine)
+	}
+	return names, nil
+}
+
+// deleteAttempts is how often a removal is tried. An engine under load answers
+// "removal already in progress", or misses a container that was being started.
+const deleteAttempts = 4
+
+// Delete removes the nodes and the kubeconfig of the cluster, and looks whether
+// they are gone.
+func (k *Kind) Delete(ctx context.Context, name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	err := retry(ctx, deleteAttempts, 500*time.Millisecond, func() error { return k.deleteOnce(ctx, name) })
+	if err != nil {
+		return problem(describe(err), "make down", "cannot delete cluster %s", name)
+	}
+	return k.removeKubeconfig(name)
+}
+
+func (k *Kind) deleteOnce(ctx context.Context, name string) error {
+	// A creation that was killed leaves its lock on the kubeconfig, with which
+	// kind could not take its entry out. The whole file goes, so the lock may.
+	if err := remove(k.Kubeconfig(name) + ".lock"); err != nil {
+		return err
+	}
+	_, err := inBackground(ctx, func() (struct{}, error) {
+		return struct{}{}, k.kind.Delete(name, k.Kubeconfig(name))
+	})
+	if err != nil {
+		return err
+	}
+	left, err := k.nodeNames(ctx, name)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("still there: %s", strings.Join(left, ", "))
+	}
+	return err
+}
+
+func (k *Kind) removeKubeconfig(name string) error {
+	for _, file := range []string{k.Kubeconfig(name), k.Kubeconfig(name) + ".lock"} {
+		if err := remove(file); err != nil {
+			return fmt.Errorf("delete kubeconfig of cluster %s: %w", name, err)
+		}
+	}
+	// Fails while the folder still holds the owner's record, which is right.
+	_ = os.Remove(clusterDir(k.state, name))
+	return nil
+}
+
+// remove is os.Remove that does not mind when there is nothing.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (k *Kind) nodes(ctx context.Context, name string) ([]nodes.Node, error) {
+	return ask(ctx, func() ([]nodes.Node, error) { return k.kind.ListInternalNodes(name) })
+}
+
+func (k *Kind) nodeNames(ctx context.Context, name string) ([]string, error) {
+	list, err := ask(ctx, func() ([]nodes.Node, error) { return k.kind.ListNodes(name) })
+	var names []string
+	for _, node := range list {
+		names = append(names, node.String())
+	}
+	return names, err
+}
+
+// Nodes looks at the node containers through the engine.
+func (k *Kind) Nodes(ctx context.Context, name string) ([]Node, error) {
+	list, err := k.nodes(ctx, name)
+	if err != nil {
+		return nil, problem(describe(err), mendEngine, "cannot list the nodes of cluster %s", name)
+	}
+	result := make([]Node, 0, len(list))
+	for _, n := range list {
+		state, err := runEngine(ctx, k.engine, "inspect", "--format", "{{.State.Status}}", n.String())
+		if err != nil {
+			return nil, problem(err, mendEngine, "cannot look at node %s", n)
+		}
+		node := Node{Name: n.String(), State: state, Running: state == "running"}
+		if node.Running {
+			node.FreeDisk = freeDisk(ctx, n)
+		}
+		result = append(result, node)
+	}
+	slices.SortFunc(result, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return result, nil
+}
+
+// freeDisk asks inside the node, because the engine may keep its data in a
+// virtual machine where we cannot look. 0 when that fails.
+func freeDisk(ctx context.Context, node nodes.Node) uint64 {
+	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	out, err := exec.OutputLines(node.CommandContext(ctx, "df", "--output=avail", "--block-size=1", "/var"))
+	if err != nil || len(out) == 0 {
+		return 0
+	}
+	free, _ := strconv.ParseUint(strings.TrimSpace(out[len(out)-1]), 10, 64)
+	return free
+}
+
+// CollectLogs writes the journal, the logs of the containers and the engine's
+// view of every node into dir.
+func (k *Kind) CollectLogs(ctx context.Context, name, dir string) error {
+	list, err := k.nodes(ctx, name)
+	if err != nil {
+		return problem(describe(err), mendEngine, "cannot list the nodes of cluster %s", name)
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("collect logs: cluster %s: %w", name, errNoCluster)
+	}
+	_, err = inBackground(ctx, func() (struct{}, error) { return struct{}{}, k.kind.CollectLogs(name, dir) })
+	if ctx.Err() != nil {
+		return fmt.Errorf("collect logs of cluster %s: %w", name, ctx.Err())
+	}
+	if err == nil || haveJournals(list, dir) {
+		// Some parts fail on some nodes, such as the list of images where there
+		// is no crictl. What matters is the journal.
+		return nil
+	}
+	return fmt.Errorf("collect logs of cluster %s: %w", name, describe(err))
+}
+
+func haveJournals(list []nodes.Node, dir string) bool {
+	for _, node := range list {
+		info, err := os.Stat(filepath.Join(dir, node.String(), "journal.log"))
+		if err != nil || info.Size() == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// inBackground runs f, which knows no context, and stops waiting for it when
+// ctx ends.
+func inBackground[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			if p := recover(); p != nil {
+				r.err = fmt.Errorf("panic: %v", p)
+			}
+			done <- r
+		}()
+		r.value, r.err = f()
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ended(ctx)
+	}
+}
+
+// ask is inBackground for a question that a living engine answers at once.
+func ask[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, engineTimeout, errNoAnswer)
+	defer cancel()
+	return inBackground(ctx, f)
+}
+
+// retry calls f up to n times, with a growing pause between two calls, until it
+// succeeds or ctx ends.
+func retry(ctx context.Context, n int, pause time.Duration, f func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := f()
+		if err == nil || attempt == n {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(pause * time.Duration(attempt)):
+		}
+	}
+}
+
+// outputLines is how many of the last lines of a failed command an error
+// repeats. The reason stands at the end; kubeadm prints hundreds before it.
+const outputLines = 12
+
+// describe adds what a failed command printed to the error of kind that hides
+// it.
+func describe(err error) error {
+	run := exec.RunErrorForError(err)
+	if run == nil {
+		return err
+	}
+	output := strings.TrimSpace(string(run.Output))
+	if output == "" {
+		return err
+	}
+	lines := strings.Split(output, "\n")
+	if len(lines) > outputLines {
+		lines = lines[len(lines)-outputLines:]
+	}
+	return fmt.Errorf("%w\n\t%s", err, strings.Join(lines, "\n\t"))
+}

@@ -1,0 +1,70 @@
+package clusters
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode"
+
+	"sigs.k8s.io/kind/pkg/log"
+)
+
+// kindLogger passes kind's progress on and keeps everything for the log of a
+// failed creation. Warnings are only kept: on a creation that works they are
+// noise (a host on cgroup v1 gets one each time, and the doctor says it once).
+type kindLogger struct {
+	log func(line string)
+
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
+
+var _ log.Logger = (*kindLogger)(nil)
+
+// keep is how much is kept, in bytes.
+const keep = 1 << 20
+
+func (l *kindLogger) record(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept.Len() < keep {
+		fmt.Fprintln(&l.kept, line)
+	}
+}
+
+func (l *kindLogger) text() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(l.kept.Bytes())
+}
+
+func (l *kindLogger) Warn(message string)               { l.record("warning: " + message) }
+func (l *kindLogger) Warnf(format string, args ...any)  { l.Warn(fmt.Sprintf(format, args...)) }
+func (l *kindLogger) Error(message string)              { l.record("error: " + message) }
+func (l *kindLogger) Errorf(format string, args ...any) { l.Error(fmt.Sprintf(format, args...)) }
+
+// V is kind's verbosity: 0 is for users, 1 to 3 are kept for the log.
+func (l *kindLogger) V(level log.Level) log.InfoLogger { return kindInfo{l, level} }
+
+type kindInfo struct {
+	*kindLogger
+	level log.Level
+}
+
+func (i kindInfo) Enabled() bool { return i.level <= 3 }
+
+func (i kindInfo) Infof(format string, args ...any) { i.Info(fmt.Sprintf(format, args...)) }
+
+func (i kindInfo) Info(message string) {
+	message = strings.TrimSpace(message)
+	i.record(message)
+	// kind announces each step with a bullet and a picture, and repeats it with a
+	// mark when it is done. The words of the announcement are enough.
+	step, ok := strings.CutPrefix(message, "• ")
+	if i.level > 0 || !ok {
+		return
+	}
+	step = strings.TrimSuffix(step, "...")
+	i.log(strings.TrimRightFunc(step, func(r rune) bool { return r > unicode.MaxLatin1 || unicode.IsSpace(r) }))
+}

@@ -1,0 +1,6 @@
+// Package kindtest tests the kind provider on a real container engine. It has no
+// code of its own; it is a package apart so that the tests of package clusters
+// need no engine.
+//
+// LAB_NODE_IMAGE chooses the node image, as NODE_IMAGE does for the labs.
+package kindtest

@@ -1,0 +1,124 @@
+package kindtest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/contract"
+	"github.com/example/operator-lab/clusters/nodeimage"
+)
+
+// newKind returns a provider whose state is the test's own.
+func newKind(t *testing.T, opts ...clusters.KindOption) (*clusters.Kind, string) {
+	t.Helper()
+	state := t.TempDir()
+	kind, err := clusters.NewKind(state, append(opts, clusters.WithLogger(func(line string) { t.Log(line) }))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kind, state
+}
+
+func nodeImage(t *testing.T, engine string) string {
+	t.Helper()
+	image, err := nodeimage.Resolve(t.Context(), engine, os.Getenv("LAB_NODE_IMAGE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image.Ref
+}
+
+// mustBeGone fails the test when the engine still has the cluster, and removes
+// it.
+func mustBeGone(t *testing.T, p clusters.Provider, name string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	names, err := p.List(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(names, name) {
+		t.Errorf("cluster %s is still there", name)
+	}
+	if err := p.Delete(ctx, name); err != nil {
+		t.Errorf("Delete(%s): %v", name, err)
+	}
+}
+
+func TestKindKeepsTheContract(t *testing.T) {
+	kind, _ := newKind(t)
+	contract.Test(t, kind, clusters.Spec{NodeImage: nodeImage(t, kind.Engine())})
+}
+
+func TestClusterThatIsNotReadyInTime(t *testing.T) {
+	kind, state := newKind(t, clusters.WithReadyTimeout(time.Millisecond))
+	const name = "lab-not-ready"
+	defer mustBeGone(t, kind, name)
+	_, err := kind.Create(t.Context(), name, clusters.Spec{NodeImage: nodeImage(t, kind.Engine())})
+	problem, ok := errors.AsType[*clusters.Problem](err)
+	if !ok || !strings.Contains(strings.ToLower(err.Error()), "coredns") || problem.Mend == "" {
+		t.Errorf("Create() error = %v, want a *Problem that says what was not ready", err)
+	}
+	if names, err := kind.List(t.Context()); err != nil || slices.Contains(names, name) {
+		t.Errorf("List() = %v, %v, want the failed cluster gone", names, err)
+	}
+	for _, file := range []string{"create.log", name + "-control-plane/journal.log"} {
+		path := filepath.Join(state, "artifacts", name, file)
+		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v, want what is known about the failure", path, err)
+		}
+	}
+}
+
+func TestWorkersJoin(t *testing.T) {
+	kind, _ := newKind(t)
+	const name = "lab-workers"
+	defer mustBeGone(t, kind, name)
+	c, err := kind.Create(t.Context(), name, clusters.Spec{NodeImage: nodeImage(t, kind.Engine()), Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := kind.Nodes(t.Context(), name)
+	if err != nil || c.Nodes != 2 || len(nodes) != 2 {
+		t.Errorf("cluster = %+v, nodes = %v, %v, want 2 nodes", *c, nodes, err)
+	}
+	for _, node := range nodes {
+		if !node.Running || node.FreeDisk == 0 {
+			t.Errorf("node = %+v, want it running with a known amount of free disk", node)
+		}
+	}
+	if err := clusters.Healthy(t.Context(), kind, c); err != nil {
+		t.Errorf("Healthy() = %v", err)
+	}
+	t.Run("images reach every node", func(t *testing.T) { contract.Images(t, kind, c) })
+	if err := kind.Delete(t.Context(), name); err != nil {
+		t.Error(err)
+	}
+}
+
+// A patch that kubeadm cannot accept stands for everything that makes kind fail.
+func TestFailedBootShowsWhatKubeadmSaid(t *testing.T) {
+	kind, _ := newKind(t)
+	const name = "lab-boot-fails"
+	defer mustBeGone(t, kind, name)
+	config := string(clusters.LabConfig()) + `
+- |
+  kind: ClusterConfiguration
+  encryptionAlgorithm: CAESAR
+`
+	_, err := kind.Create(t.Context(), name,
+		clusters.Spec{NodeImage: nodeImage(t, kind.Engine()), Config: []byte(config)})
+	if _, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(err.Error(), "CAESAR") {
+		t.Errorf("Create() error = %v, want a *Problem with the words of kubeadm", err)
+	}
+	if names, err := kind.List(t.Context()); err != nil || slices.Contains(names, name) {
+		t.Errorf("List() = %v, %v, want the failed cluster gone", names, err)
+	}
+}

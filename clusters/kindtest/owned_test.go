@@ -1,0 +1,252 @@
+//go:build unix
+
+package kindtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/example/operator-lab/clusters"
+)
+
+// The environment of a child: this test binary again, which then makes one
+// cluster, says "ready" and ends.
+const (
+	childState = "KINDTEST_STATE"
+	childImage = "KINDTEST_IMAGE"
+	childKeep  = "KINDTEST_KEEP"
+)
+
+// interrupted is the child's exit code when its error says that it was
+// cancelled.
+const interrupted = 130
+
+func TestMain(m *testing.M) {
+	if state := os.Getenv(childState); state != "" {
+		if err := child(state); err != nil {
+			fmt.Println(err)
+			if errors.Is(err, context.Canceled) {
+				os.Exit(interrupted)
+			}
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func child(state string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	kind, err := clusters.NewKind(state)
+	if err != nil {
+		return err
+	}
+	owned := clusters.NewOwned(state, kind)
+	spec := clusters.Spec{NodeImage: os.Getenv(childImage)}
+	_, err = owned.Create(ctx, "child", spec, os.Getenv(childKeep) != "")
+	if err == nil {
+		fmt.Println("ready")
+	}
+	return err
+}
+
+// owner is a child process and the clusters of its state directory.
+type owner struct {
+	*clusters.Owned
+	kind   *clusters.Kind
+	cmd    *exec.Cmd
+	output *bufio.Scanner
+}
+
+// startOwner starts a child, in a process group of its own as a shell would.
+func startOwner(t *testing.T, env ...string) *owner {
+	t.Helper()
+	kind, state := newKind(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childState+"="+state, childImage+"="+nodeImage(t, kind.Engine()))
+	cmd.Env = append(cmd.Env, env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	o := &owner{clusters.NewOwned(state, kind), kind, cmd, bufio.NewScanner(stdout)}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // most have ended by now
+		for _, record := range o.records(t) {
+			mustBeGone(t, o.Owned.Named("test"), record.Name)
+		}
+	})
+	return o
+}
+
+func (o *owner) records(t *testing.T) []clusters.Owner {
+	t.Helper()
+	records, err := o.List(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+// waitForRecord returns the name of the cluster that the child began to make.
+func (o *owner) waitForRecord(t *testing.T) string {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if records := o.records(t); len(records) > 0 {
+			return records[0].Name
+		}
+	}
+	t.Fatal("the child recorded no cluster within a minute")
+	return ""
+}
+
+// waitForReady returns when the child says that its cluster is ready.
+func (o *owner) waitForReady(t *testing.T) {
+	t.Helper()
+	for o.output.Scan() {
+		if strings.Contains(o.output.Text(), "ready") {
+			return
+		}
+		t.Log("child: " + o.output.Text())
+	}
+	t.Fatal("the child ended before its cluster was ready")
+}
+
+// signal sends a signal to the whole process group, as a terminal does, and
+// waits for the child's end.
+func (o *owner) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(-o.cmd.Process.Pid, s); err != nil {
+		t.Fatal(err)
+	}
+	for o.output.Scan() {
+		t.Log("child: " + o.output.Text())
+	}
+	err := o.cmd.Wait()
+	if failed, ok := errors.AsType[*exec.ExitError](err); !ok || failed.ExitCode() != interrupted {
+		t.Errorf("the child ended with %v after %v, want an error that says that it was cancelled", err, s)
+	}
+}
+
+func TestSignalsLeaveNothing(t *testing.T) {
+	moments := map[syscall.Signal][]time.Duration{
+		syscall.SIGINT:  {50 * time.Millisecond, 700 * time.Millisecond, 2 * time.Second, 6 * time.Second},
+		syscall.SIGTERM: {1500 * time.Millisecond},
+	}
+	for s, after := range moments {
+		for _, moment := range after {
+			t.Run(fmt.Sprintf("%v after %v", s, moment), func(t *testing.T) {
+				o := startOwner(t)
+				name := o.waitForRecord(t)
+				time.Sleep(moment) // the moment is what is tested
+				o.signal(t, s)
+				mustBeGone(t, o.kind, name)
+				if records := o.records(t); len(records) > 0 {
+					t.Errorf("records left: %+v", records)
+				}
+			})
+		}
+	}
+}
+
+func TestSweepRemovesWhatAKilledProcessLeft(t *testing.T) {
+	for _, moment := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 4 * time.Second} {
+		t.Run(fmt.Sprintf("killed after %v", moment), func(t *testing.T) {
+			o := startOwner(t)
+			name := o.waitForRecord(t)
+			time.Sleep(moment) // the moment is what is tested
+			// The process alone: what it started goes on, as it would.
+			if err := o.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = o.cmd.Wait() // killed, as intended
+			swept, err := o.Sweep(t.Context())
+			if err != nil || !slices.Equal(swept, []string{name}) {
+				t.Errorf("Sweep() = %v, %v, want %s", swept, err, name)
+			}
+			mustBeGone(t, o.kind, name)
+			if records := o.records(t); len(records) > 0 {
+				t.Errorf("records left: %+v", records)
+			}
+		})
+	}
+}
+
+func TestSweepLeavesTheClusterOfALivingProcess(t *testing.T) {
+	o := startOwner(t)
+	name := o.waitForRecord(t)
+	if swept, err := o.Sweep(t.Context()); err != nil || len(swept) > 0 {
+		t.Errorf("Sweep() = %v, %v while the owner lives", swept, err)
+	}
+	o.signal(t, syscall.SIGTERM)
+	mustBeGone(t, o.kind, name)
+}
+
+func TestAKeptClusterSurvivesItsProcess(t *testing.T) {
+	o := startOwner(t, childKeep+"=1")
+	o.waitForReady(t)
+	if err := o.cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	records := o.records(t)
+	if len(records) != 1 || !records[0].Kept || records[0].Cluster == nil {
+		t.Fatalf("records = %+v, want one kept cluster", records)
+	}
+	if swept, err := o.Sweep(t.Context()); err != nil || len(swept) > 0 {
+		t.Errorf("Sweep() = %v, %v, want the kept cluster left alone", swept, err)
+	}
+	c := records[0].Cluster
+	if err := clusters.Healthy(t.Context(), o.kind, c); err != nil {
+		t.Errorf("Healthy() = %v after the owner's end", err)
+	}
+	t.Run("a paused node is told from a healthy one", func(t *testing.T) { pausedNode(t, o.kind, c) })
+	t.Run("a node that is gone is noticed", func(t *testing.T) { removedNode(t, o.kind, c) })
+	if err := o.Delete(t.Context(), c.Name); err != nil {
+		t.Error(err)
+	}
+	mustBeGone(t, o.kind, c.Name)
+}
+
+func pausedNode(t *testing.T, kind *clusters.Kind, c *clusters.Cluster) {
+	node := c.Name + "-control-plane"
+	engine(t, kind, "pause", node)
+	err := clusters.Healthy(t.Context(), kind, c)
+	engine(t, kind, "unpause", node)
+	if _, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(err.Error(), "paused") {
+		t.Errorf("Healthy() = %v, want a *Problem that says that the node is paused", err)
+	}
+	if err := clusters.Healthy(t.Context(), kind, c); err != nil {
+		t.Errorf("Healthy() = %v after the pause", err)
+	}
+}
+
+func removedNode(t *testing.T, kind *clusters.Kind, c *clusters.Cluster) {
+	engine(t, kind, "rm", "-f", "-v", c.Name+"-control-plane")
+	err := clusters.Healthy(t.Context(), kind, c)
+	if _, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(err.Error(), "0 of its 1 nodes") {
+		t.Errorf("Healthy() = %v, want a *Problem that says that the node is gone", err)
+	}
+}
+
+func engine(t *testing.T, kind *clusters.Kind, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), kind.Engine(), args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", kind.Engine(), args, err, out)
+	}
+}

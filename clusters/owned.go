@@ -1,0 +1,233 @@
+package clusters
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/example/operator-lab/clusters/internal/process"
+)
+
+// Owned makes clusters of which it knows afterwards that they are ours. It
+// writes down who makes which cluster before the provider begins, deletes only
+// what is written down, and finds what dead processes left.
+//
+// Several processes may use the same state directory at once.
+type Owned struct {
+	records
+	provider Provider
+}
+
+// NewOwned gives a provider a memory in stateDir, the absolute path of the
+// checkout's .lab folder.
+func NewOwned(stateDir string, p Provider) *Owned {
+	return &Owned{records: records{stateDir}, provider: p}
+}
+
+// Provider is the provider that makes the clusters.
+func (o *Owned) Provider() Provider { return o.provider }
+
+// purposes are short, because they become part of host names.
+var purposes = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?$`)
+
+// Create makes a cluster named lab-PURPOSE-<8 hex>. It belongs to this process,
+// and Sweep removes it after the process has ended, unless keep is true: then it
+// stays until it is deleted by name. When Create fails, ctx ends or the provider
+// panics, nothing of the cluster is left; if that cannot be achieved, the error
+// says so and the record stays for a later Sweep.
+func (o *Owned) Create(ctx context.Context, purpose string, spec Spec, keep bool) (*Cluster, error) {
+	if !purposes.MatchString(purpose) {
+		return nil, fmt.Errorf("purpose %q of a cluster: use up to 20 lower case letters, digits and dashes", purpose)
+	}
+	return o.create(ctx, newName(purpose), purpose, spec, keep)
+}
+
+func (o *Owned) create(ctx context.Context, name, purpose string, spec Spec, keep bool) (c *Cluster, err error) {
+	// An engine that does not answer, and a name that is taken, are found out
+	// before anything is written down: what is recorded will be deleted.
+	names, err := o.provider.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(names, name) {
+		return nil, fmt.Errorf("create cluster %s: a cluster of that name exists", name)
+	}
+	owner, err := o.claim(name, purpose)
+	if err != nil {
+		return nil, err
+	}
+	created := false
+	defer func() {
+		if created {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer cancel()
+		c, err = nil, errors.Join(err, o.Delete(ctx, name))
+	}()
+	if c, err = o.provider.Create(ctx, name, spec); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("create cluster %s: %w", name, err)
+	}
+	owner.Kept, owner.Cluster = keep, c
+	if err := o.write(owner); err != nil {
+		return nil, err
+	}
+	created = true
+	return c, nil
+}
+
+// claim writes the record of a cluster that is about to be made.
+func (o *Owned) claim(name, purpose string) (Owner, error) {
+	if err := checkName(name); err != nil {
+		return Owner{}, err
+	}
+	if _, err := o.read(name); !errors.Is(err, fs.ErrNotExist) {
+		return Owner{}, fmt.Errorf("create cluster %s: it is recorded already, by %s", name, o.path(name))
+	}
+	self, err := process.Self()
+	if err != nil {
+		return Owner{}, fmt.Errorf("record cluster %s: %w", name, err)
+	}
+	owner := Owner{
+		Schema: ownerSchema, Name: name, Provider: o.identity(), Purpose: purpose,
+		Process: self, Created: time.Now().UTC().Truncate(time.Second),
+	}
+	return owner, o.write(owner)
+}
+
+// newName makes the name of a cluster.
+func newName(purpose string) string {
+	var random [4]byte
+	rand.Read(random[:]) // never fails
+	return "lab-" + purpose + "-" + hex.EncodeToString(random[:])
+}
+
+func (o *Owned) identity() string {
+	if p, ok := o.provider.(Identifier); ok {
+		return p.Identity()
+	}
+	return fmt.Sprintf("%T", o.provider)
+}
+
+// List returns the records of all clusters of this state directory, sorted by
+// name, those of other processes and providers included. With an error it
+// returns what could be read.
+func (o *Owned) List(context.Context) ([]Owner, error) { return o.list() }
+
+// Delete removes a cluster that is recorded here, and its record once the
+// provider no longer lists it. A cluster that exists without a record is
+// refused; one that neither exists nor is recorded is no error.
+func (o *Owned) Delete(ctx context.Context, name string) error {
+	owner, err := o.read(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return o.refuse(ctx, name)
+	case err != nil:
+		return err
+	case owner.Provider != o.identity():
+		return fmt.Errorf("delete cluster %s: it was made by %s, not by %s", name, owner.Provider, o.identity())
+	}
+	if err := o.provider.Delete(ctx, name); err != nil {
+		return err
+	}
+	if err := o.verifyGone(ctx, owner); err != nil {
+		return err
+	}
+	return o.remove(name)
+}
+
+// orphanTime is how long programs that a killed process had started may go on
+// making its cluster: the start of a container takes 1 to 3 s.
+const orphanTime = 5 * time.Second
+
+// verifyGone looks whether the provider still lists the cluster. One that was
+// being made when its process died, a moment ago, may come into being after its
+// deletion: then it is deleted once more.
+func (o *Owned) verifyGone(ctx context.Context, owner Owner) error {
+	wait := time.Duration(0)
+	if owner.Cluster == nil && !owner.Alive() && time.Since(owner.Created) < bootTimeout {
+		wait = orphanTime
+	}
+	for end := time.Now().Add(wait); ; {
+		names, err := o.provider.List(ctx)
+		if err != nil {
+			return fmt.Errorf("verify that cluster %s is gone: %w", owner.Name, err)
+		}
+		listed := slices.Contains(names, owner.Name)
+		switch {
+		case time.Now().Before(end) && listed:
+			if err := o.provider.Delete(ctx, owner.Name); err != nil {
+				return err
+			}
+		case time.Now().Before(end):
+		case listed:
+			return &Problem{What: fmt.Sprintf("cluster %s is still there after its deletion", owner.Name), Mend: "make down"}
+		default:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// refuse is Delete of a cluster without a record.
+func (o *Owned) refuse(ctx context.Context, name string) error {
+	names, err := o.provider.List(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(names, name) {
+		return fmt.Errorf("delete cluster %s: it is not recorded under %s, so it is not ours to delete", name, o.state)
+	}
+	return nil
+}
+
+// Sweep deletes the clusters that dead processes left and returns their names.
+// Kept clusters, those of living processes and those of other providers stay.
+// What could not be deleted is reported as an error and stays recorded; it
+// should not stop anybody from working. While another process sweeps, there is
+// nothing to do.
+func (o *Owned) Sweep(ctx context.Context) ([]string, error) {
+	if _, err := os.Stat(filepath.Join(o.state, "clusters")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	lock := flock.New(filepath.Join(o.state, "clusters", ".sweep"))
+	locked, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("sweep clusters: %w", err)
+	}
+	if !locked {
+		return nil, nil
+	}
+	defer lock.Unlock()
+	owners, err := o.list()
+	errs := []error{err}
+	var swept []string
+	for _, owner := range owners {
+		if !owner.Abandoned() || owner.Provider != o.identity() {
+			continue
+		}
+		if err := o.Delete(ctx, owner.Name); err != nil {
+			errs = append(errs, fmt.Errorf("sweep: %w", err))
+			continue
+		}
+		swept = append(swept, owner.Name)
+	}
+	return swept, errors.Join(errs...)
+}

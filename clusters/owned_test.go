@@ -1,0 +1,367 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/example/operator-lab/clusters/internal/process"
+)
+
+// fake is a provider in memory. Its hooks replace what a method does.
+type fake struct {
+	mu       sync.Mutex
+	clusters []string
+	create   func(ctx context.Context, name string) error
+	delete   func(name string) error
+	identity string
+	survive  bool // Delete says that it worked and removes nothing
+}
+
+func (f *fake) Identity() string {
+	if f.identity == "" {
+		return "fake"
+	}
+	return f.identity
+}
+
+func (f *fake) add(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clusters = append(f.clusters, name)
+}
+
+func (f *fake) Create(ctx context.Context, name string, _ Spec) (*Cluster, error) {
+	f.add(name)
+	if f.create != nil {
+		if err := f.create(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return &Cluster{Name: name, Provider: "fake", Nodes: 1}, nil
+}
+
+func (f *fake) Delete(_ context.Context, name string) error {
+	if f.delete != nil {
+		if err := f.delete(name); err != nil {
+			return err
+		}
+	}
+	if f.survive {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clusters = slices.DeleteFunc(f.clusters, func(c string) bool { return c == name })
+	return nil
+}
+
+func (f *fake) List(context.Context) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.clusters), nil
+}
+
+func (f *fake) LoadImageArchive(context.Context, string, string) error { return nil }
+func (f *fake) CollectLogs(context.Context, string, string) error      { return nil }
+
+func newTestOwned(t *testing.T) (*Owned, *fake) {
+	t.Helper()
+	f := &fake{}
+	return NewOwned(t.TempDir(), f), f
+}
+
+// recorded returns the names of all records.
+func recorded(t *testing.T, o *Owned) []string {
+	t.Helper()
+	owners, err := o.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for _, owner := range owners {
+		names = append(names, owner.Name)
+	}
+	return names
+}
+
+// deadProcess is the ID of a process that has ended.
+func deadProcess(t *testing.T) process.ID {
+	t.Helper()
+	id, err := process.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	id.PID = cmd.Process.Pid
+	return id
+}
+
+// leave makes a cluster that looks as if its process had died.
+func leave(t *testing.T, o *Owned, kept bool) string {
+	t.Helper()
+	c, err := o.Create(t.Context(), "test", Spec{}, kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := o.read(c.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner.Process = deadProcess(t)
+	if err := o.write(owner); err != nil {
+		t.Fatal(err)
+	}
+	return c.Name
+}
+
+func TestCreateRecordsBeforeTheClusterExists(t *testing.T) {
+	o, f := newTestOwned(t)
+	f.create = func(_ context.Context, name string) error {
+		owner, err := o.read(name)
+		if err != nil {
+			t.Errorf("no record while the cluster is being made: %v", err)
+		}
+		if owner.Purpose != "lab-4" || owner.Provider != "fake" || !owner.Alive() {
+			t.Errorf("record = %+v, want purpose lab-4, provider fake and a living process", owner)
+		}
+		if owner.Kept {
+			t.Error("a half-made cluster is recorded as kept: nothing would sweep it after a crash")
+		}
+		return nil
+	}
+	c, err := o.Create(t.Context(), "lab-4", Spec{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`^lab-lab-4-[0-9a-f]{8}$`).MatchString(c.Name) {
+		t.Errorf("name %s is not lab-<purpose>-<8 hex>", c.Name)
+	}
+	owner, err := o.read(c.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !owner.Kept {
+		t.Error("the finished cluster is not recorded as kept")
+	}
+	if diff := cmp.Diff(c, owner.Cluster); diff != "" {
+		t.Errorf("recorded cluster differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingIsLeftOfAFailedCreate(t *testing.T) {
+	failure := errors.New("no space")
+	cases := map[string]func(context.CancelFunc) error{
+		"error":  func(context.CancelFunc) error { return failure },
+		"cancel": func(cancel context.CancelFunc) error { cancel(); return nil },
+	}
+	for name, create := range cases {
+		t.Run(name, func(t *testing.T) {
+			o, f := newTestOwned(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			f.create = func(context.Context, string) error { return create(cancel) }
+			c, err := o.Create(ctx, "test", Spec{}, false)
+			if err == nil || c != nil {
+				t.Errorf("Create() = %v, %v, want an error and no cluster", c, err)
+			}
+			if len(f.clusters) > 0 {
+				t.Errorf("clusters left: %v", f.clusters)
+			}
+			if names := recorded(t, o); len(names) > 0 {
+				t.Errorf("records left: %v", names)
+			}
+		})
+	}
+}
+
+func TestNothingIsLeftOfAPanic(t *testing.T) {
+	o, f := newTestOwned(t)
+	f.create = func(context.Context, string) error { panic("defect") }
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_, _ = o.Create(t.Context(), "test", Spec{}, false)
+	}()
+	if len(f.clusters) > 0 || len(recorded(t, o)) > 0 {
+		t.Errorf("clusters left: %v, records left: %v", f.clusters, recorded(t, o))
+	}
+}
+
+func TestARecordStaysUntilTheClusterIsSeenToBeGone(t *testing.T) {
+	o, f := newTestOwned(t)
+	c, err := o.Create(t.Context(), "test", Spec{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.survive = true
+	if err := o.Delete(t.Context(), c.Name); err == nil {
+		t.Error("Delete() = nil although the cluster is still listed")
+	}
+	if diff := cmp.Diff([]string{c.Name}, recorded(t, o)); diff != "" {
+		t.Errorf("records after a deletion that failed (-want +got):\n%s", diff)
+	}
+	f.survive = false
+	if err := o.Delete(t.Context(), c.Name); err != nil {
+		t.Error(err)
+	}
+	if names := recorded(t, o); len(names) > 0 {
+		t.Errorf("records left: %v", names)
+	}
+	if err := o.Delete(t.Context(), c.Name); err != nil {
+		t.Errorf("deleting a second time: %v", err)
+	}
+}
+
+func TestDeleteTouchesNothingThatIsNotRecorded(t *testing.T) {
+	o, f := newTestOwned(t)
+	c, err := o.Create(t.Context(), "test", Spec{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longer, shorter := c.Name+"0", c.Name[:len(c.Name)-1]
+	f.add(longer)
+	f.add(shorter)
+	for _, name := range []string{longer, shorter} {
+		if err := o.Delete(t.Context(), name); err == nil {
+			t.Errorf("Delete(%s) = nil, want a refusal: it is not recorded", name)
+		}
+	}
+	if err := o.Delete(t.Context(), c.Name); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{longer, shorter}, f.clusters); diff != "" {
+		t.Errorf("clusters after the deletion (-want +got):\n%s", diff)
+	}
+}
+
+func TestSweepDeletesWhatDeadProcessesLeft(t *testing.T) {
+	o, f := newTestOwned(t)
+	f.add("someone-elses")
+	dead := leave(t, o, false)
+	kept := leave(t, o, true)
+	living, err := o.Create(t.Context(), "test", Spec{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	swept, err := o.Sweep(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{dead}, swept); diff != "" {
+		t.Errorf("swept (-want +got):\n%s", diff)
+	}
+	want := []string{"someone-elses", kept, living.Name}
+	if diff := cmp.Diff(want, f.clusters); diff != "" {
+		t.Errorf("clusters after the sweep (-want +got):\n%s", diff)
+	}
+}
+
+func TestSweepReportsAFailureAndGoesOn(t *testing.T) {
+	o, f := newTestOwned(t)
+	names := []string{leave(t, o, false), leave(t, o, false)}
+	slices.Sort(names)
+	f.delete = func(name string) error {
+		if name == names[0] {
+			return errors.New("stuck")
+		}
+		return nil
+	}
+	swept, err := o.Sweep(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "stuck") {
+		t.Errorf("Sweep() error = %v, want the failure of the first cluster", err)
+	}
+	if diff := cmp.Diff(names[1:], swept); diff != "" {
+		t.Errorf("swept (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(names[:1], recorded(t, o)); diff != "" {
+		t.Errorf("records after the sweep (-want +got):\n%s", diff)
+	}
+}
+
+func TestSweepLeavesAnotherEnginesClusterRecorded(t *testing.T) {
+	o, f := newTestOwned(t)
+	name := leave(t, o, false)
+	other := NewOwned(o.state, &fake{identity: "fake/elsewhere"})
+	swept, err := other.Sweep(t.Context())
+	if err != nil || len(swept) > 0 {
+		t.Errorf("Sweep() = %v, %v, want nothing: it cannot see that engine", swept, err)
+	}
+	if err := other.Delete(t.Context(), name); err == nil {
+		t.Error("Delete() = nil: it would forget a cluster that it cannot see")
+	}
+	if !slices.Contains(f.clusters, name) || !slices.Contains(recorded(t, o), name) {
+		t.Errorf("clusters %v, records %v: want %s in both", f.clusters, recorded(t, o), name)
+	}
+}
+
+func TestADamagedRecordIsReportedAndHidesNoOther(t *testing.T) {
+	o, _ := newTestOwned(t)
+	name := leave(t, o, false)
+	damaged := filepath.Join(o.state, "clusters", "lab-x-00000000")
+	if err := os.MkdirAll(damaged, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(damaged, "owner.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	swept, err := o.Sweep(t.Context())
+	if err == nil || !strings.Contains(err.Error(), damaged) {
+		t.Errorf("Sweep() error = %v, want one that names %s", err, damaged)
+	}
+	if diff := cmp.Diff([]string{name}, swept); diff != "" {
+		t.Errorf("swept (-want +got):\n%s", diff)
+	}
+}
+
+func TestTwoCommandsAtOnce(t *testing.T) {
+	o, f := newTestOwned(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			second := NewOwned(o.state, f)
+			c, err := second.Create(t.Context(), "test", Spec{}, false)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if swept, err := second.Sweep(t.Context()); err != nil || len(swept) > 0 {
+				t.Errorf("Sweep() = %v, %v while all owners live", swept, err)
+			}
+			if err := second.Delete(t.Context(), c.Name); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(f.clusters) > 0 || len(recorded(t, o)) > 0 {
+		t.Errorf("clusters left: %v, records left: %v", f.clusters, recorded(t, o))
+	}
+}
+
+func TestPurposesThatCannotBePartOfAHostName(t *testing.T) {
+	o, f := newTestOwned(t)
+	for _, purpose := range []string{"", "Lab", "a_b", "-a", "a-", "../x", strings.Repeat("a", 21)} {
+		if _, err := o.Create(t.Context(), purpose, Spec{}, false); err == nil {
+			t.Errorf("Create(%q) = nil error, want a refusal", purpose)
+		}
+	}
+	if len(f.clusters) > 0 {
+		t.Errorf("clusters made: %v", f.clusters)
+	}
+}

@@ -1,0 +1,143 @@
+// Package clusters makes Kubernetes clusters and takes them away again.
+//
+// A [Provider] knows how: [Kind] is the reference. [Owned] adds memory to a
+// provider: it writes down which process made which cluster before the cluster
+// exists, so that whatever a dead process left can be found and removed, and
+// nothing else ever is.
+//
+// The package knows nothing of labs. It returns errors; what is wrong with the
+// machine, and never with the person at it, is a [*Problem].
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Provider makes clusters and takes them away. All its methods may be called
+// from several goroutines, for different clusters.
+//
+//  1. Create makes a cluster that nobody used before and returns when it is
+//     ready: every node Ready, CoreDNS available, the default ServiceAccount
+//     there. It fails when a cluster of that name exists. When it fails, or ctx
+//     ends, nothing of the cluster is left.
+//  2. Delete removes the cluster of exactly that name and its kubeconfig, and
+//     returns nil only when it saw that it is gone. Deleting a cluster that does
+//     not exist is no error.
+//  3. List names all clusters of this kind on the machine, also those that
+//     others made. Compare names for equality.
+//  4. LoadImageArchive brings the images of a docker-archive tar into every
+//     node.
+//  5. CollectLogs writes what the nodes logged into dir, which it creates.
+type Provider interface {
+	Create(ctx context.Context, name string, spec Spec) (*Cluster, error)
+	Delete(ctx context.Context, name string) error
+	List(ctx context.Context) ([]string, error)
+	LoadImageArchive(ctx context.Context, name, archive string) error
+	CollectLogs(ctx context.Context, name, dir string) error
+}
+
+// Spec says what kind of cluster is wanted. Its zero value is one node of the
+// lab configuration.
+type Spec struct {
+	// NodeImage is the image of every node. Empty means the provider's default,
+	// for kind [DefaultNodeImage]. It must be on the machine: no provider pulls.
+	NodeImage string
+	// Workers is the number of nodes beside the control plane.
+	Workers int
+	// Config replaces the configuration of a lab cluster (kind.yaml), in the
+	// provider's own format.
+	Config []byte
+}
+
+// Cluster describes a cluster that is ready.
+type Cluster struct {
+	Name     string `json:"name"`
+	Provider string `json:"provider"`
+	// Kubeconfig is the absolute path of a file of this cluster alone, mode 0600.
+	Kubeconfig string `json:"kubeconfig"`
+	// Version is that of the API server, such as v1.36.3.
+	Version   string `json:"version"`
+	NodeImage string `json:"nodeImage,omitempty"`
+	Nodes     int    `json:"nodes"`
+	// RealPods says whether Pods run containers.
+	RealPods bool `json:"realPods"`
+	// Logs says whether CollectLogs has anything to collect.
+	Logs bool `json:"logs"`
+}
+
+// Problem is something that is wrong with the machine or its container engine,
+// never with the learner.
+type Problem struct {
+	// What is wrong, as a short sentence without a full stop.
+	What string
+	// Mend is the command that mends it, or "" when there is none.
+	Mend string
+	// Err is the cause, or nil.
+	Err error
+}
+
+// Error is "what: cause (mend: command)".
+func (p *Problem) Error() string {
+	var b strings.Builder
+	b.WriteString(p.What)
+	if p.Err != nil {
+		fmt.Fprintf(&b, ": %v", p.Err)
+	}
+	if p.Mend != "" {
+		fmt.Fprintf(&b, " (mend: %s)", p.Mend)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (p *Problem) Unwrap() error { return p.Err }
+
+// problem makes err a *Problem. What is one already stays as it is, so that the
+// most exact finding and its command reach the reader. A caller who cancelled has
+// no problem.
+func problem(err error, mend, what string, args ...any) error {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	what = fmt.Sprintf(what, args...)
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return &Problem{What: what, Mend: mend, Err: err}
+}
+
+// Node is one machine of a cluster, as the provider sees it.
+type Node struct {
+	Name string
+	// Running says whether the node's container or process is at work; State
+	// says what it is otherwise, in the words of the engine ("paused", "exited").
+	Running bool
+	State   string
+	// FreeDisk is the space in bytes that is left for images and Pods, 0 when it
+	// is not known.
+	FreeDisk uint64
+}
+
+// NodeInspector is a provider that can look at the machines of its clusters
+// without the help of the API server. errors.ErrUnsupported says that it cannot
+// after all.
+type NodeInspector interface {
+	Nodes(ctx context.Context, name string) ([]Node, error)
+}
+
+// Identifier is a provider of which several can exist on one machine, for
+// example kind on two engines. Clusters that were made under another identity
+// are never deleted: the provider could not see whether they are gone.
+type Identifier interface {
+	// Identity is a short word like "kind/docker".
+	Identity() string
+}
+
+// ImageSaver is a provider that can write an image of its container engine to a
+// file that LoadImageArchive takes.
+type ImageSaver interface {
+	SaveImage(ctx context.Context, image, archive string) error
+}

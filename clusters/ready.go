@@ -1,0 +1,189 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+)
+
+// RESTConfig reads the kubeconfig of a cluster.
+func RESTConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
+	}
+	return config, nil
+}
+
+// WaitReady returns when the cluster behind kubeconfig has that many nodes, all
+// of them Ready, CoreDNS is available and the default ServiceAccount exists.
+// After timeout it returns a *Problem that says what was not ready.
+func WaitReady(ctx context.Context, kubeconfig string, nodes int, timeout time.Duration) error {
+	_, err := waitReady(ctx, kubeconfig, nodes, timeout)
+	return err
+}
+
+// waitReady is WaitReady; it returns the version of the API server.
+func waitReady(ctx context.Context, kubeconfig string, nodes int, timeout time.Duration) (string, error) {
+	config, err := RESTConfig(kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", fmt.Errorf("make client: %w", err)
+	}
+	if err := watchReady(ctx, client, nodes, timeout); err != nil {
+		return "", err
+	}
+	version, err := client.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("read version of the API server: %w", err)
+	}
+	return version.GitVersion, nil
+}
+
+// watchReady keeps a local copy of the three kinds of objects that tell whether
+// a cluster is ready, and looks at it after every change.
+func watchReady(ctx context.Context, client kubernetes.Interface, nodes int, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errNotReady)
+	defer cancel()
+	// A server that is still starting is what is being waited for. It needs no line
+	// in the log for each refused connection.
+	ctx = klog.NewContext(ctx, logr.Discard())
+	changed := make(chan struct{}, 1)
+	r := readiness{
+		nodes:      nodes,
+		nodeStore:  watch(ctx, client.CoreV1().RESTClient(), "nodes", "", &corev1.Node{}, changed),
+		deployment: watch(ctx, client.AppsV1().RESTClient(), "deployments", dnsNamespace, &appsv1.Deployment{}, changed),
+		accounts:   watch(ctx, client.CoreV1().RESTClient(), "serviceaccounts", "default", &corev1.ServiceAccount{}, changed),
+	}
+	for {
+		missing := r.missing()
+		if len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			if context.Cause(ctx) != errNotReady {
+				return ctx.Err()
+			}
+			return &Problem{
+				What: fmt.Sprintf("cluster is not ready after %v", timeout),
+				Mend: "make doctor",
+				Err:  errors.New(strings.Join(missing, "; ")),
+			}
+		}
+	}
+}
+
+// errNotReady is the cause of a context that ended because the cluster took too
+// long, in contrast to one that the caller ended.
+var errNotReady = errors.New("not ready in time")
+
+// watch lists and watches one kind of object and says after each change that
+// there was one.
+func watch(ctx context.Context, client cache.Getter, resource, namespace string, object runtime.Object, changed chan<- struct{}) cache.Store {
+	notify := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // one is waiting already
+		}
+	}
+	store, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(client, resource, namespace, fields.Everything()),
+		ObjectType:    object,
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { notify() },
+			UpdateFunc: func(_, _ any) { notify() },
+			DeleteFunc: func(any) { notify() },
+		},
+	})
+	go controller.RunWithContext(ctx)
+	return store
+}
+
+// readiness judges the objects that are known so far.
+type readiness struct {
+	nodes                           int
+	nodeStore, deployment, accounts cache.Store
+}
+
+// missing says in words what is not ready yet.
+func (r readiness) missing() []string {
+	var missing []string
+	var nodes []corev1.Node
+	for _, object := range r.nodeStore.List() {
+		nodes = append(nodes, *object.(*corev1.Node))
+	}
+	if len(nodes) < r.nodes {
+		missing = append(missing, fmt.Sprintf("%d of %d nodes are known", len(nodes), r.nodes))
+	}
+	missing = append(missing, unreadyNodes(nodes)...)
+	missing = append(missing, r.missingDNS()...)
+	if _, exists, _ := r.accounts.GetByKey("default/default"); !exists {
+		missing = append(missing, "the ServiceAccount default in namespace default does not exist")
+	}
+	return missing
+}
+
+func (r readiness) missingDNS() []string {
+	object, exists, _ := r.deployment.GetByKey(dnsNamespace + "/" + dnsName)
+	if !exists {
+		return []string{"the Deployment coredns in namespace kube-system does not exist"}
+	}
+	deployment := object.(*appsv1.Deployment)
+	want, status := int32(1), deployment.Status
+	if deployment.Spec.Replicas != nil {
+		want = *deployment.Spec.Replicas
+	}
+	// While a change is rolled out, the old Pods may be available for the last time.
+	available := min(status.UpdatedReplicas, status.AvailableReplicas)
+	if status.ObservedGeneration < deployment.Generation {
+		available = 0
+	}
+	if available < want {
+		return []string{fmt.Sprintf("CoreDNS has %d of %d Pods available", available, want)}
+	}
+	return nil
+}
+
+// unreadyNodes says about each node that is not Ready, or that is short of
+// something, why.
+func unreadyNodes(nodes []corev1.Node) []string {
+	var result []string
+	for _, node := range nodes {
+		ready := "has not reported yet"
+		for _, condition := range node.Status.Conditions {
+			switch {
+			case condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue:
+				ready = ""
+			case condition.Type == corev1.NodeReady:
+				ready = "is not Ready: " + condition.Message
+			case condition.Status == corev1.ConditionTrue:
+				// All other conditions of a node tell of a shortage.
+				result = append(result, fmt.Sprintf("node %s has %s: %s", node.Name, condition.Type, condition.Message))
+			}
+		}
+		if ready != "" {
+			result = append(result, fmt.Sprintf("node %s %s", node.Name, ready))
+		}
+	}
+	slices.Sort(result)
+	return result
+}
