@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+)
+
+// MemcachedReconciler gives every Memcached its Deployment and keeps it as the
+// Memcached's spec wants it.
+type MemcachedReconciler struct {
+	client.Client
+	Scheme *runtime.Scheme
+
+	// lab:4 begin image-field Add the image of memcached.
+
+	// Image is the container image that memcached runs from. It must not be empty.
+	Image string
+
+	// lab:4 end
+
+	// lab:5 begin reader-field
+
+	// APIReader asks the API server itself, where Client answers from a cache
+	// that may be behind.
+	APIReader client.Reader
+
+	// lab:5 end
+
+	// lab:6 begin recorder-field Add an event recorder.
+
+	// Recorder tells users, in events on their Memcached, what was done for it.
+	Recorder events.EventRecorder
+
+	// lab:6 end
+}
+
+// lab:7 begin rbac-markers Say in markers what the manager has to be allowed, and nothing more.
+
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=update
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// lab:7 end
+
+// Reconcile brings one Memcached's Deployment to what its spec asks for.
+//
+// It learns which Memcached to look at, never what happened to it. So it
+// compares the whole of what is with the whole of what should be, and a change
+// made while nobody was watching is as good as any other.
+func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	// lab:4 begin reconcile Fetch the Memcached and make its Deployment what the spec asks for.
+
+	// lab:4 begin fetch Fetch the Memcached that req names. If it is gone, there is nothing to do.
+	memcached := &cachev1alpha1.Memcached{}
+	if err := r.Get(ctx, req.NamespacedName, memcached); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// lab:4 end
+
+	// lab:5 begin deletion Leave a Memcached that is being deleted to the garbage collector.
+	if !memcached.DeletionTimestamp.IsZero() {
+		// In a foreground deletion the Deployment goes first. Whoever brings it
+		// back now works against the garbage collector.
+		return ctrl.Result{}, nil
+	}
+	// lab:5 end
+
+	// lab:5 begin ensure-and-report Tell in the status how it went.
+	deployment, err := r.ensureDeployment(ctx, memcached)
+	return r.reportStatus(ctx, memcached, deployment, err)
+	// lab:5 before
+	// _, err := r.ensureDeployment(ctx, memcached)
+	// return ctrl.Result{}, err
+	// lab:5 end
+
+	// lab:4 before
+	// return ctrl.Result{}, nil
+	// lab:4 end
+}
+
+// lab:4 begin deployment Create the Deployment if there is none, else update it if that changes anything.
+
+// lab:4 begin ensure
+
+// ensureDeployment returns the Deployment of memcached as it stands after what
+// had to be done to it: create it, change it, or nothing.
+func (r *MemcachedReconciler) ensureDeployment(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, error) {
+	deployment := &appsv1.Deployment{}
+	err := r.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)
+	if apierrors.IsNotFound(err) {
+		return r.createDeployment(ctx, memcached)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Deployment: %w", err)
+	}
+	return r.updateDeployment(ctx, memcached, deployment)
+}
+
+// lab:4 end
+
+// lab:4 begin create
+
+// createDeployment creates the Deployment of memcached.
+func (r *MemcachedReconciler) createDeployment(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, error) {
+	deployment := newDeployment(memcached)
+	shape(deployment, memcached, r.Image)
+
+	// lab:5 begin own Make the Memcached the controller of the Deployment.
+	if err := controllerutil.SetControllerReference(memcached, deployment, r.Scheme); err != nil {
+		return nil, err
+	}
+	// lab:5 end
+
+	if err := r.Create(ctx, deployment); err != nil {
+		return nil, fmt.Errorf("create Deployment: %w", err)
+	}
+	logf.FromContext(ctx).Info("Created Deployment", "replicas", memcached.Spec.Size)
+
+	// lab:6 begin created-event Tell that the Deployment was created.
+	r.Recorder.Eventf(memcached, deployment, corev1.EventTypeNormal, "Created", "CreateDeployment",
+		"Created Deployment %s of size %d", deployment.Name, memcached.Spec.Size)
+	// lab:6 end
+
+	return deployment, nil
+}
+
+// lab:4 end
+
+// lab:4 begin update
+
+// updateDeployment makes the existing Deployment what memcached asks for. It
+// sends nothing to the API server when there is nothing to change.
+func (r *MemcachedReconciler) updateDeployment(ctx context.Context, memcached *cachev1alpha1.Memcached, current *appsv1.Deployment) (*appsv1.Deployment, error) {
+	wanted := current.DeepCopy()
+
+	// lab:5 begin own-existing Leave the Deployment alone if it is someone else's.
+	if err := r.claim(ctx, memcached, wanted); err != nil {
+		return nil, err
+	}
+	// lab:5 end
+
+	shape(wanted, memcached, r.Image)
+	if equality.Semantic.DeepEqual(current, wanted) {
+		return current, nil
+	}
+
+	// The update carries the resourceVersion of the Deployment that was read. If
+	// someone has changed it since, the API server answers with a conflict and
+	// the next pass looks again.
+	if err := r.Update(ctx, wanted); err != nil {
+		return nil, fmt.Errorf("update Deployment: %w", err)
+	}
+	logf.FromContext(ctx).Info("Updated Deployment", "replicas", memcached.Spec.Size)
+
+	// lab:6 begin scaled-event Tell about a scaling once it is done.
+	if from, to := replicas(current), memcached.Spec.Size; from != to {
+		r.Recorder.Eventf(memcached, wanted, corev1.EventTypeNormal, "Scaled", "ScaleDeployment",
+			"Scaled Deployment %s from %d to %d", wanted.Name, from, to)
+	}
+	// lab:6 end
+
+	return wanted, nil
+}
+
+// lab:4 end
+
+// lab:4 end
+
+// lab:5 begin ownership Tell a Deployment of this Memcached from someone else's.
+
+// lab:5 begin claim
+
+// errForeign is the cause when a Deployment of the Memcached's name is not its
+// own. Trying again does not help; what helps is a change to that Deployment.
+var errForeign = errors.New("the name is taken")
+
+// claim leaves deployment as it is if memcached controls it. If nobody does, and
+// it runs the same Pods, memcached becomes its controller: it may have been
+// orphaned. In any other case the error is errForeign.
+func (r *MemcachedReconciler) claim(ctx context.Context, memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) error {
+	if metav1.IsControlledBy(deployment, memcached) {
+		return nil
+	}
+	err := controllerutil.SetControllerReference(memcached, deployment, r.Scheme)
+	if taken, ok := errors.AsType[*controllerutil.AlreadyOwnedError](err); ok {
+		return fmt.Errorf("%w: Deployment %s is controlled by %s %s",
+			errForeign, deployment.Name, taken.Owner.Kind, taken.Owner.Name)
+	}
+	if err != nil {
+		return err
+	}
+	if !equality.Semantic.DeepEqual(deployment.Spec.Selector, selectorFor(memcached)) {
+		return fmt.Errorf("%w: Deployment %s selects other Pods", errForeign, deployment.Name)
+	}
+	return r.confirm(ctx, memcached)
+}
+
+// confirm returns a conflict unless memcached exists and is not being deleted.
+// It has to ask the API server. The cache may not know yet of a deletion with
+// --cascade=orphan, and a Deployment that is claimed back in the middle of that
+// is deleted as the belongings of a Memcached that is gone.
+func (r *MemcachedReconciler) confirm(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
+	live := &cachev1alpha1.Memcached{}
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(memcached), live); err != nil {
+		return fmt.Errorf("get Memcached: %w", err)
+	}
+	if live.UID != memcached.UID || !live.DeletionTimestamp.IsZero() {
+		return apierrors.NewConflict(cachev1alpha1.GroupVersion.WithResource("memcacheds").GroupResource(),
+			memcached.Name, errors.New("it has been deleted"))
+	}
+	return nil
+}
+
+// lab:5 end
+
+// lab:5 begin namesake
+
+// namesake maps a Deployment to the Memcached of the same name, which may be
+// waiting for it to go. If that Memcached controls it, Owns has the news already.
+func namesake(_ context.Context, deployment client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(deployment)
+	if owner != nil && owner.APIVersion == cachev1alpha1.GroupVersion.String() && owner.Name == deployment.GetName() {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{
+		Namespace: deployment.GetNamespace(),
+		Name:      deployment.GetName(),
+	}}}
+}
+
+// lab:5 end
+
+// lab:5 end
+
+// lab:4 begin setup Tell the manager what to watch, and what to call when it changes.
+
+// SetupWithManager has mgr call Reconcile whenever there is news.
+func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Image == "" {
+		return errors.New("no image for memcached: set the environment variable MEMCACHED_IMAGE")
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&cachev1alpha1.Memcached{}).
+		// lab:5 begin owns Watch the Deployments that a Memcached owns.
+		Owns(&appsv1.Deployment{}).
+		// lab:5 end
+		// lab:5 begin watch-foreign Hear when someone else's Deployment is out of the way.
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(namesake)).
+		// lab:5 end
+		Named("memcached").
+		Complete(r)
+}
+
+// lab:4 end

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+)
+
+// conditionAvailable is the type of the condition that says whether memcached serves.
+const conditionAvailable = "Available"
+
+// The reasons of the condition Available.
+const (
+	reasonAvailable   = "ReplicasAvailable"   // all is well
+	reasonUnavailable = "ReplicasUnavailable" // on the way there
+	reasonBlocked     = "ReplicasBlocked"     // Pods are refused, by a quota for example
+	reasonForeign     = "DeploymentConflict"  // a Deployment of that name is someone else's
+	reasonFailed      = "DeploymentFailed"    // the API server refused the Deployment
+)
+
+// lab:5 begin report
+
+// reportStatus writes the condition Available into the status of memcached,
+// unless it stands there already. failure is what ensureDeployment came back
+// with; deployment is nil if there was one.
+//
+// What it returns is the outcome of the whole pass.
+func (r *MemcachedReconciler) reportStatus(ctx context.Context, memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment, failure error) (ctrl.Result, error) {
+	if outdated(failure) {
+		return ctrl.Result{RequeueAfter: catchUp}, nil
+	}
+
+	before := memcached.Status.DeepCopy()
+	meta.SetStatusCondition(&memcached.Status.Conditions, available(memcached, deployment, failure))
+	if !equality.Semantic.DeepEqual(before, &memcached.Status) {
+		if err := r.Status().Update(ctx, memcached); outdated(err) {
+			return ctrl.Result{RequeueAfter: catchUp}, nil
+		} else if err != nil {
+			return ctrl.Result{}, errors.Join(failure, fmt.Errorf("update status: %w", err))
+		}
+
+		// lab:6 begin warn Warn in an event, when things have just gone wrong.
+		r.warn(memcached, before)
+		// lab:6 end
+	}
+
+	if errors.Is(failure, errForeign) {
+		return ctrl.Result{}, nil // The watch tells when it changes.
+	}
+	return ctrl.Result{}, failure
+}
+
+// lab:5 end
+
+// lab:5 begin available
+
+// available returns the condition Available. It believes nothing but the status
+// of the Deployment: to have asked for replicas is not to have them.
+func available(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment, failure error) metav1.Condition {
+	condition := metav1.Condition{
+		Type:               conditionAvailable,
+		Status:             metav1.ConditionFalse,
+		ObservedGeneration: memcached.Generation,
+	}
+	switch {
+	case errors.Is(failure, errForeign):
+		condition.Reason, condition.Message = reasonForeign, failure.Error()
+	case failure != nil:
+		condition.Reason, condition.Message = reasonFailed, failure.Error()
+	case deployment.Status.ObservedGeneration < deployment.Generation:
+		condition.Reason, condition.Message = reasonUnavailable, "the latest change of the Deployment has not taken effect yet"
+	case deployment.Status.AvailableReplicas == memcached.Spec.Size:
+		condition.Status = metav1.ConditionTrue
+		condition.Reason, condition.Message = reasonAvailable, count(memcached, deployment)
+	case refusal(deployment) != "":
+		condition.Reason, condition.Message = reasonBlocked, count(memcached, deployment)+": "+refusal(deployment)
+	default:
+		condition.Reason, condition.Message = reasonUnavailable, count(memcached, deployment)
+	}
+	return condition
+}
+
+// lab:5 end
+
+// count says how many replicas there are, and how many there should be.
+func count(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) string {
+	return fmt.Sprintf("replicas: %d available, %d wanted", deployment.Status.AvailableReplicas, memcached.Spec.Size)
+}
+
+// refusal returns why the Pods of deployment cannot be created or deleted, in
+// the words of the deployment controller, or nothing.
+func refusal(deployment *appsv1.Deployment) string {
+	for _, condition := range deployment.Status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return condition.Message
+		}
+	}
+	return ""
+}
+
+// catchUp is how long to wait for the cache to catch up. Nearly always the news
+// is there before, and makes a pass at once.
+const catchUp = time.Second
+
+// outdated tells whether err only says that the world has moved on since the
+// cache last heard of it: something is there by now, or gone, or changed, or the
+// whole namespace is on its way out. That is nothing to trouble a user with.
+func outdated(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// lab:6 begin warn-once Warn when a failure is new, and be quiet while it lasts.
+
+// maxNote is how long the text of an event may be, in bytes.
+const maxNote = 1024
+
+// warn writes a Warning when the condition Available tells of a failure that it
+// did not tell of before. It is called after the status has been written: a
+// pass on outdated data gets a conflict there and does not come this far, so
+// that nothing is told twice.
+func (r *MemcachedReconciler) warn(memcached *cachev1alpha1.Memcached, before *cachev1alpha1.MemcachedStatus) {
+	now := meta.FindStatusCondition(memcached.Status.Conditions, conditionAvailable)
+	switch now.Reason {
+	case reasonAvailable, reasonUnavailable:
+		return
+	}
+	if last := meta.FindStatusCondition(before.Conditions, conditionAvailable); last != nil && last.Reason == now.Reason {
+		return
+	}
+	note := now.Message
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote], "")
+	}
+	r.Recorder.Eventf(memcached, nil, corev1.EventTypeWarning, now.Reason, "EnsureDeployment", "%s", note)
+}
+
+// lab:6 end

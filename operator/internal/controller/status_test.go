@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+)
+
+func TestAvailable(t *testing.T) {
+	refused := []appsv1.DeploymentCondition{{
+		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota",
+	}}
+	tests := map[string]struct {
+		status  appsv1.DeploymentStatus
+		failure error
+		want    metav1.ConditionStatus
+		reason  string
+		message string
+	}{
+		"as many as wanted": {
+			status: appsv1.DeploymentStatus{ObservedGeneration: 2, AvailableReplicas: 3},
+			want:   metav1.ConditionTrue, reason: reasonAvailable,
+		},
+		"too few": {
+			status: appsv1.DeploymentStatus{ObservedGeneration: 2, AvailableReplicas: 2, Replicas: 3},
+			want:   metav1.ConditionFalse, reason: reasonUnavailable, message: "replicas: 2 available, 3 wanted",
+		},
+		"too many": {
+			status: appsv1.DeploymentStatus{ObservedGeneration: 2, AvailableReplicas: 4},
+			want:   metav1.ConditionFalse, reason: reasonUnavailable,
+		},
+		"as many as wanted before the last change": {
+			status: appsv1.DeploymentStatus{ObservedGeneration: 1, AvailableReplicas: 3},
+			want:   metav1.ConditionFalse, reason: reasonUnavailable,
+		},
+		"Pods refused": {
+			status: appsv1.DeploymentStatus{ObservedGeneration: 2, AvailableReplicas: 1, Conditions: refused},
+			want:   metav1.ConditionFalse, reason: reasonBlocked, message: "exceeded quota",
+		},
+		"as many as wanted, whatever was refused on the way": {
+			status: appsv1.DeploymentStatus{ObservedGeneration: 2, AvailableReplicas: 3, Conditions: refused},
+			want:   metav1.ConditionTrue, reason: reasonAvailable,
+		},
+		"someone else's": {
+			failure: fmt.Errorf("%w: Deployment cache", errForeign),
+			want:    metav1.ConditionFalse, reason: reasonForeign, message: "the name is taken: Deployment cache",
+		},
+		"refused by the API server": {
+			failure: errors.New("create Deployment: no"),
+			want:    metav1.ConditionFalse, reason: reasonFailed, message: "create Deployment: no",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: test.status}
+			if test.failure != nil {
+				deployment = nil
+			}
+			condition := available(memcachedNamed("cache"), deployment, test.failure)
+			g.Expect(condition.Status).To(Equal(test.want))
+			g.Expect(condition.Reason).To(Equal(test.reason))
+			g.Expect(condition.Message).To(ContainSubstring(test.message))
+			g.Expect(condition.ObservedGeneration).To(BeEquivalentTo(3))
+		})
+	}
+}
+
+// newRefusing returns a pass of Reconcile over a Memcached whose Deployment the
+// API server does not accept, and what comes of it: conditions and events.
+func newRefusing(refusal func() error) (pass func() error, status func() []metav1.Condition, recorder *events.FakeRecorder) {
+	memcached := memcachedNamed("cache")
+	cluster := fake.NewClientBuilder().WithScheme(testScheme).WithObjects(memcached).WithStatusSubresource(memcached).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refusal() },
+		}).Build()
+	recorder = events.NewFakeRecorder(10)
+	reconciler := &MemcachedReconciler{Client: cluster, APIReader: cluster, Scheme: testScheme, Image: "memcached:1", Recorder: recorder}
+	pass = func() error {
+		_, err := reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(memcached)})
+		return err
+	}
+	status = func() []metav1.Condition {
+		now := &cachev1alpha1.Memcached{}
+		if err := cluster.Get(context.Background(), client.ObjectKeyFromObject(memcached), now); err != nil {
+			panic(err)
+		}
+		return now.Status.Conditions
+	}
+	return pass, status, recorder
+}
+
+var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
+
+func TestARefusedDeploymentIsToldOnceAndTriedAgain(t *testing.T) {
+	g := NewWithT(t)
+	used := 0
+	pass, status, recorder := newRefusing(func() error {
+		used++ // a quota tells how much of it is used, so its message changes
+		return apierrors.NewForbidden(deployments, "cache", fmt.Errorf("%d used, %s", used, strings.Repeat("too long for an event ", 100)))
+	})
+
+	for range 3 {
+		g.Expect(pass()).To(Satisfy(apierrors.IsForbidden), "the error makes another pass")
+	}
+	g.Expect(meta.IsStatusConditionFalse(status(), conditionAvailable)).To(BeTrue())
+	g.Expect(recorder.Events).To(HaveLen(1))
+	event := <-recorder.Events
+	g.Expect(event).To(HavePrefix("Warning DeploymentFailed create Deployment: "))
+	g.Expect(len(event)).To(BeNumerically("<=", maxNote+len("Warning DeploymentFailed ")))
+}
+
+func TestAnOutdatedPassTellsNothing(t *testing.T) {
+	terminating := apierrors.NewForbidden(deployments, "cache", errors.New("terminating"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for name, refusal := range map[string]error{
+		"already exists":        apierrors.NewAlreadyExists(deployments, "cache"),
+		"namespace terminating": terminating,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			pass, status, recorder := newRefusing(func() error { return refusal })
+			g.Expect(pass()).To(Succeed())
+			g.Expect(status()).To(BeEmpty())
+			g.Expect(recorder.Events).To(BeEmpty())
+		})
+	}
+}
+
+func TestSetupNeedsAnImage(t *testing.T) {
+	NewWithT(t).Expect((&MemcachedReconciler{}).SetupWithManager(nil)).To(MatchError(ContainSubstring("MEMCACHED_IMAGE")))
+}
