@@ -1,0 +1,47 @@
+// Package coursetest makes small checkouts for tests.
+package coursetest
+
+import (
+	_ "embed"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+//go:embed course.txtar
+var small []byte
+
+// New writes the checkout of a course of three labs into a temporary folder
+// and returns it. See course.txtar for what is in it.
+func New(t testing.TB) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	for _, f := range txtar.Parse(small).Files {
+		Write(t, root, f.Name, string(f.Data))
+	}
+	return root
+}
+
+// Write writes a file of a checkout; name is a slash path below root.
+func Write(t testing.TB, root, name, text string) {
+	t.Helper()
+	name = filepath.Join(root, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Read returns a file of a checkout.
+func Read(t testing.TB, root, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,182 @@
+package course
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// manifestSchema is the version of lab.yaml and course.yaml that is read here.
+const manifestSchema = 1
+
+type manifest struct {
+	Schema int             `yaml:"schema"`
+	Lab    int             `yaml:"lab"`
+	Name   string          `yaml:"name"`
+	Title  string          `yaml:"title"`
+	Reruns []int           `yaml:"reruns"`
+	Checks []manifestCheck `yaml:"checks"`
+}
+
+type manifestCheck struct {
+	ID       string              `yaml:"id"`
+	Title    string              `yaml:"title"`
+	Requires []string            `yaml:"requires"`
+	Needs    []string            `yaml:"needs"`
+	Hints    map[string][]string `yaml:"hints"`
+}
+
+// identifier is what ids of checks, causes and regions look like.
+var identifier = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+func loadLab(root, dir string, number int, name string) (*Lab, error) {
+	file := dir + "/" + manifestFile
+	var m manifest
+	if err := decodeFile(root, file, &m); err != nil {
+		return nil, err
+	}
+	if err := m.validate(number, name); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	lab := &Lab{Number: number, Name: name, Title: m.Title, Dir: dir, Reruns: m.Reruns}
+	for _, c := range m.Checks {
+		lab.Checks = append(lab.Checks, Check(c))
+	}
+	return lab, nil
+}
+
+// decodeFile reads one YAML document strictly: unknown and repeated fields,
+// a second document and an empty file are errors of one line.
+func decodeFile(root, file string, into any) error {
+	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: there is no such file", file)
+	} else if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	if err := dec.Decode(into); errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: the file is empty", file)
+	} else if err != nil {
+		return fmt.Errorf("%s: %s", file, yamlError(err))
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: more than one YAML document", file)
+	}
+	return nil
+}
+
+var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
+
+// yamlError makes one line of what the YAML library says: the first complaint,
+// without Go's type names.
+func yamlError(err error) string {
+	text := err.Error()
+	if typeErr, ok := errors.AsType[*yaml.TypeError](err); ok && len(typeErr.Errors) > 0 {
+		text = typeErr.Errors[0]
+	}
+	text = strings.TrimPrefix(text, "yaml: ")
+	text = unknownField.ReplaceAllString(text, `there is no field "$1"`)
+	return strings.Join(strings.Fields(text), " ")
+}
+
+func (m *manifest) validate(number int, name string) error {
+	switch {
+	case m.Schema != manifestSchema:
+		return fmt.Errorf("schema: must be %d, is %d", manifestSchema, m.Schema)
+	case m.Lab != number:
+		return fmt.Errorf("lab: must be %d as in the folder's name, is %d", number, m.Lab)
+	case m.Name != name:
+		return fmt.Errorf("name: must be %q as in the folder's name, is %q", name, m.Name)
+	case strings.TrimSpace(m.Title) == "":
+		return errors.New("title: is missing")
+	case len(m.Checks) == 0:
+		return errors.New("checks: a lab has at least one")
+	}
+	for i, n := range m.Reruns {
+		if n < 1 || n >= number {
+			return fmt.Errorf("reruns[%d]: must be an earlier lab, is %d", i, n)
+		}
+		if slices.Contains(m.Reruns[:i], n) {
+			return fmt.Errorf("reruns[%d]: %d stands here twice", i, n)
+		}
+	}
+	known := map[string]bool{}
+	for i, c := range m.Checks {
+		if err := c.validate(known); err != nil {
+			return fmt.Errorf("checks[%d].%w", i, err)
+		}
+		known[c.ID] = true
+	}
+	return nil
+}
+
+// validate looks at one check; earlier holds the ids of those above it. A
+// check requires only checks above it, so that nothing can go in circles.
+func (c *manifestCheck) validate(earlier map[string]bool) error {
+	switch {
+	case c.ID == "":
+		return errors.New("id: is missing")
+	case !identifier.MatchString(c.ID):
+		return fmt.Errorf("id: %q is not an id: lower case words joined by hyphens", c.ID)
+	case earlier[c.ID]:
+		return fmt.Errorf("id: %q stands here twice", c.ID)
+	case strings.TrimSpace(c.Title) == "":
+		return errors.New("title: is missing")
+	}
+	for i, id := range c.Requires {
+		if !earlier[id] {
+			return fmt.Errorf("requires[%d]: %q is not a check above this one", i, id)
+		}
+	}
+	for i, need := range c.Needs {
+		if need != NeedsPods {
+			return fmt.Errorf("needs[%d]: %q is unknown: the only one is %q", i, need, NeedsPods)
+		}
+	}
+	return c.validateHints()
+}
+
+func (c *manifestCheck) validateHints() error {
+	if len(c.Hints[OtherCause]) == 0 {
+		return fmt.Errorf("hints: %q is missing: every check has hints for a cause that nobody thought of", OtherCause)
+	}
+	for _, cause := range slices.Sorted(maps.Keys(c.Hints)) {
+		if !identifier.MatchString(cause) {
+			return fmt.Errorf("hints: %q is not a cause: lower case words joined by hyphens", cause)
+		}
+		if len(c.Hints[cause]) == 0 {
+			return fmt.Errorf("hints.%s: is empty", cause)
+		}
+		for i, hint := range c.Hints[cause] {
+			if strings.TrimSpace(hint) == "" {
+				return fmt.Errorf("hints.%s[%d]: is empty", cause, i)
+			}
+		}
+	}
+	return nil
+}
+
+func uniqueChecks(labs []*Lab) error {
+	home := map[string]*Lab{}
+	for _, lab := range labs {
+		for i, c := range lab.Checks {
+			if other := home[c.ID]; other != nil {
+				return fmt.Errorf("%s/%s: checks[%d].id: %q is already a check of %s",
+					lab.Dir, manifestFile, i, c.ID, other.Dir)
+			}
+			home[c.ID] = lab
+		}
+	}
+	return nil
+}

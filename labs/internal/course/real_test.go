@@ -1,0 +1,34 @@
+package course_test
+
+import (
+	"regexp"
+	"testing"
+)
+
+// These are about the course itself, not about this package's code.
+
+func TestTheCourseIsInOrder(t *testing.T) {
+	for _, problem := range lint(t, checkout(t), nil) {
+		t.Error(problem)
+	}
+}
+
+var leftover = regexp.MustCompile(`\blab:[0-9]|TODO\(lab|\n\n\n`)
+
+func TestTheFinishedOperatorShowsNoTraceOfTheCourse(t *testing.T) {
+	c := load(t, checkout(t))
+	for name, file := range render(t, c, len(c.Labs)) {
+		if found := leftover.Find(file.Data); found != nil && name != "go.sum" {
+			t.Errorf("%s: %q", name, found)
+		}
+	}
+}
+
+func TestEveryStageDiffersFromTheOneBefore(t *testing.T) {
+	c := load(t, checkout(t))
+	for _, lab := range c.Labs {
+		if render(t, c, lab.Number).Diff(render(t, c, lab.Number-1)) == nil {
+			t.Errorf("lab %d changes nothing", lab.Number)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package workspace_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gofrs/flock"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/workspace"
+)
+
+// refused expects every command that changes a workspace to refuse the folder
+// with a usage error of one line, and the folder around it to stay as it is.
+func (b *bench) refused(dir, around, want string) {
+	b.Helper()
+	before, err := course.ReadTree(around)
+	if err != nil {
+		b.Fatal(err)
+	}
+	check := func(command string, err error) {
+		b.Helper()
+		if exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			b.Errorf("%s: got %v, want %q", command, err, want)
+		}
+	}
+	_, err = workspace.Solve(b.Context(), b.course, dir, 1)
+	check("solve", err)
+	_, err = workspace.Reset(b.Context(), b.course, dir, 1)
+	check("reset", err)
+	after, err := course.ReadTree(around)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if diff := before.Diff(after); diff != nil {
+		b.Errorf("changed: %q", diff)
+	}
+}
+
+func (b *bench) neverAWorkspace(dir, want string) {
+	b.Helper()
+	if created, err := workspace.Ensure(b.Context(), b.course, dir); created || exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), want) {
+		b.Errorf("check: got %v, want %q", err, want)
+	}
+}
+
+func TestHomeIsNoWorkspace(t *testing.T) {
+	b := newBench(t)
+	home := filepath.Join(os.Getenv("HOME"), "people", "me")
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	for _, dir := range []string{home, filepath.Dir(home), home + "/."} {
+		b.refused(dir, home, "home folder")
+		b.neverAWorkspace(dir, "home folder")
+	}
+}
+
+func TestRootIsNoWorkspace(t *testing.T) {
+	b := newBench(t)
+	b.refused("/", b.course.Root, "the whole file system")
+	b.neverAWorkspace("/", "the whole file system")
+	b.neverAWorkspace("", "is empty")
+}
+
+func TestTheCheckoutIsNoWorkspace(t *testing.T) {
+	b := newBench(t)
+	for _, dir := range []string{b.course.Root, filepath.Dir(b.course.Root)} {
+		b.refused(dir, b.course.Root, "holds the course itself")
+		b.neverAWorkspace(dir, "holds the course itself")
+	}
+	for _, name := range []string{"operator/mine", "labs/08-mine", ".git/mine", ".lab/w"} {
+		b.refused(filepath.Join(b.course.Root, name), b.course.Root, "belongs to the course")
+		b.neverAWorkspace(filepath.Join(b.course.Root, name), "belongs to the course")
+	}
+}
+
+// The finished operator can be checked, but no command may overwrite it.
+func TestTheOperatorIsNotOverwritten(t *testing.T) {
+	b := newBench(t)
+	dir := filepath.Join(b.course.Root, "operator")
+	b.refused(dir, b.course.Root, "only folders that it created")
+	if created, err := workspace.Ensure(t.Context(), b.course, dir); created || err != nil {
+		t.Error(created, err)
+	}
+}
+
+func TestSomebodysFileIsNoWorkspace(t *testing.T) {
+	b := newBench(t)
+	b.write("thesis.txt", "my life")
+	file := filepath.Join(b.dir, "thesis.txt")
+	for _, dir := range []string{file, filepath.Join(file, "below")} {
+		b.refused(dir, b.dir, "thesis.txt is a file")
+		b.neverAWorkspace(dir, "thesis.txt is a file")
+	}
+}
+
+func TestSomebodysFolderIsRefused(t *testing.T) {
+	b := newBench(t)
+	b.write("go.mod", "module example.com/mine\n")
+	b.refused(b.dir, b.dir, "only folders that it created")
+	b.git("init", "--quiet")
+	b.refused(b.dir, b.dir, "only folders that it created")
+	if _, err := workspace.Undo(t.Context(), b.dir); exit.Code(err) != exit.UsageError {
+		t.Error(err)
+	}
+}
+
+func TestEmptyFolderIsNotFilled(t *testing.T) {
+	b := newBench(t)
+	if err := os.Mkdir(b.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.refused(b.dir, b.dir, "rmdir")
+}
+
+// The mark belongs to the folder that lab created, not to whoever links to it.
+func TestMarksThatAreLinksDoNotCount(t *testing.T) {
+	made := newWorkspace(t)
+	for _, part := range []string{".git", ".git/lab", ".git/lab/created"} {
+		t.Run(part, func(t *testing.T) {
+			b := newBench(t)
+			b.write("thesis.txt", "my life")
+			link := filepath.Join(b.dir, part)
+			if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(filepath.Join(made.dir, part), link); err != nil {
+				t.Fatal(err)
+			}
+			b.refused(b.dir, b.dir, "only folders that it created")
+		})
+	}
+}
+
+func TestLinksAreFollowedToWhatTheyName(t *testing.T) {
+	b := newWorkspace(t)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(b.dir, link); err != nil {
+		t.Fatal(err)
+	}
+	b.must(workspace.Solve(t.Context(), b.course, link, 2))
+	b.mustEqual(b.stage(2))
+
+	home := filepath.Join(t.TempDir(), "innocent")
+	if err := os.Symlink(os.Getenv("HOME"), home); err != nil {
+		t.Fatal(err)
+	}
+	b.refused(home, os.Getenv("HOME"), "home folder")
+
+	nowhere := filepath.Join(t.TempDir(), "nowhere")
+	if err := os.Symlink(filepath.Join(t.TempDir(), "gone"), nowhere); err != nil {
+		t.Fatal(err)
+	}
+	b.neverAWorkspace(nowhere, "leads nowhere")
+}
+
+// A folder of the workspace that was replaced by a link is replaced again;
+// what the link leads to is not touched.
+func TestLinksInsideAreNotFollowed(t *testing.T) {
+	b := newWorkspace(t)
+	victim := &bench{T: t, dir: t.TempDir()}
+	victim.write("config.yaml", "precious")
+	if err := os.RemoveAll(filepath.Join(b.dir, "config")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim.dir, filepath.Join(b.dir, "config")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(b.dir, "main.go")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(victim.dir, "config.yaml"), filepath.Join(b.dir, "main.go")); err != nil {
+		t.Fatal(err)
+	}
+	mine, before := b.tree(), victim.tree()
+	b.solve(3)
+	b.mustEqual(b.stage(3))
+	b.undo()
+	b.mustEqual(mine)
+	if diff := before.Diff(victim.tree()); diff != nil {
+		t.Errorf("written through a link: %q", diff)
+	}
+}
+
+func TestFilesBecomeFoldersAndBack(t *testing.T) {
+	b := newWorkspace(t)
+	if err := os.RemoveAll(filepath.Join(b.dir, "config")); err != nil {
+		t.Fatal(err)
+	}
+	b.write("config", "a file")
+	if err := os.Remove(filepath.Join(b.dir, "main.go")); err != nil {
+		t.Fatal(err)
+	}
+	b.write("main.go/inside", "a folder")
+	mine := b.tree()
+	b.solve(2)
+	b.mustEqual(b.stage(2))
+	b.undo()
+	b.mustEqual(mine)
+}
+
+// What cannot be written to, or read and so saved, is refused before anything
+// is changed.
+func TestPermissionsAreAskedFirst(t *testing.T) {
+	if asNobody(t) {
+		return
+	}
+	b := newWorkspace(t)
+	b.write("zz/secret", "mine")
+	mine := b.tree()
+	for name, mode := range map[string]os.FileMode{".": 0o555, "config": 0o555, ".git/refs": 0o555, "zz/secret": 0, "zz": 0o555} {
+		name = filepath.Join(b.dir, name)
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, solveErr := workspace.Solve(t.Context(), b.course, b.dir, 3)
+		if err := os.Chmod(name, info.Mode()); err != nil {
+			t.Fatal(err)
+		}
+		if solveErr == nil || strings.Contains(solveErr.Error(), "\n") {
+			t.Errorf("%s: got %v", name, solveErr)
+		}
+		if inGit := strings.Contains(name, ".git"); !inGit && exit.Code(solveErr) != exit.UsageError {
+			t.Errorf("%s: exit code %d", name, exit.Code(solveErr))
+		}
+		if saves, err := workspace.Saves(t.Context(), b.dir); err != nil || len(saves) > 0 {
+			t.Errorf("%s: %d saves, %v", name, len(saves), err)
+		}
+		b.mustEqual(mine)
+	}
+}
+
+func TestBusyWorkspaceIsSaidInOneLine(t *testing.T) {
+	b := newWorkspace(t)
+	lock := flock.New(filepath.Join(b.dir, ".git", "lab", "lock"))
+	if ok, err := lock.TryLock(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	defer func() { _ = lock.Unlock() }()
+	b.refused(b.dir, b.dir, "another lab command")
+}
+
+// A pipe cannot be saved, so it stays where it is.
+func TestSpecialFilesAreLeftAlone(t *testing.T) {
+	b := newWorkspace(t)
+	pipe := filepath.Join(b.dir, "events.pipe")
+	makePipe(t, pipe)
+	b.solve(1)
+	if info, err := os.Lstat(pipe); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// When something is in the way that cannot be saved, the files are put back.
+func TestAFailedChangeIsPutBack(t *testing.T) {
+	b := newWorkspace(t)
+	makePipe(t, filepath.Join(b.dir, "docs")) // stage 3 has a folder of that name
+	b.write("main.go", "package main // mine\n")
+	b.write("notes", "mine")
+	mine := b.listing()
+	if _, err := workspace.Solve(t.Context(), b.course, b.dir, 3); err == nil || !strings.Contains(err.Error(), "which is as it was") {
+		t.Errorf("%v", err)
+	}
+	if diff := cmp.Diff(mine, b.listing()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// listing is what stands in the workspace, whatever it is: name, kind, and
+// content of files.
+func (b *bench) listing() (lines []string) {
+	b.Helper()
+	err := filepath.WalkDir(b.dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		text := ""
+		if d.Type().IsRegular() {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			text = string(data)
+		}
+		lines = append(lines, d.Type().String()+" "+name+" "+text)
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return lines
+}
