@@ -1,0 +1,29 @@
+// Command guard runs a program that nobody trusts and ends its whole process tree: when the program
+// ends, when guard is told to stop, and when whoever started guard is gone.
+//
+//	guard [-uid N] [-home DIR] program [args...]
+//
+// File descriptor 3 is a pipe whose other end the starter holds open: its end is the starter's end.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/example/operator-lab/labs/internal/guard"
+)
+
+func main() {
+	uid := flag.Int("uid", -1, "user and group id to run as; -1 is the one of guard itself")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: guard [-uid N] program [args...]")
+		os.Exit(guard.CannotRun)
+	}
+	code, err := guard.Run(guard.Program{Args: flag.Args(), UID: *uid, Lifeline: os.NewFile(3, "lifeline")})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "guard:", err)
+	}
+	os.Exit(code)
+}

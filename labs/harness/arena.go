@@ -1,0 +1,159 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// CauseManagerExited is the cause when the learner's manager ended by itself, or could not be started.
+const CauseManagerExited = "manager-exited"
+
+// CauseManagerSilent is the cause when the manager runs and asks the API server for nothing.
+const CauseManagerSilent = "manager-silent"
+
+// silenceLimit is how long a manager may run before its first request. One that starts a controller
+// sends it within a second; the rest is for a busy machine.
+const silenceLimit = 10 * time.Second
+
+// endpoint is where the first process answers questions about the manager.
+type endpoint struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
+}
+
+// arena asks the first Ginkgo process about the one manager that all processes judge.
+type arena struct {
+	endpoint
+	client http.Client
+}
+
+func newArena(e endpoint) *arena {
+	return &arena{endpoint: e, client: http.Client{Timeout: 5 * time.Second}}
+}
+
+func (a *arena) get(ctx context.Context, path string, query url.Values, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.URL+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return fmt.Errorf("ask the first process: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+a.Token)
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the first process: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("ask the first process: %s", resp.Status)
+	}
+	return json.NewDecoder(resp.Body).Decode(into)
+}
+
+// gone is the finding about a manager that ended although nobody asked it to, or nil.
+func (a *arena) gone() *finding.Finding {
+	var f *finding.Finding
+	if err := a.get(context.Background(), pathGone, nil, &f); err != nil {
+		return nil // the first process is ending; its own report says why
+	}
+	return f
+}
+
+// Requests are what the manager has sent to the API server since index, in order.
+func Requests(ctx context.Context, since int) ([]recorder.Request, error) {
+	var requests []recorder.Request
+	err := suite.arena.get(ctx, pathRequests, url.Values{"since": {strconv.Itoa(since)}}, &requests)
+	return requests, err
+}
+
+// Now is the index of the manager's next request: pass it to [Requests] later.
+func Now(ctx context.Context) (int, error) {
+	requests, err := Requests(ctx, 0)
+	return len(requests), err
+}
+
+// LogLines are the manager's recent lines of output that contain text.
+func LogLines(ctx context.Context, text string) ([]string, error) {
+	var tail string
+	if err := suite.arena.get(ctx, pathLog, nil, &tail); err != nil {
+		return nil, err
+	}
+	var lines []string
+	for line := range strings.Lines(tail) {
+		if strings.Contains(line, text) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines, nil
+}
+
+// Writes are the mutating requests of the manager since index that concern the Memcached, its status
+// or its Deployment.
+func (m Memcached) Writes(ctx context.Context, since int) ([]recorder.Request, error) {
+	requests, err := Requests(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(requests, func(r recorder.Request) bool {
+		return !r.Mutating() || r.Namespace != m.Namespace || r.Name != "" && r.Name != m.Name
+	}), nil
+}
+
+// passes is the manager's counter of reconciles, -1 when it exposes none.
+func passes(ctx context.Context) (int, error) {
+	n := -1
+	err := suite.arena.get(ctx, pathPasses, nil, &n)
+	return n, err
+}
+
+// Refused are the manager's requests since index that it had no right to, each kind of request once. A
+// quota and a namespace that is going away are answered with the same status, so every refusal is
+// asked about again.
+func Refused(ctx context.Context, since int) ([]recorder.Request, error) {
+	requests, err := Requests(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	var refused []recorder.Request
+	asked := map[string]bool{}
+	for _, r := range requests {
+		key := r.Verb + " " + r.Group + "/" + r.Resource + "/" + r.Subresource
+		if r.Status != http.StatusForbidden || asked[key] {
+			continue
+		}
+		asked[key] = true
+		allowed, err := Allowed(ctx, r.Verb, r.Group, r.Resource, r.Subresource, r.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		if !allowed {
+			refused = append(refused, r)
+		}
+	}
+	return refused, nil
+}
+
+// Allowed asks the API server whether the manager has a right.
+func Allowed(ctx context.Context, verb, group, resource, subresource, namespace string) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   ManagerUser(),
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + systemNamespace, "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Group: group, Resource: resource, Subresource: subresource, Namespace: namespace,
+		},
+	}}
+	if err := suite.admin.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("ask for the manager's rights: %w", err)
+	}
+	return review.Status.Allowed, nil
+}

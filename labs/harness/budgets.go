@@ -1,0 +1,36 @@
+package harness
+
+import "time"
+
+// How long a check waits for the world before it says no. Every wait of the suite has its name here.
+const (
+	// CheckLimit bounds one check from its first request to its last, whatever it waits for.
+	CheckLimit = 90 * time.Second
+	// ReactBudget is how long an operator may take to answer a change it is told about by a watch.
+	// A right one needs 50 ms; the rest is for a busy machine.
+	ReactBudget = 8 * time.Second
+	// StartBudget is [ReactBudget] for the first thing a manager does after it was started: it has to
+	// build its caches, and the API server delays the first custom resource after a new CRD by 2 s.
+	StartBudget = 15 * time.Second
+	// PodsBudget is how long real Pods may take to be available: scheduling, sandbox, start.
+	PodsBudget = 25 * time.Second
+	// RestoreBudget is the contract's limit for a deleted Deployment to be back. Polling operators miss it.
+	RestoreBudget = 2 * time.Second
+	// CollectBudget is how long garbage collection may take. The collector looks for new kinds every
+	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
+	CollectBudget = 45 * time.Second
+	// QuietPeriod is how long a manager at rest is listened to.
+	QuietPeriod = 3 * time.Second
+	// StopBudget is how long a manager may take to end after SIGTERM before it is killed.
+	StopBudget = 5 * time.Second
+	// InstallBudget is how long a CRD may take to be Established, or to be refused.
+	InstallBudget = 10 * time.Second
+	// ProgramLimit bounds a small program of ours that was compiled together with the learner's code.
+	ProgramLimit = 20 * time.Second
+	// BuildLimit bounds one compilation of the learner's code.
+	BuildLimit = 5 * time.Minute
+)
+
+// pollInterval is how often a wait looks again at things that no watch announces, such as the
+// proxy's record.
+const pollInterval = 100 * time.Millisecond

@@ -1,0 +1,88 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+const (
+	labLabel = "lab:"
+	// CheckLabel begins the Ginkgo label that carries a check's id.
+	CheckLabel = "check:"
+	// FindingEntry is the name of the Ginkgo report entry that carries a finding as JSON.
+	FindingEntry = "finding"
+)
+
+// Lab declares the checks of lab n. Use it in a package variable of the lab's package.
+func Lab(n int, checks func()) bool {
+	return ginkgo.Describe(fmt.Sprintf("Lab %d", n), ginkgo.Label(fmt.Sprintf("%s%d", labLabel, n)), checks)
+}
+
+// Check declares one check. id stands in lab.yaml; body and decorators are Ginkgo's. The check is
+// bounded by [CheckLimit] unless it brings its own NodeTimeout.
+func Check(id string, args ...any) bool {
+	all := append([]any{ginkgo.Label(CheckLabel + id), ginkgo.NodeTimeout(CheckLimit)}, args...)
+	return ginkgo.It(id, all...)
+}
+
+// Require ends the check if err is not nil. A finding in err's chain, or one made of its text, goes
+// into the report.
+func Require(err error) {
+	ginkgo.GinkgoHelper()
+	if err == nil {
+		return
+	}
+	f := finding.Of(err)
+	if gone := managerGone(); gone != nil {
+		f = gone // explains whatever else is missing
+	}
+	ginkgo.AddReportEntry(FindingEntry, f, ginkgo.ReportEntryVisibilityNever)
+	ginkgo.Fail(f.Error())
+}
+
+// ID is the id of the check that is running.
+func ID() string {
+	for _, label := range ginkgo.CurrentSpecReport().Labels() {
+		if id, ok := strings.CutPrefix(label, CheckLabel); ok {
+			return id
+		}
+	}
+	return ""
+}
+
+// Rand is the running check's source. What it gives depends on the run's seed and the check's id alone,
+// so that a printed seed replays the same world in any order of checks.
+func Rand() *rand.Rand {
+	if id := ID(); suite.randOf != id {
+		h := fnv.New64a()
+		h.Write([]byte(id))
+		suite.randOf, suite.rand = id, rand.New(rand.NewPCG(uint64(suite.config.Seed), h.Sum64()))
+	}
+	return suite.rand
+}
+
+// Run is the configuration of this run.
+func Run() Config { return suite.config }
+
+// stopped marks an error that no waiting can mend.
+type stopped struct{ error }
+
+func (s stopped) Unwrap() error { return s.error }
+
+// Stop makes [Until] end at once: waiting longer would not help.
+func Stop(err error) error { return stopped{err} }
+
+// contextError turns the end of ctx into the last thing a wait saw, which says more.
+func contextError(ctx context.Context, last error) error {
+	if last != nil {
+		return last
+	}
+	return ctx.Err()
+}

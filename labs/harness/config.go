@@ -1,0 +1,75 @@
+// Package harness is what a check uses: clients, the learner's manager as a process behind a recording
+// proxy, waits that watch, and findings instead of matcher dumps. It judges an operator by what it does
+// to a real API server, and knows nothing of its source.
+package harness
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+)
+
+// ConfigEnv names the environment variable that holds the path of the run's configuration.
+const ConfigEnv = "LAB_RUN_CONFIG"
+
+// Config is one run of the suite, written by the lab command and read by every Ginkgo process.
+type Config struct {
+	// Labs are the numbers whose checks run. They decide what is set up: the learner's CRD from
+	// lab 3 on, their manager from lab 4 on.
+	Labs []int `json:"labs"`
+	// Workspace is the learner's module. It is only ever read.
+	Workspace string `json:"workspace"`
+	// Kubeconfig opens the cluster as its administrator.
+	Kubeconfig string `json:"kubeconfig"`
+	// Manager is the learner's compiled ./cmd, "" when no lab of the run needs it.
+	Manager string `json:"manager,omitempty"`
+	// ControllerGen is the binary of the controller-gen that this course pins.
+	ControllerGen string `json:"controllerGen"`
+	// Guard is the binary that runs a learner's program and ends its whole process tree.
+	Guard string `json:"guard"`
+	// MemcachedImage is the operand's image, present in every node.
+	MemcachedImage string `json:"memcachedImage"`
+	// UnderRole runs the manager with exactly the generated role instead of cluster-admin (lab 7).
+	UnderRole bool `json:"underRole,omitempty"`
+	// Unjudged are ids of checks that this kind of cluster cannot judge.
+	Unjudged []string `json:"unjudged,omitempty"`
+	// RealPods says whether containers really run on this provider.
+	RealPods bool `json:"realPods"`
+	// Seed decides names, namespaces, sizes and ports. It is printed with every verdict.
+	Seed int64 `json:"seed"`
+	// Scratch is a folder for sockets, logs and copies that unprivileged programs can reach.
+	Scratch string `json:"scratch"`
+	// Artifacts is where evidence is kept after a failure.
+	Artifacts string `json:"artifacts"`
+}
+
+// Has says whether lab n is part of the run.
+func (c Config) Has(n int) bool { return slices.Contains(c.Labs, n) }
+
+// NeedsManager says whether a lab of the run judges a running manager.
+func (c Config) NeedsManager() bool {
+	return slices.ContainsFunc(c.Labs, func(n int) bool { return n >= 4 })
+}
+
+// NeedsCRD says whether a lab of the run works with the manifest in config/crd/bases.
+func (c Config) NeedsCRD() bool {
+	return slices.ContainsFunc(c.Labs, func(n int) bool { return n >= 3 })
+}
+
+// ReadConfig reads the configuration that [ConfigEnv] points at.
+func ReadConfig() (Config, error) {
+	path := os.Getenv(ConfigEnv)
+	if path == "" {
+		return Config{}, fmt.Errorf("%s is not set: the suite is run by `lab check`", ConfigEnv)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read run configuration: %w", err)
+	}
+	var c Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Config{}, fmt.Errorf("read run configuration %s: %w", path, err)
+	}
+	return c, nil
+}

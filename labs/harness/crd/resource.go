@@ -1,0 +1,174 @@
+// Package crd talks to an API server about a custom resource whose definition is known and whose Go
+// types are not: objects are sent as plain JSON, and every door of the API is used as kubectl would.
+package crd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// poll is how often the API server is asked about what cannot be watched: its discovery and OpenAPI.
+const poll = 50 * time.Millisecond
+
+// Resource is one version of a custom resource on one API server.
+type Resource struct {
+	definition *apiextensionsv1.CustomResourceDefinition
+	version    apiextensionsv1.CustomResourceDefinitionVersion
+	config     *rest.Config
+	dynamic    dynamic.NamespaceableResourceInterface
+}
+
+// New is the resource that definition describes, in the version that is stored.
+func New(config *rest.Config, definition *apiextensionsv1.CustomResourceDefinition) (*Resource, error) {
+	i := slices.IndexFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	if i < 0 {
+		return nil, fmt.Errorf("definition %s stores no version", definition.Name)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	r := &Resource{definition: definition, version: definition.Spec.Versions[i], config: config}
+	r.dynamic = client.Resource(r.GroupVersion().WithResource(definition.Spec.Names.Plural))
+	return r, nil
+}
+
+// Regroup is a copy of definition in another group, beside which the original can be installed too.
+func Regroup(definition *apiextensionsv1.CustomResourceDefinition, group string) *apiextensionsv1.CustomResourceDefinition {
+	moved := definition.DeepCopy()
+	moved.Name = definition.Spec.Names.Plural + "." + group
+	moved.Spec.Group = group
+	return moved
+}
+
+// GroupVersion is the group and the version of the resource.
+func (r *Resource) GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: r.definition.Spec.Group, Version: r.version.Name}
+}
+
+// namespaced says whether objects of the resource live in namespaces.
+func (r *Resource) namespaced() bool {
+	return r.definition.Spec.Scope == apiextensionsv1.NamespaceScoped
+}
+
+// In is the resource's objects in one namespace, or simply its objects when they live in none.
+func (r *Resource) In(namespace string) dynamic.ResourceInterface {
+	if !r.namespaced() {
+		return r.dynamic
+	}
+	return r.dynamic.Namespace(namespace)
+}
+
+// Object is an object without a spec.
+func (r *Resource) Object(namespace, name string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(r.GroupVersion().WithKind(r.definition.Spec.Names.Kind))
+	obj.SetName(name)
+	if r.namespaced() {
+		obj.SetNamespace(namespace)
+	}
+	return obj
+}
+
+// Create sends obj and reads back what was stored. validation is metav1.FieldValidationStrict, which
+// refuses unknown fields, or metav1.FieldValidationIgnore, which drops them.
+func (r *Resource) Create(ctx context.Context, obj *unstructured.Unstructured, validation string) (*unstructured.Unstructured, error) {
+	objects := r.In(obj.GetNamespace())
+	created, err := objects.Create(ctx, obj, metav1.CreateOptions{FieldValidation: validation})
+	if err != nil {
+		return nil, err
+	}
+	return objects.Get(ctx, created.GetName(), metav1.GetOptions{})
+}
+
+// HasStatus says whether the definition opens the status subresource.
+func (r *Resource) HasStatus() bool {
+	return r.version.Subresources != nil && r.version.Subresources.Status != nil
+}
+
+// Property is the schema of the field at path, nil when the schema does not know it.
+func (r *Resource) Property(path ...string) *apiextensionsv1.JSONSchemaProps {
+	if r.version.Schema == nil {
+		return nil
+	}
+	at := r.version.Schema.OpenAPIV3Schema
+	for _, name := range path {
+		if at == nil {
+			return nil
+		}
+		property, ok := at.Properties[name]
+		if !ok {
+			return nil
+		}
+		at = &property
+	}
+	return at
+}
+
+// Fields lists the fields that the schema knows below path. It explains what became of a field with
+// another name.
+func (r *Resource) Fields(path ...string) []string {
+	property := r.Property(path...)
+	if property == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(property.Properties))
+}
+
+// Served lists the names of the group version's resources that the API server serves, such as
+// memcacheds and memcacheds/status.
+func (r *Resource) Served() ([]string, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(r.config)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	list, err := client.ServerResourcesForGroupVersion(r.GroupVersion().String())
+	if err != nil {
+		return nil, fmt.Errorf("ask for the resources of %s: %w", r.GroupVersion(), err)
+	}
+	var names []string
+	for _, resource := range list.APIResources {
+		names = append(names, resource.Name)
+	}
+	return names, nil
+}
+
+// AwaitServed waits until the API server answers requests for the resource and lists it, which it does
+// a moment after the definition became Established.
+func (r *Resource) AwaitServed(ctx context.Context, budget time.Duration) error {
+	return eventually(ctx, budget, func(ctx context.Context) error {
+		if _, err := r.dynamic.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return fmt.Errorf("list %s: %w", r.definition.Name, err)
+		}
+		_, err := r.Served()
+		return err
+	})
+}
+
+// eventually asks cond until it returns nil, and returns its last error when budget is over.
+func eventually(ctx context.Context, budget time.Duration, cond func(context.Context) error) error {
+	last := errors.New("nothing was asked")
+	err := wait.PollUntilContextTimeout(ctx, poll, budget, true, func(ctx context.Context) (bool, error) {
+		if err := cond(ctx); ctx.Err() == nil {
+			last = err
+		}
+		return last == nil, nil
+	})
+	if err != nil && last != nil {
+		return last
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package generate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// copyModule copies what the go command can see of the module in from. It leaves out programs in bin,
+// hidden folders such as .git, and deep copies that were generated earlier: what was made from older
+// types must not have a say in what is made from today's.
+func copyModule(from, to string) error {
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case rel == ".":
+			return os.MkdirAll(target, 0o755)
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") || rel == "bin"):
+			return fs.SkipDir
+		case entry.IsDir():
+			return os.Mkdir(target, 0o755)
+		case entry.Name() == deepCopyFile:
+			return nil
+		}
+		return copyFile(path, target)
+	})
+	if err != nil {
+		return fmt.Errorf("copy workspace: %w", err)
+	}
+	return rebaseReplaces(from, to)
+}
+
+// copyFile copies the content of a file, or of the file that a symbolic link leads to. What has no
+// content, such as a socket or a link to nowhere, is left out.
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && !info.Mode().IsRegular()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o644)
+}
+
+// rebaseReplaces makes relative paths in go.mod's replace directives lead to where they led before.
+func rebaseReplaces(from, to string) error {
+	name := filepath.Join(to, "go.mod")
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return finding.New(CauseFailed, "a Go module", "the workspace has no go.mod")
+	}
+	if err != nil {
+		return fmt.Errorf("read go.mod: %w", err)
+	}
+	mod, err := modfile.Parse("go.mod", data, nil)
+	if err != nil {
+		return finding.New(CauseFailed, "a go.mod that the go command can read", "%v", err)
+	}
+	changed := false
+	for _, r := range mod.Replace {
+		if !modfile.IsDirectoryPath(r.New.Path) || filepath.IsAbs(r.New.Path) {
+			continue
+		}
+		changed = true
+		if err := mod.AddReplace(r.Old.Path, r.Old.Version, filepath.Join(from, r.New.Path), ""); err != nil {
+			return fmt.Errorf("rebase %s in go.mod: %w", r.New.Path, err)
+		}
+	}
+	if !changed {
+		return nil
+	}
+	if data, err = mod.Format(); err != nil {
+		return fmt.Errorf("write go.mod: %w", err)
+	}
+	return os.WriteFile(name, data, 0o644)
+}

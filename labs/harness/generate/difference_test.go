@@ -1,0 +1,79 @@
+package generate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/internal/testmodule"
+)
+
+func TestManifestDifferences(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, new string
+		want     []generate.Difference
+	}{
+		"another version of the generator": {"v0.23.0", "v0.16.1", nil},
+		"a changed bound": {"maximum: 5\n", "maximum: 9\n",
+			[]generate.Difference{{Path: "schema: spec.size.maximum", Got: "9", Want: "5"}}},
+		"a missing short name": {"    shortNames:\n    - mc\n", "",
+			[]generate.Difference{{Path: "spec.names.shortNames", Want: `["mc"]`}}},
+		"a missing subresource": {"    subresources:\n      status: {}\n", "",
+			[]generate.Difference{{Path: "spec.versions[v1alpha1].subresources", Want: `{"status":{}}`}}},
+		"a column of one's own": {"  - additionalPrinterColumns:\n", "  - additionalPrinterColumns:\n    - {name: Port, type: integer, jsonPath: .spec.containerPort}\n",
+			[]generate.Difference{{Path: "spec.versions[v1alpha1].additionalPrinterColumns[Port]",
+				Got: `{"jsonPath":".spec.containerPort","name":"Port","type":"integer"}`}}},
+		"a label of one's own": {"  name: memcacheds.cache.example.com", "  name: memcacheds.cache.example.com\n  labels: {a: b}",
+			[]generate.Difference{{Path: "metadata.labels", Got: `{"a":"b"}`}}},
+		"an annotation of one's own": {"controller-gen.kubebuilder.io/version: v0.23.0", "a: b",
+			[]generate.Difference{{Path: "metadata.annotations", Got: `{"a":"b"}`}}},
+		"what a cluster adds": {"spec:\n  group", "status: {storedVersions: [v1alpha1]}\nspec:\n  group", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			right := testmodule.New(t)
+			wrong := testmodule.New(t, testmodule.Replace(testmodule.Manifest, c.old, c.new))
+			got := generate.Differences(manifest(t, wrong), manifest(t, right))
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("differences (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func manifest(t *testing.T, workspace string) generate.Manifest {
+	t.Helper()
+	all, err := generate.ReadManifests(workspace + "/config/crd/bases")
+	if err != nil || len(all) != 1 {
+		t.Fatalf("ReadManifests = %v, %v; want one", all, err)
+	}
+	return all[0]
+}
+
+func TestReadManifests(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit testmodule.Edit
+		want string
+	}{
+		"no folder":           {testmodule.Remove("config"), "0"},
+		"two in one file":     {testmodule.Write("config/crd/bases/a.yml", "a: 1\n---\nb: 2\n---\n"), "3"},
+		"files that are none": {testmodule.Write("config/crd/bases/README.md", "# no: yaml: [\n"), "1"},
+		"no YAML":             {testmodule.Write("config/crd/bases/a.yaml", "a: [\n"), "a.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all, err := generate.ReadManifests(testmodule.New(t, c.edit) + "/config/crd/bases")
+			if got := fmt.Sprint(len(all), err); !strings.Contains(got, c.want) {
+				t.Errorf("ReadManifests gives %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestUnknownFieldsOfADefinitionAreRefused(t *testing.T) {
+	workspace := testmodule.New(t, testmodule.Replace(testmodule.Manifest, "scope: Namespaced", "scoop: Namespaced"))
+	if _, err := manifest(t, workspace).Definition(); err == nil || !strings.Contains(err.Error(), "scoop") {
+		t.Errorf("Definition = %v, want it to name the field scoop", err)
+	}
+}

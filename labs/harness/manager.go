@@ -1,0 +1,282 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+const (
+	// helpLimit bounds the learner's `-h`. A program that does not answer gets no flags: it may be one
+	// that knows none, and is judged by what it does.
+	helpLimit = 5 * time.Second
+	// tailLines is how much of a dead manager's log a finding quotes.
+	tailLines = 12
+)
+
+// Manager is the learner's program as a process. It can be stopped, killed and started again.
+type Manager struct {
+	kubeconfig string
+	home       string
+	metrics    string     // loopback address
+	sent       func() int // how many requests the API server has seen from it
+	flags      []string
+	refused    *finding.Finding // why it cannot be started at all
+	output     *tail
+
+	mu      sync.Mutex
+	cmd     *exec.Cmd
+	kill    context.CancelFunc
+	ended   chan struct{}
+	wanted  bool
+	exited  string // how it ended, "" while it runs
+	started time.Time
+	before  int // requests that earlier processes of it had sent
+}
+
+func newManager(rec *recorder.Recorder, token string) (*Manager, error) {
+	home, err := Home("manager")
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		home: home, kubeconfig: filepath.Join(home, "kubeconfig"), metrics: metrics, sent: rec.Count,
+		output: newTail(filepath.Join(suite.config.Artifacts, "manager.log")),
+	}
+	if err := m.writeKubeconfig(rec.URL(), rec.CA(), token); err != nil {
+		return nil, err
+	}
+	m.flags, m.refused = m.supportedFlags()
+	return m, nil
+}
+
+func (m *Manager) writeKubeconfig(url string, ca []byte, token string) error {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: ca}
+	config.AuthInfos["manager"] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "manager"}
+	config.CurrentContext = "lab"
+	if err := clientcmd.WriteToFile(*config, m.kubeconfig); err != nil {
+		return fmt.Errorf("write the manager's kubeconfig: %w", err)
+	}
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	if err := os.Chown(m.kubeconfig, unprivileged, unprivileged); err != nil {
+		return fmt.Errorf("hand over the manager's kubeconfig: %w", err)
+	}
+	return nil
+}
+
+var flagName = regexp.MustCompile(`(?m)^\s+-{1,2}([a-z][a-z0-9-]*)`)
+
+// supportedFlags asks the program which flags it has: an operator is free to have none.
+func (m *Manager) supportedFlags() ([]string, *finding.Finding) {
+	ctx, cancel := context.WithTimeout(context.Background(), helpLimit)
+	defer cancel()
+	var help bytes.Buffer
+	cmd, err := Untrusted(ctx, m.home, nil, suite.config.Manager, "-h")
+	if err == nil {
+		cmd.Stdout, cmd.Stderr = &help, &help
+		err = cmd.Run()
+	}
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	if text := help.String(); err != nil && strings.Contains(text, "panic: ") {
+		return nil, finding.New(CauseManagerExited, "the manager starts", "it panicked:\n%s", lastLines(text, tailLines))
+	}
+	known := map[string]bool{}
+	for _, match := range flagName.FindAllStringSubmatch(help.String(), -1) {
+		known[match[1]] = true
+	}
+	var flags []string
+	for _, f := range m.wantedFlags() {
+		if known[f.name] {
+			flags = append(flags, "--"+f.name+"="+f.value)
+		}
+	}
+	return flags, nil
+}
+
+type managerFlag struct{ name, value string }
+
+// wantedFlags keep the manager on loopback, and off the leader election that ends it outside a cluster.
+func (m *Manager) wantedFlags() []managerFlag {
+	return []managerFlag{
+		{"health-probe-bind-address", "127.0.0.1:0"},
+		{"metrics-bind-address", m.metrics},
+		{"metrics-secure", "false"},
+		{"leader-elect", "false"},
+	}
+}
+
+// Start runs the manager with the given operand image. It does not wait for anything: what the manager
+// does is the checks' business. A program that cannot be started is a finding, not an error.
+func (m *Manager) Start(image string) error {
+	if m.refused != nil {
+		return nil
+	}
+	ctx, kill := context.WithCancel(context.Background())
+	env := []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"}
+	cmd, err := Untrusted(ctx, m.home, env, suite.config.Manager, m.flags...)
+	if err != nil {
+		kill()
+		return err
+	}
+	cmd.Stdout, cmd.Stderr = m.output, m.output
+	if err := cmd.Start(); err != nil {
+		kill()
+		return fmt.Errorf("start the manager: %w", err)
+	}
+	ended := make(chan struct{})
+	m.mu.Lock()
+	m.cmd, m.kill, m.ended, m.wanted, m.exited, m.started = cmd, kill, ended, true, "", time.Now()
+	m.before = m.sent()
+	m.mu.Unlock()
+	go m.wait(cmd, ended)
+	return nil
+}
+
+func (m *Manager) wait(cmd *exec.Cmd, ended chan struct{}) {
+	_ = cmd.Wait()
+	m.mu.Lock()
+	m.exited = cmd.ProcessState.String()
+	m.mu.Unlock()
+	close(ended)
+}
+
+// Stop asks the manager to end, as Kubernetes does, and kills its process tree when it does not.
+func (m *Manager) Stop(ctx context.Context) error {
+	return m.end(ctx, func(p *os.Process) error { return p.Signal(syscall.SIGTERM) })
+}
+
+// Kill ends the manager without warning, as a crash does.
+func (m *Manager) Kill(ctx context.Context) error {
+	return m.end(ctx, func(*os.Process) error { m.kill(); return nil })
+}
+
+func (m *Manager) end(ctx context.Context, ask func(*os.Process) error) error {
+	m.mu.Lock()
+	cmd, ended, kill := m.cmd, m.ended, m.kill
+	m.wanted = false
+	m.mu.Unlock()
+	if cmd == nil {
+		return nil
+	}
+	defer kill()
+	if err := ask(cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop the manager: %w", err)
+	}
+	patience := time.NewTimer(StopBudget)
+	defer patience.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	case <-patience.C:
+	}
+	kill()
+	<-ended
+	return nil
+}
+
+// gone is a finding when the manager ended although nobody asked it to.
+func (m *Manager) gone() *finding.Finding {
+	if m.refused != nil {
+		return m.refused
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.wanted || m.exited == "" {
+		return nil
+	}
+	return finding.New(CauseManagerExited, "the manager goes on running",
+		"it ended by itself (%s) after %s; its last words:\n%s", m.exited, time.Since(m.started).Round(time.Second), lastLines(m.output.String(), tailLines))
+}
+
+// Running is how long the manager has been running by now, 0 when it is not.
+func (m *Manager) Running() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.wanted || m.exited != "" {
+		return 0
+	}
+	return time.Since(m.started)
+}
+
+func (m *Manager) requestsBefore() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.before
+}
+
+// LogTail is the last part of the manager's output.
+func (m *Manager) LogTail() string { return m.output.String() }
+
+// counter is a line of the metric that controller-runtime counts passes with.
+var counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{[^}]*\} ([0-9.e+]+)$`)
+
+// passes adds up the manager's own count of reconciles, -1 when it exposes none.
+func (m *Manager) passes(ctx context.Context) int {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", nil)
+	if err != nil {
+		return -1
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return -1
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, logLimit))
+	if err != nil {
+		return -1
+	}
+	lines := counter.FindAllSubmatch(text, -1)
+	if len(lines) == 0 {
+		return -1
+	}
+	total := 0.0
+	for _, line := range lines {
+		n, _ := strconv.ParseFloat(string(line[1]), 64)
+		total += n
+	}
+	return int(total)
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// freeAddress is a loopback address that nobody listens on right now.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}

@@ -1,0 +1,342 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// gvk is the kind that the learner defines.
+var gvk = schema.GroupVersionKind{Group: Group, Version: "v1alpha1", Kind: "Memcached"}
+
+// Memcached is one custom resource of a check, and the Deployment of the same name.
+type Memcached struct {
+	Namespace, Name string
+	Size, Port      int32
+}
+
+// Invent draws a Memcached's name, size (2 to 4) and port from the run's seed.
+func Invent(r *rand.Rand, namespace string) Memcached {
+	return Memcached{Namespace: namespace, Name: Name(r), Size: 2 + r.Int32N(3), Port: Port(r)}
+}
+
+// Name draws a name of ten letters.
+func Name(r *rand.Rand) string {
+	letters := make([]byte, 10)
+	for i := range letters {
+		letters[i] = 'a' + byte(r.IntN(26))
+	}
+	return string(letters)
+}
+
+// Port draws a port that is not memcached's own, so that nobody listens on it by accident.
+func Port(r *rand.Rand) int32 { return 20000 + r.Int32N(10000) }
+
+// Key is the name under which both objects are found.
+func (m Memcached) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
+}
+
+// String is how reports name the Memcached.
+func (m Memcached) String() string { return m.Namespace + "/" + m.Name }
+
+// Create sends the Memcached as a user would.
+func (m Memcached) Create(ctx context.Context) error {
+	if err := LearnersCRD(); err != nil {
+		return err
+	}
+	obj := m.object()
+	obj.Object["spec"] = map[string]any{"size": int64(m.Size), "containerPort": int64(m.Port)}
+	if err := suite.admin.Create(ctx, obj); err != nil {
+		return finding.New("refused", fmt.Sprintf("the API server takes a Memcached with size %d and containerPort %d", m.Size, m.Port), "%v", err)
+	}
+	return nil
+}
+
+func (m Memcached) object() *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	obj.SetNamespace(m.Namespace)
+	obj.SetName(m.Name)
+	return obj
+}
+
+// Get reads the Memcached.
+func (m Memcached) Get(ctx context.Context) (*unstructured.Unstructured, error) {
+	obj := m.object()
+	err := suite.admin.Get(ctx, m.Key(), obj)
+	return obj, err
+}
+
+// SetSpec changes one field of the spec, as `kubectl patch` would.
+func (m Memcached) SetSpec(ctx context.Context, field string, value int32) error {
+	return m.merge(ctx, map[string]any{"spec": map[string]any{field: value}})
+}
+
+// Annotate changes an annotation that means nothing to any operator, which makes a new pass.
+func (m Memcached) Annotate(ctx context.Context, value string) error {
+	return m.merge(ctx, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.org/note": value}}})
+}
+
+func (m Memcached) merge(ctx context.Context, patch map[string]any) error {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("write patch: %w", err)
+	}
+	if err := suite.admin.Patch(ctx, m.object(), client.RawPatch(types.MergePatchType, data)); err != nil {
+		return fmt.Errorf("patch Memcached %s: %w", m, err)
+	}
+	return nil
+}
+
+// Delete deletes the Memcached with the given propagation, and waits until it is gone.
+func (m Memcached) Delete(ctx context.Context, propagation metav1.DeletionPropagation) error {
+	if err := suite.admin.Delete(ctx, m.object(), client.PropagationPolicy(propagation)); err != nil {
+		return fmt.Errorf("delete Memcached %s: %w", m, err)
+	}
+	return Until(ctx, ReactBudget, m.list(), func() error {
+		obj, err := m.Get(ctx)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return finding.New("memcached-stuck", "the deleted Memcached goes", "it is still there, held by finalizers %q", obj.GetFinalizers())
+	}, client.InNamespace(m.Namespace))
+}
+
+func (m Memcached) list() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return list
+}
+
+// Await waits until the Memcached is as cond wants it.
+func (m Memcached) Await(ctx context.Context, budget time.Duration, cond func(*unstructured.Unstructured) error) error {
+	return Until(ctx, budget, m.list(), func() error {
+		obj, err := m.Get(ctx)
+		if err != nil {
+			return fmt.Errorf("get Memcached %s: %w", m, err)
+		}
+		return cond(obj)
+	}, client.InNamespace(m.Namespace))
+}
+
+// Condition reads one of obj's status conditions; nil when it is not there.
+func Condition(obj *unstructured.Unstructured, conditionType string) (*metav1.Condition, error) {
+	items, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	if err != nil {
+		return nil, fmt.Errorf("read status.conditions: %w", err)
+	}
+	for _, item := range items {
+		fields, ok := item.(map[string]any)
+		if !ok || fields["type"] != conditionType {
+			continue
+		}
+		c := &metav1.Condition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, c); err != nil {
+			return nil, fmt.Errorf("read condition %s: %w", conditionType, err)
+		}
+		return c, nil
+	}
+	return nil, nil
+}
+
+// causeNoDeployment is the cause when nothing is known about why there is no Deployment.
+const causeNoDeployment = "no-deployment"
+
+// Deployment reads the Deployment of the Memcached's name. When there is none, the error is a finding.
+func (m Memcached) Deployment(ctx context.Context) (*appsv1.Deployment, error) {
+	d := &appsv1.Deployment{}
+	err := suite.admin.Get(ctx, m.Key(), d)
+	if apierrors.IsNotFound(err) {
+		return nil, finding.New(causeNoDeployment, fmt.Sprintf("a Deployment %s for the Memcached of that name", m), "none")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Deployment %s: %w", m, err)
+	}
+	return d, nil
+}
+
+// AwaitDeployment waits until the Deployment of the Memcached's name exists and is as cond wants it.
+// A nil cond only asks for its existence.
+func (m Memcached) AwaitDeployment(ctx context.Context, budget time.Duration, cond func(*appsv1.Deployment) error) (*appsv1.Deployment, error) {
+	var found *appsv1.Deployment
+	err := Until(ctx, budget, &appsv1.DeploymentList{}, func() error {
+		d, err := m.Deployment(ctx)
+		if err != nil {
+			return err
+		}
+		found = d
+		if cond == nil {
+			return nil
+		}
+		return cond(d)
+	}, client.InNamespace(m.Namespace))
+	if err != nil && finding.Of(err).Cause == causeNoDeployment {
+		err = m.whyNoDeployment(ctx, finding.Of(err))
+	}
+	return found, err
+}
+
+// whyNoDeployment looks for the reason in what can be seen from outside, the most telling first. When
+// it finds none it returns the finding as it is.
+func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) error {
+	refused, err := Refused(ctx, 0)
+	if err != nil {
+		return err
+	}
+	if len(refused) > 0 {
+		return finding.New("forbidden", f.Expected, "none; the API server refused the manager: %s", refused[0])
+	}
+	requests, err := Requests(ctx, 0)
+	if err != nil {
+		return err
+	}
+	for _, r := range requests {
+		if r.Resource == "deployments" && r.Verb == "create" && r.Namespace == m.Namespace && r.Status >= http.StatusBadRequest {
+			return finding.New("rejected", f.Expected, "none; the API server did not take the one that was sent: %s", r)
+		}
+	}
+	if other := m.elsewhere(ctx); other != nil {
+		return other
+	}
+	return f
+}
+
+// elsewhere finds a Deployment that was probably meant for this Memcached.
+func (m Memcached) elsewhere(ctx context.Context) error {
+	var list appsv1.DeploymentList
+	if err := suite.admin.List(ctx, &list); err != nil {
+		return nil //nolint:nilerr // only one more clue
+	}
+	expected := fmt.Sprintf("a Deployment %s", m)
+	for _, d := range list.Items {
+		switch {
+		case d.Namespace == m.Namespace && d.Name != m.Name:
+			return finding.New("wrong-name", expected, "a Deployment %s/%s", d.Namespace, d.Name)
+		case d.Namespace != m.Namespace && d.Name == m.Name:
+			return finding.New("wrong-namespace", expected, "a Deployment %s/%s", d.Namespace, d.Name)
+		}
+	}
+	return nil
+}
+
+// Container is the one container of the contract, or a finding.
+func Container(d *appsv1.Deployment) (corev1.Container, error) {
+	containers := d.Spec.Template.Spec.Containers
+	if len(containers) != 1 {
+		return corev1.Container{}, finding.New("containers", "exactly one container in the Pod template", "%d", len(containers))
+	}
+	return containers[0], nil
+}
+
+// HasReplicas is a condition for [Memcached.AwaitDeployment].
+func HasReplicas(want int32, cause string) func(*appsv1.Deployment) error {
+	return func(d *appsv1.Deployment) error {
+		if have := Replicas(d); have != want {
+			return finding.New(cause, fmt.Sprintf("spec.replicas %d, as the Memcached's spec.size", want), "spec.replicas %d", have)
+		}
+		return nil
+	}
+}
+
+// Replicas is what the Deployment asks for.
+func Replicas(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
+// Available is a condition for [Memcached.AwaitDeployment]: as many Pods as wanted are available.
+func Available(want int32) func(*appsv1.Deployment) error {
+	return func(d *appsv1.Deployment) error {
+		s := d.Status
+		if s.ObservedGeneration < d.Generation || s.AvailableReplicas != want || s.Replicas != want || s.UpdatedReplicas != want {
+			return finding.New("too-few", fmt.Sprintf("%d available Pods", want), "%d available of %d", s.AvailableReplicas, s.Replicas)
+		}
+		return nil
+	}
+}
+
+// PodlessNamespace is a [Namespace] in which a quota admits no Pods. Checks that judge objects alone
+// work there, so that they do not wait for containers, and leave the machine to those that do.
+func PodlessNamespace(ctx context.Context) string {
+	ginkgo.GinkgoHelper()
+	ns := Namespace(ctx)
+	Require(Quota(ctx, ns, 0))
+	return ns
+}
+
+// Quota limits the number of Pods in a namespace, and waits until the limit counts.
+func Quota(ctx context.Context, namespace string, pods int64) error {
+	hard := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pods"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
+	}
+	if err := suite.admin.Create(ctx, quota); err != nil {
+		return fmt.Errorf("create quota: %w", err)
+	}
+	return Until(ctx, ReactBudget, &corev1.ResourceQuotaList{}, func() error {
+		if err := suite.admin.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
+			return fmt.Errorf("get quota: %w", err)
+		}
+		if len(quota.Status.Hard) == 0 {
+			return fmt.Errorf("the quota of namespace %s does not count yet", namespace)
+		}
+		return nil
+	}, client.InNamespace(namespace))
+}
+
+// CreateForeign makes a Deployment of the Memcached's name that somebody else controls.
+func (m Memcached) CreateForeign(ctx context.Context) (*appsv1.Deployment, error) {
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "owner-of-" + m.Name}}
+	if err := suite.admin.Create(ctx, owner); err != nil {
+		return nil, fmt.Errorf("create the foreign owner: %w", err)
+	}
+	labels := map[string]string{"example.org/app": "foreign"}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: m.Namespace, Name: m.Name, Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(1)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "foreign", Image: suite.config.MemcachedImage}}},
+			},
+		},
+	}
+	if err := suite.admin.Create(ctx, d); err != nil {
+		return nil, fmt.Errorf("create the foreign Deployment: %w", err)
+	}
+	return d, nil
+}
+
+// fieldName selects one object by its name in a watch.
+func fieldName(name string) client.MatchingFieldsSelector {
+	return client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)}
+}

@@ -1,0 +1,51 @@
+// Package once lets the parallel processes of one run share an expensive result: the first that asks
+// makes it, the others wait for it and read it.
+package once
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// retry is how often a waiting process asks for the lock; the lock has no queue to wait in.
+const retry = 50 * time.Millisecond
+
+// Do returns what make returned the first time it succeeded for this key and this folder, in whichever
+// process that was. The folder belongs to one run and is made if it is missing. An error of make is not
+// remembered: the next who asks tries again.
+func Do(ctx context.Context, dir, key string, make func() ([]byte, error)) ([]byte, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make folder for shared results: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, key+".lock"))
+	if _, err := lock.TryLockContext(ctx, retry); err != nil {
+		return nil, fmt.Errorf("wait for %s, which another process of this run is making: %w", key, err)
+	}
+	defer func() { _ = lock.Unlock() }()
+
+	path := filepath.Join(dir, key)
+	if data, err := os.ReadFile(path); err == nil {
+		return data, nil
+	}
+	data, err := make()
+	if err != nil {
+		return nil, err
+	}
+	return data, write(path, data)
+}
+
+// write replaces path in one step, so that a process that is killed leaves no half of a result.
+func write(path string, data []byte) error {
+	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
+		return fmt.Errorf("keep shared result: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("keep shared result: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package harness
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// hopeless are container states that no waiting mends, with the cause that each is reported as.
+var hopeless = map[string]string{
+	"ErrImageNeverPull":          "image-pull",
+	"ErrImagePull":               "image-pull",
+	"ImagePullBackOff":           "image-pull",
+	"InvalidImageName":           "image-pull",
+	"CrashLoopBackOff":           "crashing",
+	"RunContainerError":          "crashing",
+	"CreateContainerConfigError": "crashing",
+	"StartError":                 "crashing",
+}
+
+// Pods lists the Pods that the Deployment's selector picks.
+func Pods(ctx context.Context, d *appsv1.Deployment) ([]corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("read selector of Deployment %s: %w", d.Name, err)
+	}
+	var list corev1.PodList
+	if err := suite.admin.List(ctx, &list, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list Pods of Deployment %s: %w", d.Name, err)
+	}
+	return list.Items, nil
+}
+
+// AwaitPods waits until the Memcached's Deployment has as many available Pods as its size says.
+func (m Memcached) AwaitPods(ctx context.Context) (*appsv1.Deployment, error) {
+	return m.AwaitDeployment(ctx, PodsBudget, func(d *appsv1.Deployment) error {
+		lacking := Available(m.Size)(d)
+		if lacking == nil {
+			return nil
+		}
+		if why := whyNoPods(ctx, d); why != nil {
+			return why
+		}
+		return lacking
+	})
+}
+
+// whyNoPods looks for a Pod that can never become good, and for Pods that could not be created.
+func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
+	pods, err := Pods(ctx, d)
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		for _, status := range pod.Status.ContainerStatuses {
+			if f := hopelessState(pod.Name, status); f != nil {
+				return Stop(f)
+			}
+		}
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return finding.New("not-created", "the Pods of the Deployment", "%s", c.Message)
+		}
+	}
+	return nil
+}
+
+func hopelessState(pod string, status corev1.ContainerStatus) *finding.Finding {
+	expected := fmt.Sprintf("container %s of Pod %s runs", status.Name, pod)
+	if w := status.State.Waiting; w != nil && hopeless[w.Reason] != "" {
+		return finding.New(hopeless[w.Reason], expected, "%s: %s", w.Reason, w.Message)
+	}
+	if t := status.State.Terminated; t != nil && status.RestartCount > 0 {
+		return finding.New("crashing", expected, "it ended with exit code %d, and was started %d times", t.ExitCode, status.RestartCount+1)
+	}
+	return nil
+}
+
+// memcachedVersion is what memcached says when it is asked; memcachedPatience is how long to listen.
+const (
+	memcachedVersion  = "VERSION "
+	memcachedPatience = 5 * time.Second
+)
+
+// AskVersion says `version` to the given port of a Pod, through the API server, and expects memcached's
+// answer.
+func AskVersion(ctx context.Context, pod corev1.Pod, port int32) error {
+	expected := fmt.Sprintf("memcached answers on port %d of Pod %s", port, pod.Name)
+	conn, err := dial(ctx, pod, port)
+	if err != nil {
+		return finding.New("nobody-listens", expected, "%v", err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(memcachedPatience)); err != nil {
+		return fmt.Errorf("set deadline: %w", err)
+	}
+	if _, err := io.WriteString(conn, "version\r\n"); err != nil {
+		return finding.New("nobody-listens", expected, "%v", err)
+	}
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return finding.New("nobody-listens", expected, "the connection ended without an answer (%v)", err)
+	}
+	if !strings.HasPrefix(answer, memcachedVersion) {
+		return finding.New("wrong-answer", expected, "%q", strings.TrimSpace(answer))
+	}
+	return nil
+}
+
+// tunnel is a connection to a Pod, and the port-forward that carries it.
+type tunnel struct {
+	net.Conn
+	stop chan struct{}
+}
+
+// Close ends the connection and the port-forward.
+func (t *tunnel) Close() error {
+	defer close(t.stop)
+	return t.Conn.Close()
+}
+
+func dial(ctx context.Context, pod corev1.Pod, port int32) (net.Conn, error) {
+	clientset, err := kubernetes.NewForConfig(suite.adminConfig)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	url := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+	transport, upgrader, err := spdy.RoundTripperFor(suite.adminConfig)
+	if err != nil {
+		return nil, fmt.Errorf("prepare port-forward: %w", err)
+	}
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+	stop, ready, failed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, stop, ready, io.Discard, io.Discard)
+	if err != nil {
+		return nil, fmt.Errorf("prepare port-forward: %w", err)
+	}
+	go func() { failed <- forwarder.ForwardPorts() }()
+	select {
+	case <-ctx.Done():
+		close(stop)
+		return nil, ctx.Err()
+	case err := <-failed:
+		return nil, err
+	case <-ready:
+	}
+	ports, err := forwarder.GetPorts()
+	if err != nil {
+		close(stop)
+		return nil, fmt.Errorf("port-forward: %w", err)
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", ports[0].Local))
+	if err != nil {
+		close(stop)
+		return nil, err
+	}
+	return &tunnel{Conn: conn, stop: stop}, nil
+}

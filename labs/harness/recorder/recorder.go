@@ -1,0 +1,221 @@
+// Package recorder is a reverse proxy between one client and an API server that remembers what was
+// asked. It is evidence, not a gate: every request passes unchanged, with the client's own credentials.
+package recorder
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
+)
+
+// Request is one request as the API server saw it.
+type Request struct {
+	// Index counts from 0 in the order in which answers began.
+	Index int `json:"index"`
+	// Time is when the request arrived.
+	Time time.Time `json:"time"`
+	// Verb is the Kubernetes verb: get, list, watch, create, update, patch, delete, deletecollection.
+	Verb        string `json:"verb"`
+	Group       string `json:"group"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+	// Status is the HTTP status of the answer.
+	Status int `json:"status"`
+	// Message is the API server's reason for a refusal, "" when it did not refuse.
+	Message string `json:"message,omitempty"`
+}
+
+// mutating are the verbs that ask for a change.
+var mutating = sets.New("create", "update", "patch", "delete", "deletecollection")
+
+// Mutating says whether the request asked for a change.
+func (r Request) Mutating() bool { return mutating.Has(r.Verb) }
+
+// String is the request as kubectl auth can-i would write it, with its answer.
+func (r Request) String() string {
+	resource := r.Resource
+	if r.Group != "" {
+		resource += "." + r.Group
+	}
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	object := strings.Trim(r.Namespace+"/"+r.Name, "/")
+	text := strings.TrimRight(fmt.Sprintf("%s %s %s", r.Verb, resource, object), " ")
+	if r.Message != "" {
+		return fmt.Sprintf("%s: %s", text, r.Message)
+	}
+	return fmt.Sprintf("%s -> %d", text, r.Status)
+}
+
+// Recorder listens on loopback with a certificate of its own.
+type Recorder struct {
+	server   *http.Server
+	listener net.Listener
+	ca       []byte
+	resolver *request.RequestInfoFactory
+
+	mu       sync.Mutex
+	requests []Request
+}
+
+// Start begins to record what is sent to the API server of upstream. Only the server's address and its
+// certificate authority are taken from upstream; credentials are each client's own. Stop it with
+// [Recorder.Stop].
+func Start(upstream *rest.Config) (*Recorder, error) {
+	target, err := url.Parse(upstream.Host)
+	if err != nil {
+		return nil, fmt.Errorf("parse API server address: %w", err)
+	}
+	cert, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make the proxy's certificate: %w", err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the proxy's certificate: %w", err)
+	}
+	transport, err := transportTo(upstream)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the manager: %w", err)
+	}
+	r := &Recorder{listener: listener, ca: cert, resolver: &request.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+	}}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(p *httputil.ProxyRequest) { p.SetURL(target); p.Out.Host = target.Host },
+		Transport:     transport,
+		FlushInterval: -1, // watches are streams
+		ModifyResponse: func(resp *http.Response) error {
+			record, ok := resp.Request.Context().Value(recordKey{}).(*Request)
+			if !ok {
+				return nil
+			}
+			record.Status = resp.StatusCode
+			if resp.StatusCode >= http.StatusBadRequest {
+				record.Message = refusal(resp)
+			}
+			r.add(*record)
+			return nil
+		},
+	}
+	r.server = &http.Server{
+		Handler:           r.recording(proxy),
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	go func() { _ = r.server.ServeTLS(listener, "", "") }()
+	return r, nil
+}
+
+func transportTo(upstream *rest.Config) (http.RoundTripper, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(upstream.CAData) {
+		return nil, fmt.Errorf("no certificate authority for %s", upstream.Host)
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	t.Proxy = nil
+	return t, nil
+}
+
+// URL is where clients connect to.
+func (r *Recorder) URL() string { return "https://" + r.listener.Addr().String() }
+
+// CA is the certificate that clients have to trust, as PEM.
+func (r *Recorder) CA() []byte { return r.ca }
+
+// Since gives the requests from index on.
+func (r *Recorder) Since(index int) []Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if index >= len(r.requests) {
+		return nil
+	}
+	return append([]Request(nil), r.requests[index:]...)
+}
+
+// Count is how many requests there were.
+func (r *Recorder) Count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.requests)
+}
+
+// Stop closes the listener and every connection.
+func (r *Recorder) Stop() error {
+	return r.server.Close()
+}
+
+// recordKey is the context key under which a request's record travels to its answer.
+type recordKey struct{}
+
+func (r *Recorder) recording(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		record := r.describe(req)
+		next.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), recordKey{}, &record)))
+	})
+}
+
+// refusalLimit is how much of a refusal is read. The API server's own are far shorter.
+const refusalLimit = 64 << 10
+
+// refusal reads the message of a refused request and puts the body back for the client. The client may
+// have asked for another encoding than JSON; its message is then left out.
+func refusal(resp *http.Response) string {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, refusalLimit))
+	rest := resp.Body
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), rest), rest}
+	if err != nil {
+		return ""
+	}
+	obj, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if status, ok := obj.(*metav1.Status); err == nil && ok {
+		return status.Message
+	}
+	return ""
+}
+
+func (r *Recorder) describe(req *http.Request) Request {
+	record := Request{Time: time.Now(), Verb: strings.ToLower(req.Method), Resource: req.URL.Path}
+	info, err := r.resolver.NewRequestInfo(req)
+	if err != nil || !info.IsResourceRequest {
+		return record
+	}
+	record.Verb, record.Group, record.Resource, record.Subresource = info.Verb, info.APIGroup, info.Resource, info.Subresource
+	record.Namespace, record.Name = info.Namespace, info.Name
+	return record
+}
+
+func (r *Recorder) add(record Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	record.Index = len(r.requests)
+	r.requests = append(r.requests, record)
+}

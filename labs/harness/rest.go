@@ -1,0 +1,307 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+const (
+	// restWrites is how many mutating requests a manager may send about one Memcached in a
+	// [QuietPeriod] at rest. A loop sends hundreds; an operator that applies again on each pass, a few.
+	restWrites = 10
+	// failures is how many errors for one name within [failurePeriod] are "it goes on failing". A
+	// right operator can meet one or two: its cache is a moment behind.
+	failures      = 5
+	failurePeriod = 2 * time.Second
+	// settleFor is how long nothing may change before a world is taken to be at rest.
+	settleFor = time.Second
+	// settleBudget is how long a world may take to come to rest.
+	settleBudget = 12 * time.Second
+	// watchBudget is how long to look for a started manager's first watch. Not seeing one is no fault.
+	watchBudget = 5 * time.Second
+)
+
+// world is what an operator may write about one Memcached.
+type world struct {
+	deployment map[string]any // nil when there is none
+	status     any
+}
+
+// look reads both objects. Their resourceVersion stays in: the API server changes it on every real
+// change, and on no other.
+func (m Memcached) look(ctx context.Context) (world, error) {
+	var w world
+	d := &appsv1.Deployment{}
+	err := suite.admin.Get(ctx, m.Key(), d)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return w, fmt.Errorf("get Deployment %s: %w", m, err)
+	}
+	if err == nil {
+		if w.deployment, err = runtime.DefaultUnstructuredConverter.ToUnstructured(d); err != nil {
+			return w, fmt.Errorf("read Deployment %s: %w", m, err)
+		}
+		unstructured.RemoveNestedField(w.deployment, "metadata", "managedFields")
+	}
+	obj, err := m.Get(ctx)
+	if err != nil {
+		return w, fmt.Errorf("get Memcached %s: %w", m, err)
+	}
+	w.status = obj.Object["status"]
+	return w, nil
+}
+
+// compare is a finding about the first thing that moved between two looks, or nil.
+func compare(before, after world) error {
+	const expected = "nothing changes, as nothing was asked for"
+	if moved := changes(before.deployment, after.deployment); moved != "" {
+		return finding.New("deployment-changed", expected, "the Deployment changed:\n%s", moved)
+	}
+	if moved := changes(before.status, after.status); moved != "" {
+		cause := "status-changed"
+		if onlyTimes(moved) {
+			cause = "timestamps-move"
+		}
+		return finding.New(cause, expected, "the status of the Memcached changed:\n%s", moved)
+	}
+	return nil
+}
+
+func changes(before, after any) string {
+	var lines []string
+	for _, d := range generate.Compare(after, before) {
+		lines = append(lines, d.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+func onlyTimes(moved string) bool {
+	for line := range strings.Lines(moved) {
+		if !strings.Contains(line, "lastTransitionTime") {
+			return false
+		}
+	}
+	return true
+}
+
+// Settled waits until neither the Deployment nor the status has changed for a second.
+func (m Memcached) Settled(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleBudget)
+	defer cancel()
+	for {
+		before, err := m.look(ctx)
+		if err != nil {
+			return err
+		}
+		err = Throughout(ctx, settleFor, func() error {
+			after, err := m.look(ctx)
+			if err != nil {
+				return err
+			}
+			return compare(before, after)
+		})
+		if err == nil || finding.Of(err).Cause == finding.CauseOther || ctx.Err() != nil {
+			return err
+		}
+		if overdue(ctx) {
+			return err
+		}
+	}
+}
+
+// overdue says whether ctx leaves no time for another look.
+func overdue(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) < settleFor+pollInterval
+}
+
+// Unchanged does something that asks for no work, and holds the manager to it: the Deployment and the
+// status stay as they are, and hardly any write is sent.
+func (m Memcached) Unchanged(ctx context.Context, act func() error) error {
+	before, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+	since, err := Now(ctx)
+	if err != nil {
+		return err
+	}
+	if err := act(); err != nil {
+		return err
+	}
+	err = Throughout(ctx, QuietPeriod, func() error {
+		after, err := m.look(ctx)
+		if err != nil {
+			return err
+		}
+		return compare(before, after)
+	})
+	if err != nil {
+		return err
+	}
+	return m.fewWrites(ctx, since)
+}
+
+func (m Memcached) fewWrites(ctx context.Context, since int) error {
+	writes, err := m.Writes(ctx, since)
+	if err != nil {
+		return err
+	}
+	if len(writes) > restWrites {
+		return finding.New("too-many-writes", fmt.Sprintf("at most %d writes in %s of rest", restWrites, QuietPeriod),
+			"%d, the last of them: %s", len(writes), writes[len(writes)-1])
+	}
+	return nil
+}
+
+// StaysQuiet listens whether the manager goes on failing for the Memcached: in its log, and in what
+// the API server refuses it.
+func (m Memcached) StaysQuiet(ctx context.Context) error {
+	since, err := Now(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := m.errorLines(ctx)
+	if err != nil {
+		return err
+	}
+	return Throughout(ctx, failurePeriod, func() error {
+		lines, err := m.errorLines(ctx)
+		if err != nil {
+			return err
+		}
+		refused, err := m.refusals(ctx, since)
+		if err != nil {
+			return err
+		}
+		if n := max(len(lines)-len(before), len(refused)); n >= failures {
+			last := append(lines, refused...)
+			return finding.New("keeps-failing", fmt.Sprintf("fewer than %d errors for one name within %s", failures, failurePeriod),
+				"%d, the last of them: %s", n, last[len(last)-1])
+		}
+		return nil
+	})
+}
+
+// errorLines are the manager's log lines that name the Memcached and an error. The name was drawn for
+// this check, so that nobody else writes it.
+func (m Memcached) errorLines(ctx context.Context) ([]string, error) {
+	lines, err := LogLines(ctx, m.Name)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, line := range lines {
+		if strings.Contains(strings.ToLower(line), "error") {
+			found = append(found, line)
+		}
+	}
+	return found, nil
+}
+
+func (m Memcached) refusals(ctx context.Context, since int) ([]string, error) {
+	writes, err := m.Writes(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	var refused []string
+	for _, w := range writes {
+		if w.Status >= 400 {
+			refused = append(refused, w.String())
+		}
+	}
+	return refused, nil
+}
+
+// Restart stops the manager and starts it with the given operand image.
+func Restart(ctx context.Context, image string) error {
+	m, err := TheManager()
+	if err != nil {
+		return err
+	}
+	if err := m.Stop(ctx); err != nil {
+		return err
+	}
+	return startAndWatch(ctx, m, image)
+}
+
+// WhileStopped does something while no manager runs, and starts it again.
+func WhileStopped(ctx context.Context, act func() error) error {
+	m, err := TheManager()
+	if err != nil {
+		return err
+	}
+	if err := m.Stop(ctx); err != nil {
+		return err
+	}
+	acted := act()
+	if err := startAndWatch(ctx, m, suite.config.MemcachedImage); err != nil {
+		return err
+	}
+	return acted
+}
+
+// startAndWatch starts the manager and gives it time to send its first watch.
+func startAndWatch(ctx context.Context, m *Manager, image string) error {
+	since, err := Now(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.Start(image); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, watchBudget)
+	defer cancel()
+	_ = Throughout(ctx, watchBudget, func() error {
+		requests, err := Requests(ctx, since)
+		if err != nil || managerGone() != nil {
+			return errSeen
+		}
+		for _, r := range requests {
+			if r.Verb == "watch" && r.Group == Group {
+				return errSeen
+			}
+		}
+		return nil
+	})
+	return nil
+}
+
+var errSeen = errors.New("seen")
+
+// restPasses is how many passes a manager may make in a [QuietPeriod] at rest. A manager that polls
+// every second makes more, however few objects it has.
+const restPasses = 2
+
+// HardlyReconciles wants the manager's own counter of passes to come to rest. A manager without that
+// counter is not judged by it.
+func HardlyReconciles(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleBudget)
+	defer cancel()
+	for {
+		before, err := passes(ctx)
+		if err != nil || before < 0 {
+			return err
+		}
+		if err := Throughout(ctx, QuietPeriod, func() error { return nil }); err != nil {
+			return err
+		}
+		after, err := passes(ctx)
+		if err != nil || after-before <= restPasses {
+			return err
+		}
+		if deadline, _ := ctx.Deadline(); time.Until(deadline) < QuietPeriod {
+			return finding.New("polling", "a manager that sleeps while nothing happens", "%d passes in %s of rest", after-before, QuietPeriod)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+const (
+	pathGone     = "/gone"
+	pathRequests = "/requests"
+	pathLog      = "/log"
+	pathPasses   = "/passes"
+)
+
+// stage is the first process's side of the arena: the proxy, the manager, and a small server that
+// tells the other processes about both.
+type stage struct {
+	recorder *recorder.Recorder
+	manager  *Manager
+	server   *http.Server
+	token    string
+	address  string
+}
+
+// openStage starts the proxy, gives the manager its identity and starts it.
+func openStage(ctx context.Context) (*stage, error) {
+	rec, err := recorder.Start(suite.adminConfig)
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{recorder: rec, token: rand.Text()}
+	token, err := identity(ctx)
+	if err != nil {
+		return nil, errors.Join(err, rec.Stop())
+	}
+	s.manager, err = newManager(rec, token)
+	if err != nil {
+		return nil, errors.Join(err, rec.Stop())
+	}
+	if err := s.listen(); err != nil {
+		return nil, errors.Join(err, rec.Stop())
+	}
+	if err := s.manager.Start(suite.config.MemcachedImage); err != nil {
+		return nil, errors.Join(err, s.close(ctx))
+	}
+	return s, nil
+}
+
+func (s *stage) listen() error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for the other processes: %w", err)
+	}
+	s.address = "http://" + listener.Addr().String()
+	mux := http.NewServeMux()
+	mux.HandleFunc(pathGone, answering(func(*http.Request) any { return s.gone() }))
+	mux.HandleFunc(pathLog, answering(func(*http.Request) any { return s.manager.LogTail() }))
+	mux.HandleFunc(pathPasses, answering(func(r *http.Request) any { return s.manager.passes(r.Context()) }))
+	mux.HandleFunc(pathRequests, answering(func(r *http.Request) any {
+		since, _ := strconv.Atoi(r.URL.Query().Get("since"))
+		return s.recorder.Since(since)
+	}))
+	s.server = &http.Server{Handler: s.authorized(mux), ReadHeaderTimeout: time.Second}
+	go func() { _ = s.server.Serve(listener) }()
+	return nil
+}
+
+// gone is the finding about a manager that cannot do its work: it ended, or it runs and has asked the
+// API server for nothing since it was started.
+func (s *stage) gone() *finding.Finding {
+	if f := s.manager.gone(); f != nil {
+		return f
+	}
+	if s.manager.Running() < silenceLimit || s.recorder.Count() > s.manager.requestsBefore() {
+		return nil
+	}
+	return finding.New(CauseManagerSilent, "the manager reads Memcacheds from the API server",
+		"it has been running for %s and has not sent one request: does it start a controller?", silenceLimit)
+}
+
+func (s *stage) endpoint() endpoint { return endpoint{URL: s.address, Token: s.token} }
+
+// authorized keeps the learner's program, which shares the loopback, out of the judge's room.
+func (s *stage) authorized(next http.Handler) http.Handler {
+	want := []byte("Bearer " + s.token)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func answering(answer func(*http.Request) any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { _ = json.NewEncoder(w).Encode(answer(r)) }
+}
+
+func (s *stage) close(ctx context.Context) error {
+	return errors.Join(s.manager.Stop(ctx), s.server.Close(), s.recorder.Stop())
+}
+
+// TheManager is the learner's manager, for checks that stop or restart it. Only Serial checks may ask:
+// they run on the first process, and alone.
+func TheManager() (*Manager, error) {
+	if suite.stage == nil {
+		return nil, errors.New("this check handles the manager and has to be Serial")
+	}
+	return suite.stage.manager, nil
+}

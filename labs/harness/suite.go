@@ -1,0 +1,139 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// suite is the state of this Ginkgo process. Ginkgo's nodes are package-level functions, so their
+// state has to be as well; it is set once, before the first check.
+var suite struct {
+	config      Config
+	admin       client.WithWatch
+	adminConfig *rest.Config
+	shared      shared
+	arena       *arena
+	stage       *stage // process 1 only
+
+	randOf string // the check that rand belongs to
+	rand   *rand.Rand
+}
+
+// shared is what process 1 prepares for all others.
+type shared struct {
+	// CRD is the finding about the learner's manifest, nil when it is installed.
+	CRD *finding.Finding `json:"crd,omitempty"`
+	// Arena is where the manager can be asked about; its URL is "" when no manager runs.
+	Arena endpoint `json:"arena"`
+}
+
+// SetUp prepares the cluster once, on the first Ginkgo process: the learner's CRD, and their manager
+// behind the recording proxy. What is wrong with the learner's part of it becomes a finding that the
+// checks report; an error here is never the learner's fault.
+func SetUp(ctx context.Context) ([]byte, error) {
+	if err := connect(); err != nil {
+		return nil, err
+	}
+	if suite.config.NeedsCRD() {
+		suite.shared.CRD = installLearnersCRD(ctx)
+	}
+	if suite.config.NeedsManager() {
+		s, err := openStage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		suite.stage = s
+		suite.shared.Arena = s.endpoint()
+	}
+	return json.Marshal(suite.shared)
+}
+
+// Join gives every Ginkgo process what [SetUp] prepared.
+func Join(_ context.Context, prepared []byte) error {
+	if suite.admin == nil {
+		if err := connect(); err != nil {
+			return err
+		}
+	}
+	if err := json.Unmarshal(prepared, &suite.shared); err != nil {
+		return fmt.Errorf("read what the first process prepared: %w", err)
+	}
+	if suite.shared.Arena.URL != "" {
+		suite.arena = newArena(suite.shared.Arena)
+	}
+	return nil
+}
+
+// TearDown ends the manager and the proxy, on the first Ginkgo process.
+func TearDown(ctx context.Context) error {
+	if suite.stage == nil {
+		return nil
+	}
+	return suite.stage.close(ctx)
+}
+
+func connect() error {
+	config, err := ReadConfig()
+	if err != nil {
+		return err
+	}
+	suite.config = config
+	rc, err := clientcmd.BuildConfigFromFlags("", config.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	rc.QPS, rc.Burst = -1, -1 // many checks share this client; the API server has its own limits
+	suite.adminConfig = rc
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	suite.admin, err = client.NewWithWatch(rc, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return nil
+}
+
+// Admin is a client with all rights. It knows the built-in types and CustomResourceDefinition; send
+// everything else unstructured.
+func Admin() client.WithWatch { return suite.admin }
+
+// AdminConfig is the configuration behind [Admin], for requests that need other clients.
+func AdminConfig() *rest.Config { return rest.CopyConfig(suite.adminConfig) }
+
+// LearnersCRD is nil when the workspace's own manifest is installed and Established, and otherwise a
+// finding with the cause [CauseNoManifest] or [CauseRefused].
+func LearnersCRD() error {
+	if suite.shared.CRD == nil {
+		return nil
+	}
+	return suite.shared.CRD
+}
+
+// Namespace makes a namespace for the running check, which is deleted when the check ends.
+func Namespace(ctx context.Context) string {
+	ginkgo.GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lab-" + ID() + "-"}}
+	if err := suite.admin.Create(ctx, ns); err != nil {
+		Require(fmt.Errorf("create namespace: %w", err))
+	}
+	ginkgo.DeferCleanup(func(ctx context.Context) error {
+		return client.IgnoreNotFound(suite.admin.Delete(ctx, ns))
+	}, ginkgo.NodeTimeout(StopBudget))
+	return ns.Name
+}

@@ -1,0 +1,73 @@
+// Package exit maps errors to the exit codes that the lab command promises.
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+)
+
+// The exit codes of the lab command. Scripts rely on them.
+const (
+	// OK: every check holds, or the command did what it was asked to.
+	OK = 0
+	// Fail: the learner's code is judged, and something does not hold.
+	Fail = 1
+	// Usage: the command line or its input is wrong; nothing was changed.
+	UsageError = 2
+	// Environment: the machine, the engine or the cluster is at fault, or the lab itself.
+	EnvironmentError = 3
+	// Interrupted: a signal ended the command; no result was written.
+	Interrupted = 130
+)
+
+// ErrFail is what a command returns when its report already told everything and the verdict is fail.
+var ErrFail = errors.New("the checks do not hold yet")
+
+type coded struct {
+	error
+	code int
+}
+
+func (c *coded) Unwrap() error { return c.error }
+
+// Usage is an error about the command line or its input, said in one line. Its exit code is 2.
+func Usage(format string, args ...any) error {
+	return &coded{fmt.Errorf(format, args...), UsageError}
+}
+
+// Environment marks err as the fault of the machine or of the lab. Its exit code is 3; nil stays nil.
+func Environment(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &coded{err, EnvironmentError}
+}
+
+// Code is the exit code for err: what [Usage] and [Environment] marked, 2 for a [nodeimage.InputError], 3 for a [clusters.Problem],
+// 130 for a cancelled context, 1 for [ErrFail], 3 for everything that nobody foresaw.
+// An unforeseen error is never counted against the learner.
+func Code(err error) int {
+	var c *coded
+	var p *clusters.Problem
+	var input *nodeimage.InputError
+	switch {
+	case err == nil:
+		return OK
+	case errors.Is(err, context.Canceled):
+		return Interrupted
+	case errors.Is(err, ErrFail):
+		return Fail
+	case errors.As(err, &c):
+		return c.code
+	case errors.As(err, &input):
+		return UsageError
+	case errors.As(err, &p):
+		return EnvironmentError
+	default:
+		return EnvironmentError
+	}
+}

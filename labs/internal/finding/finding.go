@@ -1,0 +1,60 @@
+// Package finding is what a check saw, in a form that a verdict can explain.
+package finding
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// CauseOther is the cause that every check has a hint for.
+const CauseOther = "other"
+
+// Finding says what a check expected and what it saw instead. It is an error, so that mechanisms can
+// return it and checks can wrap it.
+type Finding struct {
+	// Cause is a key of the check's hints in lab.yaml, such as "no-deployment". "other" always exists.
+	Cause string `json:"cause"`
+	// Expected and Seen are single sentences or lists of field lines, in the learner's terms.
+	Expected string `json:"expected"`
+	Seen     string `json:"seen"`
+}
+
+// New makes a finding. The last argument is a format for what was seen.
+func New(cause, expected, seenFormat string, args ...any) *Finding {
+	return &Finding{Cause: cause, Expected: expected, Seen: fmt.Sprintf(seenFormat, args...)}
+}
+
+// Error gives both sides in one text.
+func (f *Finding) Error() string {
+	return fmt.Sprintf("expected %s; saw %s", f.Expected, f.Seen)
+}
+
+// String is the finding as JSON, which is how it travels in a Ginkgo report entry.
+func (f *Finding) String() string {
+	data, err := json.Marshal(f)
+	if err != nil {
+		return f.Error()
+	}
+	return string(data)
+}
+
+// Of finds the finding in err's chain. An error without one becomes a finding with the cause "other",
+// so that nothing is ever reported without a reason.
+func Of(err error) *Finding {
+	var f *Finding
+	if errors.As(err, &f) {
+		return f
+	}
+	return &Finding{Cause: CauseOther, Expected: "no error", Seen: strings.TrimSpace(err.Error())}
+}
+
+// Parse reads what [Finding.String] wrote.
+func Parse(text string) (*Finding, error) {
+	f := &Finding{}
+	if err := json.Unmarshal([]byte(text), f); err != nil {
+		return nil, fmt.Errorf("parse finding: %w", err)
+	}
+	return f, nil
+}

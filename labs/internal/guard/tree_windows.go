@@ -1,0 +1,17 @@
+package guard
+
+import (
+	"os"
+	"syscall"
+)
+
+// adopt has no counterpart here. WSL2 is the supported way on Windows.
+func adopt() error { return nil }
+
+func attributes(int) *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
+
+func killTree(pid int) {
+	if p, err := os.FindProcess(pid); err == nil {
+		_ = p.Kill()
+	}
+}
