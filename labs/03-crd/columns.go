@@ -1,0 +1,84 @@
+package crd
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// hasColumns asks whether kubectl get shows columns with these headers without -o wide.
+func hasColumns(columns crd.Columns, headers ...string) error {
+	for _, header := range headers {
+		column := columns.Get(header)
+		expected := fmt.Sprintf("a column %s in `kubectl get`", header)
+		switch {
+		case column == nil:
+			return finding.New("missing-column", expected, "%s", columns.Headers(true))
+		case column.Wide:
+			return finding.New("hidden-column", expected, "%s, and it only with -o wide", columns.Headers(false))
+		}
+	}
+	return nil
+}
+
+// showsSize asks whether the cell under Size is the size.
+func showsSize(columns crd.Columns, size int64) error {
+	if cell := columns.Get("Size").Cell; cell != float64(size) && cell != fmt.Sprint(size) {
+		return finding.New("wrong-value", fmt.Sprintf("Size to show %d for a Memcached with that `spec.size`", size), "%s", shownAs(cell))
+	}
+	return nil
+}
+
+// showsAge asks whether the cell under Age is an age: the API server prints a date as the time since.
+func showsAge(columns crd.Columns) error {
+	column := columns.Get("Age")
+	if column.Type != "date" || column.Cell == nil {
+		return finding.New("wrong-value", "Age to show how long ago the Memcached was created, as a column of type date",
+			"a column of type %s that shows %s", column.Type, shownAs(column.Cell))
+	}
+	return nil
+}
+
+// showsAvailable asks whether the cell under Available is the status of that condition, whatever stands
+// around it in the list. The statuses are only imagined by the API server: an operator that watches the
+// object has no part in this.
+func showsAvailable(ctx context.Context, memcacheds *crd.Resource, obj *unstructured.Unstructured, statuses ...string) error {
+	for _, status := range statuses {
+		around := "True"
+		if status == around {
+			around = "False"
+		}
+		columns, err := memcacheds.ColumnsWith(ctx, obj, map[string]any{"conditions": []any{
+			condition("Aardvark", around), condition("Available", status), condition("Zebra", around),
+		}})
+		if r, refused := crd.Refused(err); refused {
+			return finding.New("other", "a status with the condition Available accepted", "refused: %s", r.Text)
+		}
+		if err != nil {
+			return err
+		}
+		if cell := columns.Get("Available").Cell; cell != status {
+			return finding.New("wrong-value", fmt.Sprintf("Available to show %s for a Memcached whose condition Available has that status", status), "%s", shownAs(cell))
+		}
+	}
+	return nil
+}
+
+// condition is a whole Kubernetes condition.
+func condition(conditionType, status string) map[string]any {
+	return map[string]any{
+		"type": conditionType, "status": status, "reason": "Imagined", "message": "imagined by a check",
+		"lastTransitionTime": "2026-01-02T03:04:05Z",
+	}
+}
+
+func shownAs(cell any) string {
+	if cell == nil || cell == "" {
+		return "an empty cell"
+	}
+	return fmt.Sprint(cell)
+}

@@ -1,0 +1,195 @@
+package crd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+const (
+	version   = "v1alpha1"
+	plural    = "memcacheds"
+	shortName = "mc"
+	// shown is how many differences between two manifests are listed.
+	shown = 5
+)
+
+// open gives the check the installed definition and its resource. It fails the check when there is no
+// manifest or when the API server refused it.
+func open(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, *crd.Resource) {
+	ginkgo.GinkgoHelper()
+	definition, resource, err := harness.LearnersResource(ctx)
+	harness.Require(err)
+	return definition, resource
+}
+
+// areGenerated asks whether the workspace's definitions are those that the generator makes, no more
+// and no less.
+func areGenerated(have, want []generate.Manifest) error {
+	for _, w := range want {
+		i := slices.IndexFunc(have, func(h generate.Manifest) bool { return h.Name() == w.Name() })
+		if i < 0 {
+			return finding.New("stale", w.Name()+" in "+harness.ManifestDir, "only %s", list(have))
+		}
+		if err := isGenerated(have[i], w); err != nil {
+			return err
+		}
+	}
+	for _, h := range have {
+		if !slices.ContainsFunc(want, func(w generate.Manifest) bool { return h.Name() == w.Name() }) {
+			return finding.New("extra-manifest", "only "+list(want)+" in "+harness.ManifestDir, "also %s in %s", h.Name(), h.File)
+		}
+	}
+	if len(have) > len(want) {
+		return finding.New("extra-manifest", "one file for each definition in "+harness.ManifestDir, "%s", list(have))
+	}
+	return nil
+}
+
+// unreadable turns the complaint about a manifest that is no YAML into this check's own: no generator
+// wrote that.
+func unreadable(err error) error {
+	if f := (*finding.Finding)(nil); errors.As(err, &f) && f.Cause == harness.CauseRefused {
+		return finding.New("stale", f.Expected, "%s", f.Seen)
+	}
+	return err
+}
+
+func isGenerated(have, want generate.Manifest) error {
+	differences := generate.Differences(have, want)
+	if len(differences) == 0 {
+		return nil
+	}
+	var lines []string
+	for _, d := range differences[:min(len(differences), shown)] {
+		lines = append(lines, fmt.Sprintf("%s is %s, your types make it %s", d.Path, orAbsent(d.Got), orAbsent(d.Want)))
+	}
+	if more := len(differences) - shown; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return finding.New("stale", harness.ManifestDir+"/"+have.File+" as controller-gen makes it of today's types", "%s", strings.Join(lines, "\n"))
+}
+
+func orAbsent(text string) string {
+	if text == "" {
+		return "absent"
+	}
+	return text
+}
+
+func list(manifests []generate.Manifest) string {
+	var names []string
+	for _, m := range manifests {
+		names = append(names, fmt.Sprintf("%s (%s)", m.Name(), m.File))
+	}
+	return strings.Join(names, ", ")
+}
+
+// isEstablished asks whether the API server took the names and serves the kind.
+func isEstablished(definition *apiextensionsv1.CustomResourceDefinition) error {
+	for _, want := range []apiextensionsv1.CustomResourceDefinitionConditionType{apiextensionsv1.NamesAccepted, apiextensionsv1.Established} {
+		i := slices.IndexFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == want })
+		expected := fmt.Sprintf("the condition %s of %s to be True", want, definition.Name)
+		if i < 0 {
+			return finding.New("not-established", expected, "no such condition")
+		}
+		if c := definition.Status.Conditions[i]; c.Status != apiextensionsv1.ConditionTrue {
+			return finding.New("not-established", expected, "%s: %s", c.Status, c.Message)
+		}
+	}
+	return nil
+}
+
+// hasNames asks whether the API server knows the kind under the names of the lesson.
+func hasNames(definition *apiextensionsv1.CustomResourceDefinition) error {
+	names := definition.Status.AcceptedNames
+	for _, n := range []struct{ cause, what, want, got string }{
+		{"wrong-group", "group", harness.Group, definition.Spec.Group},
+		{"wrong-kind", "kind", harness.Kind, names.Kind},
+		{"wrong-plural", "plural", plural, names.Plural},
+		{"wrong-scope", "scope", string(apiextensionsv1.NamespaceScoped), string(definition.Spec.Scope)},
+		{"other", "kind of lists", harness.Kind + "List", names.ListKind},
+	} {
+		if n.got != n.want {
+			return finding.New(n.cause, "the "+n.what+" "+n.want, "%s", n.got)
+		}
+	}
+	if !slices.ContainsFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == version && v.Served
+	}) {
+		return finding.New("other", "the version "+version+" served", "other versions only")
+	}
+	return hasShortName(names.ShortNames)
+}
+
+func hasShortName(names []string) error {
+	const expected = "the short name " + shortName
+	switch {
+	case len(names) == 0:
+		return finding.New("no-short-name", expected, "none")
+	case !slices.Contains(names, shortName):
+		return finding.New("wrong-short-name", expected, "%s", strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// servesStatus asks whether the status has an address of its own.
+func servesStatus(memcacheds *crd.Resource) error {
+	served, err := memcacheds.Served()
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(served, func(name string) bool { return strings.HasSuffix(name, "/status") }) {
+		return finding.New("no-subresource", "a subresource `/status`", "the API server serves only: %s", strings.Join(served, ", "))
+	}
+	return nil
+}
+
+// describes asks whether kubectl explain has something of the learner's own to say about a field.
+func describes(ctx context.Context, memcacheds *crd.Resource, path ...string) error {
+	name := strings.Join(append([]string{"memcached"}, path...), ".")
+	expected := "a description of `" + name + "`"
+	if memcacheds.Property(path...) == nil {
+		return finding.New("no-description", expected, "the definition has no such field")
+	}
+	text, err := memcacheds.Description(ctx, harness.InstallBudget, path...)
+	if err != nil {
+		return err
+	}
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return finding.New("no-description", expected, "none")
+	}
+	for _, scaffold := range []string{"example field", "INSERT ADDITIONAL", "EDIT THIS FILE"} {
+		if strings.Contains(text, scaffold) {
+			return finding.New("placeholder", expected+" in your own words", "%q", text)
+		}
+	}
+	return nil
+}
+
+// create stores a Memcached in a namespace of this check. It fails the check when the API server does
+// not take it.
+func create(ctx context.Context, memcacheds *crd.Resource, spec map[string]any) *unstructured.Unstructured {
+	ginkgo.GinkgoHelper()
+	obj := memcacheds.Object(harness.Namespace(ctx), harness.Name(harness.Rand()))
+	obj.Object["spec"] = spec
+	stored, err := memcacheds.Create(ctx, obj, metav1.FieldValidationIgnore)
+	if r, refused := crd.Refused(err); refused {
+		err = finding.New("other", "a Memcached accepted", "refused: %s", r.Text)
+	}
+	harness.Require(err)
+	return stored
+}

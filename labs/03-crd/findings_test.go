@@ -1,0 +1,139 @@
+package crd
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/testmodule"
+)
+
+func TestManifestsAreThoseOfTheGenerator(t *testing.T) {
+	right := manifests(t)
+	for name, c := range map[string]struct {
+		edit        testmodule.Edit
+		cause, seen string
+	}{
+		"the same":        {testmodule.Replace(testmodule.Manifest, "v0.23.0", "v0.20.0"), "", ""},
+		"another bound":   {testmodule.Replace(testmodule.Manifest, "maximum: 5\n", "maximum: 9\n"), "stale", "schema: spec.size.maximum is 9, your types make it 5"},
+		"no subresource":  {testmodule.Replace(testmodule.Manifest, "    subresources:\n      status: {}\n", ""), "stale", "subresources is absent"},
+		"another name":    {testmodule.Replace(testmodule.Manifest, "name: memcacheds.cache", "name: caches.cache"), "stale", "only caches.cache.example.com"},
+		"one of the past": {testmodule.Write("config/crd/bases/old.yaml", "kind: CustomResourceDefinition\nmetadata: {name: old}\n"), "extra-manifest", "old in old.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requireFinding(t, areGenerated(manifests(t, c.edit), right), c.cause, c.seen)
+		})
+	}
+	t.Run("a copy", func(t *testing.T) {
+		requireFinding(t, areGenerated(append(manifests(t), right...), right), "extra-manifest", "")
+	})
+}
+
+func manifests(t *testing.T, edits ...testmodule.Edit) []generate.Manifest {
+	t.Helper()
+	all, err := generate.ReadManifests(testmodule.New(t, edits...) + "/" + harness.ManifestDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit  func(*apiextensionsv1.CustomResourceDefinition)
+		cause string
+	}{
+		"right":                 {func(*apiextensionsv1.CustomResourceDefinition) {}, ""},
+		"another short name":    {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ShortNames = []string{"mem"} }, "wrong-short-name"},
+		"one more short name":   {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ShortNames = []string{"a", "mc"} }, ""},
+		"no short name":         {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ShortNames = nil }, "no-short-name"},
+		"another group":         {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Group = "example.com" }, "wrong-group"},
+		"another plural":        {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.Plural = "caches" }, "wrong-plural"},
+		"another kind":          {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.Kind = "MemCached" }, "wrong-kind"},
+		"the cluster":           {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Scope = apiextensionsv1.ClusterScoped }, "wrong-scope"},
+		"a version not served":  {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Versions[0].Served = false }, "other"},
+		"a list of another one": {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ListKind = "Memcacheds" }, "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			definition, err := manifests(t)[0].Definition()
+			if err != nil {
+				t.Fatal(err)
+			}
+			definition.Status.AcceptedNames = definition.Spec.Names
+			c.edit(definition)
+			requireFinding(t, hasNames(definition), c.cause, "")
+		})
+	}
+}
+
+func TestEstablished(t *testing.T) {
+	condition := func(kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) apiextensionsv1.CustomResourceDefinitionCondition {
+		return apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status, Message: "because"}
+	}
+	accepted := condition(apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionTrue)
+	for name, c := range map[string]struct {
+		conditions  []apiextensionsv1.CustomResourceDefinitionCondition
+		cause, seen string
+	}{
+		"yes":     {[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, condition(apiextensionsv1.Established, apiextensionsv1.ConditionTrue)}, "", ""},
+		"no":      {[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, condition(apiextensionsv1.Established, apiextensionsv1.ConditionFalse)}, "not-established", "because"},
+		"unknown": {[]apiextensionsv1.CustomResourceDefinitionCondition{accepted}, "not-established", "no such condition"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			definition := &apiextensionsv1.CustomResourceDefinition{Status: apiextensionsv1.CustomResourceDefinitionStatus{Conditions: c.conditions}}
+			requireFinding(t, isEstablished(definition), c.cause, c.seen)
+		})
+	}
+}
+
+func TestColumns(t *testing.T) {
+	right := crd.Columns{{Header: "Name"}, {Header: "SIZE", Cell: float64(3)}, {Header: "Age", Type: "date", Cell: "4s"}, {Header: "Port", Wide: true}}
+	requireFinding(t, hasColumns(right, "Size", "Age"), "", "")
+	requireFinding(t, hasColumns(right, "Size", "Available"), "missing-column", "NAME SIZE AGE")
+	requireFinding(t, hasColumns(right, "Port"), "hidden-column", "-o wide")
+	requireFinding(t, showsSize(right, 3), "", "")
+	requireFinding(t, showsSize(crd.Columns{{Header: "Size", Cell: "3"}}, 3), "", "")
+	requireFinding(t, showsSize(right, 4), "wrong-value", "3")
+	requireFinding(t, showsSize(crd.Columns{{Header: "Size"}}, 4), "wrong-value", "an empty cell")
+	requireFinding(t, showsAge(right), "", "")
+	requireFinding(t, showsAge(crd.Columns{{Header: "Age", Type: "string", Cell: "2026"}}), "wrong-value", "type string")
+}
+
+func TestSamples(t *testing.T) {
+	if all, err := samples(testmodule.New(t)); err != nil || len(all) != 1 {
+		t.Errorf("samples = %v, %v; want one", all, err)
+	}
+	_, err := samples(testmodule.New(t, testmodule.Remove(testmodule.Sample)))
+	requireFinding(t, err, "no-sample", "")
+	_, err = samples(testmodule.New(t, testmodule.Write(testmodule.Sample, "a: [")))
+	requireFinding(t, err, "sample-refused", "cache_v1alpha1_memcached.yaml")
+}
+
+func TestWhatASampleLost(t *testing.T) {
+	sent := map[string]any{"size": float64(2), "list": []any{"a"}, "inner": map[string]any{"kept": true, "gone": true}}
+	stored := map[string]any{"size": int64(2), "list": []any{"a", "b"}, "inner": map[string]any{"kept": true}, "added": 1}
+	got := missing("spec", sent, stored)
+	if diff := cmp.Diff([]string{"spec.inner.gone", "spec.list"}, got); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+}
+
+// requireFinding wants a finding with this cause that says what was seen; an empty cause wants none.
+func requireFinding(t *testing.T, err error, cause, seen string) {
+	t.Helper()
+	if err == nil && cause == "" {
+		return
+	}
+	if err == nil || cause == "" {
+		t.Fatalf("got %v, want the cause %q", err, cause)
+	}
+	if f := finding.Of(err); f.Cause != cause || !strings.Contains(f.Seen, seen) {
+		t.Errorf("got %s: %q, want %s: %q", f.Cause, f.Seen, cause, seen)
+	}
+}

@@ -1,0 +1,426 @@
+// Package owns holds the checks of lab 5: the operator notices what happens to its Deployment, tells it
+// in the status, and respects what is not its own.
+package owns
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// deletions is how often a Deployment is deleted: an operator that polls can be lucky once.
+const deletions = 5
+
+var _ = harness.Lab(5, func() {
+	harness.Check("owner-reference", func(ctx SpecContext) {
+		m := created(ctx, harness.PodlessNamespace(ctx))
+		_, err := m.AwaitDeployment(ctx, harness.ReactBudget, controlledBy(ctx, m))
+		harness.Require(err)
+	})
+
+	harness.Check("recreates-deployment", func(ctx SpecContext) {
+		r := harness.Rand()
+		m := created(ctx, harness.PodlessNamespace(ctx))
+		for range deletions {
+			harness.Require(harness.Throughout(ctx, time.Duration(r.IntN(400))*time.Millisecond, func() error { return nil }))
+			harness.Require(comesBack(ctx, m))
+		}
+	})
+
+	harness.Check("repairs-drift", func(ctx SpecContext) {
+		m := created(ctx, harness.PodlessNamespace(ctx))
+		for _, d := range drifts(m) {
+			harness.Require(repaired(ctx, m, d))
+		}
+	})
+
+	harness.Check("keeps-foreign-metadata", func(ctx SpecContext) {
+		m := created(ctx, harness.PodlessNamespace(ctx))
+		harness.Require(edit(ctx, m, setMetadata))
+		harness.Require(m.Annotate(ctx, "one more pass"))
+		harness.Require(repaired(ctx, m, drifts(m)[0]))
+		harness.Require(harness.Throughout(ctx, harness.ReactBudget/4, func() error { return metadataKept(ctx, m) }))
+	})
+
+	harness.Check("available-true", func(ctx SpecContext) {
+		m := created(ctx, harness.Namespace(ctx))
+		harness.Require(becomesAvailable(ctx, m))
+		m.Size++
+		harness.Require(m.SetSpec(ctx, "size", m.Size))
+		harness.Require(becomesAvailable(ctx, m))
+	})
+
+	harness.Check("available-false", func(ctx SpecContext) {
+		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
+		m.Size = 3
+		harness.Require(harness.Quota(ctx, m.Namespace, 1))
+		harness.Require(m.Create(ctx))
+		harness.Require(m.Await(ctx, harness.StartBudget, unavailable))
+		harness.Require(harness.Throughout(ctx, harness.QuietPeriod, func() error {
+			obj, err := m.Get(ctx)
+			if err != nil {
+				return err
+			}
+			return unavailable(obj)
+		}))
+	})
+
+	harness.Check("garbage-collected", SpecPriority(1), func(ctx SpecContext) {
+		ns := harness.PodlessNamespace(ctx)
+		kept, gone := created(ctx, ns), created(ctx, ns)
+		for _, m := range []harness.Memcached{kept, gone} {
+			_, err := m.AwaitDeployment(ctx, harness.ReactBudget, controlledBy(ctx, m))
+			harness.Require(err)
+		}
+		since, err := harness.Now(ctx)
+		harness.Require(err)
+		harness.Require(gone.Delete(ctx, metav1.DeletePropagationBackground))
+		harness.Require(collected(ctx, gone))
+		harness.Require(notDeletedBy(ctx, gone, since))
+		harness.Require(kept.Delete(ctx, metav1.DeletePropagationOrphan))
+		harness.Require(harness.Throughout(ctx, harness.QuietPeriod, func() error { return orphanKept(ctx, kept) }))
+	})
+
+	harness.Check("foreign-deployment", func(ctx SpecContext) {
+		m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
+		foreign, err := m.CreateForeign(ctx)
+		harness.Require(err)
+		harness.Require(m.Create(ctx))
+		harness.Require(m.Await(ctx, harness.StartBudget, reportsForeign(ctx, m, foreign)))
+		harness.Require(harness.Throughout(ctx, harness.QuietPeriod, func() error { return untouched(ctx, m, foreign) }))
+	})
+
+	harness.Check("status-settles", Serial, func(ctx SpecContext) {
+		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
+		m.Size = 1
+		harness.Require(m.Create(ctx))
+		harness.Require(m.Await(ctx, harness.StartBudget, func(obj *unstructured.Unstructured) error {
+			_, err := available(obj)
+			return err
+		}))
+		harness.Require(m.Settled(ctx))
+		harness.Require(m.Unchanged(ctx, func() error { return m.Annotate(ctx, "one more pass") }))
+		harness.Require(harness.HardlyReconciles(ctx))
+	})
+})
+
+// created makes a Memcached and waits for its Deployment.
+func created(ctx context.Context, namespace string) harness.Memcached {
+	GinkgoHelper()
+	m := harness.Invent(harness.Rand(), namespace)
+	harness.Require(m.Create(ctx))
+	_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
+	harness.Require(err)
+	return m
+}
+
+// controlledBy wants the owner reference that makes m the controller of the Deployment.
+func controlledBy(ctx context.Context, m harness.Memcached) func(*appsv1.Deployment) error {
+	return func(d *appsv1.Deployment) error {
+		owner, err := m.Get(ctx)
+		if err != nil {
+			return fmt.Errorf("get Memcached %s: %w", m, err)
+		}
+		expected := fmt.Sprintf("an owner reference with controller: true to Memcached %s, uid %s", m.Name, owner.GetUID())
+		if len(d.OwnerReferences) == 0 {
+			return finding.New("no-reference", expected, "no owner reference")
+		}
+		for _, ref := range d.OwnerReferences {
+			if ref.UID != owner.GetUID() || ref.Kind != owner.GetKind() || ref.Name != owner.GetName() || ref.APIVersion != owner.GetAPIVersion() {
+				continue
+			}
+			if ref.Controller == nil || !*ref.Controller {
+				return finding.New("plain-reference", expected, "an owner reference without controller: true")
+			}
+			return nil
+		}
+		ref := d.OwnerReferences[0]
+		return finding.New("wrong-owner", expected, "%s %s, uid %s", ref.Kind, ref.Name, ref.UID)
+	}
+}
+
+// comesBack deletes the Deployment and wants another one in its place, soon.
+func comesBack(ctx context.Context, m harness.Memcached) error {
+	d, err := m.Deployment(ctx)
+	if err != nil {
+		return err
+	}
+	if err := harness.Admin().Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		return fmt.Errorf("delete Deployment %s: %w", m, err)
+	}
+	_, err = m.AwaitDeployment(ctx, harness.RestoreBudget, func(now *appsv1.Deployment) error {
+		if now.UID == d.UID {
+			return fmt.Errorf("the deleted Deployment %s is still there", m)
+		}
+		return nil
+	})
+	if err == nil {
+		return nil
+	}
+	expected := fmt.Sprintf("a deleted Deployment is back within %s", harness.RestoreBudget)
+	if _, late := m.AwaitDeployment(ctx, harness.ReactBudget, nil); late == nil {
+		return finding.New("too-slow", expected, "it came back later: your operator polls, or waits")
+	}
+	return finding.New("not-recreated", expected, "no Deployment %s", m)
+}
+
+// drift is one edit of a Deployment that its operator has to put back.
+type drift struct {
+	cause, what string
+	change      func(*appsv1.Deployment)
+	value       func(*appsv1.Deployment) string
+}
+
+// drifts are edits that every style of writing can put back: each changes a value in its place.
+func drifts(m harness.Memcached) []drift {
+	return []drift{
+		{
+			cause: "replicas-not-repaired", what: "spec.replicas",
+			change: func(d *appsv1.Deployment) { d.Spec.Replicas = new(m.Size + 1) },
+			value:  func(d *appsv1.Deployment) string { return fmt.Sprint(harness.Replicas(d)) },
+		},
+		{
+			cause: "image-not-repaired", what: "the container's image",
+			change: func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.Containers[0].Image = "operator-lab.local/drifted:1"
+			},
+			value: func(d *appsv1.Deployment) string { return d.Spec.Template.Spec.Containers[0].Image },
+		},
+		{
+			cause: "port-not-repaired", what: "the port on the container's command line",
+			change: func(d *appsv1.Deployment) { replacePort(d, fmt.Sprint(m.Port), fmt.Sprint(m.Port+1)) },
+			value:  func(d *appsv1.Deployment) string { return commandLine(d) },
+		},
+	}
+}
+
+// repaired makes the edit and waits until the value is what it was, without touching the Memcached.
+func repaired(ctx context.Context, m harness.Memcached, d drift) error {
+	before, err := m.Deployment(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := harness.Container(before); err != nil {
+		return err
+	}
+	if err := edit(ctx, m, d.change); err != nil {
+		return err
+	}
+	want := d.value(before)
+	_, err = m.AwaitDeployment(ctx, harness.ReactBudget, func(now *appsv1.Deployment) error {
+		if have := d.value(now); have != want {
+			return finding.New(d.cause, fmt.Sprintf("%s is put back to %s", d.what, want), "%s", have)
+		}
+		return nil
+	})
+	return err
+}
+
+// edit changes the Deployment as somebody with kubectl would.
+func edit(ctx context.Context, m harness.Memcached, change func(*appsv1.Deployment)) error {
+	d, err := m.Deployment(ctx)
+	if err != nil {
+		return err
+	}
+	base := d.DeepCopy()
+	change(d)
+	if err := harness.Admin().Patch(ctx, d, client.MergeFrom(base), client.FieldOwner("kubectl-edit")); err != nil {
+		return fmt.Errorf("edit Deployment %s: %w", m, err)
+	}
+	return nil
+}
+
+// commandLine is everything that tells memcached where to listen.
+func commandLine(d *appsv1.Deployment) string {
+	c := d.Spec.Template.Spec.Containers[0]
+	data, err := json.Marshal(map[string]any{"command": c.Command, "args": c.Args, "env": c.Env})
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+func replacePort(d *appsv1.Deployment, from, to string) {
+	c := &d.Spec.Template.Spec.Containers[0]
+	for i := range c.Command {
+		c.Command[i] = strings.ReplaceAll(c.Command[i], from, to)
+	}
+	for i := range c.Args {
+		c.Args[i] = strings.ReplaceAll(c.Args[i], from, to)
+	}
+	for i := range c.Env {
+		c.Env[i].Value = strings.ReplaceAll(c.Env[i].Value, from, to)
+	}
+}
+
+const foreignKey, foreignValue = "example.org/team", "blue"
+
+func setMetadata(d *appsv1.Deployment) {
+	if d.Annotations == nil {
+		d.Annotations = map[string]string{}
+	}
+	if d.Labels == nil {
+		d.Labels = map[string]string{}
+	}
+	d.Annotations[foreignKey], d.Labels[foreignKey] = foreignValue, foreignValue
+}
+
+func metadataKept(ctx context.Context, m harness.Memcached) error {
+	d, err := m.Deployment(ctx)
+	if err != nil {
+		return err
+	}
+	expected := fmt.Sprintf("the %s that somebody else set stays", foreignKey)
+	if d.Annotations[foreignKey] != foreignValue {
+		return finding.New("annotation-removed", expected, "the annotation is gone")
+	}
+	if d.Labels[foreignKey] != foreignValue {
+		return finding.New("label-removed", expected, "the label is gone")
+	}
+	return nil
+}
+
+var camelCase = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+// available reads the condition, which has to be there and to be complete.
+func available(obj *unstructured.Unstructured) (*metav1.Condition, error) {
+	c, err := harness.Condition(obj, "Available")
+	if err != nil {
+		return nil, err
+	}
+	expected := "a condition of the type Available in the status"
+	switch {
+	case c == nil:
+		return nil, finding.New("no-condition", expected, "no such condition")
+	case c.ObservedGeneration == 0:
+		return nil, finding.New("no-observed-generation", expected+", with observedGeneration", "observedGeneration is missing")
+	case c.ObservedGeneration != obj.GetGeneration():
+		return nil, finding.New("stale-observed-generation", fmt.Sprintf("observedGeneration %d", obj.GetGeneration()), "observedGeneration %d", c.ObservedGeneration)
+	case !camelCase.MatchString(c.Reason):
+		return nil, finding.New("no-reason", "a reason in CamelCase", "reason %q", c.Reason)
+	}
+	return c, nil
+}
+
+// becomesAvailable wants True, and only when the Deployment has size available replicas.
+func becomesAvailable(ctx context.Context, m harness.Memcached) error {
+	return m.Await(ctx, harness.PodsBudget, func(obj *unstructured.Unstructured) error {
+		c, err := available(obj)
+		if err != nil {
+			return err
+		}
+		d, err := m.Deployment(ctx)
+		if err != nil {
+			return err
+		}
+		expected := fmt.Sprintf("Available is True while %d of %d replicas are available, and only then", m.Size, m.Size)
+		if c.Status != metav1.ConditionTrue {
+			return finding.New("not-true", expected, "Available is %s (%s: %s); the Deployment has %d available", c.Status, c.Reason, c.Message, d.Status.AvailableReplicas)
+		}
+		if d.Status.AvailableReplicas < m.Size {
+			return harness.Stop(finding.New("true-too-early", expected, "Available is True with %d available", d.Status.AvailableReplicas))
+		}
+		return nil
+	})
+}
+
+func unavailable(obj *unstructured.Unstructured) error {
+	c, err := available(obj)
+	if err != nil {
+		return err
+	}
+	const expected = "Available is False while a quota keeps Pods from being created"
+	switch c.Status {
+	case metav1.ConditionFalse:
+		return nil
+	case metav1.ConditionTrue:
+		return finding.New("still-true", expected, "Available is True (%s: %s)", c.Reason, c.Message)
+	default:
+		return finding.New("not-false", expected, "Available is %s (%s: %s)", c.Status, c.Reason, c.Message)
+	}
+}
+
+// collected waits for the garbage collector.
+func collected(ctx context.Context, m harness.Memcached) error {
+	return harness.Until(ctx, harness.CollectBudget, &appsv1.DeploymentList{}, func() error {
+		if d, err := m.Deployment(ctx); err == nil {
+			return finding.New("not-collected", "the Deployment goes after its Memcached was deleted", "it is still there, with owner references %v", d.OwnerReferences)
+		}
+		return nil
+	}, client.InNamespace(m.Namespace))
+}
+
+func notDeletedBy(ctx context.Context, m harness.Memcached, since int) error {
+	writes, err := m.Writes(ctx, since)
+	if err != nil {
+		return err
+	}
+	for _, w := range writes {
+		if w.Resource == "deployments" && strings.HasPrefix(w.Verb, "delete") {
+			return finding.New("deleted-by-hand", "the garbage collector removes the Deployment", "your manager did: %s", w)
+		}
+	}
+	return nil
+}
+
+func orphanKept(ctx context.Context, m harness.Memcached) error {
+	if _, err := m.Deployment(ctx); err != nil {
+		return finding.New("orphan-deleted", "a Deployment that was orphaned with --cascade=orphan stays", "it is gone")
+	}
+	return nil
+}
+
+// reportsForeign wants the foreign Deployment untouched, and Available False with a message about it.
+func reportsForeign(ctx context.Context, m harness.Memcached, foreign *appsv1.Deployment) func(*unstructured.Unstructured) error {
+	return func(obj *unstructured.Unstructured) error {
+		if err := untouched(ctx, m, foreign); err != nil {
+			return harness.Stop(err)
+		}
+		c, err := available(obj)
+		if err != nil {
+			return err
+		}
+		expected := fmt.Sprintf("Available is False, and its message names Deployment %s, which somebody else controls", foreign.Name)
+		if c.Status != metav1.ConditionFalse {
+			return finding.New("not-reported", expected, "Available is %s (%s: %s)", c.Status, c.Reason, c.Message)
+		}
+		if !strings.Contains(c.Message, foreign.Name) {
+			return finding.New("not-named", expected, "the message %q", c.Message)
+		}
+		return nil
+	}
+}
+
+func untouched(ctx context.Context, m harness.Memcached, foreign *appsv1.Deployment) error {
+	d, err := m.Deployment(ctx)
+	if err != nil {
+		return finding.New("deployment-changed", "the foreign Deployment stays as it is", "it is gone")
+	}
+	for _, ref := range d.OwnerReferences {
+		if ref.UID != foreign.OwnerReferences[0].UID {
+			return finding.New("stolen", "the foreign Deployment keeps its one owner", "an owner reference to %s %s", ref.Kind, ref.Name)
+		}
+	}
+	if d.Generation != foreign.Generation || d.UID != foreign.UID || !sameMetadata(d, foreign) {
+		return finding.New("deployment-changed", "the foreign Deployment stays as it is",
+			"it was changed: replicas %d, were %d; labels %v, were %v", harness.Replicas(d), harness.Replicas(foreign), d.Labels, foreign.Labels)
+	}
+	return nil
+}
+
+// sameMetadata ignores the annotation of the deployment controller.
+func sameMetadata(d, foreign *appsv1.Deployment) bool {
+	return fmt.Sprint(d.Labels) == fmt.Sprint(foreign.Labels) && len(d.OwnerReferences) == len(foreign.OwnerReferences)
+}

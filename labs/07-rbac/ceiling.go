@@ -1,0 +1,79 @@
+package rbac
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+var everyVerb = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+
+// ceiling is the most that the role may grant: verbs by group and resource. The lesson has it as a table.
+var ceiling = map[string][]string{
+	harness.Group + "/memcacheds":               everyVerb,
+	harness.Group + "/memcacheds/status":        everyVerb,
+	harness.Group + "/memcacheds/finalizers":    everyVerb,
+	"apps/deployments":                          everyVerb,
+	"coordination.k8s.io/leases":                everyVerb,
+	"/events":                                   {"create", "patch", "update"},
+	"events.k8s.io/events":                      {"create", "patch", "update"},
+	"/pods":                                     {"get", "list", "watch"},
+	"authentication.k8s.io/tokenreviews":        {"create"},
+	"authorization.k8s.io/subjectaccessreviews": {"create"},
+}
+
+// withinCeiling is a finding about the first right that no operator of this course needs, or nil.
+func withinCeiling(rules []rbacv1.PolicyRule) error {
+	for _, rule := range rules {
+		if len(rule.NonResourceURLs) > 0 {
+			return excess("too-much", "paths "+strings.Join(rule.NonResourceURLs, ", "))
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if err := ruleWithinCeiling(group, resource, rule.Verbs); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func ruleWithinCeiling(group, resource string, verbs []string) error {
+	right := fmt.Sprintf("%s on %s in the group %q", strings.Join(verbs, ", "), resource, group)
+	switch {
+	case group == "*" || strings.Contains(resource, "*") || slices.Contains(verbs, "*"):
+		return excess("wildcard", right)
+	case group == "" && resource == "secrets":
+		return excess("secrets", right)
+	case group == rbacv1.GroupName:
+		return excess("escalates", right)
+	}
+	for _, verb := range verbs {
+		if !slices.Contains(ceiling[group+"/"+resource], verb) {
+			return excess("too-much", right)
+		}
+	}
+	return nil
+}
+
+func excess(cause, right string) error {
+	return finding.New(cause, "a role that grants nothing beyond the lesson's table", "%s", right)
+}
+
+func fromObject(object map[string]any, into any) error {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("read role: %w", err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("read role: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+// Package rbac holds the checks of lab 7: the manager works with the rights of its generated role, and
+// these are no more than it needs. Labs 4 to 6 run again under that role.
+package rbac
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+var _ = harness.Lab(7, func() {
+	harness.Check("role-generated", func(ctx SpecContext) {
+		roles := requireRole()
+		harness.Require(asGenerated(ctx, roles))
+	})
+
+	harness.Check("role-within-ceiling", func(ctx SpecContext) {
+		roles := requireRole()
+		_, err := works(ctx)
+		harness.Require(recast(err, "does-not-work"))
+		harness.Require(withinCeiling(rules(roles)))
+	})
+
+	harness.Check("works-under-role", func(ctx SpecContext) {
+		requireRole()
+		since, err := harness.Now(ctx)
+		harness.Require(err)
+		m, err := works(ctx)
+		harness.Require(forbidden(ctx, err, 0))
+		harness.Require(forbidden(ctx, tells(ctx, m), since))
+		harness.Require(m.SetSpec(ctx, "size", 1))
+		_, err = m.AwaitDeployment(ctx, harness.ReactBudget, harness.HasReplicas(1, "no-deployment"))
+		harness.Require(forbidden(ctx, err, since))
+		harness.Require(noneForbidden(ctx))
+	})
+
+	harness.Check("finalizers-granted", func(ctx SpecContext) {
+		requireRole()
+		m, err := works(ctx)
+		harness.Require(err)
+		harness.Require(mayBlockDeletion(ctx, m))
+	})
+})
+
+// requireRole reads the generated role, which has to be there for every check of this lab.
+func requireRole() []generate.Manifest {
+	GinkgoHelper()
+	roles, err := readRole()
+	harness.Require(err)
+	return roles
+}
+
+func readRole() ([]generate.Manifest, error) {
+	expected := "rules for the manager in " + harness.RolePath
+	path := filepath.Join(harness.Run().Workspace, harness.RolePath)
+	if _, err := os.Stat(path); err != nil {
+		return nil, finding.New("no-role", expected, "no such file; `make manifests` in the workspace writes it from your markers")
+	}
+	manifests, err := generate.ReadManifests(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	var roles []generate.Manifest
+	for _, m := range manifests {
+		if m.File == filepath.Base(path) {
+			roles = append(roles, m)
+		}
+	}
+	if len(rules(roles)) == 0 {
+		return nil, finding.New("no-rules", expected, "a file without rules")
+	}
+	return roles, nil
+}
+
+// rules are all rules of the roles, as far as they can be read as such.
+func rules(roles []generate.Manifest) []rbacv1.PolicyRule {
+	var all []rbacv1.PolicyRule
+	for _, role := range roles {
+		cluster := &rbacv1.ClusterRole{}
+		if err := fromObject(role.Object, cluster); err == nil {
+			all = append(all, cluster.Rules...)
+		}
+	}
+	return all
+}
+
+// asGenerated compares the learner's file with what controller-gen makes of the markers today. The
+// role's name is the learner's choice.
+func asGenerated(ctx context.Context, have []generate.Manifest) error {
+	generator, err := harness.Generator(ctx)
+	if err != nil {
+		return err
+	}
+	name, _, _ := unstructured.NestedString(have[0].Object, "metadata", "name")
+	want, err := generator.Role(ctx, name)
+	if err != nil {
+		return err
+	}
+	const expected = "the role that controller-gen makes of today's markers"
+	if len(want) != len(have) {
+		return finding.New("stale", expected, "%d roles, and the markers make %d", len(have), len(want))
+	}
+	for i := range want {
+		if differences := generate.Differences(have[i], want[i]); len(differences) > 0 {
+			return finding.New("stale", expected, "%s", lines(differences))
+		}
+	}
+	return nil
+}
+
+func lines(differences []generate.Difference) string {
+	var all []string
+	for _, d := range differences {
+		all = append(all, d.String())
+	}
+	return strings.Join(all, "\n")
+}
+
+// works makes a Memcached and waits for what labs 4 and 5 built: a Deployment and a condition.
+func works(ctx context.Context) (harness.Memcached, error) {
+	GinkgoHelper()
+	m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
+	if err := m.Create(ctx); err != nil {
+		return m, err
+	}
+	_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
+	return m, err
+}
+
+// tells waits for the status and for an event.
+func tells(ctx context.Context, m harness.Memcached) error {
+	err := m.Await(ctx, harness.ReactBudget, func(obj *unstructured.Unstructured) error {
+		c, err := harness.Condition(obj, "Available")
+		if err == nil && c == nil {
+			err = finding.New("no-status", "a condition of the type Available in the status", "none")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return m.AwaitEvents(ctx, func(events []eventsv1.Event) error {
+		if len(events) == 0 {
+			return finding.New("no-events", "an event on the Memcached", "none")
+		}
+		return nil
+	})
+}
+
+// forbidden explains err with the refusals that the manager met, if there were any.
+func forbidden(ctx context.Context, err error, since int) error {
+	if err == nil {
+		return nil
+	}
+	if refused := refusals(ctx, since); refused != nil {
+		return refused
+	}
+	return err
+}
+
+func noneForbidden(ctx context.Context) error {
+	if refused := refusals(ctx, 0); refused != nil {
+		return refused
+	}
+	return nil
+}
+
+// refusals is a finding that lists what the manager had no right to, each thing once.
+func refusals(ctx context.Context, since int) *finding.Finding {
+	refused, err := harness.Refused(ctx, since)
+	if err != nil {
+		return finding.Of(err)
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	cause := "forbidden"
+	var lines []string
+	for _, r := range refused {
+		lines = append(lines, r.String())
+		if r.Verb == "list" || r.Verb == "watch" {
+			cause = "not-synced"
+		}
+	}
+	return finding.New(cause, "the API server allows everything that the manager asks for", "it refused:\n%s", strings.Join(lines, "\n"))
+}
+
+// recast gives a failure of the manager the cause under which this check explains it.
+func recast(err error, cause string) error {
+	if err == nil {
+		return nil
+	}
+	f := finding.Of(err)
+	return finding.New(cause, f.Expected, "%s", f.Seen)
+}
+
+// mayBlockDeletion asks for the right that admission wants of whoever sets blockOwnerDeletion. On kind
+// no request shows it, so it is asked for directly.
+func mayBlockDeletion(ctx context.Context, m harness.Memcached) error {
+	d, err := m.Deployment(ctx)
+	if err != nil {
+		return err
+	}
+	if !blocksDeletion(d) {
+		return nil
+	}
+	allowed, err := harness.Allowed(ctx, "update", harness.Group, "memcacheds", "finalizers", m.Namespace)
+	if err != nil {
+		return err
+	}
+	if !allowed {
+		return finding.New("not-granted", "the manager may update memcacheds/finalizers, as its owner reference has blockOwnerDeletion: true",
+			"it may not")
+	}
+	return nil
+}
+
+func blocksDeletion(d *appsv1.Deployment) bool {
+	for _, ref := range d.OwnerReferences {
+		if ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion {
+			return true
+		}
+	}
+	return false
+}
