@@ -1,0 +1,112 @@
+# Every target builds bin/lab and calls it. `make help` lists them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export CGO_ENABLED := 0
+
+# Settings become flags; a flag beats the default, and there is no configuration file.
+CLUSTER ?= auto
+WORKSPACE ?= workspace
+FLAGS = --cluster '$(CLUSTER)' --workspace '$(WORKSPACE)'
+ifneq ($(NODE_IMAGE),)
+FLAGS += --node-image '$(NODE_IMAGE)'
+endif
+ifeq ($(YES),1)
+FLAGS += --yes
+endif
+LAB = @bin/lab $(FLAGS)
+
+##@ Learn
+
+lab-%: bin/lab ## judge step N of your operator on a fresh cluster
+	$(LAB) check $* $(if $(filter 1,$(KEEP)),--keep) $(if $(SEED),--seed '$(SEED)')
+
+.PHONY: labs
+labs: bin/lab ## judge every step up to where you are
+	$(LAB) check all $(if $(filter 1,$(KEEP)),--keep)
+
+hint-%: bin/lab ## the next hint for what failed last in step N
+	$(LAB) hint $*
+
+solve-%: bin/lab ## save your work, then write the solution of step N into the workspace
+	$(LAB) solve $*
+
+reset-%: bin/lab ## save your work, then write the starting point of step N into the workspace
+	$(LAB) reset $*
+
+.PHONY: undo
+undo: bin/lab ## bring back what the last solve or reset saved
+	$(LAB) undo
+
+.PHONY: progress
+progress: bin/lab ## which steps pass, when, how long they took
+	$(LAB) progress
+
+##@ Look around
+
+.PHONY: demo
+demo: bin/lab ## the finished operator at work, in two minutes
+	$(LAB) demo
+
+.PHONY: up
+up: bin/lab ## a cluster to play with, and your CRD in it
+	$(LAB) up
+
+.PHONY: shell
+shell: bin/lab ## a shell whose kubectl talks to that cluster
+	$(LAB) shell
+
+.PHONY: status
+status: bin/lab ## what is still running
+	$(LAB) status
+
+.PHONY: down
+down: bin/lab ## remove everything that is still running
+	$(LAB) down
+
+##@ Prepare the machine
+
+.PHONY: doctor
+doctor: bin/lab ## what on this machine would stop a lab, and the command that mends it
+	$(LAB) doctor
+
+.PHONY: setup
+setup: bin/lab ## container engine, kernel settings, node image: what the doctor found missing
+	$(LAB) setup
+
+.PHONY: node-image
+node-image: bin/lab ## build the node image from Debian packages and Go modules
+	$(LAB) node-image
+
+##@ Work on the project
+
+.PHONY: test
+test: bin/lab ## prove the course: unit tests, then every step on real clusters
+	$(LAB) test
+
+.PHONY: verify
+verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms
+	$(LAB) verify
+
+.PHONY: generate
+generate: bin/lab ## regenerate what verify compares
+	$(LAB) verify --fix
+
+.PHONY: lint
+lint: bin/lab ## static analysis of Go, shell and the course itself
+	$(LAB) lint
+	@cd tools && go build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@bin/golangci-lint run ./...
+	@cd operator && ../bin/golangci-lint run ./...
+
+.PHONY: bin/lab
+bin/lab: # the Go build cache decides whether there is anything to do
+	@command -v go >/dev/null || { echo "Go is missing: install the version that go.mod names from your distribution or https://go.dev/dl" >&2; exit 3; }
+	@go build -o bin/lab ./labs/cmd/lab
+
+.PHONY: help
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '\nSettings: CLUSTER=kind|auto  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  YES=1\n'

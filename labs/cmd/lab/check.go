@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/gofrs/flock"
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/verdict"
+	"github.com/example/operator-lab/labs/internal/workspace"
+)
+
+func newCheckCommand(a *app) *cobra.Command {
+	var keep bool
+	var seed int64
+	cmd := &cobra.Command{
+		Use:   "check N|all",
+		Short: "Judge step N on a fresh cluster (make lab-N)",
+		Long: `check compiles the operator in the workspace, creates a fresh kind cluster, runs the checks of step N
+against it and says which hold and, if one does not, why. The workspace is never written to.
+
+With "all" it judges every step up to the one that you are at.`,
+		Args: cobra.MatchAll(one("check N, such as check 4, or check all")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.check(cmd.Context(), args[0], seed, keep)
+		},
+	}
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; `make down` removes it")
+	cmd.Flags().Int64Var(&seed, "seed", 0, "replay the names and sizes of an earlier run (default: drawn)")
+	return cmd
+}
+
+// one wants exactly one argument, and says which.
+func one(usage string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return exit.Usage("%d arguments: use lab %s", len(args), usage)
+		}
+		return nil
+	}
+}
+
+func (a *app) check(ctx context.Context, which string, seed int64, keep bool) error {
+	c, err := a.course()
+	if err != nil {
+		return err
+	}
+	labs, err := a.labs(c, which)
+	if err != nil {
+		return err
+	}
+	created, err := workspace.Ensure(ctx, c, a.workspace)
+	if err != nil {
+		return err
+	}
+	if created {
+		a.progress("made your workspace " + a.workspace + ": this is where you write your operator")
+	}
+	unlock, err := a.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	owned, image, err := a.ready(ctx)
+	if err != nil {
+		return err
+	}
+	judge := &verdict.Judge{
+		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
+		Seed: seed, Keep: keep, Progress: a.progress,
+		Answer: func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, keep) },
+	}
+	results, err := judge.Check(ctx, labs)
+	if err != nil {
+		return err
+	}
+	return worst(results)
+}
+
+// labs reads the argument: a number of the course, or all.
+func (a *app) labs(c *course.Course, which string) ([]int, error) {
+	if which != "all" {
+		n, err := labNumber(c, which)
+		return []int{n}, err
+	}
+	events, err := verdict.History(a.state, a.workspace)
+	if err != nil {
+		return nil, err
+	}
+	passed := verdict.PassedLabs(events)
+	var labs []int
+	for _, lab := range c.Labs {
+		labs = append(labs, lab.Number)
+		if _, ok := passed[lab.Number]; !ok {
+			break
+		}
+	}
+	return labs, nil
+}
+
+// labNumber reads the number of a lab of the course.
+func labNumber(c *course.Course, text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, exit.Usage("%q is not the number of a lab: use 1 to %d", text, len(c.Labs))
+	}
+	if _, err := c.Lab(n); err != nil {
+		return 0, exit.Usage("%v", err)
+	}
+	return n, nil
+}
+
+// course loads the course. A damaged manifest is the checkout's fault, and nothing was changed.
+func (a *app) course() (*course.Course, error) {
+	c, err := course.Load(a.root)
+	if err != nil {
+		return nil, exit.Usage("%v", err)
+	}
+	return c, nil
+}
+
+// lock keeps two commands from working on one workspace at the same time.
+func (a *app) lock() (unlock func(), err error) {
+	h := fnv.New64a()
+	h.Write([]byte(a.workspace))
+	dir := filepath.Join(a.state, "locks")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("lock the workspace: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, hex.EncodeToString(h.Sum(nil))))
+	ok, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock the workspace: %w", err)
+	}
+	if !ok {
+		return nil, exit.Usage("another lab command is working on %s: wait for it to end", a.workspace)
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// answer prints the results, and what to do next.
+func (a *app) answer(c *course.Course, results []*verdict.Result, cluster *clusters.Cluster, keep bool) {
+	for _, r := range results {
+		lab, err := c.Lab(r.Lab)
+		if err != nil {
+			continue
+		}
+		verdict.Print(a.out, r, lab, verdict.CourseHints{Course: c})
+		a.next(c, r)
+	}
+	if keep && cluster != nil {
+		fmt.Fprintf(a.out, "The cluster stays: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
+	}
+}
+
+func (a *app) next(c *course.Course, r *verdict.Result) {
+	lab, err := c.Lab(r.Lab)
+	if err != nil {
+		return
+	}
+	switch {
+	case r.Verdict == verdict.Fail:
+		fmt.Fprintf(a.out, "Write in %s; the lesson is %s/README.md\n", a.workspace, lab.Dir)
+	case r.Verdict == verdict.Pass && r.Lab < len(c.Labs):
+		fmt.Fprintf(a.out, "Next: %s/README.md, then `make lab-%d`\n", c.Labs[r.Lab].Dir, r.Lab+1)
+	case r.Verdict == verdict.Pass:
+		fmt.Fprintln(a.out, "That was the last step: you have written a working operator.")
+	}
+}
+
+// worst turns the results into the command's exit code.
+func worst(results []*verdict.Result) error {
+	var err error
+	for _, r := range results {
+		switch r.Verdict {
+		case verdict.Environment:
+			return exit.Environment(errors.New(r.Environment.Finding))
+		case verdict.Fail:
+			err = exit.ErrFail
+		}
+	}
+	return err
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/internal/demo"
+)
+
+// demoCleanUp is how long the cluster of a demo may take to go, also after an interrupt.
+const demoCleanUp = 90 * time.Second
+
+// newDemoCommand is `lab demo`.
+func newDemoCommand(a *app) *cobra.Command {
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch the finished operator at work, in two minutes",
+		Long: `Watch the finished operator at work on a fresh cluster: create a Memcached, delete its Deployment and see it
+come back, scale, be refused size 6, delete it all. Each step shows what one would type and who did what about it.
+
+Your workspace plays no part in it. Afterwards nothing is left, unless --keep is given.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), keep) },
+	}
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; `make down` removes it")
+	return cmd
+}
+
+func (a *app) demo(ctx context.Context, keep bool) (err error) {
+	log.SetLogger(logr.Discard()) // controller-runtime complains in the middle of the story when nobody says where to log
+	owned, image, err := a.ready(ctx)
+	if err != nil {
+		return err
+	}
+	a.progress("compiling the operator and creating a cluster, which takes about 30 s")
+	var programs demo.Programs
+	var cluster *clusters.Cluster
+	defer func() {
+		if cluster != nil && !keep {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), demoCleanUp)
+			defer cancel()
+			err = errors.Join(err, owned.Delete(ctx, cluster.Name))
+		}
+	}()
+	g, preparation := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		programs, err = demo.Build(preparation, a.root, filepath.Join(a.state, "bin"))
+		return err
+	})
+	g.Go(func() (err error) {
+		cluster, err = a.demoCluster(preparation, owned, image, keep)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	show := demo.Show{
+		Root: a.root, Programs: programs, Cluster: cluster, Operand: nodeimage.Operand,
+		Log: filepath.Join(a.state, "artifacts", cluster.Name, "operator.log"), Out: a.out,
+	}
+	if err := os.MkdirAll(filepath.Dir(show.Log), 0o755); err != nil {
+		return fmt.Errorf("keep the operator's log: %w", err)
+	}
+	if err := show.Run(ctx); err != nil {
+		return err
+	}
+	if keep {
+		fmt.Fprintf(a.out, "The cluster stays, without the operator: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
+	}
+	return nil
+}
+
+// demoCluster makes the cluster and sees to it that it has the operand's image. With an error the
+// cluster may be there all the same, and is to be deleted.
+func (a *app) demoCluster(ctx context.Context, owned *clusters.Owned, image nodeimage.Image, keep bool) (*clusters.Cluster, error) {
+	c, err := owned.Create(ctx, "demo", clusters.Spec{NodeImage: image.Ref}, keep)
+	if err != nil || image.HasOperand {
+		return c, err
+	}
+	a.progress("loading the memcached image")
+	archive, err := nodeimage.OperandArchive(ctx, a.cache)
+	if err != nil {
+		return c, err
+	}
+	return c, owned.Provider().LoadImageArchive(ctx, c.Name, archive)
+}

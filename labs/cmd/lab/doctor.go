@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/modfile"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/clusters/nodeimage"
+)
+
+// newDoctorCommand is `lab doctor`.
+func newDoctorCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what on this machine would stop a lab, and the command that mends it",
+		Long: `Look at the container engine, the kernel's settings, disk, memory, the node image, Go and the clock, and say
+in one line each what was found and which command mends it. Nothing is changed.
+
+The exit code is 3 when a lab could not run.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings := doctor.Run(cmd.Context(), a.doctorOptions())
+			if err := cmd.Context().Err(); err != nil {
+				return err
+			}
+			for _, finding := range findings {
+				fmt.Fprintln(a.out, finding)
+			}
+			return doctor.Problem(findings)
+		},
+	}
+}
+
+func (a *app) doctorOptions() doctor.Options {
+	return doctor.Options{
+		Engine:    a.engine(),
+		Root:      a.root,
+		GoVersion: goVersion(a.root),
+		NodeImage: a.localNodeImage,
+		Pullable:  clusters.DefaultNodeImage,
+	}
+}
+
+// localNodeImage is the node image that the labs would use, if it is on this machine.
+func (a *app) localNodeImage(ctx context.Context, engine string) (doctor.Image, error) {
+	available, err := nodeimage.Available(ctx, engine, a.nodeImage)
+	if err != nil || !available {
+		return doctor.Image{}, err
+	}
+	image, err := nodeimage.Resolve(ctx, engine, a.nodeImage)
+	return doctor.Image{Ref: image.Ref, Stale: image.Stale}, err
+}
+
+// goVersion is what go.mod of the checkout asks for, "" if it cannot be read.
+func goVersion(root string) string {
+	path := filepath.Join(root, "go.mod")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	file, err := modfile.ParseLax(path, data, nil)
+	if err != nil || file.Go == nil {
+		return ""
+	}
+	return file.Go.Version
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2/types"
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+func newLintCommand(a *app) *cobra.Command {
+	var fix bool
+	cmd := &cobra.Command{
+		Use:    "lint",
+		Short:  "For authors: what is wrong with the course and can be seen without running it",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.lint(cmd.Context(), fix)
+		},
+	}
+	cmd.Flags().BoolVar(&fix, "fix", false, "rewrite what the lessons quote from operator/ and from the contract card")
+	return cmd
+}
+
+func (a *app) lint(ctx context.Context, fix bool) error {
+	if fix {
+		c, err := a.course()
+		if err != nil {
+			return err
+		}
+		changed, err := c.FixLessons()
+		if err != nil {
+			return err
+		}
+		for _, file := range changed {
+			fmt.Fprintln(a.out, "rewrote", file)
+		}
+	}
+	problems, err := a.lintCourse(ctx)
+	if err != nil {
+		return err
+	}
+	return a.tellProblems(problems, "The course is in order.")
+}
+
+// lintCourse compares manifests, lessons, sources and the compiled suite with each other.
+func (a *app) lintCourse(ctx context.Context) ([]course.Problem, error) {
+	c, err := a.course()
+	if err != nil {
+		return nil, err
+	}
+	suite, err := a.suite(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.Lint(suite)
+}
+
+// tellProblems lists problems for an author; any is a failure.
+func (a *app) tellProblems(problems []course.Problem, fine string) error {
+	for _, p := range problems {
+		fmt.Fprintln(a.out, p)
+	}
+	if len(problems) > 0 {
+		fmt.Fprintf(a.out, "\n%s.\n", count(len(problems), "problem"))
+		return exit.ErrFail
+	}
+	fmt.Fprintln(a.out, fine)
+	return nil
+}
+
+// suite asks the compiled suite for its checks, running none of them.
+func (a *app) suite(ctx context.Context) (course.Suite, error) {
+	a.progress("compiling the suite")
+	tools, err := verdict.BuildTools(ctx, a.root, a.state)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "lab-lint-")
+	if err != nil {
+		return nil, fmt.Errorf("list the checks: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	report := filepath.Join(dir, "report.json")
+	cmd := exec.CommandContext(ctx, tools.Suite, "--ginkgo.dry-run", "--ginkgo.json-report="+report)
+	cmd.Dir = filepath.Join(a.root, course.LabsDir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("list the checks: %w\n%s", err, out)
+	}
+	return readSuite(report)
+}
+
+func readSuite(file string) (course.Suite, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("list the checks: %w", err)
+	}
+	var reports []types.Report
+	if err := json.Unmarshal(data, &reports); err != nil {
+		return nil, fmt.Errorf("list the checks: %w", err)
+	}
+	suite := course.Suite{}
+	for _, report := range reports {
+		for _, spec := range report.SpecReports {
+			if lab, id := checkLabels(spec.Labels()); id != "" {
+				suite[lab] = append(suite[lab], id)
+			}
+		}
+	}
+	return suite, nil
+}
+
+// checkLabels reads the labels that harness.Lab and harness.Check put on a spec.
+func checkLabels(labels []string) (lab int, id string) {
+	for _, label := range labels {
+		if number, ok := strings.CutPrefix(label, "lab:"); ok {
+			lab, _ = strconv.Atoi(number)
+		}
+		if name, ok := strings.CutPrefix(label, harness.CheckLabel); ok {
+			id = name
+		}
+	}
+	return lab, id
+}

@@ -1,0 +1,99 @@
+// Command lab checks the steps of the Operator Lab. `lab --help` lists what it does; every make target
+// of the checkout calls it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/exit"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	a, err := newApp()
+	if err == nil {
+		err = execute(ctx, a, args)
+	}
+	code := exit.Code(err)
+	if ctx.Err() != nil {
+		code = exit.Interrupted
+	}
+	if err != nil && !errors.Is(err, exit.ErrFail) && code != exit.Interrupted {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+	}
+	if code == exit.Interrupted {
+		fmt.Fprintln(os.Stderr, "lab: interrupted; nothing was left behind")
+	}
+	return code
+}
+
+// execute runs the command. What cobra refuses before a command begins is wrong usage.
+func execute(ctx context.Context, a *app, args []string) error {
+	begun := false
+	root := newRootCommand(a, func() { begun = true })
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !begun {
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		return exit.Usage("%s; see lab --help", text)
+	}
+	return err
+}
+
+func newRootCommand(a *app, begin func()) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lab",
+		Short: "Build a Kubernetes operator in steps, each judged on a fresh cluster",
+		Long: `lab judges each step of the Memcached operator that you build in workspace/, on a fresh kind cluster.
+
+Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 130 interrupted.`,
+		SilenceUsage: true, SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			begin()
+			return a.resolve()
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.cluster, "cluster", "auto", "kind of cluster: auto or kind")
+	flags.StringVar(&a.nodeImage, "node-image", "", "node image to use (default: the locally built one, then kind's own)")
+	flags.StringVar(&a.workspace, "workspace", filepath.Join(a.root, "workspace"), "folder that you work in")
+	flags.BoolVar(&a.yes, "yes", false, "consent to what needs root or minutes")
+	root.AddCommand(
+		newCheckCommand(a), newHintCommand(a), newProgressCommand(a),
+		newSolveCommand(a), newResetCommand(a), newUndoCommand(a),
+		newUpCommand(a), newDownCommand(a), newShellCommand(a), newStatusCommand(a),
+		newDoctorCommand(a), newSetupCommand(a), newNodeImageCommand(a),
+		newTestCommand(a), newVerifyCommand(a), newLintCommand(a), newRenderCommand(a),
+	)
+	return root
+}
+
+// resolve checks the flags that every command shares.
+func (a *app) resolve() error {
+	if a.cluster != "auto" && a.cluster != "kind" {
+		return exit.Usage("CLUSTER=%s is not known: use kind or auto", a.cluster)
+	}
+	abs, err := filepath.Abs(a.workspace)
+	if err != nil {
+		return exit.Usage("WORKSPACE=%s: %v", a.workspace, err)
+	}
+	a.workspace = abs
+	a.yes = a.yes || os.Getenv("CI") != ""
+	return nil
+}
+
+// progress writes one line about what is going on.
+func (a *app) progress(line string) { fmt.Fprintln(a.err, "…", strings.TrimSpace(line)) }

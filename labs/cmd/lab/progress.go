@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+func newProgressCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "progress",
+		Short: "Which steps pass, when, how long they took (make progress)",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exit.Usage("progress takes no arguments")
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error { return a.printProgress() },
+	}
+}
+
+func (a *app) printProgress() error {
+	c, err := a.course()
+	if err != nil {
+		return err
+	}
+	events, err := verdict.History(a.state, a.workspace)
+	if err != nil {
+		return err
+	}
+	passed := verdict.PassedLabs(events)
+	for _, lab := range c.Labs {
+		tries, first := attempts(events, lab.Number)
+		switch e, ok := passed[lab.Number]; {
+		case ok:
+			fmt.Fprintf(a.out, "✓ lab %d  %-40s passed %s, %s after the first try, %d tries\n",
+				lab.Number, lab.Title, e.Time.Local().Format("2006-01-02 15:04"), e.Time.Sub(first).Round(time.Minute), tries)
+		case tries > 0:
+			fmt.Fprintf(a.out, "✗ lab %d  %-40s %d tries since %s\n", lab.Number, lab.Title, tries, first.Local().Format("2006-01-02 15:04"))
+		default:
+			fmt.Fprintf(a.out, "  lab %d  %-40s\n", lab.Number, lab.Title)
+		}
+	}
+	return nil
+}
+
+// attempts counts the verdicts on a lab that were the learner's, and gives the time of the first.
+func attempts(events []verdict.Event, lab int) (n int, first time.Time) {
+	for _, e := range events {
+		if e.Lab != lab || e.Verdict == verdict.Environment {
+			continue
+		}
+		if n == 0 {
+			first = e.Time
+		}
+		n++
+	}
+	return n, first
+}

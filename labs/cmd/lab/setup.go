@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/clusters/setup"
+)
+
+// newSetupCommand is `lab setup`.
+func newSetupCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "setup",
+		Short: "Set up what this machine lacks: container engine, kernel settings, node image",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.setUpAll(cmd.Context()); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.out, "This machine has what lab clusters need.")
+			return nil
+		},
+	}
+}
+
+// setUp does what this machine lacks for a lab, with consent: a yes at the terminal, --yes, or a CI system that runs us.
+func (a *app) setUp(ctx context.Context) error { return a.setUpMachine(ctx, false) }
+
+// setUpAll also does what only several clusters side by side, or the authors of the node image, can miss.
+func (a *app) setUpAll(ctx context.Context) error { return a.setUpMachine(ctx, true) }
+
+func (a *app) setUpMachine(ctx context.Context, thorough bool) error {
+	return setup.Run(ctx, setup.Options{
+		Root: a.root, CacheDir: a.cache, Engine: a.engine(), NodeImage: a.nodeImage, Thorough: thorough,
+		Yes: a.yes || os.Getenv("CI") != "", In: a.in, Out: a.err,
+	})
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/components"
+)
+
+// newShellCommand is `lab shell`.
+func newShellCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "shell",
+		Short: "Open a shell that talks to the cluster of lab up",
+		Long: `Open $SHELL with KUBECONFIG set to the cluster of lab up, and with kubectl, which is built from source when
+this machine has none. The cluster goes on running when the shell ends.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.shell(cmd.Context(), a.kubectl) },
+	}
+}
+
+// shell opens a shell. kubectl returns the folder of a kubectl for machines that have none.
+func (a *app) shell(ctx context.Context, kubectl func(context.Context) (string, error)) error {
+	owned, err := a.owned()
+	if err != nil {
+		return err
+	}
+	c, err := a.playground(ctx, owned)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		return &clusters.Problem{What: "there is no cluster to talk to", Mend: "make up"}
+	}
+	if err := clusters.Healthy(ctx, owned.Provider(), c); err != nil {
+		return err
+	}
+	env := append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "LAB_CLUSTER="+c.Name)
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		dir, err := kubectl(ctx)
+		if err != nil {
+			return err
+		}
+		env = append(env, "PATH="+os.Getenv("PATH")+string(filepath.ListSeparator)+dir)
+	}
+	a.progress("kubectl talks to " + c.Name + " here; exit ends the shell, not the cluster")
+	return a.runShell(env)
+}
+
+// runShell runs the shell without the command's context: Ctrl-C is meant for what runs in the shell.
+func (a *app) runShell(env []string) error {
+	shell := loginShell()
+	cmd := exec.Command(shell)
+	cmd.Env = env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
+	err := cmd.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); ended {
+		// The code of the last command that was typed is nobody's failure.
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("run shell: %w", err)
+	}
+	return nil
+}
+
+func loginShell() string {
+	if shell := os.Getenv("SHELL"); shell != "" {
+		return shell
+	}
+	if runtime.GOOS == "windows" {
+		return "powershell"
+	}
+	return "/bin/sh"
+}
+
+// kubectl builds kubectl from source and returns its folder.
+func (a *app) kubectl(ctx context.Context) (string, error) {
+	a.progress("this machine has no kubectl; building it, which takes some minutes the first time")
+	built, err := components.Build(ctx, a.root, a.cache, "kubectl")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Dir(built["kubectl"]), nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/workspace"
+)
+
+func newSolveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "solve N",
+		Short: "Save your work, then bring the workspace to the solution of lab N",
+		Args:  one("solve N"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.bring(cmd.Context(), args[0], "the solution of lab %d", workspace.Solve)
+		},
+	}
+}
+
+// bring does what solve and reset have in common. state says, with %d for the lab, what the workspace
+// becomes.
+func (a *app) bring(ctx context.Context, lab, state string,
+	change func(context.Context, *course.Course, string, int) (workspace.Change, error),
+) error {
+	c, err := a.course()
+	if err != nil {
+		return err
+	}
+	n, err := labNumber(c, lab)
+	if err != nil {
+		return err
+	}
+	unlock, err := a.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	done, err := change(ctx, c, a.workspace, n)
+	if err != nil {
+		return err
+	}
+	a.tellChange(done, fmt.Sprintf(state, n))
+	return nil
+}
+
+// tellChange says what became of the workspace, and how to get back what it was.
+func (a *app) tellChange(c workspace.Change, state string) {
+	switch {
+	case c.Created:
+		fmt.Fprintf(a.out, "Created %s: %s.\n", a.workspaceName(), state)
+	case len(c.Paths) == 0:
+		fmt.Fprintf(a.out, "%s is %s already; nothing was changed.\n", a.workspaceName(), state)
+	default:
+		fmt.Fprintf(a.out, "%s is now %s (%s changed).\n", a.workspaceName(), state, count(len(c.Paths), "file"))
+		fmt.Fprintf(a.out, "Your work was saved first: `make undo%s` brings it back.\n", a.workspaceArg())
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// workspaceName is the workspace as a person calls it: without the way to the checkout.
+func (a *app) workspaceName() string {
+	if rel, err := filepath.Rel(a.root, a.workspace); err == nil && filepath.IsLocal(rel) {
+		return rel + string(filepath.Separator)
+	}
+	return a.workspace
+}
+
+// workspaceArg is what a make target needs to mean the same workspace again.
+func (a *app) workspaceArg() string {
+	if a.workspace == filepath.Join(a.root, "workspace") {
+		return ""
+	}
+	return " WORKSPACE=" + a.workspace
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/clusters"
+)
+
+// newStatusCommand is `lab status`.
+func newStatusCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "List the clusters and processes of this checkout",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
+	}
+}
+
+func (a *app) status(ctx context.Context) error {
+	owned, err := a.owned()
+	if err != nil {
+		return err
+	}
+	owners, err := owned.List(ctx)
+	if len(owners) == 0 {
+		if err == nil {
+			fmt.Fprintln(a.out, "Nothing is running.")
+		}
+		return err
+	}
+	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CLUSTER\tFOR\tAGE\tOWNER\tSTATE")
+	for _, owner := range owners {
+		age := time.Since(owner.Created).Round(time.Second)
+		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\n", owner.Name, owner.Purpose, age, ownerWord(owner), stateWord(ctx, owned, owner))
+	}
+	return errors.Join(err, table.Flush())
+}
+
+func ownerWord(o clusters.Owner) string {
+	switch {
+	case o.Kept:
+		return "kept until make down"
+	case o.Alive():
+		return fmt.Sprintf("process %d", o.Process.PID)
+	default:
+		return "left behind; the next command removes it"
+	}
+}
+
+// stateTimeout bounds the question how one cluster is: a list should not hang because a cluster does.
+const stateTimeout = 10 * time.Second
+
+func stateWord(ctx context.Context, owned *clusters.Owned, o clusters.Owner) string {
+	if o.Cluster == nil {
+		return "being made"
+	}
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	if err := clusters.Healthy(ctx, owned.Provider(), o.Cluster); err != nil {
+		return err.Error()
+	}
+	return "ready, Kubernetes " + o.Cluster.Version
+}

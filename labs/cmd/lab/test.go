@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/gotest"
+)
+
+// clusterPackages have tests that need a container engine and a node image. All others run without.
+var clusterPackages = []string{
+	"./clusters/kindtest", "./clusters/e2e/e2etest", "./clusters/nodeimage/imagetest", "./labs/internal/proof",
+}
+
+// clusterTestLimit bounds all cluster tests together; it is far from what they take.
+const clusterTestLimit = 60 * time.Minute
+
+func newTestCommand(a *app) *cobra.Command {
+	var unit bool
+	cmd := &cobra.Command{
+		Use:    "test",
+		Short:  "For authors: unit tests, then every step of the course on real clusters",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return a.test(cmd.Context(), unit) },
+	}
+	cmd.Flags().BoolVar(&unit, "unit", false, "only the tests that need no cluster")
+	return cmd
+}
+
+// phase is one part of the tests, with a name for the table of times.
+type phase struct {
+	name string
+	run  func(context.Context) (gotest.Count, error)
+}
+
+func (a *app) test(ctx context.Context, unit bool) error {
+	phases := []phase{{"unit tests", a.unitTests}}
+	if !unit {
+		phases = append(phases, phase{"setup", a.testSetup}, phase{"cluster tests", a.clusterTests}, phase{"the operator's own tests", a.operatorTests})
+	}
+	var total gotest.Count
+	var times []string
+	for _, p := range phases {
+		fmt.Fprintf(a.out, "== %s\n", p.name)
+		started := time.Now()
+		count, err := p.run(ctx)
+		total = total.Add(count)
+		times = append(times, fmt.Sprintf("%7.1f s  %s", time.Since(started).Seconds(), p.name))
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(a.out, "== times\n%s\n%s\n", strings.Join(times, "\n"), total)
+	if total.Err() != nil {
+		fmt.Fprintln(a.err, "lab:", total.Err())
+		return exit.ErrFail
+	}
+	return nil
+}
+
+// unitTests run everything that needs no cluster.
+func (a *app) unitTests(ctx context.Context) (gotest.Count, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "./...")
+	cmd.Dir = a.root
+	out, err := cmd.Output()
+	if err != nil {
+		return gotest.Count{}, fmt.Errorf("list packages: %w", err)
+	}
+	packages := slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool {
+		_, rel, _ := strings.Cut(p, "operator-lab/")
+		// labs itself is the suite, which `lab check` runs and the proof judges.
+		return rel == "labs" || slices.Contains(clusterPackages, "./"+rel)
+	})
+	return gotest.Run{Dir: a.root, Args: append([]string{"-timeout=15m"}, packages...), Out: a.out}.Test(ctx)
+}
+
+func (a *app) testSetup(ctx context.Context) (gotest.Count, error) {
+	return gotest.Count{}, a.setUp(ctx)
+}
+
+// clusterTests run at most two clusters at a time: packages one after the other, their tests by two.
+func (a *app) clusterTests(ctx context.Context) (gotest.Count, error) {
+	args := append([]string{"-count=1", "-p=1", "-parallel=2", "-timeout=" + clusterTestLimit.String()}, clusterPackages...)
+	env := []string{"NODE_IMAGE=" + a.nodeImage, "LAB_CACHE=" + a.cache}
+	return gotest.Run{Dir: a.root, Args: args, Env: env, Out: a.out}.Test(ctx)
+}
+
+// operatorTests run the finished operator's own tests, as a learner would: with a KUBECONFIG.
+func (a *app) operatorTests(ctx context.Context) (count gotest.Count, err error) {
+	owned, image, err := a.ready(ctx)
+	if err != nil {
+		return count, err
+	}
+	cluster, err := owned.Create(ctx, "operator", clusters.Spec{NodeImage: image.Ref}, false)
+	if err != nil {
+		return count, err
+	}
+	defer func() {
+		if deleteErr := owned.Delete(context.WithoutCancel(ctx), cluster.Name); err == nil {
+			err = deleteErr
+		}
+	}()
+	env := []string{"KUBECONFIG=" + cluster.Kubeconfig, "MEMCACHED_IMAGE=" + nodeimage.Operand, "GOWORK=off"}
+	return gotest.Run{Dir: filepath.Join(a.root, "operator"), Args: []string{"-count=1", "-timeout=10m", "./..."}, Env: env, Out: a.out}.Test(ctx)
+}

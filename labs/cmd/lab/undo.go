@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/workspace"
+)
+
+func newUndoCommand(a *app) *cobra.Command {
+	var list bool
+	cmd := &cobra.Command{
+		Use:   "undo [SAVE]",
+		Short: "Bring back what the last solve, reset or undo replaced, or an earlier save",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 || list && len(args) > 0 {
+				return exit.Usage("too many arguments: use lab undo, lab undo SAVE or lab undo --list")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return a.listSaves(cmd.Context())
+			}
+			name := ""
+			if len(args) == 1 {
+				name = args[0]
+			}
+			return a.undo(cmd.Context(), name)
+		},
+	}
+	cmd.Flags().BoolVar(&list, "list", false, "list what was saved")
+	return cmd
+}
+
+func (a *app) undo(ctx context.Context, name string) error {
+	unlock, err := a.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, err := workspace.Restore(ctx, a.workspace, name)
+	if err != nil {
+		return err
+	}
+	was, saved := "what it was "+c.Restored.Reason, c.Restored.Time.Local().Format(time.DateTime)
+	if len(c.Paths) == 0 {
+		fmt.Fprintf(a.out, "%s is %s already (saved %s); nothing was changed.\n", a.workspaceName(), was, saved)
+		return nil
+	}
+	fmt.Fprintf(a.out, "%s is again %s (saved %s; %s changed).\n", a.workspaceName(), was, saved, count(len(c.Paths), "file"))
+	fmt.Fprintf(a.out, "What it was until now was saved first: `make undo%s` once more brings that back.\n", a.workspaceArg())
+	return nil
+}
+
+func (a *app) listSaves(ctx context.Context) error {
+	saves, err := workspace.Saves(ctx, a.workspace)
+	if err != nil {
+		return err
+	}
+	if len(saves) == 0 {
+		fmt.Fprintf(a.out, "Nothing was saved yet: no command has changed %s.\n", a.workspaceName())
+		return nil
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SAVE\tWHEN\tWHAT")
+	for _, s := range saves {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Time.Local().Format(time.DateTime), s.Reason)
+	}
+	fmt.Fprintln(w, "\n`bin/lab undo SAVE` brings one of them back; what is there now is saved first.")
+	return w.Flush()
+}

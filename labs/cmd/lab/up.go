@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/internal/exit"
+)
+
+// newUpCommand is `lab up`.
+func newUpCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "up",
+		Short: "Start a cluster to play with, with your CRD if there is one",
+		Long: `Start a cluster to play with. It stays until lab down, and no lab is judged on it.
+
+When config/crd/bases of the workspace holds custom resource definitions, they are installed. Running it again
+installs them anew in the cluster that is there.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.up(cmd.Context()) },
+	}
+}
+
+func (a *app) up(ctx context.Context) error {
+	unlock, err := a.lockPlayground()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	owned, image, err := a.ready(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := a.playground(ctx, owned)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		c, err = a.startPlayground(ctx, owned, image)
+	} else {
+		err = clusters.Healthy(ctx, owned.Provider(), c)
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.installCRDs(c); err != nil {
+		// The cluster is what was asked for; a broken CRD is what it is there to find out about.
+		a.progress(fmt.Sprintf("your CRD is not installed: %v", err))
+	}
+	a.explainPlayground(c)
+	return nil
+}
+
+// lockPlayground keeps two commands from starting two clusters to play with.
+func (a *app) lockPlayground() (unlock func(), err error) {
+	dir := filepath.Join(a.state, "locks")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("lock the playground: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, "playground"))
+	locked, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock the playground: %w", err)
+	}
+	if !locked {
+		return nil, exit.Usage("another lab up is at work: wait for it to end")
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// startPlayground makes the cluster and sees to it that it has the operand's image.
+func (a *app) startPlayground(ctx context.Context, owned *clusters.Owned, image nodeimage.Image) (*clusters.Cluster, error) {
+	a.progress("starting a cluster, which takes about 20 s")
+	c, err := owned.Create(ctx, playgroundPurpose, clusters.Spec{NodeImage: image.Ref}, true)
+	if err != nil || image.HasOperand {
+		return c, err
+	}
+	archive, err := nodeimage.OperandArchive(ctx, a.cache)
+	if err == nil {
+		err = owned.Provider().LoadImageArchive(ctx, c.Name, archive)
+	}
+	if err != nil {
+		return nil, errors.Join(err, owned.Delete(context.WithoutCancel(ctx), c.Name))
+	}
+	return c, nil
+}
+
+// crdTimeout is how long the API server may take to serve a new resource. It takes less than a second.
+const crdTimeout = 20 * time.Second
+
+// installCRDs brings the custom resource definitions of the workspace to the cluster.
+func (a *app) installCRDs(c *clusters.Cluster) error {
+	dir := filepath.Join(a.workspace, "config", "crd", "bases")
+	if _, err := os.Stat(dir); err != nil {
+		a.progress("the workspace has no CRD yet (lab 3 makes one), so none is installed")
+		return nil
+	}
+	config, err := clusters.RESTConfig(c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	crds, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+		Paths: []string{dir}, ErrorIfPathMissing: true, MaxTime: crdTimeout,
+	})
+	for _, crd := range crds {
+		a.progress("installed " + crd.Name)
+	}
+	return err
+}
+
+func (a *app) explainPlayground(c *clusters.Cluster) {
+	fmt.Fprintf(a.out, `Cluster %s runs Kubernetes %s.
+
+  make shell    a shell that talks to it
+  make down     removes it
+
+In a shell of your own:
+
+  export KUBECONFIG=%s
+`, c.Name, c.Version, c.Kubeconfig)
+}

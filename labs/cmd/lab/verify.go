@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/course"
+)
+
+func newVerifyCommand(a *app) *cobra.Command {
+	var fix bool
+	cmd := &cobra.Command{
+		Use:    "verify",
+		Short:  "For authors: stages, generated files, lessons, go.mod files, formatting, platforms",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return a.verify(cmd.Context(), fix) },
+	}
+	cmd.Flags().BoolVar(&fix, "fix", false, "generate the generated files anew, and rewrite what the lessons quote")
+	return cmd
+}
+
+// verify compares what is written down with what it is made from.
+func (a *app) verify(ctx context.Context, fix bool) error {
+	if fix {
+		if err := a.regenerate(ctx); err != nil {
+			return err
+		}
+	}
+	c, err := a.course()
+	if err != nil {
+		return err
+	}
+	problems, err := (&course.Verifier{Course: c, Log: a.progress}).Verify(ctx)
+	if err != nil {
+		return err
+	}
+	for _, look := range []func(context.Context) ([]course.Problem, error){a.lintCourse, a.untidy, a.unformatted, a.unbuildable} {
+		found, err := look(ctx)
+		if err != nil {
+			return err
+		}
+		problems = append(problems, found...)
+	}
+	return a.tellProblems(problems, "Everything is what it is made from.")
+}
+
+func (a *app) regenerate(ctx context.Context) error {
+	c, err := a.course()
+	if err != nil {
+		return err
+	}
+	changed, err := (&course.Verifier{Course: c, Log: a.progress}).Fix(ctx)
+	if err != nil {
+		return err
+	}
+	lessons, err := c.FixLessons()
+	if err != nil {
+		return err
+	}
+	for _, file := range append(changed, lessons...) {
+		fmt.Fprintln(a.out, "rewrote", file)
+	}
+	return nil
+}
+
+// modules are the folders of every go.mod of the project, relative to the checkout.
+func (a *app) modules() ([]string, error) {
+	var modules []string
+	for _, pattern := range []string{"go.mod", "operator/go.mod", "tools/go.mod", "clusters/components/*/go.mod"} {
+		found, err := filepath.Glob(filepath.Join(a.root, filepath.FromSlash(pattern)))
+		if err != nil {
+			return nil, fmt.Errorf("find modules: %w", err)
+		}
+		for _, file := range found {
+			rel, err := filepath.Rel(a.root, filepath.Dir(file))
+			if err != nil {
+				return nil, fmt.Errorf("find modules: %w", err)
+			}
+			modules = append(modules, rel)
+		}
+	}
+	return modules, nil
+}
+
+// untidy finds go.mod and go.sum files that `go mod tidy` would change.
+func (a *app) untidy(ctx context.Context) ([]course.Problem, error) {
+	a.progress("comparing go.mod and go.sum files")
+	modules, err := a.modules()
+	if err != nil {
+		return nil, err
+	}
+	var problems []course.Problem
+	for _, module := range modules {
+		if out, err := a.goTool(ctx, module, nil, "mod", "tidy", "-diff"); err != nil {
+			problems = append(problems, course.Problem{File: filepath.Join(module, "go.mod"), Text: "go mod tidy would change it:\n" + firstLines(out)})
+		}
+	}
+	return problems, ctx.Err()
+}
+
+// unformatted finds Go files that gofmt would change.
+func (a *app) unformatted(ctx context.Context) ([]course.Problem, error) {
+	a.progress("comparing the formatting of Go files")
+	cmd := exec.CommandContext(ctx, "gofmt", "-l", "clusters", "labs", "operator")
+	cmd.Dir = a.root
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("run gofmt: %w", err)
+	}
+	var problems []course.Problem
+	for _, file := range strings.Fields(string(out)) {
+		problems = append(problems, course.Problem{File: file, Text: "gofmt would change it"})
+	}
+	return problems, nil
+}
+
+// platforms are those that the lab command and the operator have to compile for; CI runs on the first.
+var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"}
+
+// unbuildable finds platforms that the lab command or the operator does not compile for.
+func (a *app) unbuildable(ctx context.Context) ([]course.Problem, error) {
+	var problems []course.Problem
+	for _, platform := range platforms {
+		a.progress("compiling for " + platform)
+		goos, goarch, _ := strings.Cut(platform, "/")
+		env := []string{"GOOS=" + goos, "GOARCH=" + goarch}
+		for module, pkg := range map[string]string{".": "./labs/cmd/...", "operator": "./cmd"} {
+			if out, err := a.goTool(ctx, module, env, "build", "-o", os.DevNull, pkg); err != nil {
+				problems = append(problems, course.Problem{File: filepath.Join(module, pkg), Text: "does not compile for " + platform + ":\n" + firstLines(out)})
+			}
+		}
+	}
+	return problems, ctx.Err()
+}
+
+// goTool runs the go command in a module of the checkout and returns what it printed.
+func (a *app) goTool(ctx context.Context, module string, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = filepath.Join(a.root, module)
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off"), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// shownLines is how much of a tool's output belongs into a problem.
+const shownLines = 12
+
+func firstLines(out string) string {
+	lines := bytes.SplitAfter([]byte(strings.TrimSpace(out)), []byte("\n"))
+	return string(bytes.Join(lines[:min(len(lines), shownLines)], nil))
+}

@@ -1,0 +1,65 @@
+package gotest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/example/operator-lab/labs/internal/gotest"
+)
+
+// count runs go test on a module with the given test file.
+func count(t *testing.T, test string) (gotest.Count, string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module example.org/m\n\ngo 1.26\n", "m_test.go": "package m\n\n" + test} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	c, err := gotest.Run{Dir: dir, Args: []string{"./..."}, Env: []string{"GOWORK=off"}, Out: &out}.Test(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, out.String()
+}
+
+func TestCounts(t *testing.T) {
+	c, out := count(t, `import "testing"
+func TestGood(t *testing.T) { t.Run("sub", func(*testing.T) {}) }
+func TestBad(t *testing.T) { t.Error("because of this") }
+func TestLazy(t *testing.T) { t.Skip("not today") }`)
+	if diff := cmp.Diff(gotest.Count{Passed: 2, Failed: 1, Skipped: 1}, c); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(out, "because of this") {
+		t.Errorf("the failure's output is not shown:\n%s", out)
+	}
+}
+
+func TestCodeThatDoesNotCompileFails(t *testing.T) {
+	c, out := count(t, "func TestX(")
+	if c.Failed == 0 || !strings.Contains(out, "m_test.go") {
+		t.Errorf("%v\n%s", c, out)
+	}
+}
+
+func TestErr(t *testing.T) {
+	for _, tc := range []struct {
+		count gotest.Count
+		want  bool
+	}{
+		{gotest.Count{Passed: 1}, false},
+		{gotest.Count{}, true},
+		{gotest.Count{Passed: 1, Skipped: 1}, true},
+		{gotest.Count{Passed: 1, Failed: 1}, true},
+	} {
+		if got := tc.count.Err() != nil; got != tc.want {
+			t.Errorf("%v: error %v, want %v", tc.count, got, tc.want)
+		}
+	}
+}

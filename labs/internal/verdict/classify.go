@@ -1,0 +1,145 @@
+package verdict
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+const defect = "this is a defect of the lab: please report it with the artifacts"
+
+// Classification is what a suite's report says about the checks of some labs.
+type Classification struct {
+	Checks []Check
+	// Defect is what kept the suite itself from judging, "" when it judged every check.
+	Defect string
+}
+
+// Classify reads the checks of labs from a Ginkgo report. Every check of those labs is in the answer,
+// in the course's order. canRunPods says what the cluster was able to judge.
+func Classify(report types.Report, labs []*course.Lab, canRunPods bool) Classification {
+	specs := map[string]types.SpecReport{}
+	var c Classification
+	for _, spec := range report.SpecReports {
+		if id := checkID(spec); id != "" {
+			specs[id] = spec
+		} else if spec.Failed() {
+			c.Defect = fmt.Sprintf("%s failed: %s", spec.LeafNodeType, spec.FailureMessage())
+		}
+	}
+	for _, lab := range labs {
+		for _, check := range lab.Checks {
+			if !canRunPods && slices.Contains(check.Needs, course.NeedsPods) {
+				c.Checks = append(c.Checks, Check{ID: check.ID, Title: check.Title, Lab: lab.Number, State: NotChecked})
+				continue
+			}
+			answer, broken := classify(specs, lab, check)
+			if c.Defect == "" {
+				c.Defect = broken
+			}
+			c.Checks = append(c.Checks, answer)
+		}
+	}
+	return c
+}
+
+func checkID(spec types.SpecReport) string {
+	for _, label := range spec.Labels() {
+		if id, ok := strings.CutPrefix(label, harness.CheckLabel); ok {
+			return id
+		}
+	}
+	return ""
+}
+
+// classify gives the answer of one check, and what is broken about the suite.
+func classify(specs map[string]types.SpecReport, lab *course.Lab, check course.Check) (Check, string) {
+	answer := Check{ID: check.ID, Title: check.Title, Lab: lab.Number, State: Failed}
+	spec, ran := specs[check.ID]
+	answer.Seconds = spec.RunTime.Seconds()
+	switch {
+	case !ran:
+		return answer, fmt.Sprintf("the check %s did not run", check.ID)
+	case spec.State == types.SpecStatePassed:
+		answer.State = Passed
+		return answer, ""
+	case spec.State == types.SpecStatePanicked:
+		return answer, fmt.Sprintf("the check %s panicked: %s", check.ID, spec.Failure.ForwardedPanic)
+	case spec.State == types.SpecStateFailed || spec.State == types.SpecStateTimedout:
+		f := findingOf(spec)
+		answer.Cause, answer.Expected, answer.Seen = f.Cause, f.Expected, f.Seen
+		return answer, ""
+	default:
+		return answer, fmt.Sprintf("the check %s was %s", check.ID, spec.State)
+	}
+}
+
+func findingOf(spec types.SpecReport) *finding.Finding {
+	for _, entry := range spec.ReportEntries {
+		if entry.Name != harness.FindingEntry {
+			continue
+		}
+		if f, err := finding.Parse(entry.Value.AsJSON); err == nil {
+			return f
+		}
+	}
+	return &finding.Finding{Cause: finding.CauseOther, Expected: "the check to end", Seen: strings.TrimSpace(spec.Failure.Message)}
+}
+
+// Block turns failed checks whose prerequisite failed into blocked ones. Without it every check is
+// shown in its own right.
+func Block(checks []Check, labs []*course.Lab) {
+	requires := map[string][]string{}
+	for _, lab := range labs {
+		for _, c := range lab.Checks {
+			requires[c.ID] = c.Requires
+		}
+	}
+	state := map[string]State{}
+	for _, c := range checks {
+		state[c.ID] = c.State
+	}
+	for i := range checks {
+		if checks[i].State != Failed {
+			continue
+		}
+		if root := rootOf(checks[i].ID, requires, state); root != checks[i].ID {
+			checks[i].State, checks[i].BlockedBy = Blocked, root
+		}
+	}
+}
+
+// rootOf follows failed prerequisites to the one that has none itself. lab.yaml only lets a check
+// require earlier ones, so that this ends.
+func rootOf(id string, requires map[string][]string, state map[string]State) string {
+	for _, need := range requires[id] {
+		if state[need] == Failed {
+			return rootOf(need, requires, state)
+		}
+	}
+	return id
+}
+
+// readReport reads the one suite of a Ginkgo JSON report.
+func readReport(path string) (types.Report, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return types.Report{}, fmt.Errorf("read the suite's report: %w", err)
+	}
+	var reports []types.Report
+	if err := json.Unmarshal(data, &reports); err != nil {
+		return types.Report{}, fmt.Errorf("read the suite's report: %w", err)
+	}
+	if len(reports) != 1 {
+		return types.Report{}, fmt.Errorf("read the suite's report: it has %d suites", len(reports))
+	}
+	return reports[0], nil
+}

@@ -1,0 +1,84 @@
+package verdict
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Event is one line of .lab/history.jsonl: a verdict that somebody got.
+type Event struct {
+	Time      time.Time `json:"time"`
+	Lab       int       `json:"lab"`
+	Verdict   Verdict   `json:"verdict"`
+	Seconds   float64   `json:"seconds"`
+	Workspace string    `json:"workspace"`
+	Run       string    `json:"run"`
+	Failed    []string  `json:"failed,omitempty"`
+}
+
+func historyPath(state string) string { return filepath.Join(state, "history.jsonl") }
+
+// remember appends the results to the history, which is never rewritten.
+func remember(state string, results []*Result) error {
+	var lines []byte
+	for _, r := range results {
+		e := Event{Time: r.Started, Lab: r.Lab, Verdict: r.Verdict, Seconds: r.Seconds, Workspace: r.Workspace, Run: r.Run}
+		for _, c := range r.Checks {
+			if c.State == Failed {
+				e.Failed = append(e.Failed, c.ID)
+			}
+		}
+		line, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("write history: %w", err)
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	file, err := os.OpenFile(historyPath(state), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("write history: %w", err)
+	}
+	_, err = file.Write(lines)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write history: %w", err)
+	}
+	return nil
+}
+
+// History reads every verdict on the workspace, oldest first. A line that a crash cut short is left out.
+func History(state, workspace string) ([]Event, error) {
+	file, err := os.Open(historyPath(state))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	defer file.Close()
+	var events []Event
+	for scanner := bufio.NewScanner(file); scanner.Scan(); {
+		var e Event
+		if json.Unmarshal(scanner.Bytes(), &e) == nil && e.Workspace == workspace {
+			events = append(events, e)
+		}
+	}
+	return events, nil
+}
+
+// PassedLabs are the labs whose last verdict on the workspace is pass.
+func PassedLabs(events []Event) map[int]Event {
+	passed := map[int]Event{}
+	for _, e := range events {
+		if e.Verdict == Pass {
+			passed[e.Lab] = e
+		} else if e.Verdict == Fail {
+			delete(passed, e.Lab)
+		}
+	}
+	return passed
+}

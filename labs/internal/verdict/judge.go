@@ -1,0 +1,315 @@
+package verdict
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/course"
+)
+
+// cleanupLimit is how long a run may take to delete its cluster, also after an interrupt.
+const cleanupLimit = 90 * time.Second
+
+// Judge gives verdicts on one workspace.
+type Judge struct {
+	Course    *course.Course
+	State     string // .lab of the checkout
+	Cache     string // for the operand's archive
+	Workspace string
+	Clusters  *clusters.Owned
+	NodeImage nodeimage.Image
+	// Seed decides what a run draws; 0 draws the seed itself.
+	Seed int64
+	// Keep leaves the cluster running after the verdict, for a look at it.
+	Keep bool
+	// Unblocked shows every failed check in its own right.
+	Unblocked bool
+	// WithoutReruns leaves out the earlier labs that a lab runs again.
+	WithoutReruns bool
+	// Progress is told what takes long, in one line each.
+	Progress func(line string)
+	// Answer gets the results as soon as they are known, before the cluster is deleted.
+	Answer func(results []*Result, cluster *clusters.Cluster)
+}
+
+// run is what the steps of one run share.
+type run struct {
+	*Judge
+	id        string
+	started   time.Time
+	artifacts string
+	scratch   string
+	tools     Tools
+	manager   string
+	build     *Build
+	cluster   *clusters.Cluster
+}
+
+// Check judges labs, which have to be numbers of the course, in one run on one fresh cluster. It
+// writes a result for each of them and returns them. An error means that there is no verdict at all:
+// the run was interrupted, or the environment is at fault before any check could run.
+func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err error) {
+	r, err := j.newRun()
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(r.scratch)
+	defer func() { err = errors.Join(err, r.deleteCluster(ctx)) }()
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if results, err = r.judge(ctx, labs); err != nil {
+		return nil, err
+	}
+	for _, result := range results {
+		if err := result.Write(j.State); err != nil {
+			return nil, err
+		}
+	}
+	if err := remember(j.State, results); err != nil {
+		return nil, err
+	}
+	if j.Answer != nil {
+		j.Answer(results, r.cluster)
+	}
+	return results, nil
+}
+
+func (j *Judge) newRun() (*run, error) {
+	r := &run{Judge: j, started: time.Now()}
+	r.id = r.started.UTC().Format("20060102-150405") + "-" + rand.Text()[:4]
+	r.artifacts = filepath.Join(j.State, "artifacts", r.id)
+	if err := os.MkdirAll(r.artifacts, 0o755); err != nil {
+		return nil, fmt.Errorf("make artifacts folder: %w", err)
+	}
+	sweepScratch()
+	var err error
+	r.scratch, err = newScratch()
+	r.manager = filepath.Join(r.scratch, "manager")
+	if j.Seed == 0 {
+		j.Seed = newSeed()
+	}
+	return r, err
+}
+
+func newSeed() int64 {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return int64(binary.BigEndian.Uint32(b[:]))
+}
+
+// errNotBuilt ends the preparation early: without a program there is nothing to judge.
+var errNotBuilt = errors.New("the learner's code does not compile")
+
+// prepare compiles and creates the cluster side by side.
+func (r *run) prepare(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		if r.build, err = BuildManager(ctx, r.Workspace, r.manager); err == nil && r.build != nil {
+			err = errNotBuilt
+		}
+		return err
+	})
+	g.Go(func() (err error) {
+		r.tools, err = BuildTools(ctx, r.Course.Root, r.State)
+		return err
+	})
+	g.Go(func() (err error) {
+		r.Progress("creating a fresh kind cluster")
+		r.cluster, err = r.Clusters.Create(ctx, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
+		if err == nil && !r.NodeImage.HasOperand {
+			err = r.loadOperand(ctx)
+		}
+		return err
+	})
+	if err := g.Wait(); err != nil && r.build == nil {
+		return err
+	}
+	return nil
+}
+
+func (r *run) loadOperand(ctx context.Context) error {
+	r.Progress("loading the memcached image")
+	archive, err := nodeimage.OperandArchive(ctx, r.Cache)
+	if err != nil {
+		return err
+	}
+	return r.Clusters.Provider().LoadImageArchive(ctx, r.cluster.Name, archive)
+}
+
+func (r *run) deleteCluster(ctx context.Context) error {
+	if r.cluster == nil || r.Keep {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
+	defer cancel()
+	return r.Clusters.Delete(ctx, r.cluster.Name)
+}
+
+// judge runs the suite and makes one result for each lab.
+func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
+	if r.build != nil {
+		return r.unbuilt(numbers)
+	}
+	r.Progress("checking")
+	wanted, err := r.suiteLabs(numbers)
+	if err != nil {
+		return nil, err
+	}
+	config := r.config(wanted, numbers)
+	report, err := r.tools.RunSuite(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	c := Classify(report, wanted, r.cluster.RealPods)
+	if !r.Unblocked {
+		Block(c.Checks, wanted)
+	}
+	environment := r.environment(ctx, c)
+	var results []*Result
+	for _, n := range numbers {
+		result, err := r.result(n)
+		if err != nil {
+			return nil, err
+		}
+		result.Checks = checksOf(c.Checks, r.Course.Labs[n-1])
+		result.Environment = environment
+		result.Verdict = verdictOf(result)
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+// suiteLabs are the labs to run: those asked for, and those that they run again.
+func (r *run) suiteLabs(numbers []int) ([]*course.Lab, error) {
+	all := slices.Clone(numbers)
+	for _, n := range numbers {
+		lab, err := r.Course.Lab(n)
+		if err != nil {
+			return nil, err
+		}
+		if !r.WithoutReruns {
+			all = append(all, lab.Reruns...)
+		}
+	}
+	slices.Sort(all)
+	var labs []*course.Lab
+	for _, n := range slices.Compact(all) {
+		lab, err := r.Course.Lab(n)
+		if err != nil {
+			return nil, err
+		}
+		labs = append(labs, lab)
+	}
+	return labs, nil
+}
+
+// config is the suite's configuration. A lab that runs others again does so with the manager under its
+// generated role.
+func (r *run) config(wanted []*course.Lab, numbers []int) harness.Config {
+	c := harness.Config{
+		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig, Manager: r.manager,
+		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, MemcachedImage: nodeimage.Operand,
+		RealPods: r.cluster.RealPods, Seed: r.Seed, Scratch: r.scratch, Artifacts: r.artifacts,
+	}
+	for _, lab := range wanted {
+		c.Labs = append(c.Labs, lab.Number)
+		for _, check := range lab.Checks {
+			if !r.cluster.RealPods && slices.Contains(check.Needs, course.NeedsPods) {
+				c.Unjudged = append(c.Unjudged, check.ID)
+			}
+		}
+	}
+	c.UnderRole = slices.ContainsFunc(numbers, func(n int) bool { return len(r.Course.Labs[n-1].Reruns) > 0 })
+	return c
+}
+
+// environment asks whether a failure may be the machine's fault.
+func (r *run) environment(ctx context.Context, c Classification) Finding {
+	failed := slices.ContainsFunc(c.Checks, func(c Check) bool { return c.State == Failed })
+	if !failed && c.Defect == "" {
+		return Finding{}
+	}
+	if err := clusters.Healthy(ctx, r.Clusters.Provider(), r.cluster); err != nil {
+		var p *clusters.Problem
+		if errors.As(err, &p) {
+			return Finding{Finding: p.Error(), Mend: p.Mend}
+		}
+		return Finding{Finding: err.Error(), Mend: "make doctor"}
+	}
+	if c.Defect != "" {
+		return Finding{Finding: c.Defect, Mend: defect}
+	}
+	return Finding{}
+}
+
+func verdictOf(r *Result) Verdict {
+	switch {
+	case r.Environment.Finding != "":
+		return Environment
+	case r.Count(Failed) > 0 || r.Count(Blocked) > 0 || r.Build != nil:
+		return Fail
+	default:
+		return Pass
+	}
+}
+
+func checksOf(all []Check, lab *course.Lab) []Check {
+	var own []Check
+	for _, c := range all {
+		if c.Lab == lab.Number || slices.Contains(lab.Reruns, c.Lab) {
+			own = append(own, c)
+		}
+	}
+	return own
+}
+
+func (r *run) result(n int) (*Result, error) {
+	if _, err := r.Course.Lab(n); err != nil {
+		return nil, err
+	}
+	result := &Result{
+		Schema: schema, Lab: n, Started: r.started, Seconds: time.Since(r.started).Seconds(),
+		Workspace: r.Workspace, Run: r.id, Seed: r.Seed, Artifacts: r.artifacts, Build: r.build,
+	}
+	if r.cluster != nil {
+		result.Cluster = Cluster{Provider: r.cluster.Provider, Version: r.cluster.Version}
+	}
+	return result, nil
+}
+
+// unbuilt is the verdict on code that does not compile: no check could be asked.
+func (r *run) unbuilt(numbers []int) ([]*Result, error) {
+	wanted, err := r.suiteLabs(numbers)
+	if err != nil {
+		return nil, err
+	}
+	var all []Check
+	for _, lab := range wanted {
+		for _, c := range lab.Checks {
+			all = append(all, Check{ID: c.ID, Title: c.Title, Lab: lab.Number, State: Blocked, BlockedBy: "build"})
+		}
+	}
+	var results []*Result
+	for _, n := range numbers {
+		result, err := r.result(n)
+		if err != nil {
+			return nil, err
+		}
+		result.Checks, result.Verdict = checksOf(all, r.Course.Labs[n-1]), Fail
+		results = append(results, result)
+	}
+	return results, nil
+}

@@ -1,0 +1,150 @@
+// Package verdict runs the suite on one cluster and turns what Ginkgo reports into an answer: pass,
+// fail, or environment, with the reason for each check that does not hold.
+package verdict
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Verdict is the answer to a run.
+type Verdict string
+
+// The three values of a verdict.
+const (
+	// Pass: every check holds.
+	Pass Verdict = "pass"
+	// Fail: the learner's code is not right yet.
+	Fail Verdict = "fail"
+	// Environment: the machine, the cluster or the lab itself kept the checks from judging.
+	Environment Verdict = "environment"
+)
+
+// State is the answer to one check.
+type State string
+
+// The states of a check.
+const (
+	Passed State = "pass"
+	Failed State = "fail"
+	// Blocked: a check that this one requires has failed.
+	Blocked State = "blocked"
+	// NotChecked: this kind of cluster cannot judge it.
+	NotChecked State = "not-checked"
+)
+
+// Result is what one run found, as it stands in .lab/results/lab-N.json. Scripts read it; a change of
+// its meaning needs another Schema.
+type Result struct {
+	Schema    int       `json:"schema"`
+	Lab       int       `json:"lab"`
+	Verdict   Verdict   `json:"verdict"`
+	Started   time.Time `json:"started"`
+	Seconds   float64   `json:"seconds"`
+	Workspace string    `json:"workspace"`
+	Run       string    `json:"run"`
+	// Seed replays the run's names, sizes and ports: lab check N --seed S.
+	Seed    int64   `json:"seed"`
+	Cluster Cluster `json:"cluster"`
+	// Build is why the learner's code could not be judged at all, nil when it could.
+	Build       *Build  `json:"build,omitempty"`
+	Checks      []Check `json:"checks"`
+	Environment Finding `json:"environment"`
+	Artifacts   string  `json:"artifacts"`
+}
+
+// Cluster says what a run was judged on.
+type Cluster struct {
+	Provider string `json:"provider"`
+	Version  string `json:"version"`
+	Pooled   bool   `json:"pooled"`
+}
+
+// Build is a failed compilation of the learner's code.
+type Build struct {
+	// Output is the compiler's, with paths relative to the workspace.
+	Output string `json:"output"`
+}
+
+// Check is one check of a result.
+type Check struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	// Lab is the number of the lab that the check belongs to; a rerun check belongs to an earlier one.
+	Lab       int     `json:"lab"`
+	State     State   `json:"state"`
+	Cause     string  `json:"cause"`
+	Seconds   float64 `json:"seconds"`
+	Expected  string  `json:"expected"`
+	Seen      string  `json:"seen"`
+	BlockedBy string  `json:"blockedBy"`
+}
+
+// Finding is what is wrong with the machine, and the command that mends it.
+type Finding struct {
+	Finding string `json:"finding"`
+	Mend    string `json:"mend"`
+}
+
+const schema = 1
+
+// Path is where the result of lab n is kept below the state folder.
+func Path(state string, n int) string {
+	return filepath.Join(state, "results", fmt.Sprintf("lab-%d.json", n))
+}
+
+// Write keeps the result: to a temporary file first, then renamed, so that a reader never sees half.
+func (r *Result) Write(state string) error {
+	data, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	path := Path(state, r.Lab)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	if err := os.WriteFile(path+".tmp", append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return nil
+}
+
+// Read reads what [Result.Write] kept for lab n. The error wraps [os.ErrNotExist] when there is none.
+func Read(state string, n int) (*Result, error) {
+	data, err := os.ReadFile(Path(state, n))
+	if err != nil {
+		return nil, fmt.Errorf("read result: %w", err)
+	}
+	r := &Result{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("read result %s: %w", Path(state, n), err)
+	}
+	return r, nil
+}
+
+// First is the failed check that a hint is about, nil when none failed.
+func (r *Result) First() *Check {
+	for i := range r.Checks {
+		if r.Checks[i].State == Failed {
+			return &r.Checks[i]
+		}
+	}
+	return nil
+}
+
+// Count is the number of checks in the given state.
+func (r *Result) Count(s State) int {
+	n := 0
+	for _, c := range r.Checks {
+		if c.State == s {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,88 @@
+package verdict
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/example/operator-lab/labs/harness"
+)
+
+const (
+	// procs is how many checks run side by side. They mostly wait for the cluster, so there may be
+	// more of them than cores.
+	procs = 6
+	// suiteLimit bounds one run of the suite, whatever happens in it.
+	suiteLimit = 10 * time.Minute
+	// suiteGrace is how long an interrupted suite may clean up before it is killed.
+	suiteGrace = 15 * time.Second
+)
+
+// RunSuite runs the checks of config.Labs once, on the cluster that config opens, and returns Ginkgo's
+// report. A failed check is not an error; a suite that could not report is.
+func (t Tools) RunSuite(ctx context.Context, config harness.Config) (types.Report, error) {
+	path, err := writeConfig(config)
+	if err != nil {
+		return types.Report{}, err
+	}
+	reports := filepath.Join(config.Artifacts, "suite.json")
+	cmd := exec.CommandContext(ctx, t.Ginkgo, "run",
+		"--procs="+strconv.Itoa(procs), "--label-filter="+labelFilter(config), "--no-color", "--keep-going",
+		"--fail-on-empty", "--fail-on-pending", "--timeout="+suiteLimit.String(), "--grace-period=10s",
+		"--randomize-all", fmt.Sprintf("--seed=%d", config.Seed%1_000_000),
+		"--output-dir="+config.Artifacts, "--json-report="+filepath.Base(reports), "--junit-report=junit.xml", t.Suite)
+	cmd.Dir = config.Artifacts
+	cmd.Env = append(os.Environ(), harness.ConfigEnv+"="+path)
+	ownGroup(cmd)
+	cmd.WaitDelay = suiteGrace
+	output, runErr := cmd.CombinedOutput()
+	logErr := os.WriteFile(filepath.Join(config.Artifacts, "suite.log"), output, 0o600)
+	endGroup(cmd)
+	if ctx.Err() != nil {
+		return types.Report{}, ctx.Err()
+	}
+	report, err := readReport(reports)
+	if err != nil {
+		return report, errors.Join(fmt.Errorf("run the suite: %w\n%s", err, lastLines(string(output))), runErr, logErr)
+	}
+	return report, nil
+}
+
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-15):], "\n")
+}
+
+// labelFilter selects the labs of the run, without the checks that the cluster cannot judge.
+func labelFilter(config harness.Config) string {
+	var numbers []string
+	for _, n := range config.Labs {
+		numbers = append(numbers, strconv.Itoa(n))
+	}
+	filter := fmt.Sprintf("/^lab:(%s)$/", strings.Join(numbers, "|"))
+	for _, id := range config.Unjudged {
+		filter += fmt.Sprintf(" && !/^check:%s$/", id)
+	}
+	return filter
+}
+
+func writeConfig(config harness.Config) (string, error) {
+	data, err := json.MarshalIndent(config, "", " ")
+	if err != nil {
+		return "", fmt.Errorf("write run configuration: %w", err)
+	}
+	path := filepath.Join(config.Artifacts, "run.json")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return "", fmt.Errorf("write run configuration: %w", err)
+	}
+	return path, nil
+}

@@ -1,0 +1,44 @@
+package verdict
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const scratchPrefix = "operator-lab-"
+
+// newScratch makes a folder outside the checkout: learner programs run as an unprivileged user, who may
+// not be able to enter the home folder that the checkout is in. They can pass through it, not list it.
+func newScratch() (string, error) {
+	dir, err := os.MkdirTemp("", scratchPrefix+strconv.Itoa(os.Getpid())+"-")
+	if err != nil {
+		return "", fmt.Errorf("make scratch folder: %w", err)
+	}
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return "", fmt.Errorf("open scratch folder: %w", err)
+	}
+	return dir, nil
+}
+
+// sweepScratch removes what runs left that were killed. What cannot be removed belongs to somebody else.
+func sweepScratch() {
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), scratchPrefix+"*-*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range left {
+		text, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), scratchPrefix), "-")
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			continue
+		}
+		if p, err := os.FindProcess(pid); err == nil && p.Signal(syscall.Signal(0)) == nil {
+			continue
+		}
+		_ = os.RemoveAll(dir)
+	}
+}
