@@ -104,7 +104,7 @@ func (a *attempt) run(ctx context.Context) (c *Cluster, err error) {
 		return nil, fmt.Errorf("protect kubeconfig: %w", err)
 	}
 	if err := hastenDNS(ctx, a.Kubeconfig(a.name)); err != nil {
-		return nil, err
+		a.logger.Warn(err.Error()) // without it, it only takes longer
 	}
 	a.log("Waiting until everything is ready")
 	version, err := waitReady(ctx, a.Kubeconfig(a.name), len(a.config.Nodes), a.readyTimeout)

@@ -76,8 +76,12 @@ install() {
 	say "installing ${packages[*]}"
 	# Without systemd, RUNLEVEL=1 keeps the packages from starting a daemon that lacks our settings.
 	[[ -d /run/systemd/system ]] || export RUNLEVEL=1
-	apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "${packages[@]}" >&2 ||
-		die "apt-get could not install ${packages[*]}; its messages are above"
+	mkdir -p "$STATE"
+	apt-get install -y -q --no-install-recommends -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "${packages[@]}" \
+		>"$STATE/apt.log" 2>&1 || {
+		tail -n 5 "$STATE/apt.log" >&2
+		die "apt-get could not install ${packages[*]}; all of its messages are in $STATE/apt.log"
+	}
 }
 
 # ---------------------------------------------------------------------------------------------- capabilities

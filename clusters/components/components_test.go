@@ -2,11 +2,15 @@ package components
 
 import (
 	"bytes"
-	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/modfile"
 )
 
 // checkout is where this test's own checkout begins.
@@ -75,8 +79,33 @@ func digest(t *testing.T, root string) string {
 	return b.String()
 }
 
+// go mod tidy drops what no tool directive asks for, and go vet cannot see these programs.
+func TestEveryProgramIsAToolOfItsModule(t *testing.T) {
+	for _, m := range modules() {
+		if m.dir == "." {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(m.dir, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := modfile.Parse("go.mod", data, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tools []string
+		for _, tool := range file.Tool {
+			tools = append(tools, tool.Path)
+		}
+		slices.Sort(tools)
+		if diff := cmp.Diff(slices.Sorted(maps.Values(m.packages)), tools); diff != "" {
+			t.Errorf("%s/go.mod: programs (-) and tools (+) differ:\n%s", m.dir, diff)
+		}
+	}
+}
+
 func TestUnknownComponentIsNamed(t *testing.T) {
-	_, err := Build(context.Background(), checkout, t.TempDir(), "pause", "moon")
+	_, err := Build(t.Context(), checkout, t.TempDir(), "pause", "moon")
 	if err == nil || !strings.Contains(err.Error(), "moon") {
 		t.Errorf("error %v does not name moon", err)
 	}

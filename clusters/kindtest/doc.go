@@ -2,5 +2,5 @@
 // code of its own; it is a package apart so that the tests of package clusters
 // need no engine.
 //
-// LAB_NODE_IMAGE chooses the node image, as NODE_IMAGE does for the labs.
+// NODE_IMAGE chooses the node image, as it does for the labs.
 package kindtest

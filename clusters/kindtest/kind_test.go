@@ -28,7 +28,7 @@ func newKind(t *testing.T, opts ...clusters.KindOption) (*clusters.Kind, string)
 
 func nodeImage(t *testing.T, engine string) string {
 	t.Helper()
-	image, err := nodeimage.Resolve(t.Context(), engine, os.Getenv("LAB_NODE_IMAGE"))
+	image, err := nodeimage.Resolve(t.Context(), engine, os.Getenv("NODE_IMAGE"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +53,13 @@ func mustBeGone(t *testing.T, p clusters.Provider, name string) {
 }
 
 func TestKindKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	kind, _ := newKind(t)
 	contract.Test(t, kind, clusters.Spec{NodeImage: nodeImage(t, kind.Engine())})
 }
 
 func TestClusterThatIsNotReadyInTime(t *testing.T) {
+	t.Parallel()
 	kind, state := newKind(t, clusters.WithReadyTimeout(time.Millisecond))
 	const name = "lab-not-ready"
 	defer mustBeGone(t, kind, name)
@@ -78,6 +80,7 @@ func TestClusterThatIsNotReadyInTime(t *testing.T) {
 }
 
 func TestWorkersJoin(t *testing.T) {
+	t.Parallel()
 	kind, _ := newKind(t)
 	const name = "lab-workers"
 	defer mustBeGone(t, kind, name)
@@ -105,6 +108,7 @@ func TestWorkersJoin(t *testing.T) {
 
 // A patch that kubeadm cannot accept stands for everything that makes kind fail.
 func TestFailedBootShowsWhatKubeadmSaid(t *testing.T) {
+	t.Parallel()
 	kind, _ := newKind(t)
 	const name = "lab-boot-fails"
 	defer mustBeGone(t, kind, name)

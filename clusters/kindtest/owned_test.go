@@ -116,6 +116,21 @@ func (o *owner) waitForRecord(t *testing.T) string {
 	return ""
 }
 
+// waitForNode returns when the engine lists the cluster.
+func (o *owner) waitForNode(t *testing.T, name string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		names, err := o.kind.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(names, name) {
+			return
+		}
+	}
+	t.Fatalf("cluster %s did not appear within a minute", name)
+}
+
 // waitForReady returns when the child says that its cluster is ready.
 func (o *owner) waitForReady(t *testing.T) {
 	t.Helper()
@@ -145,6 +160,7 @@ func (o *owner) signal(t *testing.T, s syscall.Signal) {
 }
 
 func TestSignalsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	moments := map[syscall.Signal][]time.Duration{
 		syscall.SIGINT:  {50 * time.Millisecond, 700 * time.Millisecond, 2 * time.Second, 6 * time.Second},
 		syscall.SIGTERM: {1500 * time.Millisecond},
@@ -166,6 +182,7 @@ func TestSignalsLeaveNothing(t *testing.T) {
 }
 
 func TestSweepRemovesWhatAKilledProcessLeft(t *testing.T) {
+	t.Parallel()
 	for _, moment := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 4 * time.Second} {
 		t.Run(fmt.Sprintf("killed after %v", moment), func(t *testing.T) {
 			o := startOwner(t)
@@ -189,16 +206,22 @@ func TestSweepRemovesWhatAKilledProcessLeft(t *testing.T) {
 }
 
 func TestSweepLeavesTheClusterOfALivingProcess(t *testing.T) {
+	t.Parallel()
 	o := startOwner(t)
 	name := o.waitForRecord(t)
+	o.waitForNode(t, name)
 	if swept, err := o.Sweep(t.Context()); err != nil || len(swept) > 0 {
 		t.Errorf("Sweep() = %v, %v while the owner lives", swept, err)
+	}
+	if names, err := o.kind.List(t.Context()); err != nil || !slices.Contains(names, name) {
+		t.Errorf("List() = %v, %v after the sweep, want %s still there", names, err, name)
 	}
 	o.signal(t, syscall.SIGTERM)
 	mustBeGone(t, o.kind, name)
 }
 
 func TestAKeptClusterSurvivesItsProcess(t *testing.T) {
+	t.Parallel()
 	o := startOwner(t, childKeep+"=1")
 	o.waitForReady(t)
 	if err := o.cmd.Wait(); err != nil {

@@ -48,7 +48,7 @@ func run(m *testing.M) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	image, err := nodeimage.Resolve(ctx, kind.Engine(), os.Getenv("LAB_NODE_IMAGE"))
+	image, err := nodeimage.Resolve(ctx, kind.Engine(), os.Getenv("NODE_IMAGE"))
 	if err != nil {
 		return 0, err
 	}

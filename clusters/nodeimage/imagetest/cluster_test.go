@@ -54,7 +54,7 @@ func createClusters(t *testing.T, n int) ([]*clusters.Cluster, *clusters.Kind, n
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := nodeimage.Resolve(t.Context(), kind.Engine(), os.Getenv("LAB_NODE_IMAGE"))
+	image, err := nodeimage.Resolve(t.Context(), kind.Engine(), os.Getenv("NODE_IMAGE"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +70,11 @@ func createClusters(t *testing.T, n int) ([]*clusters.Cluster, *clusters.Kind, n
 	}
 	err = group.Wait()
 	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
 		var group errgroup.Group
 		for _, cluster := range made {
 			if cluster != nil {
-				group.Go(func() error { return owned.Delete(context.Background(), cluster.Name) })
+				group.Go(func() error { return owned.Delete(ctx, cluster.Name) })
 			}
 		}
 		if err := group.Wait(); err != nil {

@@ -1,5 +1,5 @@
 // Package imagetest proves that clusters made of the node image are whole. It has no code of its own; it is a package
 // apart so that the tests of package nodeimage need no cluster.
 //
-// LAB_NODE_IMAGE chooses the node image, as NODE_IMAGE does for the labs.
+// NODE_IMAGE chooses the node image, as it does for the labs.
 package imagetest

@@ -163,7 +163,7 @@ func waitForPods(t *testing.T, client kubernetes.Interface, ns string, holds fun
 		if last == nil {
 			return
 		}
-		if _, hopeless := last.(final); hopeless {
+		if _, hopeless := errors.AsType[final](last); hopeless {
 			t.Fatalf("Pods of %s: %v", ns, last)
 		}
 		changes, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})

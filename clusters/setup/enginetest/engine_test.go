@@ -30,7 +30,7 @@ func newEngine(t *testing.T) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not t.TempDir: its path is too long for sockets, and what containers leave in it belongs to root.
+	//nolint:usetesting // t.TempDir is too long for sockets, and cannot remove what belongs to root
 	dir, err := os.MkdirTemp("", "engine-")
 	if err != nil {
 		t.Fatal(err)
