@@ -46,7 +46,7 @@ progress: bin/lab ## which steps pass, when, how long they took
 
 .PHONY: demo
 demo: bin/lab ## the finished operator at work, in two minutes
-	$(LAB) demo
+	$(LAB) demo $(if $(filter 1,$(KEEP)),--keep)
 
 .PHONY: up
 up: bin/lab ## a cluster to play with, and your CRD in it

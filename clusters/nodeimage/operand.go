@@ -118,3 +118,16 @@ func pullOperand(ctx context.Context, source string) (v1.Image, error) {
 	config.User = operandUser + ":" + operandUser
 	return mutate.Config(image, config)
 }
+
+// EnsureOperand sees to it that every node of a cluster has [Operand]: nothing is to be done when it is in the node
+// image, and otherwise its archive is loaded.
+func EnsureOperand(ctx context.Context, p clusters.Provider, cluster string, image Image, cacheDir string) error {
+	if image.HasOperand {
+		return nil
+	}
+	archive, err := OperandArchive(ctx, cacheDir)
+	if err != nil {
+		return err
+	}
+	return p.LoadImageArchive(ctx, cluster, archive)
+}

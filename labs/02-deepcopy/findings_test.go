@@ -3,11 +3,10 @@ package deepcopy
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/example/operator-lab/labs/harness/probe/sharing"
-	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 	"github.com/example/operator-lab/labs/internal/testmodule"
 )
 
@@ -32,11 +31,11 @@ func TestGeneratedCode(t *testing.T) {
 		"another statement": {edit("out.Spec = in.Spec", "out.Spec, _ = in.Spec, 1"), "hand-edited", "`out.Spec, _ = in.Spec, 1`"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			requireFinding(t, hasGenerated(testmodule.New(t, c.edit), right), c.cause, c.seen)
+			findingtest.Require(t, hasGenerated(testmodule.New(t, c.edit), right), c.cause, c.seen)
 		})
 	}
 	t.Run("nothing to generate", func(t *testing.T) {
-		requireFinding(t, hasGenerated(testmodule.New(t), nil), "generator-failed", "object:generate")
+		findingtest.Require(t, hasGenerated(testmodule.New(t), nil), "generator-failed", "object:generate")
 	})
 }
 
@@ -57,11 +56,11 @@ func TestCopies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.copied.Method = "DeepCopy"
 			report := sharing.Report{Filled: []string{"Status.Conditions"}, Copies: []sharing.Copy{c.copied}}
-			requireFinding(t, sharesNothing("Memcached", report, "Status.Conditions"), c.cause, c.seen)
+			findingtest.Require(t, sharesNothing("Memcached", report, "Status.Conditions"), c.cause, c.seen)
 		})
 	}
 	t.Run("nothing to share", func(t *testing.T) {
-		requireFinding(t, sharesNothing("Memcached", sharing.Report{Filled: []string{"Labels"}}, "Status.Conditions"), "other", "it has Labels")
+		findingtest.Require(t, sharesNothing("Memcached", sharing.Report{Filled: []string{"Labels"}}, "Status.Conditions"), "other", "it has Labels")
 	})
 }
 
@@ -69,19 +68,5 @@ func TestPlacesAreTheLearners(t *testing.T) {
 	stack := "oh\ngoroutine 1 [running]:\n\t/w/internal/labprobe/main.go:3\n\t/w/api/v1alpha1/types.go:9 +0x1d\n\t/go/runtime.go:1\n"
 	if got, want := places(stack, "/w"), "oh\napi/v1alpha1/types.go:9 +0x1d"; got != want {
 		t.Errorf("places = %q, want %q", got, want)
-	}
-}
-
-// requireFinding wants a finding with this cause that says what was seen; an empty cause wants none.
-func requireFinding(t *testing.T, err error, cause, seen string) {
-	t.Helper()
-	if err == nil && cause == "" {
-		return
-	}
-	if err == nil || cause == "" {
-		t.Fatalf("got %v, want the cause %q", err, cause)
-	}
-	if f := finding.Of(err); f.Cause != cause || !strings.Contains(f.Seen, seen) {
-		t.Errorf("got %s: %q, want %s: %q", f.Cause, f.Seen, cause, seen)
 	}
 }

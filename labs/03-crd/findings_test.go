@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,7 +9,7 @@ import (
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/generate"
-	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 	"github.com/example/operator-lab/labs/internal/testmodule"
 )
 
@@ -27,11 +26,11 @@ func TestManifestsAreThoseOfTheGenerator(t *testing.T) {
 		"one of the past": {testmodule.Write("config/crd/bases/old.yaml", "kind: CustomResourceDefinition\nmetadata: {name: old}\n"), "extra-manifest", "old in old.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			requireFinding(t, areGenerated(manifests(t, c.edit), right), c.cause, c.seen)
+			findingtest.Require(t, areGenerated(manifests(t, c.edit), right), c.cause, c.seen)
 		})
 	}
 	t.Run("a copy", func(t *testing.T) {
-		requireFinding(t, areGenerated(append(manifests(t), right...), right), "extra-manifest", "")
+		findingtest.Require(t, areGenerated(append(manifests(t), right...), right), "extra-manifest", "")
 	})
 }
 
@@ -49,9 +48,11 @@ func TestNames(t *testing.T) {
 		edit  func(*apiextensionsv1.CustomResourceDefinition)
 		cause string
 	}{
-		"right":                 {func(*apiextensionsv1.CustomResourceDefinition) {}, ""},
-		"another short name":    {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ShortNames = []string{"mem"} }, "wrong-short-name"},
-		"one more short name":   {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ShortNames = []string{"a", "mc"} }, ""},
+		"right":              {func(*apiextensionsv1.CustomResourceDefinition) {}, ""},
+		"another short name": {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ShortNames = []string{"mem"} }, "wrong-short-name"},
+		"one more short name": {func(d *apiextensionsv1.CustomResourceDefinition) {
+			d.Status.AcceptedNames.ShortNames = []string{"a", "mc"}
+		}, ""},
 		"no short name":         {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ShortNames = nil }, "no-short-name"},
 		"another group":         {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Group = "example.com" }, "wrong-group"},
 		"another plural":        {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.Plural = "caches" }, "wrong-plural"},
@@ -67,7 +68,7 @@ func TestNames(t *testing.T) {
 			}
 			definition.Status.AcceptedNames = definition.Spec.Names
 			c.edit(definition)
-			requireFinding(t, hasNames(definition), c.cause, "")
+			findingtest.Require(t, hasNames(definition), c.cause, "")
 		})
 	}
 }
@@ -87,22 +88,22 @@ func TestEstablished(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			definition := &apiextensionsv1.CustomResourceDefinition{Status: apiextensionsv1.CustomResourceDefinitionStatus{Conditions: c.conditions}}
-			requireFinding(t, isEstablished(definition), c.cause, c.seen)
+			findingtest.Require(t, isEstablished(definition), c.cause, c.seen)
 		})
 	}
 }
 
 func TestColumns(t *testing.T) {
 	right := crd.Columns{{Header: "Name"}, {Header: "SIZE", Cell: float64(3)}, {Header: "Age", Type: "date", Cell: "4s"}, {Header: "Port", Wide: true}}
-	requireFinding(t, hasColumns(right, "Size", "Age"), "", "")
-	requireFinding(t, hasColumns(right, "Size", "Available"), "missing-column", "NAME SIZE AGE")
-	requireFinding(t, hasColumns(right, "Port"), "hidden-column", "-o wide")
-	requireFinding(t, showsSize(right, 3), "", "")
-	requireFinding(t, showsSize(crd.Columns{{Header: "Size", Cell: "3"}}, 3), "", "")
-	requireFinding(t, showsSize(right, 4), "wrong-value", "3")
-	requireFinding(t, showsSize(crd.Columns{{Header: "Size"}}, 4), "wrong-value", "an empty cell")
-	requireFinding(t, showsAge(right), "", "")
-	requireFinding(t, showsAge(crd.Columns{{Header: "Age", Type: "string", Cell: "2026"}}), "wrong-value", "type string")
+	findingtest.Require(t, hasColumns(right, "Size", "Age"), "", "")
+	findingtest.Require(t, hasColumns(right, "Size", "Available"), "missing-column", "NAME SIZE AGE")
+	findingtest.Require(t, hasColumns(right, "Port"), "hidden-column", "-o wide")
+	findingtest.Require(t, showsSize(right, 3), "", "")
+	findingtest.Require(t, showsSize(crd.Columns{{Header: "Size", Cell: "3"}}, 3), "", "")
+	findingtest.Require(t, showsSize(right, 4), "wrong-value", "3")
+	findingtest.Require(t, showsSize(crd.Columns{{Header: "Size"}}, 4), "wrong-value", "an empty cell")
+	findingtest.Require(t, showsAge(right), "", "")
+	findingtest.Require(t, showsAge(crd.Columns{{Header: "Age", Type: "string", Cell: "2026"}}), "wrong-value", "type string")
 }
 
 func TestSamples(t *testing.T) {
@@ -110,9 +111,9 @@ func TestSamples(t *testing.T) {
 		t.Errorf("samples = %v, %v; want one", all, err)
 	}
 	_, err := samples(testmodule.New(t, testmodule.Remove(testmodule.Sample)))
-	requireFinding(t, err, "no-sample", "")
+	findingtest.Require(t, err, "no-sample", "")
 	_, err = samples(testmodule.New(t, testmodule.Write(testmodule.Sample, "a: [")))
-	requireFinding(t, err, "sample-refused", "cache_v1alpha1_memcached.yaml")
+	findingtest.Require(t, err, "sample-refused", "cache_v1alpha1_memcached.yaml")
 }
 
 func TestWhatASampleLost(t *testing.T) {
@@ -121,19 +122,5 @@ func TestWhatASampleLost(t *testing.T) {
 	got := missing("spec", sent, stored)
 	if diff := cmp.Diff([]string{"spec.inner.gone", "spec.list"}, got); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
-	}
-}
-
-// requireFinding wants a finding with this cause that says what was seen; an empty cause wants none.
-func requireFinding(t *testing.T, err error, cause, seen string) {
-	t.Helper()
-	if err == nil && cause == "" {
-		return
-	}
-	if err == nil || cause == "" {
-		t.Fatalf("got %v, want the cause %q", err, cause)
-	}
-	if f := finding.Of(err); f.Cause != cause || !strings.Contains(f.Seen, seen) {
-		t.Errorf("got %s: %q, want %s: %q", f.Cause, f.Seen, cause, seen)
 	}
 }

@@ -80,6 +80,7 @@ func Untrusted(ctx context.Context, home string, env []string, program string, a
 	cmd.Dir = home
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}, env...)
 	cmd.ExtraFiles = []*os.File{read}
+	ownGroup(cmd)
 	cmd.Cancel = func() error { return write.Close() }
 	cmd.WaitDelay = StopBudget
 	context.AfterFunc(ctx, func() { write.Close() })

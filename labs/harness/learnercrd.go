@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/example/operator-lab/labs/internal/finding"
 )
@@ -27,15 +24,10 @@ const (
 	CauseRefused = "refused"
 )
 
-// ManifestPath is where controller-gen writes the definition, relative to the workspace.
-const ManifestPath = "config/crd/bases/cache.example.com_memcacheds.yaml"
-
-// installLearnersCRD installs the workspace's own manifest and waits until it is Established.
+// installLearnersCRD installs the workspace's own manifest, whatever its file is called, and waits until
+// it is Established.
 func installLearnersCRD(ctx context.Context) *finding.Finding {
-	crd, err := readManifest(filepath.Join(suite.config.Workspace, ManifestPath))
-	if err == nil {
-		err = InstallCRD(ctx, crd)
-	}
+	err := installManifest(ctx)
 	if err == nil {
 		return nil
 	}
@@ -43,22 +35,19 @@ func installLearnersCRD(ctx context.Context) *finding.Finding {
 	if errors.As(err, &f) {
 		return f
 	}
-	return finding.New(CauseRefused, "the API server takes "+ManifestPath, "%v", err)
+	return finding.New(CauseRefused, "the API server takes the manifest in "+ManifestDir, "%v", err)
 }
 
-func readManifest(path string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, finding.New(CauseNoManifest, "the manifest "+ManifestPath, "no such file; `make manifests` in the workspace writes it")
-	}
+func installManifest(ctx context.Context) error {
+	manifest, err := Manifest()
 	if err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
+		return err
 	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(data, crd); err != nil {
-		return nil, finding.New(CauseRefused, "a CustomResourceDefinition in "+ManifestPath, "%v", err)
+	definition, err := manifest.Definition()
+	if err != nil {
+		return finding.New(CauseRefused, "a CustomResourceDefinition in "+ManifestDir+"/"+manifest.File, "%v", err)
 	}
-	return crd, nil
+	return InstallCRD(ctx, definition)
 }
 
 // InstallCRD creates the definition, or replaces its spec when it exists, and waits until it is

@@ -50,7 +50,8 @@ type Manager struct {
 	wanted  bool
 	exited  string // how it ended, "" while it runs
 	started time.Time
-	before  int // requests that earlier processes of it had sent
+	lasted  time.Duration // how long it had run when it exited
+	before  int           // requests that earlier processes of it had sent
 }
 
 func newManager(rec *recorder.Recorder, token string) (*Manager, error) {
@@ -164,7 +165,7 @@ func (m *Manager) Start(image string) error {
 func (m *Manager) wait(cmd *exec.Cmd, ended chan struct{}) {
 	_ = cmd.Wait()
 	m.mu.Lock()
-	m.exited = cmd.ProcessState.String()
+	m.exited, m.lasted = cmd.ProcessState.String(), time.Since(m.started)
 	m.mu.Unlock()
 	close(ended)
 }
@@ -215,7 +216,14 @@ func (m *Manager) gone() *finding.Finding {
 		return nil
 	}
 	return finding.New(CauseManagerExited, "the manager goes on running",
-		"it ended by itself (%s) after %s; its last words:\n%s", m.exited, time.Since(m.started).Round(time.Second), lastLines(m.output.String(), tailLines))
+		"it ended by itself (%s) %s after its start; %s", m.exited, m.lasted.Round(time.Millisecond), lastWords(m.output.String()))
+}
+
+func lastWords(output string) string {
+	if strings.TrimSpace(output) == "" {
+		return "it printed nothing"
+	}
+	return "its last words:\n" + lastLines(output, tailLines)
 }
 
 // Running is how long the manager has been running by now, 0 when it is not.

@@ -1,7 +1,7 @@
 // Command guard runs a program that nobody trusts and ends its whole process tree: when the program
 // ends, when guard is told to stop, and when whoever started guard is gone.
 //
-//	guard [-uid N] [-home DIR] program [args...]
+//	guard [-uid N] program [args...]
 //
 // File descriptor 3 is a pipe whose other end the starter holds open: its end is the starter's end.
 package main
@@ -10,9 +10,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/example/operator-lab/labs/internal/guard"
 )
+
+// lifeline is the descriptor that the starter's end of the pipe hangs on.
+const lifeline = 3
 
 func main() {
 	uid := flag.Int("uid", -1, "user and group id to run as; -1 is the one of guard itself")
@@ -21,7 +25,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: guard [-uid N] program [args...]")
 		os.Exit(guard.CannotRun)
 	}
-	code, err := guard.Run(guard.Program{Args: flag.Args(), UID: *uid, Lifeline: os.NewFile(3, "lifeline")})
+	syscall.CloseOnExec(lifeline) // not the program's business
+	code, err := guard.Run(guard.Program{Args: flag.Args(), UID: *uid, Lifeline: os.NewFile(lifeline, "lifeline")})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "guard:", err)
 	}

@@ -35,7 +35,7 @@ With "all" it judges every step up to the one that you are at.`,
 			return a.check(cmd.Context(), args[0], seed, keep)
 		},
 	}
-	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; `make down` removes it")
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	cmd.Flags().Int64Var(&seed, "seed", 0, "replay the names and sizes of an earlier run (default: drawn)")
 	return cmd
 }
@@ -59,12 +59,8 @@ func (a *app) check(ctx context.Context, which string, seed int64, keep bool) er
 	if err != nil {
 		return err
 	}
-	created, err := workspace.Ensure(ctx, c, a.workspace)
-	if err != nil {
+	if err := workspace.Possible(c, a.workspace); err != nil {
 		return err
-	}
-	if created {
-		a.progress("made your workspace " + a.workspace + ": this is where you write your operator")
 	}
 	unlock, err := a.lock()
 	if err != nil {
@@ -74,6 +70,14 @@ func (a *app) check(ctx context.Context, which string, seed int64, keep bool) er
 	owned, image, err := a.ready(ctx)
 	if err != nil {
 		return err
+	}
+	// Only now: bad input that the engine finds out about changes nothing either.
+	created, err := workspace.Ensure(ctx, c, a.workspace)
+	if err != nil {
+		return err
+	}
+	if created {
+		a.progress("made your workspace " + a.workspace + ": this is where you write your operator")
 	}
 	judge := &verdict.Judge{
 		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,

@@ -8,10 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
@@ -34,12 +32,11 @@ Your workspace plays no part in it. Afterwards nothing is left, unless --keep is
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), keep) },
 	}
-	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; `make down` removes it")
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	return cmd
 }
 
 func (a *app) demo(ctx context.Context, keep bool) (err error) {
-	log.SetLogger(logr.Discard()) // controller-runtime complains in the middle of the story when nobody says where to log
 	owned, image, err := a.ready(ctx)
 	if err != nil {
 		return err
@@ -86,13 +83,8 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 // cluster may be there all the same, and is to be deleted.
 func (a *app) demoCluster(ctx context.Context, owned *clusters.Owned, image nodeimage.Image, keep bool) (*clusters.Cluster, error) {
 	c, err := owned.Create(ctx, "demo", clusters.Spec{NodeImage: image.Ref}, keep)
-	if err != nil || image.HasOperand {
-		return c, err
-	}
-	a.progress("loading the memcached image")
-	archive, err := nodeimage.OperandArchive(ctx, a.cache)
 	if err != nil {
 		return c, err
 	}
-	return c, owned.Provider().LoadImageArchive(ctx, c.Name, archive)
+	return c, nodeimage.EnsureOperand(ctx, owned.Provider(), c.Name, image, a.cache)
 }

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example/operator-lab/labs/internal/exit"
 )
@@ -20,6 +22,7 @@ import (
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
+	log.SetLogger(logr.Discard()) // else controller-runtime's client complains that nobody did
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	a, err := newApp()
@@ -64,6 +67,7 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 			begin()
 			return a.resolve()
 		},
+		RunE: func(*cobra.Command, []string) error { return exit.Usage("no command given; see lab --help") },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
@@ -72,7 +76,7 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 	flags.StringVar(&a.workspace, "workspace", filepath.Join(a.root, "workspace"), "folder that you work in")
 	flags.BoolVar(&a.yes, "yes", false, "consent to what needs root or minutes")
 	root.AddCommand(
-		newCheckCommand(a), newHintCommand(a), newProgressCommand(a),
+		newDemoCommand(a), newCheckCommand(a), newHintCommand(a), newProgressCommand(a),
 		newSolveCommand(a), newResetCommand(a), newUndoCommand(a),
 		newUpCommand(a), newDownCommand(a), newShellCommand(a), newStatusCommand(a),
 		newDoctorCommand(a), newSetupCommand(a), newNodeImageCommand(a),

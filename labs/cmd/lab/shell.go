@@ -13,6 +13,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/components"
+	"github.com/example/operator-lab/clusters/nodeimage"
 )
 
 // newShellCommand is `lab shell`.
@@ -20,8 +21,9 @@ func newShellCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "shell",
 		Short: "Open a shell that talks to the cluster of lab up",
-		Long: `Open $SHELL with KUBECONFIG set to the cluster of lab up, and with kubectl, which is built from source when
-this machine has none. The cluster goes on running when the shell ends.`,
+		Long: `Open $SHELL in the checkout, with KUBECONFIG set to the cluster of lab up, MEMCACHED_IMAGE to the image that its
+nodes have, and with kubectl, which is built from source when this machine has none. The cluster goes on running
+when the shell ends.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.shell(cmd.Context(), a.kubectl) },
 	}
@@ -43,7 +45,7 @@ func (a *app) shell(ctx context.Context, kubectl func(context.Context) (string, 
 	if err := clusters.Healthy(ctx, owned.Provider(), c); err != nil {
 		return err
 	}
-	env := append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "LAB_CLUSTER="+c.Name)
+	env := append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "LAB_CLUSTER="+c.Name, "MEMCACHED_IMAGE="+nodeimage.Operand)
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		dir, err := kubectl(ctx)
 		if err != nil {
@@ -59,7 +61,7 @@ func (a *app) shell(ctx context.Context, kubectl func(context.Context) (string, 
 func (a *app) runShell(env []string) error {
 	shell := loginShell()
 	cmd := exec.Command(shell)
-	cmd.Env = env
+	cmd.Dir, cmd.Env = a.root, env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
 	err := cmd.Run()
 	if _, ended := errors.AsType[*exec.ExitError](err); ended {

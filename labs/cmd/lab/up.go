@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
@@ -54,7 +51,7 @@ func (a *app) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.installCRDs(c); err != nil {
+	if err := a.installCRDs(ctx, c); err != nil {
 		// The cluster is what was asked for; a broken CRD is what it is there to find out about.
 		a.progress(fmt.Sprintf("your CRD is not installed: %v", err))
 	}
@@ -83,41 +80,13 @@ func (a *app) lockPlayground() (unlock func(), err error) {
 func (a *app) startPlayground(ctx context.Context, owned *clusters.Owned, image nodeimage.Image) (*clusters.Cluster, error) {
 	a.progress("starting a cluster, which takes about 20 s")
 	c, err := owned.Create(ctx, playgroundPurpose, clusters.Spec{NodeImage: image.Ref}, true)
-	if err != nil || image.HasOperand {
-		return c, err
-	}
-	archive, err := nodeimage.OperandArchive(ctx, a.cache)
-	if err == nil {
-		err = owned.Provider().LoadImageArchive(ctx, c.Name, archive)
-	}
 	if err != nil {
+		return nil, err
+	}
+	if err := nodeimage.EnsureOperand(ctx, owned.Provider(), c.Name, image, a.cache); err != nil {
 		return nil, errors.Join(err, owned.Delete(context.WithoutCancel(ctx), c.Name))
 	}
 	return c, nil
-}
-
-// crdTimeout is how long the API server may take to serve a new resource. It takes less than a second.
-const crdTimeout = 20 * time.Second
-
-// installCRDs brings the custom resource definitions of the workspace to the cluster.
-func (a *app) installCRDs(c *clusters.Cluster) error {
-	dir := filepath.Join(a.workspace, "config", "crd", "bases")
-	if _, err := os.Stat(dir); err != nil {
-		a.progress("the workspace has no CRD yet (lab 3 makes one), so none is installed")
-		return nil
-	}
-	config, err := clusters.RESTConfig(c.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	var crds []*apiextensionsv1.CustomResourceDefinition
-	crds, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		Paths: []string{dir}, ErrorIfPathMissing: true, MaxTime: crdTimeout,
-	})
-	for _, crd := range crds {
-		a.progress("installed " + crd.Name)
-	}
-	return err
 }
 
 func (a *app) explainPlayground(c *clusters.Cluster) {

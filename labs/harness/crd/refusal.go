@@ -21,7 +21,7 @@ type Refusal struct {
 // Refused tells a refusal from every other error.
 func Refused(err error) (Refusal, bool) {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !(apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) || !errors.As(err, &status) {
 		return Refusal{}, false
 	}
 	r := Refusal{Text: status.Status().Message}

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/example/operator-lab/labs/harness/generate"
-	"github.com/example/operator-lab/labs/internal/testmodule"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/testmodule"
 )
 
 // binary is controller-gen at the version of our go.mod, built once for all tests.

@@ -15,10 +15,10 @@ import (
 // retry is how often a waiting process asks for the lock; the lock has no queue to wait in.
 const retry = 50 * time.Millisecond
 
-// Do returns what make returned the first time it succeeded for this key and this folder, in whichever
-// process that was. The folder belongs to one run and is made if it is missing. An error of make is not
+// Do returns what produce returned the first time it succeeded for this key and this folder, in whichever
+// process that was. The folder belongs to one run and is made if it is missing. An error of produce is not
 // remembered: the next who asks tries again.
-func Do(ctx context.Context, dir, key string, make func() ([]byte, error)) ([]byte, error) {
+func Do(ctx context.Context, dir, key string, produce func() ([]byte, error)) ([]byte, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder for shared results: %w", err)
 	}
@@ -32,7 +32,7 @@ func Do(ctx context.Context, dir, key string, make func() ([]byte, error)) ([]by
 	if data, err := os.ReadFile(path); err == nil {
 		return data, nil
 	}
-	data, err := make()
+	data, err := produce()
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 	dir, busy, done := t.TempDir(), make(chan struct{}), make(chan struct{})
 	defer close(done)
 	go func() {
-		_, _ = once.Do(context.Background(), dir, "k", func() ([]byte, error) { close(busy); <-done; return nil, nil })
+		_, _ = once.Do(t.Context(), dir, "k", func() ([]byte, error) { close(busy); <-done; return nil, nil })
 	}()
 	<-busy
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

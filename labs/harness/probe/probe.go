@@ -96,11 +96,11 @@ func (b Builder) overlay(dir, sharingImport, apiImport string) (string, error) {
 	}
 	replace := map[string]string{}
 	for name, text := range map[string][]byte{"main.go": main.Bytes(), "sharing/sharing.go": sharingText} {
-		real := filepath.Join(dir, strings.ReplaceAll(name, "/", "-"))
-		if err := os.WriteFile(real, text, 0o644); err != nil {
+		file := filepath.Join(dir, strings.ReplaceAll(name, "/", "-"))
+		if err := os.WriteFile(file, text, 0o644); err != nil {
 			return "", fmt.Errorf("write probe: %w", err)
 		}
-		replace[filepath.Join(b.Workspace, filepath.FromSlash(folder), filepath.FromSlash(name))] = real
+		replace[filepath.Join(b.Workspace, filepath.FromSlash(folder), filepath.FromSlash(name))] = file
 	}
 	data, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/testmodule"
 	"github.com/example/operator-lab/labs/harness/probe"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/testmodule"
 )
 
 func builder(t *testing.T, workspace string) probe.Builder {

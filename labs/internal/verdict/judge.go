@@ -30,6 +30,8 @@ type Judge struct {
 	Workspace string
 	Clusters  *clusters.Owned
 	NodeImage nodeimage.Image
+	// Tools are what [BuildTools] made; the zero value has it make them.
+	Tools Tools
 	// Seed decides what a run draws; 0 draws the seed itself.
 	Seed int64
 	// Keep leaves the cluster running after the verdict, for a look at it.
@@ -123,30 +125,23 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	})
 	g.Go(func() (err error) {
-		r.tools, err = BuildTools(ctx, r.Course.Root, r.State)
+		if r.tools = r.Tools; r.tools.Suite == "" {
+			r.tools, err = BuildTools(ctx, r.Course.Root, r.State)
+		}
 		return err
 	})
 	g.Go(func() (err error) {
 		r.Progress("creating a fresh kind cluster")
 		r.cluster, err = r.Clusters.Create(ctx, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
-		if err == nil && !r.NodeImage.HasOperand {
-			err = r.loadOperand(ctx)
+		if err != nil {
+			return err
 		}
-		return err
+		return nodeimage.EnsureOperand(ctx, r.Clusters.Provider(), r.cluster.Name, r.NodeImage, r.Cache)
 	})
 	if err := g.Wait(); err != nil && r.build == nil {
 		return err
 	}
 	return nil
-}
-
-func (r *run) loadOperand(ctx context.Context) error {
-	r.Progress("loading the memcached image")
-	archive, err := nodeimage.OperandArchive(ctx, r.Cache)
-	if err != nil {
-		return err
-	}
-	return r.Clusters.Provider().LoadImageArchive(ctx, r.cluster.Name, archive)
 }
 
 func (r *run) deleteCluster(ctx context.Context) error {

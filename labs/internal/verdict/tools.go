@@ -56,8 +56,8 @@ const maxBuildLines = 20
 // BuildManager compiles the workspace's ./cmd to out, writing nothing into the workspace. A Build says
 // why the learner's code does not compile; an error is not the learner's fault.
 func BuildManager(ctx context.Context, workspace, out string) (*Build, error) {
-	if _, err := os.Stat(filepath.Join(workspace, "go.mod")); err != nil {
-		return &Build{Output: "there is no go.mod in " + workspace + ": `make reset-1` makes a new workspace, `make undo` brings back a saved one"}, nil
+	if why := noModule(workspace); why != "" {
+		return &Build{Output: why}, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, harness.BuildLimit)
 	defer cancel()
@@ -82,4 +82,15 @@ func BuildManager(ctx context.Context, workspace, out string) (*Build, error) {
 		lines = append(lines[:maxBuildLines], fmt.Sprintf("… and %d more lines", len(lines)-maxBuildLines))
 	}
 	return &Build{Output: strings.ReplaceAll(strings.Join(lines, "\n"), workspace+string(filepath.Separator), "")}, nil
+}
+
+// noModule says what keeps a folder from being a Go module, and what to do about it; "" when it is one.
+func noModule(workspace string) string {
+	if _, err := os.Stat(filepath.Join(workspace, "go.mod")); err == nil {
+		return ""
+	}
+	if entries, err := os.ReadDir(workspace); err == nil && len(entries) == 0 {
+		return fmt.Sprintf("%s is empty: remove it (rmdir %s), and the next `make lab-1` makes a workspace there", workspace, workspace)
+	}
+	return fmt.Sprintf("there is no go.mod in %s: `make undo` brings back what was saved last, `make reset-1` begins anew and saves what is there", workspace)
 }

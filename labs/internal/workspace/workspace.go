@@ -38,6 +38,15 @@ type Change struct {
 	Restored Save
 }
 
+// Possible refuses a dir that Ensure would refuse, and creates nothing.
+func Possible(c *course.Course, dir string) error {
+	p, err := locate(c.Root, dir)
+	if err != nil || p.exists {
+		return err
+	}
+	return p.mayCreate(c.Root)
+}
+
 // Ensure creates the workspace dir with the starter of lab 1 if it does not
 // exist, and says whether it did. A folder that exists is left as it is,
 // whatever it holds: its content is for the checks to judge. What can be

@@ -1,0 +1,5 @@
+package harness
+
+import "os/exec"
+
+func ownGroup(*exec.Cmd) {}

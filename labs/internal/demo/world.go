@@ -1,0 +1,167 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// world is the demo's view of the cluster: five watches, and a memory of what they said.
+type world struct {
+	*memory
+	sights chan sight
+	broken chan error // a watch that ended
+}
+
+// watchWorld begins to watch. The watches end with ctx. The namespace has to be empty of these kinds:
+// everything that is seen is told.
+func watchWorld(ctx context.Context, c client.WithWatch) (*world, error) {
+	memcacheds := &unstructured.UnstructuredList{}
+	memcacheds.SetGroupVersionKind(kind)
+	w := &world{memory: newMemory(), sights: make(chan sight), broken: make(chan error, 1)}
+	lists := []client.ObjectList{
+		memcacheds, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &eventsv1.EventList{},
+	}
+	for _, list := range lists {
+		changes, err := c.Watch(ctx, list, client.InNamespace(namespace))
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", list, err)
+		}
+		go w.look(ctx, changes)
+	}
+	return w, nil
+}
+
+func (w *world) look(ctx context.Context, changes watch.Interface) {
+	defer changes.Stop()
+	for change := range changes.ResultChan() {
+		object, ok := change.Object.(client.Object)
+		if !ok {
+			break
+		}
+		select {
+		case w.sights <- sight{at: time.Now(), object: object, deleted: change.Type == watch.Deleted}:
+		case <-ctx.Done():
+			return
+		}
+	}
+	select {
+	case w.broken <- errors.New("the connection to the API server has ended"):
+	default: // one broken watch is enough
+	}
+}
+
+// follow tells what happens until nothing is missing from the step.
+func (w *world) follow(ctx context.Context, s step, operator *process, p printer) error {
+	var batch []sight
+	var gathered <-chan time.Time
+	var begun time.Time
+	restless := time.NewTimer(quiet)
+	defer restless.Stop()
+	for {
+		select {
+		case seen := <-w.sights:
+			if batch = append(batch, seen); gathered == nil {
+				gathered = time.After(settle)
+			}
+			restless.Reset(quiet)
+			continue
+		case <-restless.C:
+			p.wait(s.patience)
+			s.patience = "" // once is enough
+			continue
+		case <-gathered:
+		case err := <-w.broken:
+			return err
+		case <-operator.ended:
+			return operator.gone()
+		case <-ctx.Done():
+			return w.giveUp(ctx, s, operator)
+		}
+		deeds := w.learn(batch)
+		if begun.IsZero() && len(deeds) > 0 {
+			begun = deeds[0].at
+		}
+		p.tell(begun, deeds)
+		if s.missing(w.memory) == "" {
+			return nil
+		}
+		batch, gathered = nil, nil
+	}
+}
+
+// learn takes what was seen at almost the same time, and tells what was done.
+func (m *memory) learn(batch []sight) []deed {
+	inOrder(batch)
+	var deeds []deed
+	for _, s := range batch {
+		deeds = append(deeds, m.take(s)...)
+	}
+	return together(deeds)
+}
+
+func (w *world) giveUp(ctx context.Context, s step, operator *process) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ctx.Err()
+	}
+	return fmt.Errorf("after %s %s; the operator's log is %s", stepLimit, s.missing(w.memory), operator.log.Name())
+}
+
+// unsettled says what keeps the Memcached from having that many servers and nothing else, "" if it has.
+func (m *memory) unsettled(size int) string {
+	pods, sets, available := 0, 0, int32(0)
+	says, heard := metav1.Condition{}, false
+	for _, object := range m.objects {
+		switch o := object.(type) {
+		case *unstructured.Unstructured:
+			says = conditionOf(o)
+			heard = says.ObservedGeneration == o.GetGeneration()
+		case *appsv1.Deployment:
+			available = o.Status.AvailableReplicas
+		case *appsv1.ReplicaSet:
+			sets++
+		case *corev1.Pod:
+			pods++
+		}
+	}
+	switch {
+	case int(available) != size || pods != size || sets != 1:
+		return fmt.Sprintf("there are %d available replicas, %d Pods and %d ReplicaSets, not %d, %d and 1", available, pods, sets, size, size)
+	case says.Status != metav1.ConditionTrue || !heard:
+		return fmt.Sprintf("the Memcached says Available=%q of generation %d", says.Status, says.ObservedGeneration)
+	}
+	return ""
+}
+
+// leftovers says what is still there of the Memcached, "" when nothing is.
+func (m *memory) leftovers() string {
+	left := map[string]int{}
+	for _, object := range m.objects {
+		if k := kindOf(object); k != "Event" {
+			left[k]++
+		}
+	}
+	if len(left) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("there is still something of it: %v", left)
+}
+
+// wasRemoved says whether an object of the kind has been seen going.
+func (m *memory) wasRemoved(kind string) bool {
+	for _, k := range m.removed {
+		if k == kind {
+			return true
+		}
+	}
+	return false
+}

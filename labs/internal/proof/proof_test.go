@@ -1,0 +1,196 @@
+// Package proof shows on real clusters that the course is right: each step's checks fail on its
+// starter, every one in its own right, and hold on its solution, together with those of all steps
+// before. `make test` runs it; it needs a container engine and a node image.
+package proof
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+const root = "../../.."
+
+func TestSolutionsPass(t *testing.T) {
+	c := load(t)
+	for _, lab := range c.Labs {
+		t.Run(fmt.Sprintf("lab-%d", lab.Number), func(t *testing.T) {
+			t.Parallel()
+			results := judge(t, c, lab.Number, upTo(lab.Number), false)
+			for _, r := range results {
+				requirePass(t, r)
+			}
+		})
+	}
+}
+
+func TestStartersFail(t *testing.T) {
+	c := load(t)
+	for _, lab := range c.Labs {
+		t.Run(fmt.Sprintf("lab-%d", lab.Number), func(t *testing.T) {
+			t.Parallel()
+			results := judge(t, c, lab.Number-1, startersLabs(lab), true)
+			for _, r := range results {
+				if r.Lab < lab.Number {
+					requirePass(t, r)
+				} else {
+					requireEveryCheckFails(t, r)
+				}
+			}
+			if len(lab.Reruns) > 0 {
+				for _, r := range judge(t, c, lab.Number-1, []int{lab.Number}, true) {
+					requireEveryCheckFails(t, r)
+				}
+			}
+		})
+	}
+}
+
+// startersLabs are the labs to judge on a starter. A lab that runs others again does so under its own
+// role, which the starter does not have, so it is judged apart.
+func startersLabs(lab *course.Lab) []int {
+	if len(lab.Reruns) > 0 {
+		return upTo(lab.Number - 1)
+	}
+	return upTo(lab.Number)
+}
+
+func TestStarterIsTheSolutionBefore(t *testing.T) {
+	c := load(t)
+	for n := 1; n < len(c.Labs); n++ {
+		solution, err := c.Render(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		starter, err := c.Render(n + 1 - 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if differences := starter.Diff(solution); len(differences) > 0 {
+			t.Errorf("starter(%d) differs from solution(%d): %v", n+1, n, differences)
+		}
+	}
+}
+
+func load(t *testing.T) *course.Course {
+	t.Helper()
+	c, err := course.Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func upTo(n int) []int {
+	labs := make([]int, n)
+	for i := range labs {
+		labs[i] = i + 1
+	}
+	return labs
+}
+
+// judge renders a stage into a folder of its own and judges labs on it, on a fresh cluster.
+func judge(t *testing.T, c *course.Course, stage int, labs []int, starter bool) []*verdict.Result {
+	t.Helper()
+	return judgeFolder(t, c, rendered(t, c, stage), labs, starter)
+}
+
+// rendered writes a stage into a folder of its own.
+func rendered(t *testing.T, c *course.Course, stage int) string {
+	t.Helper()
+	workspace := filepath.Join(t.TempDir(), "workspace")
+	tree, err := c.Render(stage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tree.WriteTo(workspace); err != nil {
+		t.Fatal(err)
+	}
+	return workspace
+}
+
+// judgeFolder judges labs on whatever is in the folder, on a fresh cluster.
+func judgeFolder(t *testing.T, c *course.Course, workspace string, labs []int, starter bool) []*verdict.Result {
+	t.Helper()
+	j := newJudge(t, c)
+	j.Workspace, j.Unblocked, j.WithoutReruns = workspace, starter, starter
+	results, err := j.Check(t.Context(), labs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}
+
+// tools are built once for all runs: they are the same programs.
+var tools = sync.OnceValues(func() (verdict.Tools, error) {
+	dir, err := filepath.Abs(root)
+	if err != nil {
+		return verdict.Tools{}, err
+	}
+	return verdict.BuildTools(context.Background(), dir, filepath.Join(dir, ".lab", "proof"))
+})
+
+func newJudge(t *testing.T, c *course.Course) *verdict.Judge {
+	t.Helper()
+	state := filepath.Join(c.Root, ".lab")
+	kind, err := clusters.NewKind(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := nodeimage.Resolve(t.Context(), kind.Engine(), os.Getenv("NODE_IMAGE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &verdict.Judge{
+		Tools: built, Course: c, State: filepath.Join(state, "proof", strings.ReplaceAll(t.Name(), "/", "-")), Cache: t.TempDir(),
+		Clusters: clusters.NewOwned(state, kind), NodeImage: image, Progress: func(line string) { t.Log(line) },
+	}
+}
+
+func requirePass(t *testing.T, r *verdict.Result) {
+	t.Helper()
+	if r.Verdict == verdict.Pass {
+		return
+	}
+	t.Errorf("lab %d on the right answer is %s\n%s", r.Lab, r.Verdict, describe(r))
+}
+
+// requireEveryCheckFails wants each check of the lab itself to say no.
+func requireEveryCheckFails(t *testing.T, r *verdict.Result) {
+	t.Helper()
+	if r.Verdict != verdict.Fail {
+		t.Errorf("lab %d on its starter is %s\n%s", r.Lab, r.Verdict, describe(r))
+	}
+	own := slices.DeleteFunc(slices.Clone(r.Checks), func(c verdict.Check) bool { return c.Lab != r.Lab })
+	for _, check := range own {
+		if check.State != verdict.Failed {
+			t.Errorf("check %s is %s on the starter of lab %d", check.ID, check.State, r.Lab)
+		}
+	}
+	t.Logf("lab %d: %d checks fail on its starter", r.Lab, len(own))
+}
+
+func describe(r *verdict.Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "build: %v\nenvironment: %s\nartifacts: %s\n", r.Build, r.Environment.Finding, r.Artifacts)
+	for _, c := range r.Checks {
+		if c.State != verdict.Passed {
+			fmt.Fprintf(&b, "%s %s (%s): expected %s; saw %s\n", c.State, c.ID, c.Cause, c.Expected, c.Seen)
+		}
+	}
+	return b.String()
+}
