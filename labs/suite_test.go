@@ -33,4 +33,4 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 
 var _ = SynchronizedAfterSuite(func() {}, func(ctx SpecContext) {
 	Expect(harness.TearDown(ctx)).To(Succeed())
-}, NodeTimeout(2*harness.StopBudget))
+}, NodeTimeout(4*harness.StopBudget))

@@ -80,10 +80,10 @@ func logs(ctx context.Context, client kubernetes.Interface, p corev1.Pod) string
 	return string(text)
 }
 
-// systemPodsRunWithoutRestart expects what kubeadm runs: two of CoreDNS and one each of five others.
+// systemPodsRunWithoutRestart expects one each of CoreDNS, kube-proxy, and the four static Pods of a control plane.
 func systemPodsRunWithoutRestart(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
-	const systemPods = 7
+	const systemPods = 6
 	waitForPods(t, client, metav1.NamespaceSystem, func(pods []corev1.Pod) error {
 		if len(pods) < systemPods {
 			return fmt.Errorf("%d Pods, want %d", len(pods), systemPods)

@@ -56,6 +56,38 @@ func TestStartersFail(t *testing.T) {
 	}
 }
 
+// A node image without the operand is what users of kind's own image have: the operand is loaded into
+// their nodes, and the checks that need Pods are the ones to notice.
+func TestOperandIsLoadedIntoAnImageWithoutIt(t *testing.T) {
+	t.Parallel()
+	c := load(t)
+	j := newJudge(t, c)
+	image, err := nodeimage.Build(t.Context(), nodeimage.Options{
+		Engine: "docker", CacheDir: cacheDir(t), Root: c.Root, WithOperand: false, Log: func(line string) { t.Log(line) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if image.HasOperand {
+		t.Fatalf("%s has the operand", image.Ref)
+	}
+	j.NodeImage, j.Cache, j.Workspace = image, cacheDir(t), rendered(t, c, 4)
+	results, err := j.Check(t.Context(), []int{4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requirePass(t, results[0])
+}
+
+// cacheDir is where `lab test` keeps what a build can use again, or an empty folder without it.
+func cacheDir(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("LAB_CACHE"); dir != "" {
+		return dir
+	}
+	return t.TempDir()
+}
+
 // startersLabs are the labs to judge on a starter. A lab that runs others again does so under its own
 // role, which the starter does not have, so it is judged apart.
 func startersLabs(lab *course.Lab) []int {

@@ -72,7 +72,8 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if results, err = r.judge(ctx, labs); err != nil {
+	results, err = r.judge(ctx, labs)
+	if err := interrupted(ctx, err); err != nil {
 		return nil, err
 	}
 	for _, result := range results {
@@ -117,31 +118,40 @@ var errNotBuilt = errors.New("the learner's code does not compile")
 
 // prepare compiles and creates the cluster side by side.
 func (r *run) prepare(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
+	g, both := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		if r.build, err = BuildManager(ctx, r.Workspace, r.manager); err == nil && r.build != nil {
+		if r.build, err = BuildManager(both, r.Workspace, r.manager); err == nil && r.build != nil {
 			err = errNotBuilt
 		}
 		return err
 	})
 	g.Go(func() (err error) {
 		if r.tools = r.Tools; r.tools.Suite == "" {
-			r.tools, err = BuildTools(ctx, r.Course.Root, r.State)
+			r.tools, err = BuildTools(both, r.Course.Root, r.State)
 		}
 		return err
 	})
 	g.Go(func() (err error) {
 		r.Progress("creating a fresh kind cluster")
-		r.cluster, err = r.Clusters.Create(ctx, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
+		r.cluster, err = r.Clusters.Create(both, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
 		if err != nil {
 			return err
 		}
-		return nodeimage.EnsureOperand(ctx, r.Clusters.Provider(), r.cluster.Name, r.NodeImage, r.Cache)
+		return nodeimage.EnsureOperand(both, r.Clusters.Provider(), r.cluster.Name, r.NodeImage, r.Cache)
 	})
-	if err := g.Wait(); err != nil && r.build == nil {
+	err := g.Wait()
+	if r.build != nil && ctx.Err() == nil {
+		return nil
+	}
+	return interrupted(ctx, err)
+}
+
+// interrupted is err, and the end of ctx where err does not say so itself.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil || errors.Is(err, ctx.Err()) {
 		return err
 	}
-	return nil
+	return errors.Join(ctx.Err(), err)
 }
 
 func (r *run) deleteCluster(ctx context.Context) error {
