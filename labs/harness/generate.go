@@ -92,7 +92,7 @@ func deriveCRD(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, 
 	}
 	definition = crd.Regroup(definition, derivedGroup())
 	definition.Spec.Scope = apiextensionsv1.NamespaceScoped // lab 3's business; checks have a namespace each
-	if err := InstallCRD(ctx, definition); err != nil {
+	if err := crd.Install(ctx, suite.admin, definition); err != nil {
 		return nil, rejected(err)
 	}
 	resource, err := crd.New(AdminConfig(), definition)
@@ -149,7 +149,7 @@ func LearnersResource(ctx context.Context) (*apiextensionsv1.CustomResourceDefin
 // is right or wrong about it is judged all the same.
 func installStray(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
 	_, err := once.Do(ctx, suite.config.Scratch, "stray-crd", func() ([]byte, error) {
-		return nil, InstallCRD(ctx, definition)
+		return nil, crd.Install(ctx, suite.admin, definition)
 	})
 	if err == nil {
 		return nil

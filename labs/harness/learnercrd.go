@@ -3,13 +3,8 @@ package harness
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
+	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -47,44 +42,5 @@ func installManifest(ctx context.Context) error {
 	if err != nil {
 		return finding.New(CauseRefused, "a CustomResourceDefinition in "+ManifestDir+"/"+manifest.File, "%v", err)
 	}
-	return InstallCRD(ctx, definition)
-}
-
-// InstallCRD creates the definition, or replaces its spec when it exists, and waits until it is
-// Established. The error tells what the API server objects to.
-func InstallCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
-	crd = crd.DeepCopy()
-	err := suite.admin.Create(ctx, crd)
-	if apierrors.IsAlreadyExists(err) {
-		current := &apiextensionsv1.CustomResourceDefinition{}
-		if err := suite.admin.Get(ctx, client.ObjectKeyFromObject(crd), current); err != nil {
-			return fmt.Errorf("get definition: %w", err)
-		}
-		current.Spec = crd.Spec
-		err = suite.admin.Update(ctx, current)
-	}
-	if err != nil {
-		return fmt.Errorf("install definition %s: %w", crd.Name, err)
-	}
-	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	return Until(ctx, InstallBudget, list, func() error {
-		current := &apiextensionsv1.CustomResourceDefinition{}
-		if err := suite.admin.Get(ctx, client.ObjectKeyFromObject(crd), current); err != nil {
-			return fmt.Errorf("get definition: %w", err)
-		}
-		return established(current)
-	}, fieldName(crd.Name))
-}
-
-func established(crd *apiextensionsv1.CustomResourceDefinition) error {
-	var why []string
-	for _, c := range crd.Status.Conditions {
-		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-			return nil
-		}
-		if c.Status != apiextensionsv1.ConditionTrue {
-			why = append(why, fmt.Sprintf("%s: %s", c.Type, c.Message))
-		}
-	}
-	return fmt.Errorf("definition %s is not Established: %s", crd.Name, strings.Join(why, "; "))
+	return crd.Install(ctx, suite.admin, definition)
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/harness/crd"
 )
 
 const (
@@ -109,17 +110,17 @@ func (s Show) connect(ctx context.Context) (client.WithWatch, error) {
 	return c, nil
 }
 
-// install creates the definition in file and waits until the API server serves the kind.
+// install brings the definition in file to the cluster, and waits until discovery knows the kind.
 func install(ctx context.Context, c client.Client, file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(data, crd); err != nil {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, definition); err != nil {
 		return err
 	}
-	if err := c.Create(ctx, crd); err != nil {
+	if err := crd.Install(ctx, c, definition); err != nil {
 		return err
 	}
 	served := func(context.Context) (bool, error) {

@@ -1,0 +1,60 @@
+package crd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+const (
+	// installLimit is how long a definition may take to be Established, or to be found lacking. A good
+	// one takes less than a second.
+	installLimit = 10 * time.Second
+	// installPoll is how often to ask: the wait is too short for a watch to be worth its start.
+	installPoll = 50 * time.Millisecond
+)
+
+// Install creates the definition, or brings the spec of the one that is there up to date, and waits
+// until it is Established. The error tells what the API server objects to.
+func Install(ctx context.Context, c client.Client, definition *apiextensionsv1.CustomResourceDefinition) error {
+	current := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition.Name}}
+	if _, err := controllerutil.CreateOrUpdate(ctx, c, current, func() error {
+		current.Labels, current.Annotations = definition.Labels, definition.Annotations
+		current.Spec = *definition.Spec.DeepCopy()
+		return nil
+	}); err != nil {
+		return fmt.Errorf("install definition %s: %w", definition.Name, err)
+	}
+	var lacking error
+	err := wait.PollUntilContextTimeout(ctx, installPoll, installLimit, true, func(ctx context.Context) (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(current), current); err != nil {
+			return false, fmt.Errorf("get definition %s: %w", definition.Name, err)
+		}
+		lacking = established(current)
+		return lacking == nil, nil
+	})
+	if lacking != nil && ctx.Err() == nil {
+		return lacking
+	}
+	return err
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) error {
+	var why []string
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+			return nil
+		}
+		if c.Status != apiextensionsv1.ConditionTrue {
+			why = append(why, fmt.Sprintf("%s: %s", c.Type, c.Message))
+		}
+	}
+	return fmt.Errorf("definition %s is not Established: %s", crd.Name, strings.Join(why, "; "))
+}
