@@ -30,6 +30,7 @@ var _ = harness.Lab(6, func() {
 
 	harness.Check("event-scaled", func(ctx SpecContext) {
 		m := toldCreated(ctx)
+		atRest(ctx, m)
 		before := reasons(ctx, m)
 		first := scale(ctx, m, 5, before)
 		second := scale(ctx, m, 1, before)
@@ -50,7 +51,7 @@ var _ = harness.Lab(6, func() {
 
 	harness.Check("events-quiet", func(ctx SpecContext) {
 		m := toldCreated(ctx)
-		harness.Require(m.Settled(ctx))
+		atRest(ctx, m)
 		before, err := m.Events(ctx)
 		harness.Require(err)
 		for i := range edits {
@@ -60,10 +61,12 @@ var _ = harness.Lab(6, func() {
 	})
 })
 
-// toldCreated makes a Memcached and waits for the event that tells its creation.
+// toldCreated makes a Memcached and waits for the event that tells its creation. Its Pods may run: an
+// operator is free to warn about Pods that a quota refuses.
 func toldCreated(ctx context.Context) harness.Memcached {
 	GinkgoHelper()
-	m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
+	m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
+	m.Size = 2
 	harness.Require(m.Create(ctx))
 	_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
 	harness.Require(err)
@@ -73,6 +76,14 @@ func toldCreated(ctx context.Context) harness.Memcached {
 	})
 	harness.Require(explain(ctx, m, err, expected))
 	return m
+}
+
+// atRest waits until all that a creation brings has happened, and may have been told.
+func atRest(ctx context.Context, m harness.Memcached) {
+	GinkgoHelper()
+	_, err := m.AwaitPods(ctx)
+	harness.Require(err)
+	harness.Require(m.Settled(ctx))
 }
 
 // normalEvent wants a Normal event whose reason is none of the known ones.
