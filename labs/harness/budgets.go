@@ -14,6 +14,9 @@ const (
 	StartBudget = 15 * time.Second
 	// PodsBudget is how long real Pods may take to be available: scheduling, sandbox, start.
 	PodsBudget = 25 * time.Second
+	// ListenBudget is how long memcached may take to listen once its container counts as started. Without
+	// a readiness probe, which nobody has to write, that is a moment before it does.
+	ListenBudget = 5 * time.Second
 	// RestoreBudget is the contract's limit for a deleted Deployment to be back. Polling operators miss it.
 	RestoreBudget = 2 * time.Second
 	// CollectBudget is how long garbage collection may take. The collector looks for new kinds every

@@ -98,9 +98,14 @@ const (
 	memcachedPatience = 5 * time.Second
 )
 
-// AskVersion says `version` to the given port of a Pod, through the API server, and expects memcached's
-// answer.
+// AskVersion says `version` to the given port of a Pod, through the API server, until memcached answers.
 func AskVersion(ctx context.Context, pod corev1.Pod, port int32) error {
+	return Until(ctx, ListenBudget, &corev1.PodList{}, func() error {
+		return askVersion(ctx, pod, port)
+	}, client.InNamespace(pod.Namespace), fieldName(pod.Name))
+}
+
+func askVersion(ctx context.Context, pod corev1.Pod, port int32) error {
 	expected := fmt.Sprintf("memcached answers on port %d of Pod %s", port, pod.Name)
 	conn, err := dial(ctx, pod, port)
 	if err != nil {
