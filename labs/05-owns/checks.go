@@ -116,7 +116,7 @@ var _ = harness.Lab(5, func() {
 		harness.Require(err)
 		harness.Require(m.Settled(ctx))
 		harness.Require(m.Unchanged(ctx, func() error { return m.Annotate(ctx, "one more pass") }))
-		harness.Require(harness.HardlyReconciles(ctx))
+		harness.Require(m.HardlyReconciles(ctx))
 	})
 })
 

@@ -125,10 +125,13 @@ func LearnersCRD() error {
 	return suite.shared.CRD
 }
 
+// checkNamespace begins the names of the namespaces that checks work in.
+const checkNamespace = "lab-"
+
 // Namespace makes a namespace for the running check, which is deleted when the check ends.
 func Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lab-" + ID() + "-"}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: checkNamespace + ID() + "-"}}
 	if err := suite.admin.Create(ctx, ns); err != nil {
 		Require(fmt.Errorf("create namespace: %w", err))
 	}
