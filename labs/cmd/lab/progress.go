@@ -38,10 +38,10 @@ func (a *app) printProgress() error {
 		tries, first := attempts(events, lab.Number)
 		switch e, ok := passed[lab.Number]; {
 		case ok:
-			fmt.Fprintf(a.out, "✓ lab %d  %-40s passed %s, %s after the first try, %d tries\n",
-				lab.Number, lab.Title, e.Time.Local().Format("2006-01-02 15:04"), e.Time.Sub(first).Round(time.Minute), tries)
+			fmt.Fprintf(a.out, "✓ lab %d  %-40s passed %s, %s after the first try, %s\n",
+				lab.Number, lab.Title, e.Time.Local().Format("2006-01-02 15:04"), e.Time.Sub(first).Round(time.Minute), times(tries))
 		case tries > 0:
-			fmt.Fprintf(a.out, "✗ lab %d  %-40s %d tries since %s\n", lab.Number, lab.Title, tries, first.Local().Format("2006-01-02 15:04"))
+			fmt.Fprintf(a.out, "✗ lab %d  %-40s %s since %s\n", lab.Number, lab.Title, times(tries), first.Local().Format("2006-01-02 15:04"))
 		default:
 			fmt.Fprintf(a.out, "  lab %d  %-40s\n", lab.Number, lab.Title)
 		}
@@ -61,4 +61,11 @@ func attempts(events []verdict.Event, lab int) (n int, first time.Time) {
 		n++
 	}
 	return n, first
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "1 try"
+	}
+	return fmt.Sprintf("%d tries", n)
 }
