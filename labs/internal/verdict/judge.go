@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -81,6 +82,9 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 			return nil, err
 		}
 	}
+	if err := r.keepJUnit(labs); err != nil {
+		return nil, err
+	}
 	if err := remember(j.State, results); err != nil {
 		return nil, err
 	}
@@ -88,6 +92,24 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 		j.Answer(results, r.cluster)
 	}
 	return results, nil
+}
+
+// keepJUnit puts Ginkgo's JUnit report beside each result. Without a run of the suite there is none.
+func (r *run) keepJUnit(labs []int) error {
+	data, err := os.ReadFile(filepath.Join(r.artifacts, junitFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read JUnit report: %w", err)
+	}
+	for _, n := range labs {
+		file := strings.TrimSuffix(Path(r.State, n), ".json") + ".xml"
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			return fmt.Errorf("keep JUnit report: %w", err)
+		}
+	}
+	return nil
 }
 
 func (j *Judge) newRun() (*run, error) {

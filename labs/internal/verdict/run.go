@@ -23,6 +23,8 @@ const (
 	procs = 6
 	// suiteLimit bounds one run of the suite, whatever happens in it.
 	suiteLimit = 10 * time.Minute
+	// junitFile is Ginkgo's report for other tools, in the run's artifacts.
+	junitFile = "junit.xml"
 	// suiteGrace is how long an interrupted suite may clean up before it is killed.
 	suiteGrace = 15 * time.Second
 )
@@ -39,7 +41,7 @@ func (t Tools) RunSuite(ctx context.Context, config harness.Config) (types.Repor
 		"--procs="+strconv.Itoa(procs), "--label-filter="+labelFilter(config), "--no-color", "--keep-going",
 		"--fail-on-empty", "--fail-on-pending", "--timeout="+suiteLimit.String(), "--grace-period=10s",
 		"--randomize-all", fmt.Sprintf("--seed=%d", config.Seed%1_000_000),
-		"--output-dir="+config.Artifacts, "--json-report="+filepath.Base(reports), "--junit-report=junit.xml", t.Suite)
+		"--output-dir="+config.Artifacts, "--json-report="+filepath.Base(reports), "--junit-report="+junitFile, t.Suite)
 	cmd.Dir = config.Artifacts
 	cmd.Env = append(os.Environ(), harness.ConfigEnv+"="+path)
 	ownGroup(cmd)

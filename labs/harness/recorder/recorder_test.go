@@ -1,0 +1,123 @@
+package recorder_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/client-go/rest"
+
+	"github.com/example/operator-lab/labs/harness/recorder"
+)
+
+// start records what is sent to handler, and gives a client that trusts the recorder.
+func start(t *testing.T, handler http.HandlerFunc) (*recorder.Recorder, *http.Client) {
+	t.Helper()
+	upstream := httptest.NewTLSServer(handler)
+	t.Cleanup(upstream.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
+	rec, err := recorder.Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rec.Stop() })
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(rec.CA())
+	return rec, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+}
+
+func send(t *testing.T, client *http.Client, method, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer of-the-client")
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func TestRequestsAreDescribedInTheWordsOfRBAC(t *testing.T) {
+	rec, client := start(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
+	send(t, client, http.MethodPost, rec.URL()+"/apis/apps/v1/namespaces/n/deployments")
+	send(t, client, http.MethodPatch, rec.URL()+"/apis/cache.example.com/v1alpha1/namespaces/n/memcacheds/m/status")
+	send(t, client, http.MethodGet, rec.URL()+"/api/v1/pods?watch=true")
+	want := []recorder.Request{
+		{Index: 0, Verb: "create", Group: "apps", Resource: "deployments", Namespace: "n", Status: 201},
+		{Index: 1, Verb: "patch", Group: "cache.example.com", Resource: "memcacheds", Subresource: "status", Namespace: "n", Name: "m", Status: 201},
+		{Index: 2, Verb: "watch", Resource: "pods", Status: 201},
+	}
+	if diff := cmp.Diff(want, rec.Since(0), cmpopts.IgnoreFields(recorder.Request{}, "Time")); diff != "" {
+		t.Error(diff)
+	}
+	if got := rec.Since(2); len(got) != 1 || got[0].Mutating() {
+		t.Errorf("since 2: %v", got)
+	}
+}
+
+func TestTheClientsOwnCredentialsArePassedOn(t *testing.T) {
+	rec, client := start(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Authorization")) })
+	if got := send(t, client, http.MethodGet, rec.URL()+"/api/v1/pods"); got != "Bearer of-the-client" {
+		t.Errorf("the API server saw %q", got)
+	}
+}
+
+func TestARefusalIsRememberedAndStillReachesTheClient(t *testing.T) {
+	const answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"you may not","code":403}`
+	rec, client := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, answer)
+	})
+	if got := send(t, client, http.MethodGet, rec.URL()+"/api/v1/secrets"); got != answer {
+		t.Errorf("the client got %q", got)
+	}
+	if got := rec.Since(0)[0]; got.Message != "you may not" || got.Status != http.StatusForbidden {
+		t.Errorf("recorded %+v", got)
+	}
+}
+
+func TestAWatchIsAStream(t *testing.T) {
+	more := make(chan struct{})
+	rec, client := start(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, "first")
+		w.(http.Flusher).Flush()
+		select {
+		case <-more:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(more)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rec.URL()+"/api/v1/pods?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	line := make([]byte, len("first"))
+	if _, err := io.ReadFull(resp.Body, line); err != nil || string(line) != "first" {
+		t.Errorf("read %q, %v, while the answer goes on", line, err)
+	}
+}
