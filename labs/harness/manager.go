@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -38,6 +39,7 @@ type Manager struct {
 	kubeconfig string
 	home       string
 	metrics    string     // loopback address
+	health     string     // loopback address
 	sent       func() int // how many requests the API server has seen from it
 	flags      []string
 	refused    *finding.Finding // why it cannot be started at all
@@ -59,12 +61,12 @@ func newManager(rec *recorder.Recorder, token string) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := freeAddress()
+	addresses, err := freeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
 	m := &Manager{
-		home: home, kubeconfig: filepath.Join(home, "kubeconfig"), metrics: metrics, sent: rec.Count,
+		home: home, kubeconfig: filepath.Join(home, "kubeconfig"), metrics: addresses[0], health: addresses[1], sent: rec.Count,
 		output: newTail(filepath.Join(suite.config.Artifacts, "manager.log")),
 	}
 	if err := m.writeKubeconfig(rec.URL(), rec.CA(), token); err != nil {
@@ -128,7 +130,7 @@ type managerFlag struct{ name, value string }
 // wantedFlags keep the manager on loopback, and off the leader election that ends it outside a cluster.
 func (m *Manager) wantedFlags() []managerFlag {
 	return []managerFlag{
-		{"health-probe-bind-address", "127.0.0.1:0"},
+		{"health-probe-bind-address", m.health},
 		{"metrics-bind-address", m.metrics},
 		{"metrics-secure", "false"},
 		{"leader-elect", "false"},
@@ -280,11 +282,24 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// freeAddress is a loopback address that nobody listens on right now.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+// lowestPort to highestPort are tried for a manager's own servers. They lie below the range that kernels
+// draw ports from by themselves, so that nobody gets one by accident between our look and the
+// manager's use of it.
+const lowestPort, highestPort = 10000, 30000
+
+// freeAddresses are n loopback addresses that nobody listens on right now.
+func freeAddresses(n int) ([]string, error) {
+	var addresses []string
+	for range highestPort - lowestPort {
+		address := fmt.Sprintf("127.0.0.1:%d", lowestPort+rand.IntN(highestPort-lowestPort))
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		defer l.Close() // held until all are found, so that they differ
+		if addresses = append(addresses, address); len(addresses) == n {
+			return addresses, nil
+		}
 	}
-	return l.Addr().String(), l.Close()
+	return nil, fmt.Errorf("find %d free ports between %d and %d", n, lowestPort, highestPort)
 }
