@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -296,8 +295,6 @@ func metadataKept(ctx context.Context, m harness.Memcached) error {
 	return nil
 }
 
-var camelCase = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
-
 // available reads the condition, which has to be there and to be complete.
 func available(obj *unstructured.Unstructured) (*metav1.Condition, error) {
 	c, err := harness.Condition(obj, "Available")
@@ -312,7 +309,7 @@ func available(obj *unstructured.Unstructured) (*metav1.Condition, error) {
 		return nil, finding.New("no-observed-generation", expected+", with observedGeneration", "observedGeneration is missing")
 	case c.ObservedGeneration != obj.GetGeneration():
 		return nil, finding.New("stale-observed-generation", fmt.Sprintf("observedGeneration %d", obj.GetGeneration()), "observedGeneration %d", c.ObservedGeneration)
-	case !camelCase.MatchString(c.Reason):
+	case !harness.CamelCase.MatchString(c.Reason):
 		return nil, finding.New("no-reason", "a reason in CamelCase", "reason %q", c.Reason)
 	}
 	return c, nil
@@ -429,7 +426,8 @@ func untouched(ctx context.Context, m harness.Memcached, foreign *appsv1.Deploym
 	return nil
 }
 
-// sameMetadata ignores the annotation of the deployment controller.
+// sameMetadata compares what an operator that takes a Deployment for its own writes into its metadata.
+// Annotations are left out: the deployment controller writes some, too.
 func sameMetadata(d, foreign *appsv1.Deployment) bool {
 	return fmt.Sprint(d.Labels) == fmt.Sprint(foreign.Labels) && len(d.OwnerReferences) == len(foreign.OwnerReferences)
 }

@@ -65,7 +65,7 @@ func grant(ctx context.Context, account *corev1.ServiceAccount) error {
 	if !suite.config.UnderRole {
 		return bind(ctx, account, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}, "")
 	}
-	roles, err := GeneratedRoles()
+	roles, err := generatedRoles()
 	if err != nil {
 		return nil //nolint:nilerr // a missing or damaged role is the learner's; the checks of lab 7 report it
 	}
@@ -110,17 +110,17 @@ func ensure(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// GeneratedRoles reads every ClusterRole and Role of the workspace's config/rbac/role.yaml.
-func GeneratedRoles() ([]client.Object, error) {
+// generatedRoles reads every ClusterRole and Role of the workspace's config/rbac/role.yaml.
+func generatedRoles() ([]client.Object, error) {
 	data, err := os.ReadFile(filepath.Join(suite.config.Workspace, RolePath))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", RolePath, err)
 	}
-	return ParseRoles(string(data))
+	return parseRoles(string(data))
 }
 
-// ParseRoles reads the roles of a manifest with any number of documents.
-func ParseRoles(manifest string) ([]client.Object, error) {
+// parseRoles reads the roles of a manifest with any number of documents.
+func parseRoles(manifest string) ([]client.Object, error) {
 	var roles []client.Object
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
 	for {

@@ -174,15 +174,6 @@ func (m *Manager) wait(cmd *exec.Cmd, ended chan struct{}) {
 
 // Stop asks the manager to end, as Kubernetes does, and kills its process tree when it does not.
 func (m *Manager) Stop(ctx context.Context) error {
-	return m.end(ctx, func(p *os.Process) error { return p.Signal(syscall.SIGTERM) })
-}
-
-// Kill ends the manager without warning, as a crash does.
-func (m *Manager) Kill(ctx context.Context) error {
-	return m.end(ctx, func(*os.Process) error { m.kill(); return nil })
-}
-
-func (m *Manager) end(ctx context.Context, ask func(*os.Process) error) error {
 	m.mu.Lock()
 	cmd, ended, kill := m.cmd, m.ended, m.kill
 	m.wanted = false
@@ -191,7 +182,7 @@ func (m *Manager) end(ctx context.Context, ask func(*os.Process) error) error {
 		return nil
 	}
 	defer kill()
-	if err := ask(cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop the manager: %w", err)
 	}
 	patience := time.NewTimer(StopBudget)

@@ -20,6 +20,7 @@ const (
 	pathGone     = "/gone"
 	pathRequests = "/requests"
 	pathLog      = "/log"
+	pathCount    = "/count"
 	pathPasses   = "/passes"
 )
 
@@ -67,6 +68,7 @@ func (s *stage) listen() error {
 	mux.HandleFunc(pathGone, answering(func(*http.Request) any { return s.gone() }))
 	mux.HandleFunc(pathLog, answering(func(*http.Request) any { return s.manager.LogTail() }))
 	mux.HandleFunc(pathPasses, answering(func(r *http.Request) any { return s.manager.passes(r.Context()) }))
+	mux.HandleFunc(pathCount, answering(func(*http.Request) any { return s.recorder.Count() }))
 	mux.HandleFunc(pathRequests, answering(func(r *http.Request) any {
 		since, _ := strconv.Atoi(r.URL.Query().Get("since"))
 		return s.recorder.Since(since)

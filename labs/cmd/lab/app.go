@@ -72,9 +72,6 @@ func cacheDir() (string, error) {
 
 // provider gives the clusters of this checkout and the node image that they are made of.
 func (a *app) provider(ctx context.Context) (*clusters.Owned, nodeimage.Image, error) {
-	if a.cluster != "auto" && a.cluster != "kind" {
-		return nil, nodeimage.Image{}, exit.Usage("CLUSTER=%s is not known: use kind or auto", a.cluster)
-	}
 	owned, err := a.owned()
 	if err != nil {
 		return nil, nodeimage.Image{}, err

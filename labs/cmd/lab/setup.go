@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +34,6 @@ func (a *app) setUpAll(ctx context.Context) error { return a.setUpMachine(ctx, t
 func (a *app) setUpMachine(ctx context.Context, thorough bool) error {
 	return setup.Run(ctx, setup.Options{
 		Root: a.root, CacheDir: a.cache, Engine: a.engine(), NodeImage: a.nodeImage, Thorough: thorough,
-		Yes: a.yes || os.Getenv("CI") != "", In: a.in, Out: a.err,
+		Yes: a.yes, In: a.in, Out: a.err,
 	})
 }
