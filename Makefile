@@ -96,6 +96,8 @@ generate: bin/lab ## regenerate what verify compares
 lint: bin/lab ## static analysis of Go, shell and the course itself
 	$(LAB) lint
 	@cd tools && go build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@command -v shellcheck >/dev/null || { echo "shellcheck is missing: apt-get install shellcheck" >&2; exit 3; }
+	@shellcheck scripts/*.sh .ci/run
 	@bin/golangci-lint run ./...
 	@cd operator && ../bin/golangci-lint run ./...
 

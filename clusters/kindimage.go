@@ -84,7 +84,7 @@ func (k *Kind) SaveImage(ctx context.Context, image, archive string) error {
 	if err != nil {
 		return fmt.Errorf("save image %s: %w", image, err)
 	}
-	defer os.Remove(saved.Name())
+	defer func() { _ = os.Remove(saved.Name()) }()
 	if err := saved.Close(); err != nil {
 		return fmt.Errorf("save image %s: %w", image, err)
 	}

@@ -215,7 +215,7 @@ func (o *Owned) Sweep(ctx context.Context) ([]string, error) {
 	if !locked {
 		return nil, nil
 	}
-	defer lock.Unlock()
+	defer func() { _ = lock.Unlock() }()
 	owners, err := o.list()
 	errs := []error{err}
 	var swept []string

@@ -74,7 +74,7 @@ func writeSynced(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // there is nothing left to remove after the rename
+	defer func() { _ = os.Remove(file.Name()) }() // there is nothing left to remove after the rename
 	_, err = file.Write(data)
 	err = errors.Join(err, file.Sync(), file.Close())
 	if err == nil {

@@ -80,7 +80,7 @@ func watchReady(ctx context.Context, client kubernetes.Interface, nodes int, tim
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			if context.Cause(ctx) != errNotReady {
+			if !errors.Is(context.Cause(ctx), errNotReady) {
 				return ctx.Err()
 			}
 			return &Problem{

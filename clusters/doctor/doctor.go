@@ -15,11 +15,11 @@ import (
 type Severity string
 
 const (
-	// Stops: no lab could run.
+	// Stops means that no lab could run.
 	Stops Severity = "stops"
-	// Warns: labs run, but something will fail sooner or later.
+	// Warns means that labs run, but something will fail sooner or later.
 	Warns Severity = "warns"
-	// Tells: nothing is wrong; it is good to know when something else is.
+	// Tells means that nothing is wrong, and it is good to know when something else is.
 	Tells Severity = "tells"
 )
 

@@ -65,7 +65,7 @@ func (e *examination) lookAtEngine(ctx context.Context) {
 		e.bad(Tells, "cgroup", "", "%s does not say which version it uses", e.engine)
 		return
 	}
-	release, _ := e.machine.text("proc/sys/kernel/osrelease")
+	release, _ := e.text("proc/sys/kernel/osrelease")
 	e.local = e.os == "linux" && release == fields[1]
 	rootless := strings.Contains(out, "rootless")
 	switch version := strings.TrimPrefix(fields[0], "v"); {

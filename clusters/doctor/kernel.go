@@ -171,10 +171,10 @@ func (e *examination) pidsCgroups() []string {
 			continue
 		}
 		mount := ""
-		switch {
-		case fields[1] == "": // version 2
+		switch fields[1] {
+		case "": // version 2
 			mount = "sys/fs/cgroup"
-		case fields[1] == "pids":
+		case "pids":
 			mount = "sys/fs/cgroup/pids"
 		default:
 			continue

@@ -89,7 +89,7 @@ func startOwner(t *testing.T, env ...string) *owner {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // most have ended by now
 		for _, record := range o.records(t) {
-			mustBeGone(t, o.Owned.Named("test"), record.Name)
+			mustBeGone(t, o.Named("test"), record.Name)
 		}
 	})
 	return o

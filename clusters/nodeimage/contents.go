@@ -125,7 +125,7 @@ func operandImage(system *rootfs) (v1.Image, error) {
 		return nil, err
 	}
 	if version != OperandVersion {
-		return nil, fmt.Errorf("Debian's memcached is %s, and the operand is called %s: change OperandVersion", version, Operand)
+		return nil, fmt.Errorf("memcached is %s in Debian, and the operand is called %s: change OperandVersion", version, Operand)
 	}
 	entries, err := system.programs("usr/bin/memcached")
 	if err != nil {

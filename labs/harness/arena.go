@@ -64,7 +64,7 @@ func (a *arena) get(ctx context.Context, path string, query url.Values, into any
 func (a *arena) gone() *finding.Finding {
 	var f *finding.Finding
 	if err := a.get(context.Background(), pathGone, nil, &f); err != nil {
-		return nil // the first process is ending; its own report says why
+		return nil //nolint:nilerr // the first process is ending; its own report says why
 	}
 	return f
 }

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// Group is the API group of the Memcached, and CRDName the name of its definition.
-	Group   = "cache.example.com"
+	// Group is the API group of the Memcached.
+	Group = "cache.example.com"
+	// CRDName is the name of the definition of Memcached.
 	CRDName = "memcacheds." + Group
 
 	// CauseNoManifest is the cause when config/crd/bases holds no definition of Memcached.

@@ -3,6 +3,7 @@ package e2etest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,7 +59,7 @@ func run(m *testing.M) (int, error) {
 	if err := engine(kind, emptyArchive(), "import", "-", localImage); err != nil {
 		return 0, err
 	}
-	defer engine(kind, nil, "rmi", localImage)
+	defer func() { _ = engine(kind, nil, "rmi", localImage) }()
 
 	testenv = env.New()
 	testenv.Setup(
@@ -74,7 +75,7 @@ func run(m *testing.M) (int, error) {
 		err = fmt.Errorf("cluster %s is still there after DestroyCluster", name)
 	}
 	if owners, listErr := owned.List(ctx); err == nil && len(owners) > 0 {
-		err = fmt.Errorf("records left: %+v (%v)", owners, listErr)
+		err = errors.Join(fmt.Errorf("records left: %+v", owners), listErr)
 	}
 	return code, err
 }

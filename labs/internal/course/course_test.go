@@ -70,7 +70,7 @@ func TestLoadRefusesDamagedManifests(t *testing.T) {
 		"id twice":          {"id: says-name", "id: takes-name", "checks[1].id: \"takes-name\" stands here twice"},
 		"id of another lab": {"id: says-name", "id: says-hello", "checks[1].id: \"says-hello\" is already a check of labs/01-hello"},
 		"no check title":    {"title: It says the name", "", "checks[1].title: is missing"},
-		"requires nobody":   {"requires: [takes-name]", "requires: [takes-nmae]", "checks[1].requires[0]: \"takes-nmae\""},
+		"requires nobody":   {"requires: [takes-name]", "requires: [takes-naam]", "checks[1].requires[0]: \"takes-naam\""},
 		"requires itself":   {"requires: [takes-name]", "requires: [says-name]", "checks[1].requires[0]: \"says-name\""},
 		"unknown need":      {"needs: [pods]", "needs: [gpus]", "checks[1].needs[0]: \"gpus\""},
 		"no other hint":     {"    silent: [think]\n    other", "    silent", "checks[1].hints: \"other\" is missing"},

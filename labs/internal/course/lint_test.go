@@ -75,8 +75,8 @@ func TestLintComparesLessonsManifestsAndSuite(t *testing.T) {
 			},
 		},
 		"a dead link": {
-			file: "labs/01-hello/README.md", old: "../02-name/README.md", new: "../02-nmae/README.md#top",
-			want: []string{"labs/01-hello/README.md:3: the link leads nowhere: ../02-nmae/README.md#top"},
+			file: "labs/01-hello/README.md", old: "../02-name/README.md", new: "../02-naam/README.md#top",
+			want: []string{"labs/01-hello/README.md:3: the link leads nowhere: ../02-naam/README.md#top"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -274,7 +274,7 @@ func owns(entry metav1.ManagedFieldsEntry, path []string) bool {
 		return false
 	}
 	var fields any
-	if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+	if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 		return false
 	}
 	for _, name := range path {

@@ -4,6 +4,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -90,7 +91,7 @@ func TestAStepThatDoesNotEndSaysWhatIsMissing(t *testing.T) {
 func TestAnInterruptIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := quietWorld().follow(ctx, steps()[0], &process{}, printer{io.Discard}); err != context.Canceled {
+	if err := quietWorld().follow(ctx, steps()[0], &process{}, printer{io.Discard}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }

@@ -74,9 +74,10 @@ func History(state, workspace string) ([]Event, error) {
 func PassedLabs(events []Event) map[int]Event {
 	passed := map[int]Event{}
 	for _, e := range events {
-		if e.Verdict == Pass {
+		switch e.Verdict {
+		case Pass:
 			passed[e.Lab] = e
-		} else if e.Verdict == Fail {
+		case Fail:
 			delete(passed, e.Lab)
 		}
 	}

@@ -29,7 +29,7 @@ func asNobody(t *testing.T) (done bool) {
 	if os.Getuid() != 0 {
 		return false
 	}
-	dir, err := os.MkdirTemp("", "nobody-") // t.TempDir is below a private folder
+	dir, err := os.MkdirTemp("", "nobody-") //nolint:usetesting // t.TempDir is below a private folder
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package controller keeps the Deployment of each Memcached as its spec asks.
 package controller
 
 import (
