@@ -19,6 +19,28 @@ type Finding struct {
 	// Expected and Seen are single sentences or lists of field lines, in the learner's terms.
 	Expected string `json:"expected"`
 	Seen     string `json:"seen"`
+	// Fields are the differences when an object was compared, in the order of importance. Expected and
+	// Seen stand on their own without them.
+	Fields []Field `json:"fields,omitempty"`
+}
+
+// Field is one difference: spec.replicas, want 4, have 2.
+type Field struct {
+	Path string `json:"path"`
+	Want string `json:"want"`
+	Have string `json:"have"`
+}
+
+// String is the difference as a verdict shows it.
+func (f Field) String() string { return fmt.Sprintf("%s: want %s, have %s", f.Path, f.Want, f.Have) }
+
+// Evidence is something seen that may explain a finding: lines of the manager's log, events, refused
+// requests, states of containers. It never holds a Secret's data or a token.
+type Evidence struct {
+	// Title says what the lines are, such as "the API server refused".
+	Title string `json:"title"`
+	// Lines are few and chosen; the whole of it lies in the artifacts.
+	Lines []string `json:"lines"`
 }
 
 // New makes a finding. The last argument is a format for what was seen.

@@ -75,7 +75,7 @@ func classify(specs map[string]types.SpecReport, lab *course.Lab, check course.C
 		return answer, fmt.Sprintf("the check %s panicked: %s", check.ID, spec.Failure.ForwardedPanic)
 	case spec.State == types.SpecStateFailed || spec.State == types.SpecStateTimedout:
 		f := findingOf(spec)
-		answer.Cause, answer.Expected, answer.Seen = f.Cause, f.Expected, f.Seen
+		answer.Cause, answer.Expected, answer.Seen, answer.Fields = f.Cause, f.Expected, f.Seen, f.Fields
 		return answer, ""
 	default:
 		return answer, fmt.Sprintf("the check %s was %s", check.ID, spec.State)

@@ -31,6 +31,8 @@ type Judge struct {
 	Workspace string
 	Clusters  *clusters.Owned
 	NodeImage nodeimage.Image
+	// Cluster is a ready cluster to judge on, which stays; nil makes a fresh one, and deletes it.
+	Cluster *clusters.Cluster
 	// Tools are what [BuildTools] made; the zero value has it make them.
 	Tools Tools
 	// Seed decides what a run draws; 0 draws the seed itself.
@@ -154,6 +156,9 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	})
 	g.Go(func() (err error) {
+		if r.cluster = r.Cluster; r.cluster != nil {
+			return nil
+		}
 		r.Progress("creating a fresh kind cluster")
 		r.cluster, err = r.Clusters.Create(both, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
 		if err != nil {
@@ -177,7 +182,7 @@ func interrupted(ctx context.Context, err error) error {
 }
 
 func (r *run) deleteCluster(ctx context.Context) error {
-	if r.cluster == nil || r.Keep {
+	if r.cluster == nil || r.Keep || r.Cluster != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // Verdict is the answer to a run.
@@ -81,6 +83,10 @@ type Check struct {
 	Expected  string  `json:"expected"`
 	Seen      string  `json:"seen"`
 	BlockedBy string  `json:"blockedBy"`
+	// Fields are the differences behind Expected and Seen, where objects were compared.
+	Fields []finding.Field `json:"fields,omitempty"`
+	// Evidence explains a failed check, the most telling first.
+	Evidence []finding.Evidence `json:"evidence,omitempty"`
 }
 
 // Finding is what is wrong with the machine, and the command that mends it.
