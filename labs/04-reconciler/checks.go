@@ -16,7 +16,7 @@ import (
 )
 
 var _ = harness.Lab(4, func() {
-	harness.Check("creates-deployment", func(ctx SpecContext) {
+	harness.Check("creates-deployment", harness.First, func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
 		harness.Require(m.Create(ctx))
 		_, err := m.AwaitDeployment(ctx, harness.StartBudget, asOrdered(m))

@@ -23,7 +23,7 @@ import (
 const deletions = 5
 
 var _ = harness.Lab(5, func() {
-	harness.Check("owner-reference", func(ctx SpecContext) {
+	harness.Check("owner-reference", harness.First, func(ctx SpecContext) {
 		m := created(ctx, harness.PodlessNamespace(ctx))
 		_, err := m.AwaitDeployment(ctx, harness.ReactBudget, controlledBy(ctx, m))
 		harness.Require(err)
@@ -317,7 +317,7 @@ func available(obj *unstructured.Unstructured) (*metav1.Condition, error) {
 
 // becomesAvailable wants True, and only when the Deployment has size available replicas.
 func becomesAvailable(ctx context.Context, m harness.Memcached) error {
-	return m.Await(ctx, harness.PodsBudget, func(obj *unstructured.Unstructured) error {
+	return m.AwaitAvailable(ctx, func(obj *unstructured.Unstructured) error {
 		c, err := available(obj)
 		if err != nil {
 			return err
@@ -355,7 +355,7 @@ func unavailable(obj *unstructured.Unstructured) error {
 
 // collected waits for the garbage collector.
 func collected(ctx context.Context, m harness.Memcached) error {
-	return harness.Until(ctx, harness.CollectBudget, &appsv1.DeploymentList{}, func() error {
+	return harness.UntilKubernetes(ctx, harness.CollectBudget, &appsv1.DeploymentList{}, func() error {
 		if d, err := m.Deployment(ctx); err == nil {
 			return finding.New("not-collected", "the Deployment goes after its Memcached was deleted", "it is still there, with owner references %v", d.OwnerReferences)
 		}

@@ -23,7 +23,7 @@ const (
 )
 
 var _ = harness.Lab(6, func() {
-	harness.Check("event-created", func(ctx SpecContext) {
+	harness.Check("event-created", harness.First, func(ctx SpecContext) {
 		m := toldCreated(ctx)
 		harness.Require(harness.Throughout(ctx, harness.QuietPeriod, func() error { return eachOnce(ctx, m) }))
 	})

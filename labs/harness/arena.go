@@ -14,7 +14,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/example/operator-lab/labs/harness/recorder"
-	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // CauseManagerExited is the cause when the learner's manager ended by itself, or could not be started.
@@ -25,7 +24,7 @@ const CauseManagerSilent = "manager-silent"
 
 // silenceLimit is how long a manager may run before its first request. One that starts a controller
 // sends it within a second; the rest is for a busy machine.
-const silenceLimit = 10 * time.Second
+const silenceLimit = 6 * time.Second
 
 // endpoint is where the first process answers questions about the manager.
 type endpoint struct {
@@ -57,16 +56,10 @@ func (a *arena) get(ctx context.Context, path string, query url.Values, into any
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("ask the first process: %s", resp.Status)
 	}
-	return json.NewDecoder(resp.Body).Decode(into)
-}
-
-// gone is the finding about a manager that ended although nobody asked it to, or nil.
-func (a *arena) gone() *finding.Finding {
-	var f *finding.Finding
-	if err := a.get(context.Background(), pathGone, nil, &f); err != nil {
-		return nil //nolint:nilerr // the first process is ending; its own report says why
+	if into == nil {
+		return nil
 	}
-	return f
+	return json.NewDecoder(resp.Body).Decode(into)
 }
 
 // Requests are what the manager has sent to the API server since index, in order.

@@ -22,6 +22,10 @@ const (
 	// CollectBudget is how long garbage collection may take. The collector looks for new kinds every
 	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
 	CollectBudget = 45 * time.Second
+	// RestLimit is how long a wait for the manager goes on while neither the manager nor anybody else
+	// does anything in its namespace. A right operator acts within milliseconds of a change, and what it
+	// retries it retries sooner than this; it is counted in time in which the machine was not too busy.
+	RestLimit = 3 * time.Second
 	// QuietPeriod is how long a manager at rest is listened to.
 	QuietPeriod = 3 * time.Second
 	// StopBudget is how long a manager may take to end after SIGTERM before it is killed.

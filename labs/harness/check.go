@@ -22,8 +22,18 @@ const (
 
 // Lab declares the checks of lab n. Use it in a package variable of the lab's package.
 func Lab(n int, checks func()) bool {
-	return ginkgo.Describe(fmt.Sprintf("Lab %d", n), ginkgo.Label(fmt.Sprintf("%s%d", labLabel, n)), checks)
+	return ginkgo.Describe(fmt.Sprintf("Lab %d", n), ginkgo.Label(fmt.Sprintf("%s%d", labLabel, n)), func() {
+		ginkgo.BeforeEach(func() {
+			if by := look(context.Background(), "").Blocked; by != "" {
+				Require(blocked(by))
+			}
+		})
+		checks()
+	})
 }
+
+// First is a decorator for checks that explain others: they run before those.
+const First = ginkgo.SpecPriority(10)
 
 // Check declares one check. id stands in lab.yaml; body and decorators are Ginkgo's. The check is
 // bounded by [CheckLimit] unless it brings its own NodeTimeout.
@@ -40,8 +50,13 @@ func Require(err error) {
 		return
 	}
 	f := finding.Of(err)
-	if gone := managerGone(); gone != nil {
-		f = gone // explains whatever else is missing
+	if o := look(context.Background(), ""); o.Gone != nil {
+		f = o.Gone // explains whatever else is missing
+	} else if o.Blocked != "" {
+		f = blocked(o.Blocked)
+	}
+	if f.Cause != CauseBlocked {
+		tellFailed(context.Background())
 	}
 	ginkgo.AddReportEntry(FindingEntry, f, ginkgo.ReportEntryVisibilityNever)
 	ginkgo.Fail(f.Error())

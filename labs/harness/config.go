@@ -15,9 +15,11 @@ const ConfigEnv = "LAB_RUN_CONFIG"
 
 // Config is one run of the suite, written by the lab command and read by every Ginkgo process.
 type Config struct {
-	// Labs are the numbers whose checks run. They decide what is set up: the learner's CRD from
+	// Labs are the numbers whose checks run, or some of them. They decide what is set up: the learner's CRD from
 	// lab 3 on, their manager from lab 4 on.
 	Labs []int `json:"labs"`
+	// Checks are the ids of the checks to run.
+	Checks []string `json:"checks"`
 	// Workspace is the learner's module. It is only ever read.
 	Workspace string `json:"workspace"`
 	// Kubeconfig opens the cluster as its administrator.
@@ -34,6 +36,10 @@ type Config struct {
 	UnderRole bool `json:"underRole,omitempty"`
 	// Unjudged are ids of checks that this kind of cluster cannot judge.
 	Unjudged []string `json:"unjudged,omitempty"`
+	// Requires are, for each check, all checks whose failure explains its own.
+	Requires map[string][]string `json:"requires,omitempty"`
+	// Unblocked has every check wait in its own right, whatever it requires and whoever else has failed.
+	Unblocked bool `json:"unblocked,omitempty"`
 	// RealPods says whether containers really run on this provider.
 	RealPods bool `json:"realPods"`
 	// Seed decides names, namespaces, sizes and ports. It is printed with every verdict.

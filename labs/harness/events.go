@@ -40,13 +40,13 @@ func Times(e eventsv1.Event) int {
 
 // AwaitEvents waits until the events on the Memcached are as cond wants them.
 func (m Memcached) AwaitEvents(ctx context.Context, cond func([]eventsv1.Event) error) error {
-	return Until(ctx, ReactBudget, &eventsv1.EventList{}, func() error {
+	return UntilAnswered(ctx, ReactBudget, m.Namespace, &eventsv1.EventList{}, func() error {
 		events, err := m.Events(ctx)
 		if err != nil {
 			return err
 		}
 		return cond(events)
-	}, client.InNamespace(m.Namespace))
+	})
 }
 
 // WhyNoEvent explains an event that did not come, from what can be seen from outside.

@@ -44,6 +44,7 @@ type Manager struct {
 	flags      []string
 	refused    *finding.Finding // why it cannot be started at all
 	output     *tail
+	starts     func() // is told before each start
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
@@ -143,6 +144,7 @@ func (m *Manager) Start(image string) error {
 	if m.refused != nil {
 		return nil //nolint:nilerr // Gone reports it as a finding
 	}
+	m.starts()
 	ctx, kill := context.WithCancel(context.Background())
 	env := []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"}
 	cmd, err := Untrusted(ctx, m.home, env, suite.config.Manager, m.flags...)

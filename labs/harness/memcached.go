@@ -130,15 +130,24 @@ func (m Memcached) list() *unstructured.UnstructuredList {
 	return list
 }
 
-// Await waits until the Memcached is as cond wants it.
+// Await waits until the manager has made the Memcached as cond wants it: see [UntilAnswered].
 func (m Memcached) Await(ctx context.Context, budget time.Duration, cond func(*unstructured.Unstructured) error) error {
-	return Until(ctx, budget, m.list(), func() error {
+	return UntilAnswered(ctx, budget, m.Namespace, m.list(), m.looks(ctx, cond))
+}
+
+// AwaitAvailable waits until the Memcached is as cond wants it, which takes Pods to be started.
+func (m Memcached) AwaitAvailable(ctx context.Context, cond func(*unstructured.Unstructured) error) error {
+	return Until(ctx, PodsBudget, m.list(), m.looks(ctx, cond), client.InNamespace(m.Namespace))
+}
+
+func (m Memcached) looks(ctx context.Context, cond func(*unstructured.Unstructured) error) func() error {
+	return func() error {
 		obj, err := m.Get(ctx)
 		if err != nil {
 			return fmt.Errorf("get Memcached %s: %w", m, err)
 		}
 		return cond(obj)
-	}, client.InNamespace(m.Namespace))
+	}
 }
 
 // Condition reads one of obj's status conditions; nil when it is not there.
@@ -177,11 +186,16 @@ func (m Memcached) Deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	return d, nil
 }
 
-// AwaitDeployment waits until the Deployment of the Memcached's name exists and is as cond wants it.
-// A nil cond only asks for its existence.
+// AwaitDeployment waits until the Deployment of the Memcached's name exists and is as cond wants it, as
+// far as that is the manager's work: see [UntilAnswered]. A nil cond only asks for its existence.
 func (m Memcached) AwaitDeployment(ctx context.Context, budget time.Duration, cond func(*appsv1.Deployment) error) (*appsv1.Deployment, error) {
+	return m.awaitDeployment(ctx, wait{budget: budget, answers: m.Namespace}, cond)
+}
+
+func (m Memcached) awaitDeployment(ctx context.Context, w wait, cond func(*appsv1.Deployment) error) (*appsv1.Deployment, error) {
 	var found *appsv1.Deployment
-	err := Until(ctx, budget, &appsv1.DeploymentList{}, func() error {
+	w.list, w.opts = &appsv1.DeploymentList{}, []client.ListOption{client.InNamespace(m.Namespace)}
+	err := w.until(ctx, func() error {
 		d, err := m.Deployment(ctx)
 		if err != nil {
 			return err
@@ -191,7 +205,7 @@ func (m Memcached) AwaitDeployment(ctx context.Context, budget time.Duration, co
 			return nil
 		}
 		return cond(d)
-	}, client.InNamespace(m.Namespace))
+	})
 	if err != nil && finding.Of(err).Cause == causeNoDeployment {
 		err = m.whyNoDeployment(ctx, finding.Of(err))
 	}

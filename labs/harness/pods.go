@@ -48,7 +48,7 @@ func Pods(ctx context.Context, d *appsv1.Deployment) ([]corev1.Pod, error) {
 
 // AwaitPods waits until the Memcached's Deployment has as many available Pods as its size says.
 func (m Memcached) AwaitPods(ctx context.Context) (*appsv1.Deployment, error) {
-	return m.AwaitDeployment(ctx, PodsBudget, func(d *appsv1.Deployment) error {
+	return m.awaitDeployment(ctx, wait{budget: PodsBudget}, func(d *appsv1.Deployment) error {
 		lacking := Available(m.Size)(d)
 		if lacking == nil {
 			return nil

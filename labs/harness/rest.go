@@ -26,6 +26,9 @@ const (
 	failurePeriod = 2 * time.Second
 	// settleFor is how long nothing may change before a world is taken to be at rest.
 	settleFor = time.Second
+	// restless is how many changes in a row show that a world does not come to rest. One that does changes
+	// with each of its Pods, and there are at most five.
+	restless = 12
 	// settleBudget is how long a world may take to come to rest.
 	settleBudget = 12 * time.Second
 	// watchBudget is how long to look for a started manager's first watch. Not seeing one is no fault.
@@ -98,7 +101,7 @@ func onlyTimes(moved string) bool {
 func (m Memcached) Settled(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleBudget)
 	defer cancel()
-	for {
+	for n := 1; ; n++ {
 		before, err := m.look(ctx)
 		if err != nil {
 			return err
@@ -113,7 +116,7 @@ func (m Memcached) Settled(ctx context.Context) error {
 		if err == nil || finding.Of(err).Cause == finding.CauseOther || ctx.Err() != nil {
 			return err
 		}
-		if overdue(ctx) {
+		if overdue(ctx) || n == restless {
 			return err
 		}
 	}

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	pathGone     = "/gone"
+	pathOutlook  = "/outlook"
+	pathFailed   = "/failed"
 	pathRequests = "/requests"
 	pathLog      = "/log"
 	pathCount    = "/count"
@@ -29,6 +30,9 @@ const (
 type stage struct {
 	recorder *recorder.Recorder
 	manager  *Manager
+	pulse    *pulse
+	hush     context.CancelFunc // ends the pulse
+	failed   failedChecks
 	server   *http.Server
 	token    string
 	address  string
@@ -40,17 +44,21 @@ func openStage(ctx context.Context) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{recorder: rec, token: rand.Text()}
+	s := &stage{recorder: rec, pulse: newPulse(rec.Since), token: rand.Text()}
+	beating, hush := context.WithCancel(context.Background())
+	s.hush = hush
+	go s.pulse.beat(beating)
 	token, err := identity(ctx)
 	if err != nil {
-		return nil, errors.Join(err, rec.Stop())
+		return nil, errors.Join(err, s.close(ctx))
 	}
 	s.manager, err = newManager(rec, token)
 	if err != nil {
-		return nil, errors.Join(err, rec.Stop())
+		return nil, errors.Join(err, s.close(ctx))
 	}
+	s.manager.starts = s.pulse.restart
 	if err := s.listen(); err != nil {
-		return nil, errors.Join(err, rec.Stop())
+		return nil, errors.Join(err, s.close(ctx))
 	}
 	if err := s.manager.Start(suite.config.MemcachedImage); err != nil {
 		return nil, errors.Join(err, s.close(ctx))
@@ -65,7 +73,11 @@ func (s *stage) listen() error {
 	}
 	s.address = "http://" + listener.Addr().String()
 	mux := http.NewServeMux()
-	mux.HandleFunc(pathGone, answering(func(*http.Request) any { return s.gone() }))
+	mux.HandleFunc(pathOutlook, answering(func(r *http.Request) any { return s.outlook(r.URL.Query()) }))
+	mux.HandleFunc(pathFailed, answering(func(r *http.Request) any {
+		s.failed.add(r.URL.Query().Get("check"))
+		return nil
+	}))
 	mux.HandleFunc(pathLog, answering(func(*http.Request) any { return s.manager.LogTail() }))
 	mux.HandleFunc(pathPasses, answering(func(r *http.Request) any { return s.manager.passes(r.Context()) }))
 	mux.HandleFunc(pathCount, answering(func(*http.Request) any { return s.recorder.Count() }))
@@ -110,7 +122,15 @@ func answering(answer func(*http.Request) any) http.HandlerFunc {
 }
 
 func (s *stage) close(ctx context.Context) error {
-	return errors.Join(s.manager.Stop(ctx), s.server.Close(), s.recorder.Stop())
+	s.hush()
+	var errs []error
+	if s.manager != nil {
+		errs = append(errs, s.manager.Stop(ctx))
+	}
+	if s.server != nil {
+		errs = append(errs, s.server.Close())
+	}
+	return errors.Join(append(errs, s.recorder.Stop())...)
 }
 
 // TheManager is the learner's manager, for checks that stop or restart it. Only Serial checks may ask:

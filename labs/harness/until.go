@@ -8,25 +8,48 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // Until waits until cond returns nil. It watches the objects of list (its type and opts say which) and
 // asks cond again after every change, and now and then for what no watch announces. When budget is
-// over it returns cond's last error. It ends early when the learner's manager has exited or when cond
-// returns [Stop].
+// over it returns cond's last error. It ends early when the learner's manager has exited, when a check
+// that this one requires has failed, or when cond returns [Stop].
 func Until(ctx context.Context, budget time.Duration, list client.ObjectList, cond func() error, opts ...client.ListOption) error {
-	ctx, cancel := context.WithTimeout(ctx, budget)
+	return wait{budget: budget, list: list, opts: opts}.until(ctx, cond)
+}
+
+// UntilAnswered is [Until] for what the manager alone has to do in one namespace. It also ends when
+// nothing has happened there for [RestLimit].
+func UntilAnswered(ctx context.Context, budget time.Duration, namespace string, list client.ObjectList, cond func() error) error {
+	return wait{budget: budget, list: list, opts: []client.ListOption{client.InNamespace(namespace)}, answers: namespace}.until(ctx, cond)
+}
+
+// UntilKubernetes is [Until] for what Kubernetes itself takes its time with, whoever wrote the operator. Once
+// any other check has failed the verdict is clear, and nobody is kept waiting for the rest of it.
+func UntilKubernetes(ctx context.Context, budget time.Duration, list client.ObjectList, cond func() error, opts ...client.ListOption) error {
+	return wait{budget: budget, list: list, opts: opts, idle: true}.until(ctx, cond)
+}
+
+// wait is one wait of a check.
+type wait struct {
+	budget  time.Duration
+	list    client.ObjectList
+	opts    []client.ListOption
+	answers string // the namespace in which the manager has to act
+	idle    bool   // given up when another check has failed
+}
+
+func (w wait) until(ctx context.Context, cond func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, w.budget)
 	defer cancel()
-	w, err := suite.admin.Watch(ctx, list, opts...)
+	watching, err := suite.admin.Watch(ctx, w.list, w.opts...)
 	if err != nil {
-		return fmt.Errorf("watch %T: %w", list, err)
+		return fmt.Errorf("watch %T: %w", w.list, err)
 	}
-	defer w.Stop()
+	defer watching.Stop()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	changes := w.ResultChan()
+	changes := watching.ResultChan()
 	for {
 		err := cond()
 		var stop stopped
@@ -36,13 +59,29 @@ func Until(ctx context.Context, budget time.Duration, list client.ObjectList, co
 		case errors.As(err, &stop):
 			return stop.error
 		}
-		if f := managerGone(); f != nil {
-			return f
+		if final := w.hopeless(ctx, err); final != nil {
+			return final
 		}
 		if changes, err = next(ctx, changes, tick.C, err); err != nil {
 			return err
 		}
 	}
+}
+
+// hopeless is the error to end with when waiting longer makes no sense, or nil. last is what was missing.
+func (w wait) hopeless(ctx context.Context, last error) error {
+	o := look(ctx, w.answers)
+	switch {
+	case o.Gone != nil:
+		return o.Gone
+	case o.Blocked != "":
+		return blocked(o.Blocked)
+	case w.idle && o.Failed != "":
+		return blocked(o.Failed)
+	case w.answers != "" && o.AtRest > RestLimit:
+		return last
+	}
+	return nil
 }
 
 // next blocks until there is a reason to look again. A closed watch is replaced by the ticker.
@@ -78,12 +117,4 @@ func Throughout(ctx context.Context, period time.Duration, cond func() error) er
 		case <-tick.C:
 		}
 	}
-}
-
-// managerGone is the finding about a manager that ended by itself, or nil.
-func managerGone() *finding.Finding {
-	if suite.arena == nil {
-		return nil
-	}
-	return suite.arena.gone()
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -53,6 +54,9 @@ type Lab struct {
 	Checks []Check
 	// Reruns are earlier labs whose checks are part of this lab's verdict.
 	Reruns []int
+	// Representative is the check that later labs ask again, to see whether
+	// this lab still holds; "" when none does.
+	Representative string
 }
 
 // Check describes one thing that a lesson asks for.
@@ -61,8 +65,8 @@ type Check struct {
 	ID string
 	// Title says what holds when the check passes.
 	Title string
-	// Requires are checks of the same lab; when one of them failed, this one
-	// is blocked.
+	// Requires are checks above this one, in its lab or an earlier one; when
+	// one of them failed, this one is blocked.
 	Requires []string
 	// Needs are abilities that the cluster must have: NeedsPods.
 	Needs []string
@@ -134,6 +138,24 @@ func (c *Course) Lab(n int) (*Lab, error) {
 		return nil, fmt.Errorf("there is no lab %d: the labs are 1 to %d", n, len(c.Labs))
 	}
 	return c.Labs[n-1], nil
+}
+
+// Representatives are the checks of earlier labs that lab n asks again: one of
+// each that has one, but for those that it runs again as a whole.
+func (c *Course) Representatives(n int) []Representative {
+	var found []Representative
+	for _, lab := range c.Labs[:n-1] {
+		if lab.Representative != "" && !slices.Contains(c.Labs[n-1].Reruns, lab.Number) {
+			found = append(found, Representative{Lab: lab, ID: lab.Representative})
+		}
+	}
+	return found
+}
+
+// Representative is one check that stands for its lab in a later one.
+type Representative struct {
+	Lab *Lab
+	ID  string
 }
 
 // Check returns the check with the given id and its lab.

@@ -55,28 +55,29 @@ func TestLabNamesTheValidRange(t *testing.T) {
 func TestLoadRefusesDamagedManifests(t *testing.T) {
 	const file = "labs/02-name/lab.yaml"
 	for name, tc := range map[string]struct{ old, new, want string }{
-		"not YAML":          {"checks:\n", "checks: [\n", "labs/02-name/lab.yaml: line "},
-		"empty":             {"*", "", "labs/02-name/lab.yaml: the file is empty"},
-		"two documents":     {"schema: 1\n", "schema: 1\n---\n", "more than one YAML document"},
-		"unknown field":     {"title: Say whom", "titel: Say whom", `there is no field "titel"`},
-		"repeated field":    {"lab: 2", "lab: 2\nlab: 2", "already defined"},
-		"wrong type":        {"lab: 2", "lab: two", "cannot unmarshal"},
-		"schema":            {"schema: 1", "schema: 2", "lab.yaml: schema: must be 1, is 2"},
-		"lab":               {"lab: 2", "lab: 3", "lab.yaml: lab: must be 2"},
-		"name":              {"name: name", "name: nom", `lab.yaml: name: must be "name"`},
-		"no title":          {"title: Say whom", "", "lab.yaml: title: is missing"},
-		"no id":             {"id: says-name", "id:", "lab.yaml: checks[1].id: is missing"},
-		"odd id":            {"id: says-name", "id: Says_Name", "checks[1].id: \"Says_Name\" is not an id"},
-		"id twice":          {"id: says-name", "id: takes-name", "checks[1].id: \"takes-name\" stands here twice"},
-		"id of another lab": {"id: says-name", "id: says-hello", "checks[1].id: \"says-hello\" is already a check of labs/01-hello"},
-		"no check title":    {"title: It says the name", "", "checks[1].title: is missing"},
-		"requires nobody":   {"requires: [takes-name]", "requires: [takes-naam]", "checks[1].requires[0]: \"takes-naam\""},
-		"requires itself":   {"requires: [takes-name]", "requires: [says-name]", "checks[1].requires[0]: \"says-name\""},
-		"unknown need":      {"needs: [pods]", "needs: [gpus]", "checks[1].needs[0]: \"gpus\""},
-		"no other hint":     {"    silent: [think]\n    other", "    silent", "checks[1].hints: \"other\" is missing"},
-		"empty hint":        {"silent: [think]", "silent: [think, \" \"]", "checks[1].hints.silent[1]: is empty"},
-		"no hint":           {"silent: [think]", "silent: []", "checks[1].hints.silent: is empty"},
-		"rerun of itself":   {"title: Say whom", "title: Say whom\nreruns: [2]", "reruns[0]: must be an earlier lab, is 2"},
+		"not YAML":              {"checks:\n", "checks: [\n", "labs/02-name/lab.yaml: line "},
+		"empty":                 {"*", "", "labs/02-name/lab.yaml: the file is empty"},
+		"two documents":         {"schema: 1\n", "schema: 1\n---\n", "more than one YAML document"},
+		"unknown field":         {"title: Say whom", "titel: Say whom", `there is no field "titel"`},
+		"repeated field":        {"lab: 2", "lab: 2\nlab: 2", "already defined"},
+		"wrong type":            {"lab: 2", "lab: two", "cannot unmarshal"},
+		"schema":                {"schema: 1", "schema: 2", "lab.yaml: schema: must be 1, is 2"},
+		"lab":                   {"lab: 2", "lab: 3", "lab.yaml: lab: must be 2"},
+		"name":                  {"name: name", "name: nom", `lab.yaml: name: must be "name"`},
+		"no title":              {"title: Say whom", "", "lab.yaml: title: is missing"},
+		"no id":                 {"id: says-name", "id:", "lab.yaml: checks[1].id: is missing"},
+		"odd id":                {"id: says-name", "id: Says_Name", "checks[1].id: \"Says_Name\" is not an id"},
+		"id twice":              {"id: says-name", "id: takes-name", "checks[1].id: \"takes-name\" stands here twice"},
+		"id of another lab":     {"id: says-name", "id: says-hello", "checks[1].id: \"says-hello\" is already a check of labs/01-hello"},
+		"no check title":        {"title: It says the name", "", "checks[1].title: is missing"},
+		"represented by nobody": {"title: Say whom", "title: Say whom\nrepresentative: takes-naam", "representative: \"takes-naam\" is not a check"},
+		"requires nobody":       {"requires: [takes-name]", "requires: [takes-naam]", "checks[1].requires[0]: \"takes-naam\""},
+		"requires itself":       {"requires: [takes-name]", "requires: [says-name]", "checks[1].requires[0]: \"says-name\""},
+		"unknown need":          {"needs: [pods]", "needs: [gpus]", "checks[1].needs[0]: \"gpus\""},
+		"no other hint":         {"    silent: [think]\n    other", "    silent", "checks[1].hints: \"other\" is missing"},
+		"empty hint":            {"silent: [think]", "silent: [think, \" \"]", "checks[1].hints.silent[1]: is empty"},
+		"no hint":               {"silent: [think]", "silent: []", "checks[1].hints.silent: is empty"},
+		"rerun of itself":       {"title: Say whom", "title: Say whom\nreruns: [2]", "reruns[0]: must be an earlier lab, is 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := coursetest.New(t)
@@ -125,5 +126,18 @@ func TestLoadMissesALab(t *testing.T) {
 	coursetest.Write(t, root, "labs/05-far/lab.yaml", "")
 	if _, err := course.Load(root); err == nil || !strings.Contains(err.Error(), "labs/05-far: the next lab is 04") {
 		t.Error(err)
+	}
+}
+
+func TestRepresentativesLeaveOutWhatRunsAgainAsAWhole(t *testing.T) {
+	c := load(t, coursetest.New(t))
+	c.Labs[0].Representative, c.Labs[1].Representative = "says-hello", "takes-name"
+	c.Labs[2].Reruns = []int{1}
+	want := []course.Representative{{Lab: c.Labs[1], ID: "takes-name"}}
+	if diff := cmp.Diff(want, c.Representatives(3), cmp.Comparer(func(a, b *course.Lab) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.Representatives(1); got != nil {
+		t.Errorf("the first lab asks %v again", got)
 	}
 }

@@ -19,12 +19,14 @@ import (
 const manifestSchema = 1
 
 type manifest struct {
-	Schema int             `yaml:"schema"`
-	Lab    int             `yaml:"lab"`
-	Name   string          `yaml:"name"`
-	Title  string          `yaml:"title"`
-	Reruns []int           `yaml:"reruns"`
-	Checks []manifestCheck `yaml:"checks"`
+	Schema int    `yaml:"schema"`
+	Lab    int    `yaml:"lab"`
+	Name   string `yaml:"name"`
+	Title  string `yaml:"title"`
+	Reruns []int  `yaml:"reruns"`
+	// Representative is the id of the check that stands for this lab in later ones.
+	Representative string          `yaml:"representative"`
+	Checks         []manifestCheck `yaml:"checks"`
 }
 
 type manifestCheck struct {
@@ -47,7 +49,7 @@ func loadLab(root, dir string, number int, name string) (*Lab, error) {
 	if err := m.validate(number, name); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	lab := &Lab{Number: number, Name: name, Title: m.Title, Dir: dir, Reruns: m.Reruns}
+	lab := &Lab{Number: number, Name: name, Title: m.Title, Dir: dir, Reruns: m.Reruns, Representative: m.Representative}
 	for _, c := range m.Checks {
 		lab.Checks = append(lab.Checks, Check(c))
 	}
@@ -118,11 +120,13 @@ func (m *manifest) validate(number int, name string) error {
 		}
 		known[c.ID] = true
 	}
+	if m.Representative != "" && !known[m.Representative] {
+		return fmt.Errorf("representative: %q is not a check of this lab", m.Representative)
+	}
 	return nil
 }
 
-// validate looks at one check; earlier holds the ids of those above it. A
-// check requires only checks above it, so that nothing can go in circles.
+// validate looks at one check; earlier holds the ids of those above it.
 func (c *manifestCheck) validate(earlier map[string]bool) error {
 	switch {
 	case c.ID == "":
@@ -133,11 +137,6 @@ func (c *manifestCheck) validate(earlier map[string]bool) error {
 		return fmt.Errorf("id: %q stands here twice", c.ID)
 	case strings.TrimSpace(c.Title) == "":
 		return errors.New("title: is missing")
-	}
-	for i, id := range c.Requires {
-		if !earlier[id] {
-			return fmt.Errorf("requires[%d]: %q is not a check above this one", i, id)
-		}
 	}
 	for i, need := range c.Needs {
 		if need != NeedsPods {
@@ -167,10 +166,18 @@ func (c *manifestCheck) validateHints() error {
 	return nil
 }
 
+// uniqueChecks wants every id once, and every required check above those that
+// require it, in the same lab or an earlier one: nothing can go in circles.
 func uniqueChecks(labs []*Lab) error {
 	home := map[string]*Lab{}
 	for _, lab := range labs {
 		for i, c := range lab.Checks {
+			for j, id := range c.Requires {
+				if home[id] == nil {
+					return fmt.Errorf("%s/%s: checks[%d].requires[%d]: %q is not a check above this one",
+						lab.Dir, manifestFile, i, j, id)
+				}
+			}
 			if other := home[c.ID]; other != nil {
 				return fmt.Errorf("%s/%s: checks[%d].id: %q is already a check of %s",
 					lab.Dir, manifestFile, i, c.ID, other.Dir)

@@ -170,7 +170,7 @@ func (b *bench) judge(t *testing.T, name string, w wrong) {
 			t.Fatal(err)
 		}
 		report, err := b.tools.RunSuite(t.Context(), harness.Config{
-			Labs: []int{w.lab}, Workspace: testmodule.New(t, w.edits...), Kubeconfig: b.kubeconfig,
+			Labs: []int{w.lab}, Checks: ids(lab), Workspace: testmodule.New(t, w.edits...), Kubeconfig: b.kubeconfig,
 			ControllerGen: b.tools.ControllerGen, Guard: b.tools.Guard, Seed: seed,
 			Scratch: scratch(t), Artifacts: t.TempDir(),
 		})
@@ -196,6 +196,14 @@ func (b *bench) judge(t *testing.T, name string, w wrong) {
 			t.Errorf("caught (-want +got):\n%s", diff)
 		}
 	})
+}
+
+func ids(lab *course.Lab) []string {
+	var all []string
+	for _, c := range lab.Checks {
+		all = append(all, c.ID)
+	}
+	return all
 }
 
 // clear deletes the definitions of the answer before, and waits until they are gone.

@@ -75,6 +75,10 @@ func classify(specs map[string]types.SpecReport, lab *course.Lab, check course.C
 		return answer, fmt.Sprintf("the check %s panicked: %s", check.ID, spec.Failure.ForwardedPanic)
 	case spec.State == types.SpecStateFailed || spec.State == types.SpecStateTimedout:
 		f := findingOf(spec)
+		if f.Cause == harness.CauseBlocked {
+			answer.State, answer.BlockedBy = Blocked, f.Seen
+			return answer, ""
+		}
 		answer.Cause, answer.Expected, answer.Seen, answer.Fields = f.Cause, f.Expected, f.Seen, f.Fields
 		return answer, ""
 	default:
@@ -108,7 +112,7 @@ func Block(checks []Check, labs []*course.Lab) {
 		state[c.ID] = c.State
 	}
 	for i := range checks {
-		if checks[i].State != Failed {
+		if checks[i].State != Failed && checks[i].State != Blocked {
 			continue
 		}
 		if root := rootOf(checks[i].ID, requires, state); root != checks[i].ID {
@@ -117,11 +121,24 @@ func Block(checks []Check, labs []*course.Lab) {
 	}
 }
 
+// requirements are, for each check, all checks that it stands on, however indirectly.
+func requirements(labs []*course.Lab) map[string][]string {
+	all := map[string][]string{}
+	for _, lab := range labs {
+		for _, c := range lab.Checks {
+			for _, need := range c.Requires {
+				all[c.ID] = append(append(all[c.ID], need), all[need]...)
+			}
+		}
+	}
+	return all
+}
+
 // rootOf follows failed prerequisites to the one that has none itself. lab.yaml only lets a check
 // require earlier ones, so that this ends.
 func rootOf(id string, requires map[string][]string, state map[string]State) string {
 	for _, need := range requires[id] {
-		if state[need] == Failed {
+		if state[need] == Failed || state[need] == Blocked {
 			return rootOf(need, requires, state)
 		}
 	}

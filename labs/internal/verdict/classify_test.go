@@ -104,3 +104,20 @@ func TestBlockLeavesChecksAloneWhosePrerequisitesHold(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestACheckThatWasGivenUpIsBlocked(t *testing.T) {
+	got := classify(true,
+		spec("first", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none")),
+		spec("second", types.SpecStateFailed, finding.New(harness.CauseBlocked, "the check first holds", "first")),
+		spec("third", types.SpecStateFailed, finding.New(harness.CauseBlocked, "the check second holds", "second")),
+	)
+	verdict.Block(got.Checks, []*course.Lab{lab})
+	want := []verdict.Check{
+		{ID: "first", Title: "The first", Lab: 4, State: verdict.Failed, Cause: "no-deployment", Expected: "a Deployment", Seen: "none"},
+		{ID: "second", Title: "The second", Lab: 4, State: verdict.Blocked, BlockedBy: "first"},
+		{ID: "third", Title: "The third", Lab: 4, State: verdict.Blocked, BlockedBy: "first"},
+	}
+	if diff := cmp.Diff(want, got.Checks); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -216,7 +216,7 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		result.Checks = checksOf(c.Checks, r.Course.Labs[n-1])
+		result.Checks = r.checksOf(c.Checks, n)
 		result.Environment = environment
 		result.Verdict = verdictOf(result)
 		results = append(results, result)
@@ -224,7 +224,8 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	return results, nil
 }
 
-// suiteLabs are the labs to run: those asked for, and those that they run again.
+// suiteLabs are the labs to run: those asked for, those that they run again, and of other earlier labs as
+// much as stands for them.
 func (r *run) suiteLabs(numbers []int) ([]*course.Lab, error) {
 	all := slices.Clone(numbers)
 	for _, n := range numbers {
@@ -245,7 +246,25 @@ func (r *run) suiteLabs(numbers []int) ([]*course.Lab, error) {
 		}
 		labs = append(labs, lab)
 	}
-	return labs, nil
+	return append(r.represented(numbers, all), labs...), nil
+}
+
+// represented are the earlier labs that numbers ask again, each with its one check, without those that
+// run as a whole.
+func (r *run) represented(numbers, whole []int) []*course.Lab {
+	var labs []*course.Lab
+	if r.WithoutReruns || len(numbers) == 0 {
+		return labs
+	}
+	for _, rep := range r.Course.Representatives(slices.Max(numbers)) {
+		if slices.Contains(whole, rep.Lab.Number) {
+			continue
+		}
+		part := *rep.Lab
+		part.Checks = slices.DeleteFunc(slices.Clone(part.Checks), func(c course.Check) bool { return c.ID != rep.ID })
+		labs = append(labs, &part)
+	}
+	return labs
 }
 
 // config is the suite's configuration. A lab that runs others again does so with the manager under its
@@ -256,9 +275,11 @@ func (r *run) config(wanted []*course.Lab, numbers []int) harness.Config {
 		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, MemcachedImage: nodeimage.Operand,
 		RealPods: r.cluster.RealPods, Seed: r.Seed, Scratch: r.scratch, Artifacts: r.artifacts,
 	}
+	c.Requires, c.Unblocked = requirements(wanted), r.Unblocked
 	for _, lab := range wanted {
 		c.Labs = append(c.Labs, lab.Number)
 		for _, check := range lab.Checks {
+			c.Checks = append(c.Checks, check.ID)
 			if !r.cluster.RealPods && slices.Contains(check.Needs, course.NeedsPods) {
 				c.Unjudged = append(c.Unjudged, check.ID)
 			}
@@ -298,10 +319,19 @@ func verdictOf(r *Result) Verdict {
 	}
 }
 
-func checksOf(all []Check, lab *course.Lab) []Check {
+// checksOf are the checks that make up the verdict on lab n: its own, those of the labs that it runs
+// again, and those that stand for other earlier labs.
+func (r *run) checksOf(all []Check, n int) []Check {
+	lab := r.Course.Labs[n-1]
+	again := map[string]bool{}
+	if !r.WithoutReruns {
+		for _, rep := range r.Course.Representatives(n) {
+			again[rep.ID] = true
+		}
+	}
 	var own []Check
 	for _, c := range all {
-		if c.Lab == lab.Number || slices.Contains(lab.Reruns, c.Lab) {
+		if c.Regression = again[c.ID]; c.Regression || c.Lab == n || slices.Contains(lab.Reruns, c.Lab) {
 			own = append(own, c)
 		}
 	}
@@ -340,7 +370,7 @@ func (r *run) unbuilt(numbers []int) ([]*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		result.Checks, result.Verdict = checksOf(all, r.Course.Labs[n-1]), Fail
+		result.Checks, result.Verdict = r.checksOf(all, n), Fail
 		results = append(results, result)
 	}
 	return results, nil

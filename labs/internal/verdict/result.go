@@ -76,13 +76,15 @@ type Check struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	// Lab is the number of the lab that the check belongs to; a rerun check belongs to an earlier one.
-	Lab       int     `json:"lab"`
-	State     State   `json:"state"`
-	Cause     string  `json:"cause"`
-	Seconds   float64 `json:"seconds"`
-	Expected  string  `json:"expected"`
-	Seen      string  `json:"seen"`
-	BlockedBy string  `json:"blockedBy"`
+	Lab int `json:"lab"`
+	// Regression: the check stands for an earlier lab, which is asked again.
+	Regression bool    `json:"regression,omitempty"`
+	State      State   `json:"state"`
+	Cause      string  `json:"cause"`
+	Seconds    float64 `json:"seconds"`
+	Expected   string  `json:"expected"`
+	Seen       string  `json:"seen"`
+	BlockedBy  string  `json:"blockedBy"`
 	// Fields are the differences behind Expected and Seen, where objects were compared.
 	Fields []finding.Field `json:"fields,omitempty"`
 	// Evidence explains a failed check, the most telling first.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,17 +65,10 @@ func lastLines(text string) string {
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// labelFilter selects the labs of the run, without the checks that the cluster cannot judge.
+// labelFilter selects the checks of the run that the cluster can judge.
 func labelFilter(config harness.Config) string {
-	var numbers []string
-	for _, n := range config.Labs {
-		numbers = append(numbers, strconv.Itoa(n))
-	}
-	filter := fmt.Sprintf("/^lab:(%s)$/", strings.Join(numbers, "|"))
-	for _, id := range config.Unjudged {
-		filter += fmt.Sprintf(" && !/^check:%s$/", id)
-	}
-	return filter
+	ids := slices.DeleteFunc(slices.Clone(config.Checks), func(id string) bool { return slices.Contains(config.Unjudged, id) })
+	return fmt.Sprintf("/^%s(%s)$/", harness.CheckLabel, strings.Join(ids, "|"))
 }
 
 func writeConfig(config harness.Config) (string, error) {

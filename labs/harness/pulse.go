@@ -1,0 +1,128 @@
+package harness
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/harness/recorder"
+)
+
+// pulse knows, on the first process, in which namespaces something still happens: requests of the
+// manager, and changes of the objects that it works with. A wait that sees neither for [RestLimit] ends,
+// because more waiting would show the same.
+//
+// It counts in calm time, which only passes while this process itself is served in time. On a machine
+// that is too busy for us it stands still, and so does every verdict of "nothing happens".
+type pulse struct {
+	requests func(since int) []recorder.Request
+
+	mu     sync.Mutex
+	calm   time.Duration
+	read   int                      // requests that were looked at
+	last   map[string]time.Duration // calm time of the last activity, by namespace
+	listen time.Duration            // calm time of the manager's first look at Memcacheds; negative before it
+}
+
+func newPulse(requests func(since int) []recorder.Request) *pulse {
+	return &pulse{requests: requests, last: map[string]time.Duration{}, listen: -1}
+}
+
+// beat keeps the time and follows the objects until ctx ends. Events are left out: Kubernetes repeats some
+// of its own, such as about Pods that a quota refuses, for as long as one waits.
+func (p *pulse) beat(ctx context.Context) {
+	for _, list := range []client.ObjectList{Memcached{}.list(), &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}} {
+		go p.follow(ctx, list)
+	}
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	before := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			p.pass(now.Sub(before))
+			before = now
+		}
+	}
+}
+
+// pass adds to the calm time what a punctual tick takes, however late this one was.
+func (p *pulse) pass(elapsed time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calm += min(elapsed, pollInterval)
+	p.readRequests()
+}
+
+func (p *pulse) readRequests() {
+	requests := p.requests(p.read)
+	p.read += len(requests)
+	for _, r := range requests {
+		if r.Namespace != "" {
+			p.last[r.Namespace] = p.calm
+		}
+		if p.listen < 0 && r.Group == Group && (r.Verb == "list" || r.Verb == "watch") {
+			p.listen = p.calm
+		}
+	}
+}
+
+// follow notes every change of the objects, and begins again when the API server ends the watch.
+func (p *pulse) follow(ctx context.Context, list client.ObjectList) {
+	for ctx.Err() == nil {
+		w, err := suite.admin.Watch(ctx, list)
+		if err != nil {
+			p.rest(ctx)
+			continue
+		}
+		for event := range w.ResultChan() {
+			if obj, ok := event.Object.(client.Object); ok {
+				p.note(obj.GetNamespace())
+			}
+		}
+	}
+}
+
+// rest waits before the next attempt: the kind may not exist yet.
+func (p *pulse) rest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(pollInterval):
+	}
+}
+
+func (p *pulse) note(namespace string) {
+	if !strings.HasPrefix(namespace, checkNamespace) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last[namespace] = p.calm
+}
+
+// restart forgets that the manager listens: another process of it has to begin anew.
+func (p *pulse) restart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readRequests()
+	p.listen = -1
+}
+
+// atRest says for how long nothing has happened in the namespace: 0 before the manager has looked for
+// Memcacheds at all, and before anything has happened there.
+func (p *pulse) atRest(namespace string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readRequests()
+	last, known := p.last[namespace]
+	if p.listen < 0 || !known {
+		return 0
+	}
+	return p.calm - max(last, p.listen)
+}
