@@ -31,10 +31,11 @@ type Kind struct {
 }
 
 var (
-	_ Provider      = (*Kind)(nil)
-	_ NodeInspector = (*Kind)(nil)
-	_ Identifier    = (*Kind)(nil)
-	_ ImageSaver    = (*Kind)(nil)
+	_ Provider            = (*Kind)(nil)
+	_ NodeInspector       = (*Kind)(nil)
+	_ Identifier          = (*Kind)(nil)
+	_ ImageSaver          = (*Kind)(nil)
+	_ ControllerRestarter = (*Kind)(nil)
 )
 
 // KindOption changes what NewKind makes.

@@ -62,8 +62,8 @@ func (p *pulse) pass(elapsed time.Duration) {
 
 func (p *pulse) readRequests() {
 	requests := p.requests(p.read)
-	p.read += len(requests)
 	for _, r := range requests {
+		p.read = r.Index + 1
 		if r.Namespace != "" {
 			p.last[r.Namespace] = p.calm
 		}

@@ -10,9 +10,12 @@ import (
 // traffic is a record that tests add to.
 type traffic []recorder.Request
 
-func (t *traffic) since(i int) []recorder.Request { return (*t)[i:] }
+func (t *traffic) since(i int) []recorder.Request { return (*t)[min(i, len(*t)):] }
 
-func (t *traffic) send(r recorder.Request) { *t = append(*t, r) }
+func (t *traffic) send(r recorder.Request) {
+	r.Index = len(*t)
+	*t = append(*t, r)
+}
 
 var (
 	listing = recorder.Request{Verb: "list", Group: Group, Resource: "memcacheds"}

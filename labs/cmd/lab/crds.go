@@ -6,10 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/crd"
@@ -27,9 +23,13 @@ func (a *app) installCRDs(ctx context.Context, c *clusters.Cluster) error {
 	if err != nil {
 		return err
 	}
-	api, err := crdClient(c)
+	config, err := clusters.RESTConfig(c.Kubeconfig)
 	if err != nil {
 		return err
+	}
+	api, err := crd.Connect(config)
+	if err != nil {
+		return fmt.Errorf("connect to cluster %s: %w", c.Name, err)
 	}
 	for _, m := range manifests {
 		if m.Kind() != "CustomResourceDefinition" {
@@ -45,20 +45,4 @@ func (a *app) installCRDs(ctx context.Context, c *clusters.Cluster) error {
 		a.progress("installed " + definition.Name)
 	}
 	return nil
-}
-
-func crdClient(c *clusters.Cluster) (client.Client, error) {
-	config, err := clusters.RESTConfig(c.Kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	scheme := runtime.NewScheme()
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("connect to cluster %s: %w", c.Name, err)
-	}
-	api, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connect to cluster %s: %w", c.Name, err)
-	}
-	return api, nil
 }

@@ -8,7 +8,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -20,6 +22,15 @@ const (
 	// installPoll is how often to ask: the wait is too short for a watch to be worth its start.
 	installPoll = 50 * time.Millisecond
 )
+
+// Connect makes a client for definitions.
+func Connect(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return client.New(config, client.Options{Scheme: scheme})
+}
 
 // Install creates the definition, or brings the spec of the one that is there up to date, and waits
 // until it is Established. The error tells what the API server objects to.

@@ -78,6 +78,9 @@ type Check struct {
 const (
 	// NeedsPods marks a check that can only be judged where Pods really run.
 	NeedsPods = "pods"
+	// NeedsCollection marks a check that waits for the garbage collector, which
+	// has to know the learner's kind.
+	NeedsCollection = "garbage-collection"
 	// OtherCause is the key of the hints for a cause that has none of its own.
 	OtherCause = "other"
 )

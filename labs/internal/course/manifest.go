@@ -139,8 +139,8 @@ func (c *manifestCheck) validate(earlier map[string]bool) error {
 		return errors.New("title: is missing")
 	}
 	for i, need := range c.Needs {
-		if need != NeedsPods {
-			return fmt.Errorf("needs[%d]: %q is unknown: the only one is %q", i, need, NeedsPods)
+		if need != NeedsPods && need != NeedsCollection {
+			return fmt.Errorf("needs[%d]: %q is unknown: it is %q or %q", i, need, NeedsPods, NeedsCollection)
 		}
 	}
 	return c.validateHints()

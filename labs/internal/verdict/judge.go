@@ -60,6 +60,7 @@ type run struct {
 	manager   string
 	build     *Build
 	cluster   *clusters.Cluster
+	wanted    []*course.Lab // what the suite runs
 }
 
 // Check judges labs, which have to be numbers of the course, in one run on one fresh cluster. It
@@ -72,6 +73,9 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	}
 	defer os.RemoveAll(r.scratch)
 	defer func() { err = errors.Join(err, r.deleteCluster(ctx)) }()
+	if r.wanted, err = r.suiteLabs(labs); err != nil {
+		return nil, err
+	}
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -157,11 +161,14 @@ func (r *run) prepare(ctx context.Context) error {
 	})
 	g.Go(func() (err error) {
 		if r.cluster = r.Cluster; r.cluster != nil {
-			return nil
+			return r.introduce(both, r.wanted)
 		}
 		r.Progress("creating a fresh kind cluster")
 		r.cluster, err = r.Clusters.Create(both, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
 		if err != nil {
+			return err
+		}
+		if err := r.introduce(both, r.wanted); err != nil {
 			return err
 		}
 		return nodeimage.EnsureOperand(both, r.Clusters.Provider(), r.cluster.Name, r.NodeImage, r.Cache)
@@ -196,18 +203,14 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 		return r.unbuilt(numbers)
 	}
 	r.Progress("checking")
-	wanted, err := r.suiteLabs(numbers)
-	if err != nil {
-		return nil, err
-	}
-	config := r.config(wanted, numbers)
+	config := r.config(numbers)
 	report, err := r.tools.RunSuite(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	c := Classify(report, wanted, r.cluster.RealPods)
+	c := Classify(report, r.wanted, r.cluster.RealPods)
 	if !r.Unblocked {
-		Block(c.Checks, wanted)
+		Block(c.Checks, r.wanted)
 	}
 	environment := r.environment(ctx, c)
 	var results []*Result
@@ -269,14 +272,14 @@ func (r *run) represented(numbers, whole []int) []*course.Lab {
 
 // config is the suite's configuration. A lab that runs others again does so with the manager under its
 // generated role.
-func (r *run) config(wanted []*course.Lab, numbers []int) harness.Config {
+func (r *run) config(numbers []int) harness.Config {
 	c := harness.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig, Manager: r.manager,
 		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, MemcachedImage: nodeimage.Operand,
 		RealPods: r.cluster.RealPods, Seed: r.Seed, Scratch: r.scratch, Artifacts: r.artifacts,
 	}
-	c.Requires, c.Unblocked = requirements(wanted), r.Unblocked
-	for _, lab := range wanted {
+	c.Requires, c.Unblocked = requirements(r.wanted), r.Unblocked
+	for _, lab := range r.wanted {
 		c.Labs = append(c.Labs, lab.Number)
 		for _, check := range lab.Checks {
 			c.Checks = append(c.Checks, check.ID)
@@ -354,12 +357,8 @@ func (r *run) result(n int) (*Result, error) {
 
 // unbuilt is the verdict on code that does not compile: no check could be asked.
 func (r *run) unbuilt(numbers []int) ([]*Result, error) {
-	wanted, err := r.suiteLabs(numbers)
-	if err != nil {
-		return nil, err
-	}
 	var all []Check
-	for _, lab := range wanted {
+	for _, lab := range r.wanted {
 		for _, c := range lab.Checks {
 			all = append(all, Check{ID: c.ID, Title: c.Title, Lab: lab.Number, State: Blocked, BlockedBy: "build"})
 		}
