@@ -1,5 +1,8 @@
 // Package recorder is a reverse proxy between one client and an API server that remembers what was
-// asked. It is evidence, not a gate: every request passes unchanged, with the client's own credentials.
+// asked. It is evidence, not a gate: every request passes unchanged, with the client's own credentials,
+// unless a storm is asked for with [Recorder.Disturb] or [Recorder.Outage].
+//
+// A client may send as much as it likes: the recorder counts everything, and remembers the latest.
 package recorder
 
 import (
@@ -38,10 +41,12 @@ type Request struct {
 	Subresource string `json:"subresource,omitempty"`
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
-	// Status is the HTTP status of the answer.
+	// Status is the HTTP status of the answer, 0 when an outage kept the answer from the client.
 	Status int `json:"status"`
 	// Message is the API server's reason for a refusal, "" when it did not refuse.
 	Message string `json:"message,omitempty"`
+	// Disturbed says that the answer is a storm's doing and not the client's fault.
+	Disturbed bool `json:"disturbed,omitempty"`
 }
 
 // mutating are the verbs that ask for a change.
@@ -49,6 +54,10 @@ var mutating = sets.New("create", "update", "patch", "delete", "deletecollection
 
 // Mutating says whether the request asked for a change.
 func (r Request) Mutating() bool { return mutating.Has(r.Verb) }
+
+// Refused says whether the API server did not do what was asked, for a reason that the client has to
+// answer for: what a storm did to a request is not held against it.
+func (r Request) Refused() bool { return r.Status >= http.StatusBadRequest && !r.Disturbed }
 
 // String is the request as kubectl auth can-i would write it, with its answer.
 func (r Request) String() string {
@@ -61,10 +70,14 @@ func (r Request) String() string {
 	}
 	object := strings.Trim(r.Namespace+"/"+r.Name, "/")
 	text := strings.TrimRight(fmt.Sprintf("%s %s %s", r.Verb, resource, object), " ")
-	if r.Message != "" {
+	switch {
+	case r.Disturbed:
+		return text + " (disturbed by the storm)"
+	case r.Message != "":
 		return fmt.Sprintf("%s: %s", text, r.Message)
+	default:
+		return fmt.Sprintf("%s -> %d", text, r.Status)
 	}
-	return fmt.Sprintf("%s -> %d", text, r.Status)
 }
 
 // Recorder listens on loopback with a certificate of its own.
@@ -73,9 +86,10 @@ type Recorder struct {
 	listener net.Listener
 	ca       []byte
 	resolver *request.RequestInfoFactory
+	weather  weather
 
-	mu       sync.Mutex
-	requests []Request
+	mu      sync.Mutex
+	history history
 }
 
 // Start begins to record what is sent to the API server of upstream. Only the server's address and its
@@ -106,29 +120,60 @@ func Start(upstream *rest.Config) (*Recorder, error) {
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
 	proxy := &httputil.ReverseProxy{
-		Rewrite:       func(p *httputil.ProxyRequest) { p.SetURL(target); p.Out.Host = target.Host },
-		Transport:     transport,
-		FlushInterval: -1, // watches are streams
-		ModifyResponse: func(resp *http.Response) error {
-			record, ok := resp.Request.Context().Value(recordKey{}).(*Request)
-			if !ok {
-				return nil
-			}
-			record.Status = resp.StatusCode
-			if resp.StatusCode >= http.StatusBadRequest {
-				record.Message = refusal(resp)
-			}
-			r.add(*record)
-			return nil
-		},
+		Rewrite:        func(p *httputil.ProxyRequest) { p.SetURL(target); p.Out.Host = target.Host },
+		Transport:      transport,
+		FlushInterval:  -1, // watches are streams
+		ModifyResponse: r.answered,
+		ErrorHandler:   r.unanswered,
 	}
 	r.server = &http.Server{
 		Handler:           r.recording(proxy),
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 10 * time.Second,
+		ConnState:         r.weather.track,
 	}
-	go func() { _ = r.server.ServeTLS(listener, "", "") }()
+	go func() { _ = r.server.ServeTLS(door{listener, &r.weather}, "", "") }()
 	return r, nil
+}
+
+// answered records the API server's answer, before the client hears of it.
+func (r *Recorder) answered(resp *http.Response) error {
+	record, ok := resp.Request.Context().Value(recordKey{}).(*Request)
+	if !ok {
+		return nil
+	}
+	record.Status = resp.StatusCode
+	if resp.StatusCode >= http.StatusBadRequest {
+		record.Message = refusal(resp)
+	}
+	record.Disturbed = record.Disturbed && resp.StatusCode == http.StatusConflict
+	r.add(*record)
+	r.weather.after(*record)
+	return nil
+}
+
+// unanswered is called when the API server, or the client, went away before there was an answer.
+func (r *Recorder) unanswered(w http.ResponseWriter, req *http.Request, _ error) {
+	outage := r.weather.now()
+	record, ok := req.Context().Value(recordKey{}).(*Request)
+	if !ok || outage == Calm {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	r.refuse(w, *record, outage)
+}
+
+// refuse answers, or does not answer, a request that fell into an outage.
+func (r *Recorder) refuse(w http.ResponseWriter, record Request, outage Outage) {
+	record.Disturbed = true
+	if outage == Unavailable {
+		record.Status = http.StatusServiceUnavailable
+	}
+	r.add(record)
+	if outage == Unreachable {
+		panic(http.ErrAbortHandler)
+	}
+	unavailable(w)
 }
 
 func transportTo(upstream *rest.Config) (http.RoundTripper, error) {
@@ -148,21 +193,26 @@ func (r *Recorder) URL() string { return "https://" + r.listener.Addr().String()
 // CA is the certificate that clients have to trust, as PEM.
 func (r *Recorder) CA() []byte { return r.ca }
 
-// Since gives the requests from index on.
+// Since gives the requests from index on, in order, as far as they are remembered: of a client that
+// floods the API server, the earliest are forgotten first, and reads sooner than writes and refusals.
 func (r *Recorder) Since(index int) []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if index >= len(r.requests) {
-		return nil
-	}
-	return append([]Request(nil), r.requests[index:]...)
+	return r.history.since(index)
 }
 
-// Count is how many requests there were.
+// Count is how many requests there were, the forgotten ones included. It is the index of the next one.
 func (r *Recorder) Count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.requests)
+	return r.history.count
+}
+
+// Tallies are how often each kind of request was sent, the forgotten ones included.
+func (r *Recorder) Tallies() []Tally {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.history.all()
 }
 
 // Stop closes the listener and every connection.
@@ -176,12 +226,24 @@ type recordKey struct{}
 func (r *Recorder) recording(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		record := r.describe(req)
-		next.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), recordKey{}, &record)))
+		ctx, end, outage := r.weather.begin(req.Context(), record)
+		defer end()
+		if outage != Calm {
+			r.refuse(w, record, outage)
+			return
+		}
+		record.Disturbed = r.weather.before(ctx, record)
+		next.ServeHTTP(w, req.WithContext(context.WithValue(ctx, recordKey{}, &record)))
 	})
 }
 
-// refusalLimit is how much of a refusal is read. The API server's own are far shorter.
-const refusalLimit = 64 << 10
+const (
+	// refusalLimit is how much of a refusal is read. The API server's own are far shorter.
+	refusalLimit = 64 << 10
+	// textLimit is how much of a refusal, or of a path that is no resource, is remembered. Both can
+	// quote what the client sent.
+	textLimit = 1 << 10
+)
 
 // refusal reads the message of a refused request and puts the body back for the client. The client may
 // have asked for another encoding than JSON; its message is then left out.
@@ -197,25 +259,34 @@ func refusal(resp *http.Response) string {
 	}
 	obj, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if status, ok := obj.(*metav1.Status); err == nil && ok {
-		return status.Message
+		return short(status.Message)
 	}
 	return ""
 }
 
+func short(text string) string {
+	if len(text) <= textLimit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:textLimit], "") + "…"
+}
+
 func (r *Recorder) describe(req *http.Request) Request {
-	record := Request{Time: time.Now(), Verb: strings.ToLower(req.Method), Resource: req.URL.Path}
+	record := Request{Time: time.Now(), Verb: short(strings.ToLower(req.Method)), Resource: short(req.URL.Path)}
 	info, err := r.resolver.NewRequestInfo(req)
 	if err != nil || !info.IsResourceRequest {
 		return record
 	}
 	record.Verb, record.Group, record.Resource, record.Subresource = info.Verb, info.APIGroup, info.Resource, info.Subresource
 	record.Namespace, record.Name = info.Namespace, info.Name
+	for _, text := range []*string{&record.Group, &record.Resource, &record.Subresource, &record.Namespace, &record.Name} {
+		*text = short(*text)
+	}
 	return record
 }
 
 func (r *Recorder) add(record Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	record.Index = len(r.requests)
-	r.requests = append(r.requests, record)
+	r.history.add(record)
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -119,5 +120,30 @@ func TestAWatchIsAStream(t *testing.T) {
 	line := make([]byte, len("first"))
 	if _, err := io.ReadFull(resp.Body, line); err != nil || string(line) != "first" {
 		t.Errorf("read %q, %v, while the answer goes on", line, err)
+	}
+}
+
+// A client that sends a megabyte gets a megabyte of refusal back; remembering it a few thousand times
+// would be the end of this process.
+func TestWhatIsRememberedOfOneRequestIsShort(t *testing.T) {
+	long := strings.Repeat("é", 30_000)
+	rec, client := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":422}`, long)
+	})
+	answer := send(t, client, http.MethodPost, rec.URL()+"/apis/apps/v1/namespaces/"+strings.Repeat("n", 30_000)+"/deployments")
+	if !strings.Contains(answer, long) {
+		t.Error("the client got less than the API server said")
+	}
+	got := rec.Since(0)[0]
+	if n := len(got.Message); n == 0 || n > 2000 {
+		t.Errorf("%d bytes of the refusal are remembered", n)
+	}
+	if n := len(got.Namespace); n > 2000 {
+		t.Errorf("%d bytes of the namespace are remembered", n)
+	}
+	if !utf8.ValidString(got.Message) {
+		t.Error("the refusal was cut in the middle of a letter")
 	}
 }

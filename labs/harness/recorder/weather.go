@@ -1,0 +1,184 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Outage is a way in which an API server is not there for its client.
+type Outage int
+
+const (
+	// Calm is no outage: the API server is there.
+	Calm Outage = iota
+	// Unavailable is an API server that answers every request with 503. Running watches break off.
+	Unavailable
+	// Unreachable is one that closes every connection, and each new one at once. A write that was under
+	// way may have been done; nobody can tell.
+	Unreachable
+)
+
+// String is the outage in a person's words.
+func (o Outage) String() string {
+	return [...]string{"there", "unavailable (503)", "unreachable"}[o]
+}
+
+// Disturbance stands in the way of single requests. Both functions may be nil, and are called from many
+// goroutines at once.
+type Disturbance struct {
+	// Before is called ahead of each request, which waits for it. True says that it did something which
+	// the API server may answer with a conflict; such an answer is marked as Disturbed.
+	Before func(context.Context, Request) bool
+	// After is called when the API server has answered, and the client has not heard of it yet.
+	After func(Request)
+}
+
+// Disturb puts d in the way of all requests from now on. The zero Disturbance ends it.
+func (r *Recorder) Disturb(d Disturbance) {
+	r.weather.mu.Lock()
+	defer r.weather.mu.Unlock()
+	r.weather.disturbance = d
+}
+
+// Outage keeps the API server from the client for a while, beginning now. It does not wait for the end.
+// Calm ends an outage early.
+func (r *Recorder) Outage(kind Outage, lasts time.Duration) {
+	breakOff := r.weather.begins(kind, lasts)
+	for _, end := range breakOff {
+		end()
+	}
+}
+
+// weather is what stands between the client and the API server.
+type weather struct {
+	mu          sync.Mutex
+	disturbance Disturbance
+	outage      Outage
+	until       time.Time
+
+	watches     map[*context.CancelFunc]struct{}
+	connections map[net.Conn]struct{}
+}
+
+// now is the outage of this moment.
+func (w *weather) now() Outage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.current()
+}
+
+// current is now for those who hold the lock.
+func (w *weather) current() Outage {
+	if time.Now().After(w.until) {
+		w.outage = Calm
+	}
+	return w.outage
+}
+
+// begins notes the outage and returns what breaks off now.
+func (w *weather) begins(kind Outage, lasts time.Duration) []func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.outage, w.until = kind, time.Now().Add(lasts)
+	var breakOff []func()
+	if kind != Calm {
+		for end := range w.watches {
+			breakOff = append(breakOff, *end)
+		}
+	}
+	if kind == Unreachable {
+		for conn := range w.connections {
+			breakOff = append(breakOff, func() { _ = conn.Close() })
+		}
+	}
+	return breakOff
+}
+
+// begin makes the context of a request, which ends early if it is a watch and an outage begins. It says
+// whether there is one already.
+func (w *weather) begin(ctx context.Context, record Request) (_ context.Context, end func(), _ Outage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if outage := w.current(); outage != Calm || record.Verb != "watch" {
+		return ctx, func() {}, outage
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if w.watches == nil {
+		w.watches = map[*context.CancelFunc]struct{}{}
+	}
+	w.watches[&cancel] = struct{}{}
+	return ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.watches, &cancel)
+		cancel()
+	}, Calm
+}
+
+func (w *weather) before(ctx context.Context, record Request) bool {
+	w.mu.Lock()
+	before := w.disturbance.Before
+	w.mu.Unlock()
+	return before != nil && before(ctx, record)
+}
+
+func (w *weather) after(record Request) {
+	w.mu.Lock()
+	after := w.disturbance.After
+	w.mu.Unlock()
+	if after != nil {
+		after(record)
+	}
+}
+
+// track is the server's ConnState: it knows the open connections.
+func (w *weather) track(conn net.Conn, state http.ConnState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.connections == nil {
+		w.connections = map[net.Conn]struct{}{}
+	}
+	switch state {
+	case http.StateNew:
+		w.connections[conn] = struct{}{}
+	case http.StateClosed, http.StateHijacked:
+		delete(w.connections, conn)
+	}
+}
+
+// door is the listener. While the API server is unreachable, whoever comes in is thrown out at once. The
+// port itself stays ours: somebody else might take it.
+type door struct {
+	net.Listener
+	weather *weather
+}
+
+// Accept waits for a connection that may stay.
+func (d door) Accept() (net.Conn, error) {
+	for {
+		conn, err := d.Listener.Accept()
+		if err != nil || d.weather.now() != Unreachable {
+			return conn, err
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset, not a polite end
+		}
+		_ = conn.Close()
+	}
+}
+
+// unavailable answers as an API server that cannot answer.
+func unavailable(w http.ResponseWriter) {
+	status := apierrors.NewServiceUnavailable("the server is currently unable to handle the request").Status()
+	status.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Status"))
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_ = json.NewEncoder(w).Encode(&status)
+}

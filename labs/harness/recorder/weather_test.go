@@ -1,0 +1,213 @@
+package recorder_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/example/operator-lab/labs/harness/recorder"
+)
+
+// lasting is longer than any of these tests: each ends its outage itself.
+const lasting = time.Hour
+
+// get asks, and does not mind an error: an outage is one.
+func get(t *testing.T, client *http.Client, url string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err == nil {
+		t.Cleanup(func() { _ = resp.Body.Close() })
+	}
+	return resp, err
+}
+
+// watching is an API server whose watches send one event and then nothing.
+func watching(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("watch") == "" {
+		return
+	}
+	fmt.Fprintln(w, "first")
+	w.(http.Flusher).Flush()
+	<-r.Context().Done()
+}
+
+// openWatch returns a watch that has sent its first event.
+func openWatch(t *testing.T, rec *recorder.Recorder, client *http.Client) *bufio.Reader {
+	t.Helper()
+	resp, err := get(t, client, rec.URL()+"/api/v1/pods?watch=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := bufio.NewReader(resp.Body)
+	if _, err := events.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+func requireBroken(t *testing.T, watch *bufio.Reader) {
+	t.Helper()
+	broken := make(chan error, 1)
+	go func() {
+		_, err := watch.ReadString('\n')
+		broken <- err
+	}()
+	select {
+	case err := <-broken:
+		if err == nil {
+			t.Error("the watch brought another event")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the watch goes on")
+	}
+}
+
+func TestAnUnavailableAPIServerSaysSoAndBreaksWatchesOff(t *testing.T) {
+	var reached atomic.Int32
+	rec, client := start(t, func(w http.ResponseWriter, r *http.Request) { reached.Add(1); watching(w, r) })
+	watch := openWatch(t, rec, client)
+	before := reached.Load()
+
+	rec.Outage(recorder.Unavailable, lasting)
+	requireBroken(t, watch)
+	answer := send(t, client, http.MethodPost, rec.URL()+"/apis/apps/v1/namespaces/n/deployments")
+	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(answer), nil, nil)
+	status, ok := obj.(*metav1.Status)
+	if !ok || status.Code != http.StatusServiceUnavailable || status.Reason != metav1.StatusReasonServiceUnavailable {
+		t.Errorf("the client got %q (%v)", answer, err)
+	}
+	if resp, err := get(t, client, rec.URL()+"/api/v1/pods?watch=true"); err != nil || resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a new watch got %v, %v", resp, err)
+	}
+	if reached.Load() != before {
+		t.Error("the API server was asked during its outage")
+	}
+	want := []recorder.Request{
+		{Index: 1, Verb: "create", Group: "apps", Resource: "deployments", Namespace: "n", Status: 503, Disturbed: true},
+		{Index: 2, Verb: "watch", Resource: "pods", Status: 503, Disturbed: true},
+	}
+	if diff := cmp.Diff(want, rec.Since(1), cmpopts.IgnoreFields(recorder.Request{}, "Time")); diff != "" {
+		t.Error(diff)
+	}
+	if rec.Since(1)[0].Refused() {
+		t.Error("the client is blamed for the outage")
+	}
+}
+
+func TestAnUnreachableAPIServerTakesNoConnection(t *testing.T) {
+	rec, client := start(t, watching)
+	watch := openWatch(t, rec, client)
+	rec.Outage(recorder.Unreachable, lasting)
+	requireBroken(t, watch)
+	if resp, err := get(t, client, rec.URL()+"/api/v1/pods"); err == nil {
+		t.Errorf("there was an answer: %s", resp.Status)
+	}
+	rec.Outage(recorder.Calm, 0)
+	if _, err := get(t, client, rec.URL()+"/api/v1/pods"); err != nil {
+		t.Errorf("after the outage: %v", err)
+	}
+}
+
+// A write that was under way when the connection broke has no answer, and is no refusal.
+func TestARequestCutOffByAnOutageIsMarked(t *testing.T) {
+	arrived := make(chan struct{})
+	rec, client := start(t, func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done()
+	})
+	answered := make(chan bool, 1)
+	go func() {
+		_, err := get(t, client, rec.URL()+"/api/v1/namespaces/n/pods/p")
+		answered <- err == nil
+	}()
+	<-arrived
+	rec.Outage(recorder.Unreachable, lasting)
+	if <-answered {
+		t.Error("the client got an answer")
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for rec.Count() == 0 && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond) // the server's side of it ends when it ends
+	}
+	want := []recorder.Request{{Verb: "get", Resource: "pods", Namespace: "n", Name: "p", Disturbed: true}}
+	if diff := cmp.Diff(want, rec.Since(0), cmpopts.IgnoreFields(recorder.Request{}, "Time")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnOutageEndsByItself(t *testing.T) {
+	rec, client := start(t, watching)
+	rec.Outage(recorder.Unavailable, 50*time.Millisecond)
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		resp, err := get(t, client, rec.URL()+"/api/v1/pods")
+		if err == nil && resp.StatusCode == http.StatusOK {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still %v, %v", resp, err)
+		}
+	}
+}
+
+// Only a conflict can be what the disturbance provoked. A client that had no right to write, or whose
+// write went through, is answered as ever.
+func TestOnlyTheProvokedConflictIsMarked(t *testing.T) {
+	answers := []int{http.StatusConflict, http.StatusForbidden, http.StatusOK, http.StatusConflict}
+	asked := 0
+	rec, client := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(answers[asked])
+		asked++
+	})
+	provoking := true
+	rec.Disturb(recorder.Disturbance{Before: func(context.Context, recorder.Request) bool { return provoking }})
+	for i := range answers {
+		provoking = i < len(answers)-1
+		send(t, client, http.MethodPut, rec.URL()+"/apis/apps/v1/namespaces/n/deployments/d")
+	}
+	var disturbed, refused []bool
+	for _, r := range rec.Since(0) {
+		disturbed, refused = append(disturbed, r.Disturbed), append(refused, r.Refused())
+	}
+	if diff := cmp.Diff([]bool{true, false, false, false}, disturbed); diff != "" {
+		t.Errorf("disturbed: %s", diff)
+	}
+	if diff := cmp.Diff([]bool{false, true, false, true}, refused); diff != "" {
+		t.Errorf("refused: %s", diff)
+	}
+}
+
+func TestTheClientWaitsForBothSidesOfADisturbance(t *testing.T) {
+	var order []string
+	rec, client := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		order = append(order, "API server")
+		w.WriteHeader(http.StatusCreated)
+	})
+	rec.Disturb(recorder.Disturbance{
+		Before: func(_ context.Context, r recorder.Request) bool { order = append(order, "before "+r.Verb); return false },
+		After:  func(r recorder.Request) { order = append(order, fmt.Sprint("after ", r.Status)) },
+	})
+	send(t, client, http.MethodPost, rec.URL()+"/apis/apps/v1/namespaces/n/deployments")
+	order = append(order, "client")
+	if diff := cmp.Diff([]string{"before create", "API server", "after 201", "client"}, order); diff != "" {
+		t.Error(diff)
+	}
+	rec.Disturb(recorder.Disturbance{})
+	send(t, client, http.MethodPost, rec.URL()+"/apis/apps/v1/namespaces/n/deployments")
+	if len(order) != 5 {
+		t.Errorf("after its end the disturbance went on: %q", order)
+	}
+}
