@@ -315,25 +315,36 @@ func available(obj *unstructured.Unstructured) (*metav1.Condition, error) {
 	return c, nil
 }
 
-// becomesAvailable wants True, and only when the Deployment has size available replicas.
+// becomesAvailable wants True, and only when the Deployment has size available replicas. Its Pods are waited
+// for as long as Pods take; the operator then has to notice as soon as with anything else.
 func becomesAvailable(ctx context.Context, m harness.Memcached) error {
-	return m.AwaitAvailable(ctx, func(obj *unstructured.Unstructured) error {
-		c, err := available(obj)
+	expected := fmt.Sprintf("Available is True while %d of %d replicas are available, and only then", m.Size, m.Size)
+	_, err := m.AwaitPods(ctx, func(*appsv1.Deployment) error {
+		obj, err := m.Get(ctx)
 		if err != nil {
 			return err
 		}
-		d, err := m.Deployment(ctx)
+		if c, err := available(obj); err != nil || c.Status != metav1.ConditionTrue {
+			return nil //nolint:nilerr // a condition that is not there yet is not True
+		}
+		d, err := m.Deployment(ctx) // read after the status, so that it can only be further than the status knew
 		if err != nil {
 			return err
-		}
-		expected := fmt.Sprintf("Available is True while %d of %d replicas are available, and only then", m.Size, m.Size)
-		if c.Status != metav1.ConditionTrue {
-			return finding.New("not-true", expected, "Available is %s (%s: %s); the Deployment has %d available", c.Status, c.Reason, c.Message, d.Status.AvailableReplicas)
 		}
 		if d.Status.AvailableReplicas < m.Size {
-			return harness.Stop(finding.New("true-too-early", expected, "Available is True with %d available", d.Status.AvailableReplicas))
+			return finding.New("true-too-early", expected, "Available is True with %d available", d.Status.AvailableReplicas)
 		}
 		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.Await(ctx, harness.ReactBudget, func(obj *unstructured.Unstructured) error {
+		c, err := available(obj)
+		if err == nil && c.Status != metav1.ConditionTrue {
+			err = finding.New("not-true", expected, "Available is %s (%s: %s), and all %d are available", c.Status, c.Reason, c.Message, m.Size)
+		}
+		return err
 	})
 }
 

@@ -132,22 +132,13 @@ func (m Memcached) list() *unstructured.UnstructuredList {
 
 // Await waits until the manager has made the Memcached as cond wants it: see [UntilAnswered].
 func (m Memcached) Await(ctx context.Context, budget time.Duration, cond func(*unstructured.Unstructured) error) error {
-	return UntilAnswered(ctx, budget, m.Namespace, m.list(), m.looks(ctx, cond))
-}
-
-// AwaitAvailable waits until the Memcached is as cond wants it, which takes Pods to be started.
-func (m Memcached) AwaitAvailable(ctx context.Context, cond func(*unstructured.Unstructured) error) error {
-	return Until(ctx, PodsBudget, m.list(), m.looks(ctx, cond), client.InNamespace(m.Namespace))
-}
-
-func (m Memcached) looks(ctx context.Context, cond func(*unstructured.Unstructured) error) func() error {
-	return func() error {
+	return UntilAnswered(ctx, budget, m.Namespace, m.list(), func() error {
 		obj, err := m.Get(ctx)
 		if err != nil {
 			return fmt.Errorf("get Memcached %s: %w", m, err)
 		}
 		return cond(obj)
-	}
+	})
 }
 
 // Condition reads one of obj's status conditions; nil when it is not there.

@@ -46,9 +46,15 @@ func Pods(ctx context.Context, d *appsv1.Deployment) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// AwaitPods waits until the Memcached's Deployment has as many available Pods as its size says.
-func (m Memcached) AwaitPods(ctx context.Context) (*appsv1.Deployment, error) {
+// AwaitPods waits until the Memcached's Deployment has as many available Pods as its size says. Meanwhile
+// each of the conditions has to hold whenever the Deployment has changed.
+func (m Memcached) AwaitPods(ctx context.Context, throughout ...func(*appsv1.Deployment) error) (*appsv1.Deployment, error) {
 	return m.awaitDeployment(ctx, wait{budget: PodsBudget}, func(d *appsv1.Deployment) error {
+		for _, hold := range throughout {
+			if err := hold(d); err != nil {
+				return Stop(err)
+			}
+		}
 		lacking := Available(m.Size)(d)
 		if lacking == nil {
 			return nil
