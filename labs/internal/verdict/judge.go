@@ -45,6 +45,8 @@ type Judge struct {
 	WithoutReruns bool
 	// Progress is told what takes long, in one line each.
 	Progress func(line string)
+	// Ready, if it is not nil, is told when the cluster and all programs are there and the checks begin.
+	Ready func()
 	// Answer gets the results as soon as they are known, before the cluster is deleted.
 	Answer func(results []*Result, cluster *clusters.Cluster)
 }
@@ -196,6 +198,9 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 		return r.unbuilt(numbers)
 	}
 	r.Progress("checking")
+	if r.Ready != nil {
+		r.Ready()
+	}
 	wanted, err := r.suiteLabs(numbers)
 	if err != nil {
 		return nil, err
