@@ -30,6 +30,7 @@ type mutantsRun struct {
 	seed      int64
 	keepGoing bool
 	parallel  int
+	into      string // a new folder to write to instead of judging
 }
 
 func newMutantsCommand(a *app) *cobra.Command {
@@ -40,6 +41,9 @@ func newMutantsCommand(a *app) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if run.into != "" {
+				return a.writeMutants(cmd.Context(), run)
+			}
 			_, err := a.mutants(cmd.Context(), run)
 			return err
 		},
@@ -51,23 +55,16 @@ func newMutantsCommand(a *app) *cobra.Command {
 	flags.Int64Var(&run.seed, "seed", 0, "draw the sample, names and sizes of an earlier run (default: drawn)")
 	flags.BoolVar(&run.keepGoing, "keep-going", true, "go on after an outcome that is not what it should be")
 	flags.IntVar(&run.parallel, "parallel", 1, "how many to judge at a time; more is sooner, and the times mean less")
+	flags.StringVar(&run.into, "into", "", "judge nothing, and write what the learner would have into this new folder")
 	return cmd
 }
 
 // mutants judges wrong answers and counts those that are caught as they should be.
 func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, err error) {
-	c, err := a.course()
-	if err != nil {
-		return count, err
-	}
-	all, err := mutants.Load(c)
-	if err != nil {
-		return count, exit.Usage("%v", err)
-	}
 	if run.seed == 0 {
 		run.seed = 1 + rand.Int64N(1<<32)
 	}
-	answers, err := run.choose(c, all)
+	c, answers, of, err := a.answers(run)
 	if err != nil {
 		return count, err
 	}
@@ -84,8 +81,8 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 		Tools: tools, Seed: run.seed, Parallel: run.parallel, KeepGoing: run.keepGoing, Progress: a.progress,
 	}
 	wrong := slices.DeleteFunc(slices.Clone(answers), func(a mutants.Answer) bool { return a.Mutant == nil })
-	fmt.Fprintf(a.out, "%d of %d wrong answers, seed %d\n", len(wrong), len(all), run.seed)
-	report := mutantsReport{Schema: 1, Started: time.Now(), Seed: run.seed, Judged: len(wrong), Of: len(all)}
+	fmt.Fprintf(a.out, "%d of %d wrong answers, seed %d\n", len(wrong), of, run.seed)
+	report := mutantsReport{Schema: 1, Started: time.Now(), Seed: run.seed, Judged: len(wrong), Of: of}
 	table := mutants.NewTable(a.out, answers)
 	err = bench.Run(ctx, answers, func(o mutants.Outcome) {
 		table.Tell(o)
@@ -104,6 +101,42 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 		return count, exit.ErrFail
 	}
 	return count, nil
+}
+
+// answers are what to judge, out of so many wrong answers.
+func (a *app) answers(run mutantsRun) (c *course.Course, answers []mutants.Answer, of int, err error) {
+	if c, err = a.course(); err != nil {
+		return nil, nil, 0, err
+	}
+	all, err := mutants.Load(c)
+	if err != nil {
+		return nil, nil, 0, exit.Usage("%v", err)
+	}
+	answers, err = run.choose(c, all)
+	return c, answers, len(all), err
+}
+
+// writeMutants writes the workspaces of learners who answer like that.
+func (a *app) writeMutants(ctx context.Context, run mutantsRun) error {
+	c, answers, _, err := a.answers(run)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(run.into); err == nil {
+		return exit.Usage("%s exists: name a folder that does not", run.into)
+	}
+	for _, answer := range answers {
+		tree, err := answer.Render(ctx, c, "")
+		if err != nil {
+			return err
+		}
+		dir := filepath.Join(run.into, fmt.Sprint(answer.Lab), answer.ID())
+		if err := tree.WriteTo(dir); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out, "wrote", dir)
+	}
+	return nil
 }
 
 // choose says what to judge.

@@ -167,7 +167,7 @@ func (b *Bench) judge(ctx context.Context, cluster *clusters.Cluster, a Answer) 
 	if err := os.RemoveAll(dir); err != nil {
 		return Outcome{}, fmt.Errorf("forget the last run: %w", err)
 	}
-	tree, err := a.render(ctx, b.Course, b.Tools.ControllerGen)
+	tree, err := a.Render(ctx, b.Course, b.Tools.ControllerGen)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -189,12 +189,4 @@ func (b *Bench) judge(ctx context.Context, cluster *clusters.Cluster, a Answer) 
 	o := outcome(b.Course, a, results[0])
 	o.Seconds = seconds
 	return o, nil
-}
-
-// render is what the learner has who answers like this.
-func (a Answer) render(ctx context.Context, c *course.Course, generator string) (course.Tree, error) {
-	if a.Mutant == nil {
-		return c.Render(a.Lab)
-	}
-	return a.Mutant.Render(ctx, c, generator)
 }

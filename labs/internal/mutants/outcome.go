@@ -1,6 +1,7 @@
 package mutants
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,14 @@ func (a Answer) ID() string {
 		return right
 	}
 	return a.Mutant.ID
+}
+
+// Render is what the learner has who answers like this; see [Mutant.Render].
+func (a Answer) Render(ctx context.Context, c *course.Course, generator string) (course.Tree, error) {
+	if a.Mutant == nil {
+		return c.Render(a.Lab)
+	}
+	return a.Mutant.Render(ctx, c, generator)
 }
 
 // Outcome is what came of judging an answer. It stands as it is in the results that scripts read.
