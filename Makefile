@@ -14,7 +14,8 @@ endif
 ifeq ($(YES),1)
 FLAGS += --yes
 endif
-LAB = @bin/lab $(FLAGS)
+WANTED := $(LAB)# of `make mutants LAB=n`; ours is the command
+override LAB = @bin/lab $(FLAGS)
 
 ##@ Learn
 
@@ -83,6 +84,10 @@ node-image: bin/lab ## build the node image from Debian packages and Go modules
 .PHONY: test
 test: bin/lab ## prove the course: unit tests, then every step on real clusters
 	$(LAB) test
+
+.PHONY: mutants
+mutants: bin/lab ## judge wrong answers: each has to be caught by the check that is there for it (ALL=1, LAB=n)
+	$(LAB) mutants $(if $(filter 1,$(ALL)),--all) $(if $(WANTED),--lab '$(WANTED)') $(if $(SEED),--seed '$(SEED)')
 
 .PHONY: verify
 verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms

@@ -3,6 +3,7 @@ module github.com/example/operator-lab
 go 1.26.0
 
 require (
+	github.com/bluekeyes/go-gitdiff v0.9.0
 	github.com/fatih/color v1.19.0
 	github.com/go-logr/logr v1.4.3
 	github.com/gofrs/flock v0.13.1

@@ -16,6 +16,7 @@ import (
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/mutants"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -65,7 +66,12 @@ func (a *app) lintCourse(ctx context.Context) ([]course.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Lint(suite)
+	problems, err := c.Lint(suite)
+	if err != nil {
+		return nil, err
+	}
+	wrong, err := mutants.Lint(c)
+	return append(problems, wrong...), err
 }
 
 // tellProblems lists problems for an author; any is a failure.

@@ -3,6 +3,7 @@ package course
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +33,11 @@ func parseSource(c *Course) (*source, []Problem, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the operator: %w", err)
 	}
+	return c.parseFiles(all)
+}
+
+// parseFiles is parseSource of files that stand for operator/.
+func (c *Course) parseFiles(all Tree) (*source, []Problem, error) {
 	s := &source{files: Tree{}, parsed: map[string]*parsed{}, regions: map[string]*Region{}, kept: map[string][]byte{}}
 	for name, file := range all {
 		if !c.config.never(name) {
@@ -76,6 +82,31 @@ func (s *source) readKept(c *Course) error {
 		}
 	}
 	return nil
+}
+
+// Source returns the annotated operator that the stages are rendered from. Every
+// call returns a tree of its own.
+func (c *Course) Source() (Tree, error) {
+	s, err := c.source()
+	if err != nil {
+		return nil, err
+	}
+	return maps.Clone(s.files), nil
+}
+
+// WithSource returns the same course with another annotated operator in the
+// place of operator/, which stays as it is.
+func (c *Course) WithSource(files Tree) (*Course, error) {
+	s, problems, err := c.parseFiles(files)
+	if err == nil && len(problems) > 0 {
+		err = problems[0]
+	}
+	if err != nil {
+		return nil, err
+	}
+	other := *c
+	other.source = func() (*source, error) { return s, nil }
+	return &other, nil
 }
 
 // Stages are 0, the starter of lab 1, to the number of labs, the finished

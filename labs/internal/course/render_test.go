@@ -270,6 +270,34 @@ func TestRenderSaysWhichStageIsNotGoAnyMore(t *testing.T) {
 	}
 }
 
+// A course with another source renders that one, and leaves the first course as it is.
+func TestRenderAnotherSource(t *testing.T) {
+	c := load(t, coursetest.New(t))
+	source, err := c.Source()
+	if err != nil {
+		t.Fatal(err)
+	}
+	main := source["main.go"]
+	main.Data = []byte(strings.Replace(string(main.Data), `println("?")`, `println("!")`, 1))
+	source["main.go"] = main
+	other, err := c.WithSource(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"main.go"}, render(t, other, 0).Diff(render(t, c, 0))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := render(t, other, 1).Diff(render(t, c, 1)); diff != nil {
+		t.Errorf("stage 1 does not have the line that differs: %v", diff)
+	}
+
+	main.Data = []byte(strings.Replace(string(main.Data), "// lab:1 end", "", 1))
+	source["main.go"] = main
+	if _, err := c.WithSource(source); err == nil || !strings.Contains(err.Error(), "operator/main.go:") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTreeGoesToDiskAndBack(t *testing.T) {
 	tree := course.Tree{
 		"a":          {Data: []byte("1"), Mode: 0o644},

@@ -80,6 +80,33 @@ func (v *Verifier) Fix(ctx context.Context) (changed []string, err error) {
 	return changed, nil
 }
 
+// Regenerate returns a stage as it is after the generator ran over it: every
+// generated file that the stage has, made anew.
+func (v *Verifier) Regenerate(ctx context.Context, stage int) (tree Tree, err error) {
+	defer v.enter(ctx, &err)()
+	if err != nil {
+		return nil, err
+	}
+	if tree, err = v.Course.Render(stage); err != nil {
+		return nil, err
+	}
+	made, err := v.generate(ctx, fmt.Sprintf("stage-%d", stage), tree)
+	if err != nil {
+		return nil, err
+	}
+	folders := map[string]bool{} // a file's name follows from the types
+	for _, g := range v.Course.config.Generated {
+		if _, ok := g.madeAt(stage); ok {
+			folders[path.Dir(g.Path)] = true
+		}
+	}
+	maps.DeleteFunc(made, func(name string, _ File) bool {
+		_, kept := tree[name]
+		return !kept && !folders[path.Dir(name)]
+	})
+	return made, nil
+}
+
 // generateStage returns what the generator makes of a stage.
 func (v *Verifier) generateStage(ctx context.Context, stage int) (Tree, error) {
 	tree, err := v.Course.render(stage, false)

@@ -144,3 +144,20 @@ func TestVerifyComparesTheAnnotatedOperatorWithTheLastStage(t *testing.T) {
 		t.Errorf("%s", problems)
 	}
 }
+
+// Only what a stage has is made: a stage below the first generated file gets none.
+func TestRegenerateMakesWhatTheStageHas(t *testing.T) {
+	generator, root := buildGenerator(t), newGenerating(t)
+	replace(t, root, "labs/course.yaml", "made: [0, 2]", "made: [2]")
+	coursetest.Write(t, root, "operator/api/zz_generated.deepcopy.go", "package api\n") // stale
+	c := load(t, root)
+	for stage, want := range [][]string{nil, nil, {"api/zz_generated.deepcopy.go"}, {"api/zz_generated.deepcopy.go"}} {
+		tree, err := (&course.Verifier{Course: c, Generator: generator}).Regenerate(t.Context(), stage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, tree.Diff(render(t, c, stage))); diff != "" {
+			t.Errorf("stage %d: %s", stage, diff)
+		}
+	}
+}

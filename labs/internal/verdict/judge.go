@@ -45,6 +45,8 @@ type Judge struct {
 	WithoutReruns bool
 	// Progress is told what takes long, in one line each.
 	Progress func(line string)
+	// Ready, if it is not nil, is told when the cluster and all programs are there and the checks begin.
+	Ready func()
 	// Answer gets the results as soon as they are known, before the cluster is deleted.
 	Answer func(results []*Result, cluster *clusters.Cluster)
 }
@@ -203,6 +205,9 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 		return r.unbuilt(numbers)
 	}
 	r.Progress("checking")
+	if r.Ready != nil {
+		r.Ready()
+	}
 	config := r.config(numbers)
 	report, err := r.tools.RunSuite(ctx, config)
 	if err != nil {

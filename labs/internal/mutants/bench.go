@@ -1,0 +1,192 @@
+package mutants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+// deleteLimit is how long a cluster may take to be deleted, also after an interrupt.
+const deleteLimit = 90 * time.Second
+
+// Bench judges answers on real clusters of its own, which it cleans between them.
+type Bench struct {
+	Course *course.Course
+	// State keeps the workspace and the artifacts of each answer, in a folder of its own.
+	State string
+	// Cache is where the operand's archive is kept.
+	Cache     string
+	Clusters  *clusters.Owned
+	NodeImage nodeimage.Image
+	Tools     verdict.Tools
+	// Seed is that of every verdict.
+	Seed int64
+	// Parallel is how many answers are judged at a time: 1 for times that mean something. There is one
+	// cluster more, so that nobody waits while a cluster is cleaned.
+	Parallel int
+	// KeepGoing goes on after an outcome that is not what it should be.
+	KeepGoing bool
+	// Progress is told what takes long, in one line each.
+	Progress func(line string)
+}
+
+// errStop ends a run that does not go on after an outcome that is not what it should be.
+var errStop = errors.New("stopped")
+
+// bout is one run of a bench.
+type bout struct {
+	*Bench
+	answers  []Answer
+	next     chan int       // indices of answers
+	outcomes []chan Outcome // by index
+	turns    chan struct{}  // one for each answer that is being judged
+}
+
+// Run judges the answers and tells each outcome, in their order, as soon as it is known. An error means
+// that not all of them were judged; without KeepGoing that is none.
+func (b *Bench) Run(ctx context.Context, answers []Answer, tell func(Outcome)) error {
+	r := &bout{Bench: b, answers: answers, next: make(chan int, len(answers)), turns: make(chan struct{}, b.Parallel)}
+	for i := range answers {
+		r.next <- i
+		r.outcomes = append(r.outcomes, make(chan Outcome, 1))
+	}
+	close(r.next)
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(b.Parallel+1, len(answers)) {
+		g.Go(func() error { return r.work(ctx) })
+	}
+	g.Go(func() error { return r.tell(ctx, tell) })
+	if err := g.Wait(); !errors.Is(err, errStop) {
+		return err
+	}
+	return nil
+}
+
+// tell passes the outcomes on in the order of the answers.
+func (r *bout) tell(ctx context.Context, tell func(Outcome)) error {
+	for _, outcome := range r.outcomes {
+		select {
+		case o := <-outcome:
+			tell(o)
+			if len(o.Wrong) > 0 && !r.KeepGoing {
+				return errStop
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// work judges one answer after the other on a cluster of its own.
+func (r *bout) work(ctx context.Context) (err error) {
+	s, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close(ctx, s)) }()
+	for i := range r.next {
+		select {
+		case r.turns <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		o, err := r.judge(ctx, s.cluster, r.answers[i])
+		<-r.turns
+		if err != nil {
+			return fmt.Errorf("judge %d/%s: %w", r.answers[i].Lab, r.answers[i].ID(), err)
+		}
+		r.outcomes[i] <- o
+		if len(r.next) == 0 {
+			return nil
+		}
+		if s, err = r.clean(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seat is a cluster as it was when it was fresh.
+type seat struct {
+	cluster *clusters.Cluster
+	broom   *broom
+}
+
+func (b *Bench) open(ctx context.Context) (s seat, err error) {
+	b.Progress("creating a kind cluster")
+	if s.cluster, err = b.Clusters.Create(ctx, "mutants", clusters.Spec{NodeImage: b.NodeImage.Ref}, false); err != nil {
+		return s, err
+	}
+	err = nodeimage.EnsureOperand(ctx, b.Clusters.Provider(), s.cluster.Name, b.NodeImage, b.Cache)
+	if err == nil {
+		s.broom, err = newBroom(ctx, s.cluster.Kubeconfig)
+	}
+	if err != nil {
+		return s, errors.Join(err, b.close(ctx, s))
+	}
+	return s, nil
+}
+
+func (b *Bench) close(ctx context.Context, s seat) error {
+	if s.cluster == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteLimit)
+	defer cancel()
+	return b.Clusters.Delete(ctx, s.cluster.Name)
+}
+
+// clean makes the cluster what it was, or another one if that does not work: the answer that was judged
+// on it may have done anything.
+func (b *Bench) clean(ctx context.Context, s seat) (seat, error) {
+	err := s.broom.sweep(ctx)
+	if err == nil || ctx.Err() != nil {
+		return s, ctx.Err()
+	}
+	b.Progress(fmt.Sprintf("replacing cluster %s: %v", s.cluster.Name, err))
+	if err := b.close(ctx, s); err != nil {
+		return s, err
+	}
+	return b.open(ctx)
+}
+
+// judge gives the verdict on one answer.
+func (b *Bench) judge(ctx context.Context, cluster *clusters.Cluster, a Answer) (Outcome, error) {
+	dir := filepath.Join(b.State, fmt.Sprintf("%d-%s", a.Lab, a.ID()))
+	if err := os.RemoveAll(dir); err != nil {
+		return Outcome{}, fmt.Errorf("forget the last run: %w", err)
+	}
+	tree, err := a.Render(ctx, b.Course, b.Tools.ControllerGen)
+	if err != nil {
+		return Outcome{}, err
+	}
+	workspace := filepath.Join(dir, "workspace")
+	if err := tree.WriteTo(workspace); err != nil {
+		return Outcome{}, err
+	}
+	ready := time.Now()
+	judge := &verdict.Judge{
+		Course: b.Course, State: dir, Cache: b.Cache, Workspace: workspace, Clusters: b.Clusters,
+		NodeImage: b.NodeImage, Cluster: cluster, Tools: b.Tools, Seed: b.Seed,
+		Progress: func(string) {}, Ready: func() { ready = time.Now() },
+	}
+	results, err := judge.Check(ctx, []int{a.Lab})
+	if err != nil {
+		return Outcome{}, err
+	}
+	seconds := time.Since(ready).Seconds()
+	o := outcome(b.Course, a, results[0])
+	o.Seconds = seconds
+	return o, nil
+}

@@ -1,0 +1,104 @@
+package mutants_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/mutants"
+)
+
+// lint lints a course in which only what write does to the wrong answers can be wrong.
+func lint(t *testing.T, write func(root string)) []string {
+	t.Helper()
+	root := coursetest.New(t)
+	for i := range 6 {
+		caught := []string{"caught: says-name\ncause: silent", "caught: takes-name\ncause: other"}[i%2]
+		text := strings.Replace(silent, "caught: says-name\ncause: silent\nalso: [takes-name]", caught, 1)
+		coursetest.Write(t, root, fmt.Sprintf("labs/02-name/mutants/m%d.patch", i), text)
+	}
+	write(root)
+	problems, err := mutants.Lint(loadCourse(t, root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range problems {
+		if strings.HasPrefix(p.File, "labs/02") {
+			got = append(got, strings.TrimPrefix(p.Error(), "labs/02-name/mutants"))
+		}
+	}
+	return got
+}
+
+func TestLint(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, new string
+		want     []string
+	}{
+		"nothing wrong":          {"", "", nil},
+		"a check of another lab": {"caught: says-name", "caught: says-hello", []string{`/m0.patch: caught: lab 2 does not judge a check "says-hello"`}},
+		"a cause without hints":  {"cause: silent", "cause: loud", []string{`/m0.patch: cause: the check says-name has no hints for "loud"`}},
+		"the cause other":        {"cause: silent", "cause: other", nil},
+		"another lab's check as well": {"cause: silent", "cause: silent\nalso: [shouts]",
+			[]string{`/m0.patch: also[0]: lab 2 does not judge a check "shouts"`}},
+		"the same check as well": {"cause: silent", "cause: silent\nalso: [says-name]",
+			[]string{`/m0.patch: also[0]: "says-name" is the check that has to catch it`}},
+		"a check twice": {"cause: silent", "cause: silent\nalso: [takes-name, takes-name]",
+			[]string{`/m0.patch: also[1]: "takes-name" stands here twice`}},
+		"no such stage": {"cause: silent", "cause: silent\nstage: 4",
+			[]string{"/m0.patch: stage: there is no stage 4: the stages are 0 to 3"}},
+		"a stage that the patch does not reach": {"cause: silent", "cause: silent\nstage: 1",
+			[]string{"/m0.patch: diff: changes nothing at stage 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := lint(t, func(root string) {
+				const file = "labs/02-name/mutants/m0.patch"
+				text := coursetest.Read(t, root, file)
+				coursetest.Write(t, root, file, strings.Replace(text, c.old, c.new, 1))
+			})
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A check that no wrong answer needs is dropped or earns one.
+func TestLintMissesWrongAnswers(t *testing.T) {
+	got := lint(t, func(root string) {
+		for i := range 6 {
+			text := silent
+			if i == 5 {
+				text = "no answer"
+			}
+			coursetest.Write(t, root, fmt.Sprintf("labs/02-name/mutants/m%d.patch", i), text)
+		}
+	})
+	want := []string{
+		`/m5.patch: there is no line "---" between the description and the diff`,
+		": 5 wrong answers: a lab has at least 6",
+		": no wrong answer is caught by takes-name: is the check needed?",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// In the third lab the checks of the first two are judged again.
+func TestLintKnowsReruns(t *testing.T) {
+	root := coursetest.New(t)
+	coursetest.Write(t, root, "labs/03-shout/mutants/says-nothing.patch", silent)
+	problems, err := mutants.Lint(loadCourse(t, root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasSuffix(p.File, ".patch") {
+			t.Error(p)
+		}
+	}
+}

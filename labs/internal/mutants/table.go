@@ -1,0 +1,163 @@
+package mutants
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fatih/color"
+
+	"github.com/example/operator-lab/labs/internal/course"
+)
+
+const (
+	// labTarget is how many seconds 95 of 100 verdicts on wrong answers may take on two cores, counted
+	// from the ready cluster; rerunTarget is that of a lab that runs others again.
+	labTarget   = 10.0
+	rerunTarget = 20.0
+	// hintWidth is how much of a hint the table shows.
+	hintWidth = 64
+)
+
+// Table prints outcomes for a person, line by line.
+type Table struct {
+	w             io.Writer
+	answer, check int // widths
+}
+
+// NewTable prints the head of a table for these answers.
+func NewTable(w io.Writer, answers []Answer) *Table {
+	t := &Table{w: w, answer: len("answer"), check: len("caught by")}
+	for _, a := range answers {
+		t.answer = max(t.answer, len(a.ID()))
+		if a.Mutant != nil {
+			t.check = max(t.check, len(caughtBy(a.Mutant.Caught, a.Mutant.Cause)))
+		}
+	}
+	t.row("lab", "answer", "caught by", "seconds", "hint")
+	return t
+}
+
+func (t *Table) row(lab, answer, check, seconds, hint string) {
+	line := fmt.Sprintf("%-4s %-*s  %-*s  %7s  %s", lab, t.answer, answer, t.check, check, seconds, hint)
+	fmt.Fprintln(t.w, strings.TrimRight(line, " "))
+}
+
+func caughtBy(check, cause string) string {
+	if check == "" {
+		return ""
+	}
+	return check + ": " + cause
+}
+
+// Tell prints one outcome, and below it what is not as it should be.
+func (t *Table) Tell(o Outcome) {
+	caught := caughtBy(o.Caught, o.Cause)
+	if o.Right && caught == "" {
+		caught = "passes"
+	}
+	t.row(fmt.Sprint(o.Lab), o.ID, caught, fmt.Sprintf("%.1f", o.Seconds), shorten(o.Hint, hintWidth))
+	for _, text := range o.Wrong {
+		fmt.Fprintf(t.w, "     %s %s\n", color.RedString("wrong:"), text)
+	}
+	if len(o.Wrong) > 0 {
+		fmt.Fprintf(t.w, "     the evidence is in %s\n", o.Artifacts)
+	}
+}
+
+func shorten(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}
+
+// Summary is the outcome of a run as a whole.
+type Summary struct {
+	// Caught wrong answers and Passed right ones are as they should be, Wrong outcomes are not.
+	Caught int    `json:"caught"`
+	Passed int    `json:"passed"`
+	Wrong  int    `json:"wrong"`
+	Paces  []Pace `json:"paces"`
+}
+
+// Pace is how long the verdicts on the wrong answers of some labs took, in seconds.
+type Pace struct {
+	Labs   string  `json:"labs"`
+	Count  int     `json:"count"`
+	Median float64 `json:"median"`
+	P95    float64 `json:"p95"`
+	Target float64 `json:"target"`
+}
+
+// Summarize counts and measures.
+func Summarize(c *course.Course, outcomes []Outcome) Summary {
+	var s Summary
+	seconds := map[bool][]float64{} // by whether the lab runs others again
+	labs := map[bool][]int{}
+	for _, lab := range c.Labs {
+		again := len(lab.Reruns) > 0
+		labs[again] = append(labs[again], lab.Number)
+	}
+	for _, o := range outcomes {
+		switch {
+		case len(o.Wrong) > 0:
+			s.Wrong++
+		case o.Right:
+			s.Passed++
+		default:
+			s.Caught++
+		}
+		if !o.Right {
+			again := len(c.Labs[o.Lab-1].Reruns) > 0
+			seconds[again] = append(seconds[again], o.Seconds)
+		}
+	}
+	for _, again := range []bool{false, true} {
+		if len(seconds[again]) == 0 {
+			continue
+		}
+		target := labTarget
+		if again {
+			target = rerunTarget
+		}
+		s.Paces = append(s.Paces, Pace{
+			Labs: span(labs[again]), Count: len(seconds[again]), Target: target,
+			Median: percentile(seconds[again], 50), P95: percentile(seconds[again], 95),
+		})
+	}
+	return s
+}
+
+func span(labs []int) string {
+	if len(labs) == 1 {
+		return fmt.Sprintf("lab %d", labs[0])
+	}
+	return fmt.Sprintf("labs %d to %d", labs[0], labs[len(labs)-1])
+}
+
+// percentile is the smallest value that p of 100 values do not exceed.
+func percentile(values []float64, p int) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, int(math.Ceil(float64(len(sorted)*p)/100))-1)]
+}
+
+// Print writes the summary for a person.
+func (s Summary) Print(w io.Writer) {
+	for _, p := range s.Paces {
+		verdict := "within"
+		if p.P95 > p.Target {
+			verdict = color.RedString("beyond")
+		}
+		fmt.Fprintf(w, "%s: from the ready cluster to the verdict %.1f s (median of %d), 95 of 100 within %.1f s: %s the target of %.0f s\n",
+			p.Labs, p.Median, p.Count, p.P95, verdict, p.Target)
+	}
+	fmt.Fprintf(w, "%d caught, %d wrong", s.Caught, s.Wrong)
+	if s.Passed > 0 {
+		fmt.Fprintf(w, ", %d right answers passed", s.Passed)
+	}
+	fmt.Fprintln(w)
+}
