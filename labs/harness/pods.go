@@ -78,6 +78,9 @@ func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 				return Stop(f)
 			}
 		}
+		if err := whyNotReady(ctx, pod); err != nil {
+			return err
+		}
 	}
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
