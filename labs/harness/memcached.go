@@ -113,7 +113,7 @@ func (m Memcached) Delete(ctx context.Context, propagation metav1.DeletionPropag
 	if err := suite.admin.Delete(ctx, m.object(), client.PropagationPolicy(propagation)); err != nil {
 		return fmt.Errorf("delete Memcached %s: %w", m, err)
 	}
-	return Until(ctx, ReactBudget, m.list(), func() error {
+	return UntilAnswered(ctx, ReactBudget, m.Namespace, m.list(), func() error {
 		obj, err := m.Get(ctx)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -122,7 +122,7 @@ func (m Memcached) Delete(ctx context.Context, propagation metav1.DeletionPropag
 			return err
 		}
 		return finding.New("memcached-stuck", "the deleted Memcached goes", "it is still there, held by finalizers %q", obj.GetFinalizers())
-	}, client.InNamespace(m.Namespace))
+	})
 }
 
 func (m Memcached) list() *unstructured.UnstructuredList {

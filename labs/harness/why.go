@@ -30,7 +30,7 @@ func (m Memcached) why(ctx context.Context, err error) error {
 	if f.Cause == causeNoDeployment {
 		return m.whyNoDeployment(ctx, f)
 	}
-	return m.whyNotTaken(ctx, f, causeRejected, recorder.Request{Group: "apps", Resource: "deployments"})
+	return m.whyNotTaken(ctx, m.whyPanicked(ctx, f), causeRejected, recorder.Request{Group: "apps", Resource: "deployments"})
 }
 
 // whyStatus looks for what explains that the Memcached's status did not become what was waited for.
