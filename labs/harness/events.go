@@ -65,7 +65,7 @@ func (m Memcached) WhyNoEvent(ctx context.Context, expected string) error {
 		return fmt.Errorf("list events: %w", err)
 	}
 	for _, e := range list.Items {
-		if fromLearner(e) {
+		if fromLearner(e) && e.Regarding.Kind != gvk.Kind {
 			return finding.New("wrong-object", expected, "an event %s on %s %s", e.Reason, e.Regarding.Kind, e.Regarding.Name)
 		}
 	}
