@@ -3,6 +3,7 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,18 +33,19 @@ var _ = harness.Lab(4, func() {
 		harness.Require(err)
 	})
 
-	harness.Check("follows-size", func(ctx SpecContext) {
-		m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
+	harness.Check("answers-version", func(ctx SpecContext) {
+		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
 		harness.Require(m.Create(ctx))
-		_, err := m.AwaitDeployment(ctx, harness.StartBudget, harness.HasReplicas(m.Size, "wrong-replicas"))
+		_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
 		harness.Require(err)
-		for _, step := range []struct {
-			size  int32
-			cause string
-		}{{5, "not-scaled-up"}, {1, "not-scaled-down"}, {m.Size, "not-scaled-up"}} {
-			harness.Require(m.SetSpec(ctx, "size", step.size))
-			_, err = m.AwaitDeployment(ctx, harness.ReactBudget, harness.HasReplicas(step.size, step.cause))
-			harness.Require(err)
+		harness.Require(everyPodAnswers(ctx, m))
+	})
+
+	harness.Check("follows-size", func(ctx SpecContext) {
+		a, b := ordered(ctx), ordered(ctx)
+		for range 2 {
+			harness.Require(followBothWays(ctx, a, b))
+			a, b = b, a
 		}
 	})
 
@@ -83,14 +85,6 @@ var _ = harness.Lab(4, func() {
 		harness.Require(allHaveTheirReplicas(ctx, all))
 	})
 
-	harness.Check("answers-version", func(ctx SpecContext) {
-		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
-		harness.Require(m.Create(ctx))
-		_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
-		harness.Require(err)
-		harness.Require(everyPodAnswers(ctx, m))
-	})
-
 	harness.Check("deletion-quiet", func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
 		harness.Require(m.Create(ctx))
@@ -99,21 +93,6 @@ var _ = harness.Lab(4, func() {
 		harness.Require(m.Delete(ctx, metav1.DeletePropagationBackground))
 		harness.Require(m.StaysQuiet(ctx))
 		harness.Require(notRecreated(ctx, m, d))
-	})
-
-	harness.Check("follows-image", Serial, func(ctx SpecContext) {
-		r := harness.Rand()
-		m := harness.Invent(r, harness.PodlessNamespace(ctx))
-		harness.Require(m.Create(ctx))
-		_, err := m.AwaitDeployment(ctx, harness.StartBudget, runsImage(harness.Run().MemcachedImage, "image-hard-coded"))
-		harness.Require(err)
-		image := "operator-lab.local/memcached:" + harness.Name(r)
-		harness.Require(harness.Restart(ctx, image))
-		DeferCleanup(func(ctx context.Context) error {
-			return harness.Restart(ctx, harness.Run().MemcachedImage)
-		}, NodeTimeout(2*harness.StopBudget))
-		_, err = m.AwaitDeployment(ctx, harness.StartBudget, runsImage(image, "image-ignored"))
-		harness.Require(err)
 	})
 
 	harness.Check("catches-up", Serial, func(ctx SpecContext) {
@@ -135,6 +114,21 @@ var _ = harness.Lab(4, func() {
 		harness.Require(recast(err, "no-deployment", "not-created"))
 	})
 
+	harness.Check("follows-image", Serial, func(ctx SpecContext) {
+		r := harness.Rand()
+		m := harness.Invent(r, harness.PodlessNamespace(ctx))
+		harness.Require(m.Create(ctx))
+		_, err := m.AwaitDeployment(ctx, harness.StartBudget, runsImage(harness.Run().MemcachedImage, "image-hard-coded"))
+		harness.Require(err)
+		image := "operator-lab.local/memcached:" + harness.Name(r)
+		harness.Require(harness.Restart(ctx, image))
+		DeferCleanup(func(ctx context.Context) error {
+			return harness.Restart(ctx, harness.Run().MemcachedImage)
+		}, NodeTimeout(2*harness.StopBudget))
+		_, err = m.AwaitDeployment(ctx, harness.StartBudget, runsImage(image, "image-ignored"))
+		harness.Require(err)
+	})
+
 	harness.Check("nothing-to-do", Serial, func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
 		m.Size = 1
@@ -152,6 +146,35 @@ var _ = harness.Lab(4, func() {
 		}))
 	})
 })
+
+// ordered makes a Memcached and waits for a Deployment with its replicas.
+func ordered(ctx context.Context) harness.Memcached {
+	GinkgoHelper()
+	m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
+	harness.Require(m.Create(ctx))
+	_, err := m.AwaitDeployment(ctx, harness.StartBudget, harness.HasReplicas(m.Size, "wrong-replicas"))
+	harness.Require(err)
+	return m
+}
+
+// followBothWays makes one Memcached big and the other one small, and says whether both Deployments follow, or
+// which of them does not: an operator that knows one direction only wants another hint than one that
+// never changes what it has created.
+func followBothWays(ctx context.Context, grows, shrinks harness.Memcached) error {
+	if err := errors.Join(grows.SetSpec(ctx, "size", 5), shrinks.SetSpec(ctx, "size", 1)); err != nil {
+		return err
+	}
+	_, up := grows.AwaitDeployment(ctx, harness.ReactBudget, harness.HasReplicas(5, "not-scaled-up"))
+	_, down := shrinks.AwaitDeployment(ctx, harness.ReactBudget, harness.HasReplicas(1, "not-scaled-down"))
+	switch {
+	case up == nil:
+		return down
+	case down == nil:
+		return up
+	default:
+		return recast(up, "not-scaled-up", "not-scaled")
+	}
+}
 
 // asOrdered wants the Deployment of the contract, as far as it shows in the object.
 func asOrdered(m harness.Memcached) func(*appsv1.Deployment) error {
@@ -262,5 +285,5 @@ func recast(err error, from, to string) error {
 	if f.Cause != from {
 		return err
 	}
-	return finding.New(to, f.Expected, "%s", strings.TrimSpace(f.Seen))
+	return &finding.Finding{Cause: to, Expected: f.Expected, Seen: strings.TrimSpace(f.Seen), Fields: f.Fields}
 }

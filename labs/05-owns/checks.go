@@ -22,6 +22,10 @@ import (
 // deletions is how often a Deployment is deleted: an operator that polls can be lucky once.
 const deletions = 5
 
+// nearlyAll is how many of four Pods a quota admits: enough for the Deployment's own condition Available,
+// which by default lets a quarter of them be missing, and not enough for a Memcached's.
+const nearlyAll = 3
+
 var _ = harness.Lab(5, func() {
 	harness.Check("owner-reference", harness.First, func(ctx SpecContext) {
 		m := created(ctx, harness.PodlessNamespace(ctx))
@@ -54,7 +58,11 @@ var _ = harness.Lab(5, func() {
 	})
 
 	harness.Check("available-true", func(ctx SpecContext) {
-		m := created(ctx, harness.Namespace(ctx))
+		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
+		m.Size = 1 + m.Size%2 // up to 3 replicas a Deployment, too, wants all of them; available-false is about more
+		harness.Require(m.Create(ctx))
+		_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
+		harness.Require(err)
 		harness.Require(becomesAvailable(ctx, m))
 		m.Size++
 		harness.Require(m.SetSpec(ctx, "size", m.Size))
@@ -63,10 +71,17 @@ var _ = harness.Lab(5, func() {
 
 	harness.Check("available-false", func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
-		m.Size = 3
-		harness.Require(harness.Quota(ctx, m.Namespace, 1))
+		m.Size = nearlyAll + 1
+		harness.Require(harness.Quota(ctx, m.Namespace, nearlyAll))
 		harness.Require(m.Create(ctx))
-		harness.Require(m.Await(ctx, harness.StartBudget, unavailable))
+		_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
+		harness.Require(err)
+		if harness.Run().RealPods {
+			harness.Require(m.AwaitSome(ctx, nearlyAll))
+		}
+		harness.Require(m.Await(ctx, harness.ReactBudget, unavailable))
+		harness.Require(m.SetSpec(ctx, "size", nearlyAll+2))
+		harness.Require(m.Await(ctx, harness.ReactBudget, unavailable))
 		harness.Require(harness.Throughout(ctx, harness.QuietPeriod, func() error {
 			obj, err := m.Get(ctx)
 			if err != nil {
@@ -136,12 +151,12 @@ func controlledBy(ctx context.Context, m harness.Memcached) func(*appsv1.Deploym
 		if err != nil {
 			return fmt.Errorf("get Memcached %s: %w", m, err)
 		}
-		expected := fmt.Sprintf("an owner reference with controller: true to Memcached %s, uid %s", m.Name, owner.GetUID())
+		expected := "an owner reference with controller: true to Memcached " + m.Name
 		if len(d.OwnerReferences) == 0 {
 			return finding.New("no-reference", expected, "no owner reference")
 		}
 		for _, ref := range d.OwnerReferences {
-			if ref.UID != owner.GetUID() || ref.Kind != owner.GetKind() || ref.Name != owner.GetName() || ref.APIVersion != owner.GetAPIVersion() {
+			if len(misled(ref, owner)) > 0 {
 				continue
 			}
 			if ref.Controller == nil || !*ref.Controller {
@@ -149,9 +164,28 @@ func controlledBy(ctx context.Context, m harness.Memcached) func(*appsv1.Deploym
 			}
 			return nil
 		}
-		ref := d.OwnerReferences[0]
-		return finding.New("wrong-owner", expected, "%s %s, uid %s", ref.Kind, ref.Name, ref.UID)
+		f := finding.New("wrong-owner", expected, "an owner reference to something else: %s %s of %s",
+			d.OwnerReferences[0].Kind, d.OwnerReferences[0].Name, d.OwnerReferences[0].APIVersion)
+		f.Fields = misled(d.OwnerReferences[0], owner)
+		return f
 	}
+}
+
+// misled are the fields in which a reference does not lead to owner.
+func misled(ref metav1.OwnerReference, owner *unstructured.Unstructured) []finding.Field {
+	var fields []finding.Field
+	for _, f := range []finding.Field{
+		{Path: "apiVersion", Want: owner.GetAPIVersion(), Have: ref.APIVersion},
+		{Path: "kind", Want: owner.GetKind(), Have: ref.Kind},
+		{Path: "name", Want: owner.GetName(), Have: ref.Name},
+		{Path: "uid", Want: string(owner.GetUID()), Have: string(ref.UID)},
+	} {
+		if f.Want != f.Have {
+			f.Path = "metadata.ownerReferences[0]." + f.Path
+			fields = append(fields, f)
+		}
+	}
+	return fields
 }
 
 // comesBack deletes the Deployment and wants another one in its place, soon.
@@ -353,7 +387,7 @@ func unavailable(obj *unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
-	const expected = "Available is False while a quota keeps Pods from being created"
+	const expected = "Available is False while a quota keeps one of the Pods from being created"
 	switch c.Status {
 	case metav1.ConditionFalse:
 		return nil
@@ -405,11 +439,14 @@ func reportsForeign(ctx context.Context, m harness.Memcached, foreign *appsv1.De
 		if err := untouched(ctx, m, foreign); err != nil {
 			return harness.Stop(err)
 		}
+		expected := fmt.Sprintf("Available is False, and its message names Deployment %s, which somebody else controls", foreign.Name)
 		c, err := available(obj)
+		if err != nil && finding.Of(err).Cause == "no-condition" {
+			return finding.New("not-reported", expected, "no such condition")
+		}
 		if err != nil {
 			return err
 		}
-		expected := fmt.Sprintf("Available is False, and its message names Deployment %s, which somebody else controls", foreign.Name)
 		if c.Status != metav1.ConditionFalse {
 			return finding.New("not-reported", expected, "Available is %s (%s: %s)", c.Status, c.Reason, c.Message)
 		}

@@ -4,6 +4,7 @@ package rbac
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/generate"
@@ -21,32 +23,37 @@ import (
 
 var _ = harness.Lab(7, func() {
 	harness.Check("role-generated", func(ctx SpecContext) {
-		roles := requireRole()
+		roles := requireRole(ctx)
 		harness.Require(asGenerated(ctx, roles))
 	})
 
+	harness.Check("works-under-role", harness.First, func(ctx SpecContext) {
+		harness.Require(holdsClusterRole(requireRole(ctx)))
+		since, err := harness.Now(ctx)
+		harness.Require(err)
+		m, err := works(ctx)
+		harness.Require(err)
+		harness.Require(tells(ctx, m, since))
+		harness.Require(m.SetSpec(ctx, "size", 1))
+		harness.Require(unlessRefused(ctx, m, since, &appsv1.DeploymentList{}, func() error {
+			d, err := m.Deployment(ctx)
+			if err != nil {
+				return err
+			}
+			return harness.HasReplicas(1, "not-scaled")(d)
+		}))
+		harness.Require(refusals(ctx, 0))
+	})
+
 	harness.Check("role-within-ceiling", func(ctx SpecContext) {
-		roles := requireRole()
+		roles := requireRole(ctx)
 		_, err := works(ctx)
 		harness.Require(recast(err, "does-not-work"))
 		harness.Require(withinCeiling(rules(roles)))
 	})
 
-	harness.Check("works-under-role", func(ctx SpecContext) {
-		requireRole()
-		since, err := harness.Now(ctx)
-		harness.Require(err)
-		m, err := works(ctx)
-		harness.Require(forbidden(ctx, err, 0))
-		harness.Require(forbidden(ctx, tells(ctx, m), since))
-		harness.Require(m.SetSpec(ctx, "size", 1))
-		_, err = m.AwaitDeployment(ctx, harness.ReactBudget, harness.HasReplicas(1, "no-deployment"))
-		harness.Require(forbidden(ctx, err, since))
-		harness.Require(noneForbidden(ctx))
-	})
-
 	harness.Check("finalizers-granted", func(ctx SpecContext) {
-		requireRole()
+		requireRole(ctx)
 		m, err := works(ctx)
 		harness.Require(err)
 		harness.Require(mayBlockDeletion(ctx, m))
@@ -54,18 +61,18 @@ var _ = harness.Lab(7, func() {
 })
 
 // requireRole reads the generated role, which has to be there for every check of this lab.
-func requireRole() []generate.Manifest {
+func requireRole(ctx context.Context) []generate.Manifest {
 	GinkgoHelper()
-	roles, err := readRole()
+	roles, err := readRole(ctx)
 	harness.Require(err)
 	return roles
 }
 
-func readRole() ([]generate.Manifest, error) {
+func readRole(ctx context.Context) ([]generate.Manifest, error) {
 	expected := "rules for the manager in " + harness.RolePath
 	path := filepath.Join(harness.Run().Workspace, harness.RolePath)
 	if _, err := os.Stat(path); err != nil {
-		return nil, finding.New("no-role", expected, "no such file; `make manifests` in the workspace writes it from your markers")
+		return nil, whyNoRole(ctx, expected)
 	}
 	manifests, err := generate.ReadManifests(filepath.Dir(path))
 	if err != nil {
@@ -81,6 +88,43 @@ func readRole() ([]generate.Manifest, error) {
 		return nil, finding.New("no-rules", expected, "a file without rules")
 	}
 	return roles, nil
+}
+
+// whyNoRole says whether there are no markers, no markers in a place where controller-gen looks, or no run of
+// controller-gen.
+func whyNoRole(ctx context.Context, expected string) error {
+	generator, err := harness.Generator(ctx)
+	if err != nil {
+		return err
+	}
+	mentioned, err := generator.MentionsRole()
+	if err != nil {
+		return err
+	}
+	if !mentioned {
+		return finding.New("no-role", expected, "no such file, and no RBAC marker in your code")
+	}
+	made, err := generator.Role(ctx, "manager-role")
+	if err != nil {
+		return err
+	}
+	if len(made) == 0 {
+		return finding.New("no-markers", expected, "no such file; there are RBAC markers in your code, and controller-gen does not see them")
+	}
+	return finding.New("not-generated", expected, "no such file; `make manifests` in the workspace writes it from your markers")
+}
+
+// holdsClusterRole wants rights in all namespaces.
+func holdsClusterRole(roles []generate.Manifest) error {
+	var seen []string
+	for _, role := range roles {
+		if role.Kind() == "ClusterRole" {
+			return nil
+		}
+		namespace, _, _ := unstructured.NestedString(role.Object, "metadata", "namespace")
+		seen = append(seen, fmt.Sprintf("a %s in the namespace %s", role.Kind(), namespace))
+	}
+	return finding.New("one-namespace", "a ClusterRole, as Memcacheds may be in any namespace", "%s", strings.Join(seen, ", "))
 }
 
 // rules are all rules of the roles, as far as they can be read as such.
@@ -127,20 +171,29 @@ func lines(differences []generate.Difference) string {
 	return strings.Join(all, "\n")
 }
 
-// works makes a Memcached and waits for what labs 4 and 5 built: a Deployment and a condition.
+// works makes a Memcached and waits for its Deployment, or for the first request that is refused.
 func works(ctx context.Context) (harness.Memcached, error) {
 	GinkgoHelper()
 	m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
 	if err := m.Create(ctx); err != nil {
 		return m, err
 	}
-	_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
-	return m, err
+	return m, unlessRefused(ctx, m, 0, &appsv1.DeploymentList{}, func() error {
+		_, err := m.Deployment(ctx)
+		return err
+	})
 }
 
 // tells waits for the status and for an event.
-func tells(ctx context.Context, m harness.Memcached) error {
-	err := m.Await(ctx, harness.ReactBudget, func(obj *unstructured.Unstructured) error {
+func tells(ctx context.Context, m harness.Memcached, since int) error {
+	memcacheds := &unstructured.UnstructuredList{}
+	memcacheds.SetAPIVersion(harness.Group + "/v1alpha1")
+	memcacheds.SetKind(harness.Kind + "List")
+	err := unlessRefused(ctx, m, since, memcacheds, func() error {
+		obj, err := m.Get(ctx)
+		if err != nil {
+			return err
+		}
 		c, err := harness.Condition(obj, "Available")
 		if err == nil && c == nil {
 			err = finding.New("no-status", "a condition of the type Available in the status", "none")
@@ -150,40 +203,35 @@ func tells(ctx context.Context, m harness.Memcached) error {
 	if err != nil {
 		return err
 	}
-	return m.AwaitEvents(ctx, func(events []eventsv1.Event) error {
-		if len(events) == 0 {
-			return finding.New("no-events", "an event on the Memcached", "none")
+	return unlessRefused(ctx, m, since, &eventsv1.EventList{}, func() error {
+		events, err := m.Events(ctx)
+		if err == nil && len(events) == 0 {
+			err = finding.New("no-events", "an event on the Memcached", "none")
 		}
-		return nil
+		return err
 	})
 }
 
-// forbidden explains err with the refusals that the manager met, if there were any.
-func forbidden(ctx context.Context, err error, since int) error {
-	if err == nil {
-		return nil
-	}
-	if refused := refusals(ctx, since); refused != nil {
-		return refused
-	}
-	return err
+// unlessRefused waits for cond, and ends at the first request that the manager has no right to: rights do not come
+// by waiting.
+func unlessRefused(ctx context.Context, m harness.Memcached, since int, list client.ObjectList, cond func() error) error {
+	return harness.UntilAnswered(ctx, harness.StartBudget, m.Namespace, list, func() error {
+		err := cond()
+		if err == nil {
+			return nil
+		}
+		if refused := refusals(ctx, since); refused != nil {
+			return harness.Stop(refused)
+		}
+		return err
+	})
 }
 
-func noneForbidden(ctx context.Context) error {
-	if refused := refusals(ctx, 0); refused != nil {
-		return refused
-	}
-	return nil
-}
-
-// refusals is a finding that lists what the manager had no right to, each thing once.
-func refusals(ctx context.Context, since int) *finding.Finding {
+// refusals is a finding that lists what the manager had no right to, each thing once, or nil.
+func refusals(ctx context.Context, since int) error {
 	refused, err := harness.Refused(ctx, since)
-	if err != nil {
-		return finding.Of(err)
-	}
-	if len(refused) == 0 {
-		return nil
+	if err != nil || len(refused) == 0 {
+		return err
 	}
 	cause := "forbidden"
 	var lines []string

@@ -65,11 +65,19 @@ func (m Memcached) WhyNoEvent(ctx context.Context, expected string) error {
 		return fmt.Errorf("list events: %w", err)
 	}
 	for _, e := range list.Items {
-		if fromLearner(e) {
+		if fromLearner(e) && e.Regarding.Kind != gvk.Kind {
 			return finding.New("wrong-object", expected, "an event %s on %s %s", e.Reason, e.Regarding.Kind, e.Regarding.Name)
 		}
 	}
-	return finding.New("no-event", expected, "none")
+	f := m.whyPanicked(ctx, finding.New("no-event", expected, "none"))
+	if f.Cause == CausePanicked {
+		return f
+	}
+	// A type that does not exist never gets as far as the API server. Both recorders say so alike, in the log.
+	if lines, err := LogLines(ctx, "Unsupported event type"); err == nil && len(lines) > 0 {
+		return finding.New("unsupported-type", expected, "none; the recorder refused one: %s", lines[0])
+	}
+	return f
 }
 
 // builtIn are the controllers of Kubernetes that tell about Deployments and Pods.

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -112,7 +113,7 @@ func (m Memcached) Delete(ctx context.Context, propagation metav1.DeletionPropag
 	if err := suite.admin.Delete(ctx, m.object(), client.PropagationPolicy(propagation)); err != nil {
 		return fmt.Errorf("delete Memcached %s: %w", m, err)
 	}
-	return Until(ctx, ReactBudget, m.list(), func() error {
+	return UntilAnswered(ctx, ReactBudget, m.Namespace, m.list(), func() error {
 		obj, err := m.Get(ctx)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -121,7 +122,7 @@ func (m Memcached) Delete(ctx context.Context, propagation metav1.DeletionPropag
 			return err
 		}
 		return finding.New("memcached-stuck", "the deleted Memcached goes", "it is still there, held by finalizers %q", obj.GetFinalizers())
-	}, client.InNamespace(m.Namespace))
+	})
 }
 
 func (m Memcached) list() *unstructured.UnstructuredList {
@@ -132,13 +133,13 @@ func (m Memcached) list() *unstructured.UnstructuredList {
 
 // Await waits until the manager has made the Memcached as cond wants it: see [UntilAnswered].
 func (m Memcached) Await(ctx context.Context, budget time.Duration, cond func(*unstructured.Unstructured) error) error {
-	return UntilAnswered(ctx, budget, m.Namespace, m.list(), func() error {
+	return m.whyStatus(ctx, UntilAnswered(ctx, budget, m.Namespace, m.list(), func() error {
 		obj, err := m.Get(ctx)
 		if err != nil {
 			return fmt.Errorf("get Memcached %s: %w", m, err)
 		}
 		return cond(obj)
-	})
+	}))
 }
 
 // Condition reads one of obj's status conditions; nil when it is not there.
@@ -197,10 +198,7 @@ func (m Memcached) awaitDeployment(ctx context.Context, w wait, cond func(*appsv
 		}
 		return cond(d)
 	})
-	if err != nil && finding.Of(err).Cause == causeNoDeployment {
-		err = m.whyNoDeployment(ctx, finding.Of(err))
-	}
-	return found, err
+	return found, m.why(ctx, err)
 }
 
 // whyNoDeployment looks for the reason in what can be seen from outside, the most telling first. When
@@ -222,21 +220,31 @@ func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) erro
 			return finding.New("rejected", f.Expected, "none; the API server did not take the one that was sent: %s", r)
 		}
 	}
+	if panicked := m.whyPanicked(ctx, f); panicked != f {
+		return panicked
+	}
 	if other := m.elsewhere(ctx); other != nil {
 		return other
 	}
 	return f
 }
 
-// elsewhere finds a Deployment that was probably meant for this Memcached.
+// elsewhere finds a Deployment that was probably meant for this Memcached: one that no other Memcached
+// has the name of.
 func (m Memcached) elsewhere(ctx context.Context) error {
 	var list appsv1.DeploymentList
-	if err := suite.admin.List(ctx, &list); err != nil {
+	all := m.list()
+	if err := errors.Join(suite.admin.List(ctx, &list), suite.admin.List(ctx, all)); err != nil {
 		return nil //nolint:nilerr // only one more clue
+	}
+	meant := map[types.NamespacedName]bool{}
+	for _, other := range all.Items {
+		meant[client.ObjectKeyFromObject(&other)] = true
 	}
 	expected := fmt.Sprintf("a Deployment %s", m)
 	for _, d := range list.Items {
 		switch {
+		case meant[client.ObjectKeyFromObject(&d)]:
 		case d.Namespace == m.Namespace && d.Name != m.Name:
 			return finding.New("wrong-name", expected, "a Deployment %s/%s", d.Namespace, d.Name)
 		case d.Namespace != m.Namespace && d.Name == m.Name:

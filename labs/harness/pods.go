@@ -66,6 +66,17 @@ func (m Memcached) AwaitPods(ctx context.Context, throughout ...func(*appsv1.Dep
 	})
 }
 
+// AwaitSome waits until n Pods of the Memcached's Deployment are available, however many it wants.
+func (m Memcached) AwaitSome(ctx context.Context, n int32) error {
+	_, err := m.awaitDeployment(ctx, wait{budget: PodsBudget}, func(d *appsv1.Deployment) error {
+		if d.Status.AvailableReplicas < n {
+			return finding.New("too-few", fmt.Sprintf("%d available Pods", n), "%d", d.Status.AvailableReplicas)
+		}
+		return nil
+	})
+	return err
+}
+
 // whyNoPods looks for a Pod that can never become good, and for Pods that could not be created.
 func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 	pods, err := Pods(ctx, d)
@@ -77,6 +88,9 @@ func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 			if f := hopelessState(pod.Name, status); f != nil {
 				return Stop(f)
 			}
+		}
+		if err := whyNotReady(ctx, pod); err != nil {
+			return err
 		}
 	}
 	for _, c := range d.Status.Conditions {

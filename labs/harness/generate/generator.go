@@ -64,11 +64,21 @@ func (g Generator) CustomResources(ctx context.Context) ([]Manifest, error) {
 // Role returns the objects that the module's RBAC markers stand for, with the given name of the role.
 // There are none without markers.
 func (g Generator) Role(ctx context.Context, name string) ([]Manifest, error) {
-	files, err := g.run(ctx, job{key: "rbac", generator: "rbac:roleName=" + name, out: true})
+	files, err := g.run(ctx, job{key: "rbac", generator: "rbac:roleName=" + name, out: true, marks: []string{roleMark}})
 	if err != nil {
 		return nil, err
 	}
 	return parseAll(files)
+}
+
+// roleMark begins every RBAC marker.
+const roleMark = "+kubebuilder:rbac:"
+
+// MentionsRole says whether an RBAC marker stands anywhere in the module's Go files, be it in a place where
+// controller-gen looks or not.
+func (g Generator) MentionsRole() (bool, error) {
+	marked, err := packagesWith(g.Workspace, []string{roleMark})
+	return len(marked) > 0, err
 }
 
 // DeepCopy returns the source of every zz_generated.deepcopy.go that the module should have, by its
@@ -148,6 +158,18 @@ func (g Generator) generate(ctx context.Context, j job) (*outcome, error) {
 // packages is controller-gen's argument for the packages in which one of the marks stands, or for all
 // packages when it stands in none: then it is controller-gen that says so.
 func packages(dir string, marks []string) (string, error) {
+	marked, err := packagesWith(dir, marks)
+	if err != nil {
+		return "", err
+	}
+	if len(marked) == 0 {
+		return "paths=./...", nil
+	}
+	return "paths=" + strings.Join(slices.Sorted(maps.Keys(marked)), ";"), nil
+}
+
+// packagesWith are the packages in which one of the marks stands.
+func packagesWith(dir string, marks []string) (map[string]bool, error) {
 	marked := map[string]bool{}
 	err := module.Walk(dir, func(pkg, file string) error {
 		text, err := os.ReadFile(file)
@@ -159,13 +181,7 @@ func packages(dir string, marks []string) (string, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return "", err
-	}
-	if len(marked) == 0 {
-		return "paths=./...", nil
-	}
-	return "paths=" + strings.Join(slices.Sorted(maps.Keys(marked)), ";"), nil
+	return marked, err
 }
 
 // execute runs controller-gen in dir. Its exit code is the learner's business; that it could not be

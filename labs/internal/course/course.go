@@ -54,6 +54,8 @@ type Lab struct {
 	Checks []Check
 	// Reruns are earlier labs whose checks are part of this lab's verdict.
 	Reruns []int
+	// RerunsRequire are checks of this lab without which none of those it reruns can hold.
+	RerunsRequire []string
 	// Representative is the check that later labs ask again, to see whether
 	// this lab still holds; "" when none does.
 	Representative string

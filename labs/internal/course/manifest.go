@@ -24,6 +24,8 @@ type manifest struct {
 	Name   string `yaml:"name"`
 	Title  string `yaml:"title"`
 	Reruns []int  `yaml:"reruns"`
+	// RerunsRequire are ids of checks of this lab that every rerun check requires.
+	RerunsRequire []string `yaml:"rerunsRequire"`
 	// Representative is the id of the check that stands for this lab in later ones.
 	Representative string          `yaml:"representative"`
 	Checks         []manifestCheck `yaml:"checks"`
@@ -49,7 +51,7 @@ func loadLab(root, dir string, number int, name string) (*Lab, error) {
 	if err := m.validate(number, name); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	lab := &Lab{Number: number, Name: name, Title: m.Title, Dir: dir, Reruns: m.Reruns, Representative: m.Representative}
+	lab := &Lab{Number: number, Name: name, Title: m.Title, Dir: dir, Reruns: m.Reruns, RerunsRequire: m.RerunsRequire, Representative: m.Representative}
 	for _, c := range m.Checks {
 		lab.Checks = append(lab.Checks, Check(c))
 	}
@@ -119,6 +121,11 @@ func (m *manifest) validate(number int, name string) error {
 			return fmt.Errorf("checks[%d].%w", i, err)
 		}
 		known[c.ID] = true
+	}
+	for i, id := range m.RerunsRequire {
+		if !known[id] {
+			return fmt.Errorf("rerunsRequire[%d]: %q is not a check of this lab", i, id)
+		}
 	}
 	if m.Representative != "" && !known[m.Representative] {
 		return fmt.Errorf("representative: %q is not a check of this lab", m.Representative)

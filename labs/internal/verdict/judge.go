@@ -254,7 +254,7 @@ func (r *run) suiteLabs(numbers []int) ([]*course.Lab, error) {
 		}
 		labs = append(labs, lab)
 	}
-	return append(r.represented(numbers, all), labs...), nil
+	return append(r.represented(numbers, all), ownFirst(labs)...), nil
 }
 
 // represented are the earlier labs that numbers ask again, each with its one check, without those that
