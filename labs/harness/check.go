@@ -59,6 +59,7 @@ func Require(err error) {
 		tellFailed(context.Background())
 	}
 	ginkgo.AddReportEntry(FindingEntry, f, ginkgo.ReportEntryVisibilityNever)
+	ginkgo.AddReportEntry(EvidenceEntry, collectEvidence(context.Background(), f), ginkgo.ReportEntryVisibilityNever)
 	ginkgo.Fail(f.Error())
 }
 

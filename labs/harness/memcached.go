@@ -293,11 +293,14 @@ func PodlessNamespace(ctx context.Context) string {
 	return ns
 }
 
+// quotaName is the name of the quota that [Quota] sets.
+const quotaName = "pods"
+
 // Quota limits the number of Pods in a namespace, and waits until the limit counts.
 func Quota(ctx context.Context, namespace string, pods int64) error {
 	hard := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}
 	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pods"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: quotaName},
 		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
 	}
 	if err := suite.admin.Create(ctx, quota); err != nil {
