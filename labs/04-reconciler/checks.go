@@ -4,7 +4,6 @@ package reconciler
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -170,7 +169,8 @@ func runsImage(want, cause string) func(*appsv1.Deployment) error {
 			return err
 		}
 		if c.Image != want {
-			return finding.New(cause, "image "+want+", as MEMCACHED_IMAGE says", "image %s", c.Image)
+			return finding.New(cause, "image "+want+", as MEMCACHED_IMAGE says", "image %s", c.Image).
+				With(finding.Field{Path: "spec.template.spec.containers[" + c.Name + "].image", Want: want, Have: c.Image})
 		}
 		return nil
 	}
@@ -262,5 +262,5 @@ func recast(err error, from, to string) error {
 	if f.Cause != from {
 		return err
 	}
-	return finding.New(to, f.Expected, "%s", strings.TrimSpace(f.Seen))
+	return f.As(to)
 }
