@@ -62,7 +62,7 @@ func areGenerated(have, want []generate.Manifest) error {
 // wrote that.
 func unreadable(err error) error {
 	if f := (*finding.Finding)(nil); errors.As(err, &f) && f.Cause == harness.CauseRefused {
-		return finding.New("stale", f.Expected, "%s", f.Seen)
+		return f.As("stale")
 	}
 	return err
 }
@@ -79,7 +79,8 @@ func isGenerated(have, want generate.Manifest) error {
 	if more := len(differences) - shown; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
-	return finding.New("stale", harness.ManifestDir+"/"+have.File+" as controller-gen makes it of today's types", "%s", strings.Join(lines, "\n"))
+	return finding.New("stale", harness.ManifestDir+"/"+have.File+" as controller-gen makes it of today's types", "%s", strings.Join(lines, "\n")).
+		With(generate.Fields(differences)...)
 }
 
 func orAbsent(text string) string {

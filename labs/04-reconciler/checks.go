@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -193,7 +192,8 @@ func runsImage(want, cause string) func(*appsv1.Deployment) error {
 			return err
 		}
 		if c.Image != want {
-			return finding.New(cause, "image "+want+", as MEMCACHED_IMAGE says", "image %s", c.Image)
+			return finding.New(cause, "image "+want+", as MEMCACHED_IMAGE says", "image %s", c.Image).
+				With(finding.Field{Path: "spec.template.spec.containers[" + c.Name + "].image", Want: want, Have: c.Image})
 		}
 		return nil
 	}
@@ -285,5 +285,5 @@ func recast(err error, from, to string) error {
 	if f.Cause != from {
 		return err
 	}
-	return &finding.Finding{Cause: to, Expected: f.Expected, Seen: strings.TrimSpace(f.Seen), Fields: f.Fields}
+	return f.As(to)
 }

@@ -258,7 +258,8 @@ func repaired(ctx context.Context, m harness.Memcached, d drift) error {
 	want := d.value(before)
 	_, err = m.AwaitDeployment(ctx, harness.ReactBudget, func(now *appsv1.Deployment) error {
 		if have := d.value(now); have != want {
-			return finding.New(d.cause, fmt.Sprintf("%s is put back to %s", d.what, want), "%s", have)
+			return finding.New(d.cause, fmt.Sprintf("%s is put back to %s", d.what, want), "%s", have).
+				With(finding.Field{Path: d.what, Want: want, Have: have})
 		}
 		return nil
 	})

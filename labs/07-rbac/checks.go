@@ -157,7 +157,7 @@ func asGenerated(ctx context.Context, have []generate.Manifest) error {
 	}
 	for i := range want {
 		if differences := generate.Differences(have[i], want[i]); len(differences) > 0 {
-			return finding.New("stale", expected, "%s", lines(differences))
+			return finding.New("stale", expected, "%s", lines(differences)).With(generate.Fields(differences)...)
 		}
 	}
 	return nil
@@ -249,8 +249,7 @@ func recast(err error, cause string) error {
 	if err == nil {
 		return nil
 	}
-	f := finding.Of(err)
-	return finding.New(cause, f.Expected, "%s", f.Seen)
+	return finding.Of(err).As(cause)
 }
 
 // mayBlockDeletion asks for the right that admission wants of whoever sets blockOwnerDeletion. On kind

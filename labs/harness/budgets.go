@@ -30,6 +30,9 @@ const (
 	QuietPeriod = 3 * time.Second
 	// StopBudget is how long a manager may take to end after SIGTERM before it is killed.
 	StopBudget = 5 * time.Second
+	// EvidenceBudget is how long a failed check may look for what explains it. The objects of one namespace
+	// and the manager's log are read in a tenth of it; nobody waits longer for an answer that is known.
+	EvidenceBudget = 2 * time.Second
 	// InstallBudget is how long a CRD may take to be Established, or to be refused.
 	InstallBudget = 10 * time.Second
 	// ProgramLimit bounds a small program of ours that was compiled together with the learner's code.

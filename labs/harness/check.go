@@ -55,10 +55,11 @@ func Require(err error) {
 	} else if o.Blocked != "" {
 		f = blocked(o.Blocked)
 	}
+	ginkgo.AddReportEntry(FindingEntry, f, ginkgo.ReportEntryVisibilityNever)
 	if f.Cause != CauseBlocked {
 		tellFailed(context.Background())
+		ginkgo.AddReportEntry(EvidenceEntry, collectEvidence(context.Background(), f), ginkgo.ReportEntryVisibilityNever)
 	}
-	ginkgo.AddReportEntry(FindingEntry, f, ginkgo.ReportEntryVisibilityNever)
 	ginkgo.Fail(f.Error())
 }
 

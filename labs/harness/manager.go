@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -22,17 +21,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/example/operator-lab/labs/harness/logs"
 	"github.com/example/operator-lab/labs/harness/recorder"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-const (
-	// helpLimit bounds the learner's `-h`. A program that does not answer gets no flags: it may be one
-	// that knows none, and is judged by what it does.
-	helpLimit = 5 * time.Second
-	// tailLines is how much of a dead manager's log a finding quotes.
-	tailLines = 12
-)
+// helpLimit bounds the learner's `-h`. A program that does not answer gets no flags: it may be one that
+// knows none, and is judged by what it does.
+const helpLimit = 5 * time.Second
 
 // Manager is the learner's program as a process. It can be stopped, killed and started again.
 type Manager struct {
@@ -110,8 +106,8 @@ func (m *Manager) supportedFlags() ([]string, *finding.Finding) {
 	if ctx.Err() != nil {
 		return nil, nil
 	}
-	if text := help.String(); err != nil && strings.Contains(text, "panic: ") {
-		return nil, finding.New(CauseManagerExited, "the manager starts", "it panicked:\n%s", lastLines(text, tailLines))
+	if p := logs.FindPanic(help.String(), suite.config.Workspace, logs.Scene{}); err != nil && p != nil {
+		return nil, finding.New(CauseManagerExited, "the manager starts", "it panicked: %s", p)
 	}
 	known := map[string]bool{}
 	for _, match := range flagName.FindAllStringSubmatch(help.String(), -1) {
@@ -168,6 +164,7 @@ func (m *Manager) Start(image string) error {
 
 func (m *Manager) wait(cmd *exec.Cmd, ended chan struct{}) {
 	_ = cmd.Wait()
+	m.output.Flush()
 	m.mu.Lock()
 	m.exited, m.lasted = cmd.ProcessState.String(), time.Since(m.started)
 	m.mu.Unlock()
@@ -214,11 +211,18 @@ func (m *Manager) gone() *finding.Finding {
 		"it ended by itself (%s) %s after its start; %s", m.exited, m.lasted.Round(time.Millisecond), lastWords(m.output.String()))
 }
 
+// lastWords are what a manager that ended said about it, in one line.
 func lastWords(output string) string {
-	if strings.TrimSpace(output) == "" {
-		return "it printed nothing"
+	if p := logs.FindPanic(output, suite.config.Workspace, logs.Scene{}); p != nil {
+		return "it panicked: " + p.String()
 	}
-	return "its last words:\n" + lastLines(output, tailLines)
+	if lines := logs.Trouble(output, logs.Scene{}, 1); len(lines) > 0 {
+		return "its last complaint: " + lines[0]
+	}
+	if lines := logs.Last(output, logs.Scene{}, 1); len(lines) > 0 {
+		return "its last words: " + lines[0]
+	}
+	return "it printed nothing"
 }
 
 // Running is how long the manager has been running by now, 0 when it is not.
@@ -268,11 +272,6 @@ func (m *Manager) passes(ctx context.Context) int {
 		total += n
 	}
 	return int(total)
-}
-
-func lastLines(text string, n int) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
 // lowestPort to highestPort are tried for a manager's own servers. They lie below the range that kernels

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -267,10 +268,21 @@ func Container(d *appsv1.Deployment) (corev1.Container, error) {
 func HasReplicas(want int32, cause string) func(*appsv1.Deployment) error {
 	return func(d *appsv1.Deployment) error {
 		if have := Replicas(d); have != want {
-			return finding.New(cause, fmt.Sprintf("spec.replicas %d, as the Memcached's spec.size", want), "spec.replicas %d", have)
+			return finding.New(cause, fmt.Sprintf("spec.replicas %d, as the Memcached's spec.size", want), "spec.replicas %d", have).
+				With(difference("spec.replicas", want, have))
 		}
 		return nil
 	}
+}
+
+// difference is a field of a finding.
+func difference(path string, want, have any) finding.Field {
+	return finding.Field{Path: path, Want: fmt.Sprint(want), Have: fmt.Sprint(have)}
+}
+
+// differing are those of the fields whose sides differ.
+func differing(fields ...finding.Field) []finding.Field {
+	return slices.DeleteFunc(fields, func(f finding.Field) bool { return f.Want == f.Have })
 }
 
 // Replicas is what the Deployment asks for.
@@ -286,7 +298,12 @@ func Available(want int32) func(*appsv1.Deployment) error {
 	return func(d *appsv1.Deployment) error {
 		s := d.Status
 		if s.ObservedGeneration < d.Generation || s.AvailableReplicas != want || s.Replicas != want || s.UpdatedReplicas != want {
-			return finding.New("too-few", fmt.Sprintf("%d available Pods", want), "%d available of %d", s.AvailableReplicas, s.Replicas)
+			return finding.New("too-few", fmt.Sprintf("%d available Pods", want), "%d available of %d", s.AvailableReplicas, s.Replicas).
+				With(differing(
+					difference("status.replicas", want, s.Replicas),
+					difference("status.updatedReplicas", want, s.UpdatedReplicas),
+					difference("status.availableReplicas", want, s.AvailableReplicas),
+				)...)
 		}
 		return nil
 	}
@@ -301,11 +318,14 @@ func PodlessNamespace(ctx context.Context) string {
 	return ns
 }
 
+// quotaName is the name of the quota that [Quota] sets.
+const quotaName = "pods"
+
 // Quota limits the number of Pods in a namespace, and waits until the limit counts.
 func Quota(ctx context.Context, namespace string, pods int64) error {
 	hard := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}
 	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pods"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: quotaName},
 		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
 	}
 	if err := suite.admin.Create(ctx, quota); err != nil {

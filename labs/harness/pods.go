@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,23 +130,44 @@ func askVersion(ctx context.Context, pod corev1.Pod, port int32) error {
 	expected := fmt.Sprintf("memcached answers on port %d of Pod %s", port, pod.Name)
 	conn, err := dial(ctx, pod, port)
 	if err != nil {
-		return finding.New("nobody-listens", expected, "%v", err)
+		return nobodyListens(pod, expected, err.Error())
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(memcachedPatience)); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
 	}
 	if _, err := io.WriteString(conn, "version\r\n"); err != nil {
-		return finding.New("nobody-listens", expected, "%v", err)
+		return nobodyListens(pod, expected, err.Error())
 	}
 	answer, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
-		return finding.New("nobody-listens", expected, "the connection ended without an answer (%v)", err)
+		return nobodyListens(pod, expected, fmt.Sprintf("the connection ended without an answer (%v)", err))
 	}
 	if !strings.HasPrefix(answer, memcachedVersion) {
 		return finding.New("wrong-answer", expected, "%q", strings.TrimSpace(answer))
 	}
 	return nil
+}
+
+// nobodyListens says how the attempt went, and how memcached was told where to listen.
+func nobodyListens(pod corev1.Pod, expected, how string) *finding.Finding {
+	return finding.New("nobody-listens", expected, "%s; the container is started with %s", how, startedWith(pod))
+}
+
+// startedWith is the command line of a Pod's first container, as far as its spec decides it.
+func startedWith(pod corev1.Pod) string {
+	if len(pod.Spec.Containers) == 0 {
+		return "nothing"
+	}
+	c := pod.Spec.Containers[0]
+	words := slices.Concat(c.Command, c.Args)
+	switch {
+	case len(words) == 0:
+		return "what its image says, without arguments of yours"
+	case len(c.Command) == 0:
+		return fmt.Sprintf("the arguments `%s`", strings.Join(words, " "))
+	}
+	return fmt.Sprintf("`%s`", strings.Join(words, " "))
 }
 
 // tunnel is a connection to a Pod, and the port-forward that carries it.

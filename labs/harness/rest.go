@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,34 +68,45 @@ func (m Memcached) look(ctx context.Context) (world, error) {
 // compare is a finding about the first thing that moved between two looks, or nil.
 func compare(before, after world) error {
 	const expected = "nothing changes, as nothing was asked for"
-	if moved := changes(before.deployment, after.deployment); moved != "" {
-		return finding.New("deployment-changed", expected, "the Deployment changed:\n%s", moved)
+	if moved := changes(before.deployment, after.deployment); len(moved) > 0 {
+		return finding.New("deployment-changed", expected, "the Deployment changed:\n%s", fieldLines(moved)).With(telling(moved)...)
 	}
-	if moved := changes(before.status, after.status); moved != "" {
+	if moved := changes(before.status, after.status); len(moved) > 0 {
 		cause := "status-changed"
 		if onlyTimes(moved) {
 			cause = "timestamps-move"
 		}
-		return finding.New(cause, expected, "the status of the Memcached changed:\n%s", moved)
+		return finding.New(cause, expected, "the status of the Memcached changed:\n%s", fieldLines(moved)).With(telling(moved)...)
 	}
 	return nil
 }
 
-func changes(before, after any) string {
-	var lines []string
-	for _, d := range generate.Compare(after, before) {
-		lines = append(lines, d.String())
-	}
-	return strings.Join(lines, "\n")
+func changes(before, after any) []finding.Field {
+	return generate.Fields(generate.Compare(after, before))
 }
 
-func onlyTimes(moved string) bool {
-	for line := range strings.Lines(moved) {
-		if !strings.Contains(line, "lastTransitionTime") {
-			return false
-		}
+func fieldLines(moved []finding.Field) string {
+	var all []string
+	for _, f := range moved {
+		all = append(all, f.String())
 	}
-	return true
+	return strings.Join(all, "\n")
+}
+
+// telling are the differences that a reader can do something about. resourceVersion and generation move with
+// every write; they are shown when nothing else did.
+func telling(moved []finding.Field) []finding.Field {
+	chosen := slices.DeleteFunc(slices.Clone(moved), func(f finding.Field) bool {
+		return f.Path == "metadata.resourceVersion" || strings.HasSuffix(strings.ToLower(f.Path), "generation")
+	})
+	if len(chosen) == 0 {
+		return moved
+	}
+	return chosen
+}
+
+func onlyTimes(moved []finding.Field) bool {
+	return !slices.ContainsFunc(moved, func(f finding.Field) bool { return !strings.Contains(f.Path, "lastTransitionTime") })
 }
 
 // Settled waits until neither the Deployment nor the status has changed for a second.

@@ -29,6 +29,7 @@ var suite struct {
 	shared      shared
 	arena       *arena
 	stage       *stage // process 1 only
+	place       place  // where the running check works
 
 	randOf string // the check that rand belongs to
 	rand   *rand.Rand
@@ -135,6 +136,7 @@ func Namespace(ctx context.Context) string {
 	if err := suite.admin.Create(ctx, ns); err != nil {
 		Require(fmt.Errorf("create namespace: %w", err))
 	}
+	suite.place.remember(ID(), ns.Name)
 	ginkgo.DeferCleanup(func(ctx context.Context) error {
 		return client.IgnoreNotFound(suite.admin.Delete(ctx, ns))
 	}, ginkgo.NodeTimeout(StopBudget))

@@ -1,8 +1,11 @@
 package harness
 
 import (
+	"bytes"
 	"os"
 	"sync"
+
+	"github.com/example/operator-lab/labs/internal/redact"
 )
 
 const (
@@ -12,11 +15,13 @@ const (
 	tailLimit = 64 << 10
 )
 
-// tail is a writer that keeps the beginning of what it gets in a file and the end in memory.
+// tail is a writer that keeps the beginning of what it gets in a file and the end in memory. Neither of
+// them gives a credential away that the program printed.
 type tail struct {
 	mu      sync.Mutex
 	file    *os.File // nil when it could not be made: the log is evidence, never a condition
 	written int
+	begun   []byte // a line that has not ended yet, and is not in the file
 	last    []byte
 }
 
@@ -32,10 +37,7 @@ func newTail(path string) *tail {
 func (t *tail) Write(data []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if room := logLimit - t.written; t.file != nil && room > 0 {
-		n, _ := t.file.Write(data[:min(room, len(data))])
-		t.written += n
-	}
+	t.keep(data)
 	t.last = append(t.last, data...)
 	if excess := len(t.last) - tailLimit; excess > 0 {
 		t.last = append([]byte(nil), t.last[excess:]...)
@@ -43,9 +45,39 @@ func (t *tail) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
+// keep writes to the file, line by line: a credential is known by what stands around it.
+func (t *tail) keep(data []byte) {
+	if t.file == nil || t.written >= logLimit {
+		return
+	}
+	t.begun = append(t.begun, data...)
+	end := bytes.LastIndexByte(t.begun, '\n') + 1
+	if len(t.begun) > tailLimit {
+		end = len(t.begun)
+	}
+	t.toFile(t.begun[:end])
+	t.begun = append([]byte(nil), t.begun[end:]...)
+}
+
+func (t *tail) toFile(data []byte) {
+	if room := logLimit - t.written; t.file != nil && room > 0 && len(data) > 0 {
+		text := redact.Text(string(data))
+		n, _ := t.file.WriteString(text[:min(room, len(text))])
+		t.written += n
+	}
+}
+
+// Flush writes a last line that has no end. The writer can be used again.
+func (t *tail) Flush() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.toFile(t.begun)
+	t.begun = nil
+}
+
 // String is the end of what was written.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return string(t.last)
+	return redact.Text(string(t.last))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -188,7 +187,7 @@ func worst(results []*verdict.Result) error {
 	for _, r := range results {
 		switch r.Verdict {
 		case verdict.Environment:
-			return exit.Environment(errors.New(r.Environment.Finding))
+			return exit.Environment(exit.ErrTold)
 		case verdict.Fail:
 			err = exit.ErrFail
 		}

@@ -35,50 +35,54 @@ func newHintCommand(a *app) *cobra.Command {
 
 // given is how far the hints for one failure have been told.
 type given struct {
-	Check, Cause string
-	Layers       int
+	Workspace, Check, Cause string
+	Layers                  int
 }
 
+// hint tells the next layer of the hints for what failed last. It never judges: what was changed since then
+// is for the next check to see.
 func (a *app) hint(c *course.Course, n int) error {
 	result, err := verdict.Read(a.state, n)
+	if err == nil && result.Workspace != a.workspace {
+		err = os.ErrNotExist
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return exit.Usage("lab %d was not checked yet: run make lab-%d first", n, n)
 	}
 	if err != nil {
 		return err
 	}
-	if result.Build != nil {
-		fmt.Fprintf(a.out, "Your code does not compile. The first line is the one to read:\n%s\n", result.Build.Output)
-		return nil
-	}
-	failed := result.First()
-	if failed == nil {
-		fmt.Fprintf(a.out, "Nothing failed when lab %d was checked last.\n", n)
-		return nil
-	}
-	path := filepath.Join(a.state, "hints", fmt.Sprintf("lab-%d.json", n))
-	layer := told(path, failed)
 	hints := verdict.CourseHints{Course: c}
-	fmt.Fprintf(a.out, "%s\n\n", failed.Title)
-	for i := 0; i <= layer; i++ {
-		if text := hints.Hint(failed.ID, failed.Cause, i); text != "" {
-			fmt.Fprintf(a.out, "%d. %s\n", i+1, text)
+	failed := result.First()
+	switch {
+	case result.Verdict == verdict.Environment:
+		fmt.Fprintf(a.out, "The last check of lab %d says nothing about your code: %s\nWhat mends it: %s\n", n, result.Environment.Finding, result.Environment.Mend)
+	case result.Build != nil:
+		verdict.PrintHints(a.out, result, hints, 0)
+	case failed == nil:
+		fmt.Fprintf(a.out, "Nothing failed when lab %d was checked last.\n", n)
+	default:
+		path := filepath.Join(a.state, "hints", fmt.Sprintf("lab-%d.json", n))
+		next := given{result.Workspace, failed.ID, failed.Cause, 1} // the verdict itself gave the first
+		next.Layers = max(next.Layers, told(path, next)) + 1
+		if !verdict.PrintHints(a.out, result, hints, next.Layers) {
+			next.Layers-- // there is no next one
 		}
+		return keep(path, next)
 	}
-	if hints.Hint(failed.ID, failed.Cause, layer+1) == "" {
-		fmt.Fprintf(a.out, "\nThat was all. `make solve-%d` writes the solution into your workspace, and saves yours first.\n", n)
-		return nil
-	}
-	fmt.Fprintf(a.out, "\n`make hint-%d` again says more.\n", n)
-	return keep(path, given{failed.ID, failed.Cause, layer + 1})
+	return nil
 }
 
-// told is how many hints for this failure were given already. The verdict itself gave the first.
-func told(path string, failed *verdict.Check) int {
+// told is how many hints for this failure were given already.
+func told(path string, failure given) int {
 	var g given
 	data, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(data, &g) != nil || g.Check != failed.ID || g.Cause != failed.Cause {
-		return 1
+	if err != nil || json.Unmarshal(data, &g) != nil {
+		return 0
+	}
+	failure.Layers = g.Layers
+	if g != failure {
+		return 0
 	}
 	return g.Layers
 }

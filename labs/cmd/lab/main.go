@@ -33,7 +33,8 @@ func run(args []string) int {
 	if ctx.Err() != nil {
 		code = exit.Interrupted
 	}
-	if err != nil && !errors.Is(err, exit.ErrFail) && code != exit.Interrupted {
+	told := errors.Is(err, exit.ErrFail) || errors.Is(err, exit.ErrTold)
+	if err != nil && !told && code != exit.Interrupted {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 	}
 	if code == exit.Interrupted {

@@ -1,12 +1,15 @@
 package generate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // Difference is one place in which two objects differ. Got and Want are short texts; one of them is ""
@@ -14,14 +17,23 @@ import (
 type Difference struct{ Path, Got, Want string }
 
 // String is the difference as one line of a report.
-func (d Difference) String() string {
-	none := func(text string) string {
-		if text == "" {
-			return "nothing"
-		}
-		return text
+func (d Difference) String() string { return d.Field().String() }
+
+// Field is the difference in the form of a finding.
+func (d Difference) Field() finding.Field {
+	return finding.Field{Path: d.Path, Want: cmp.Or(d.Want, nothing), Have: cmp.Or(d.Got, nothing)}
+}
+
+// nothing stands for a side of a difference that has no such field.
+const nothing = "nothing"
+
+// Fields are the differences in the form of a finding.
+func Fields(differences []Difference) []finding.Field {
+	var fields []finding.Field
+	for _, d := range differences {
+		fields = append(fields, d.Field())
 	}
-	return fmt.Sprintf("%s: want %s, have %s", d.Path, none(d.Want), none(d.Got))
+	return fields
 }
 
 // Compare compares two values as JSON has them, field by field. Entries of lists are matched by their

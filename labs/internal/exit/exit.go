@@ -27,6 +27,9 @@ const (
 // ErrFail is what a command returns when its report already told everything and the verdict is fail.
 var ErrFail = errors.New("the checks do not hold yet")
 
+// ErrTold is what a command marks with a code when its report already told what is wrong.
+var ErrTold = errors.New("the report has told what is wrong")
+
 type coded struct {
 	error
 	code int

@@ -48,6 +48,19 @@ func New(cause, expected, seenFormat string, args ...any) *Finding {
 	return &Finding{Cause: cause, Expected: expected, Seen: fmt.Sprintf(seenFormat, args...)}
 }
 
+// With adds differences to the finding, and returns it.
+func (f *Finding) With(fields ...Field) *Finding {
+	f.Fields = append(f.Fields, fields...)
+	return f
+}
+
+// As is the finding under another cause: the one by which another check explains it.
+func (f *Finding) As(cause string) *Finding {
+	other := *f
+	other.Cause = cause
+	return &other
+}
+
 // Error gives both sides in one text.
 func (f *Finding) Error() string {
 	return fmt.Sprintf("expected %s; saw %s", f.Expected, f.Seen)

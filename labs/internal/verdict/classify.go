@@ -80,6 +80,7 @@ func classify(specs map[string]types.SpecReport, lab *course.Lab, check course.C
 			return answer, ""
 		}
 		answer.Cause, answer.Expected, answer.Seen, answer.Fields = f.Cause, f.Expected, f.Seen, f.Fields
+		answer.Evidence = evidenceOf(spec)
 		return answer, ""
 	default:
 		return answer, fmt.Sprintf("the check %s was %s", check.ID, spec.State)

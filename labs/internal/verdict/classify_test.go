@@ -121,3 +121,15 @@ func TestACheckThatWasGivenUpIsBlocked(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestEvidenceReachesTheAnswer(t *testing.T) {
+	want := []finding.Evidence{{Title: "Your manager's log", Lines: []string{"no luck"}}}
+	s := spec("first", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none"))
+	s.ReportEntries = append(s.ReportEntries, types.ReportEntry{
+		Name: harness.EvidenceEntry, Value: types.ReportEntryValue{AsJSON: `[{"title":"Your manager's log","lines":["no luck"]}]`},
+	})
+	got := classify(true, s, spec("second", types.SpecStatePassed), spec("third", types.SpecStatePassed))
+	if diff := cmp.Diff(want, got.Checks[0].Evidence); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -3,27 +3,47 @@ package verdict
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 
-	"github.com/fatih/color"
-
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// Print writes the answer for a person: each check in one line, and for the ones that failed what was
-// expected, what was seen, and the first hint.
+// How much of an answer is shown. All of it together fits on one screen; the rest lies in the artifacts.
+const (
+	// expectedLines and seenLines are how much of what a check expected and saw is shown, hintLines how
+	// much of a hint: all of any that is not too long.
+	expectedLines, seenLines, hintLines = 3, 5, 5
+	// fieldsShown is how many differing fields are shown.
+	fieldsShown = 4
+	// evidenceLines is how much evidence is shown in all, evidenceLine how much of one line of it.
+	evidenceLines, evidenceLine = 10, 3
+	// othersShown is how many of the other failed checks say what they saw.
+	othersShown = 2
+	// namesShown is how many lines of names are shown.
+	namesShown = 2
+	// buildLines is how many lines of a compiler's output are shown.
+	buildLines = 10
+)
+
+// Print writes the answer for a person, so that it fits on one screen: the failure that explains the others
+// in full, with its evidence and the first hint, the other failures in short, and what holds in a line.
 func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
-	p := printer{w}
-	p.line("%s  %s", bold("Lab %d", r.Lab), lab.Title)
-	p.line("%s", faint("%s %s · %.1f s · seed %d", r.Cluster.Provider, r.Cluster.Version, r.Seconds, r.Seed))
-	p.line("")
-	if r.Build != nil {
-		p.build(r.Build)
-		return
+	p := &printer{screen: newScreen(w), r: r, hints: hints}
+	p.heading(lab)
+	switch {
+	case r.Verdict == Environment:
+		p.environment()
+	case r.Build != nil:
+		p.build()
+	case r.Verdict == Pass:
+		p.passed()
+	default:
+		p.failures()
 	}
-	p.checks(r, lab, hints)
-	p.line("")
-	p.summary(r)
 }
 
 // Hints finds the hint for a failed check.
@@ -51,65 +71,331 @@ func (h CourseHints) Hint(check, cause string, layer int) string {
 	return layers[layer]
 }
 
-var (
-	bold  = color.New(color.Bold).Sprintf
-	faint = color.New(color.Faint).Sprintf
-	green = color.New(color.FgGreen).Sprintf
-	red   = color.New(color.FgRed).Sprintf
-)
-
-type printer struct{ w io.Writer }
-
-func (p printer) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
-
-func (p printer) build(b *Build) {
-	p.line("%s your code does not compile, so there was nothing to check:", red("✗"))
-	p.block("", b.Output)
+// printer writes one result.
+type printer struct {
+	*screen
+	r     *Result
+	hints Hints
 }
 
-func (p printer) checks(r *Result, lab *course.Lab, hints Hints) {
-	for _, c := range r.Checks {
-		again := ""
-		if c.Lab != lab.Number {
-			again = faint("  (lab %d again)", c.Lab)
+func (p *printer) heading(lab *course.Lab) {
+	fmt.Fprintf(p.w, "%s  %s\n", p.bold(fmt.Sprintf("Lab %d", p.r.Lab)), lab.Title)
+	about := []string{fmt.Sprintf("%.1f s", p.r.Seconds), fmt.Sprintf("seed %d", p.r.Seed)}
+	if c := p.r.Cluster; c.Provider != "" {
+		about = append([]string{c.Provider + " " + c.Version}, about...)
+	}
+	fmt.Fprintln(p.w, p.faint(strings.Join(about, " · ")))
+	p.gap()
+}
+
+// environment tells what is wrong with the machine. Whatever the checks said does not count.
+func (p *printer) environment() {
+	e := p.r.Environment
+	text := strings.TrimSuffix(e.Finding, " (mend: "+e.Mend+")")
+	sign := p.red("!")
+	for _, line := range p.fold(text, 2, seenLines) {
+		p.mark(sign, line, p.bold)
+		sign = " "
+	}
+	p.gap()
+	p.line("This is not your code's fault, and it does not count as a try.")
+	if e.Mend == defect {
+		p.line("It is a defect of the lab. Please report it with the folder " + p.artifacts())
+		return
+	}
+	p.line("What mends it: " + e.Mend)
+	p.line("What the cluster logged: " + p.artifacts())
+}
+
+// PrintHints writes the first layers of hints for the failure that explains the others, and says how to go
+// on. It returns false when there are no more. Code that does not compile has its compiler for a hint.
+func PrintHints(w io.Writer, r *Result, hints Hints, layers int) (more bool) {
+	p := &printer{screen: newScreen(w), r: r, hints: hints}
+	if r.Build != nil {
+		p.build()
+		return false
+	}
+	c := r.First()
+	p.line(p.bold(p.title(c)))
+	p.detail("saw", saw(c), expectedLines)
+	p.gap()
+	for i := range layers {
+		if text := hints.Hint(c.ID, c.Cause, i); text != "" {
+			p.print(fmt.Sprintf("%d. ", i+1), text, nil)
 		}
-		switch c.State {
-		case Passed:
-			p.line("  %s %s%s", green("✓"), c.Title, again)
-		case NotChecked:
-			p.line("  %s %s%s", faint("–"), c.Title, faint("  not checked here: needs real Pods"))
-		case Blocked:
-			p.line("  %s %s%s", faint("·"), c.Title, faint("  waits for %s", c.BlockedBy))
-		case Failed:
-			p.line("  %s %s%s", red("✗"), c.Title, again)
-			p.block("expected", c.Expected)
-			p.block("saw", c.Seen)
-			if hint := hints.Hint(c.ID, c.Cause, 0); hint != "" {
-				p.block("hint", hint)
+	}
+	p.gap()
+	more = hints.Hint(c.ID, c.Cause, layers) != ""
+	if more {
+		p.line(fmt.Sprintf("`make hint-%d` again says more.", r.Lab))
+	} else {
+		p.line(fmt.Sprintf("That was all. `make solve-%d` writes the solution into your workspace, and saves yours first.", r.Lab))
+	}
+	return more
+}
+
+// source is a place in the output of a compiler.
+var source = regexp.MustCompile(`^\S+\.go:\d+`)
+
+// build shows what the compiler said, without the names of packages.
+func (p *printer) build() {
+	var lines []string
+	for line := range strings.Lines(p.r.Build.Output) {
+		if line = strings.TrimRight(line, "\n"); !strings.HasPrefix(line, "# ") && strings.TrimSpace(line) != "" {
+			lines = append(lines, line)
+		}
+	}
+	first := len(lines) > 0 && source.MatchString(lines[0])
+	what := "does not compile"
+	if !first {
+		what = "cannot be built"
+	}
+	p.mark(p.red("✗"), "Your code "+what+", so there was nothing to check:", p.bold)
+	p.gap()
+	for i, line := range lines[:min(len(lines), buildLines)] {
+		style := p.bold
+		if i > 0 || !first {
+			style = nil
+		}
+		p.print("  ", line, style)
+	}
+	if more := len(lines) - buildLines; more > 0 {
+		p.line(fmt.Sprintf("  … and %d more lines", more))
+	}
+	p.gap()
+	if first && len(lines) > 1 {
+		p.line("Mend the first line first: the others often follow from it.")
+	}
+	p.line(fmt.Sprintf("%s: none of the %d checks was asked.", p.red("fail"), len(p.r.Checks)))
+}
+
+// passed lists what holds: each check of the lab, and in a line what earlier labs asked for.
+func (p *printer) passed() {
+	again := map[int]int{}
+	var earlier []int
+	for _, c := range p.r.Checks {
+		switch {
+		case c.State == NotChecked:
+			p.mark(p.faint("–"), c.Title+" (not checked here: it needs real Pods)", p.faint)
+		case c.Lab == p.r.Lab:
+			p.mark(p.green("✓"), c.Title, nil)
+		default:
+			if again[c.Lab] == 0 {
+				earlier = append(earlier, c.Lab)
+			}
+			again[c.Lab]++
+		}
+	}
+	for _, lab := range earlier {
+		p.mark(p.green("✓"), fmt.Sprintf("lab %d still holds (%s)", lab, checks(again[lab])), nil)
+	}
+	p.gap()
+	p.line(fmt.Sprintf("%s: all %s.", p.green("pass"), holding(p.r)))
+}
+
+// holding says how many checks there were to hold.
+func holding(r *Result) string {
+	left := r.Count(NotChecked)
+	if left > 0 {
+		return checks(len(r.Checks)-left) + " that can be asked here hold"
+	}
+	return checks(len(r.Checks)) + " hold"
+}
+
+// failures shows the first failure in full and the rest in short.
+func (p *printer) failures() {
+	failed := p.r.failed()
+	if len(failed) > 0 {
+		p.first(failed[0])
+		p.others(failed[0], failed[1:])
+	}
+	p.blocked()
+	p.inLine(p.green("✓"), Passed, "hold", "holds")
+	p.inLine(p.faint("–"), NotChecked, "need real Pods and are not checked here", "needs real Pods and is not checked here")
+	p.gap()
+	open := p.r.Count(Failed) + p.r.Count(Blocked)
+	p.line(fmt.Sprintf("%s: %d of %d checks do not hold yet. `make hint-%d` says more.",
+		p.red("fail"), open, len(p.r.Checks)-p.r.Count(NotChecked), p.r.Lab))
+	p.line("Objects, events and logs: " + p.artifacts())
+}
+
+// title is what a check is about, and whether it held before.
+func (p *printer) title(c *Check) string {
+	switch {
+	case c.Regression:
+		return fmt.Sprintf("lab %d held before, and no longer does: %s", c.Lab, c.Title)
+	case c.Lab != p.r.Lab:
+		return fmt.Sprintf("%s (lab %d again)", c.Title, c.Lab)
+	}
+	return c.Title
+}
+
+func (p *printer) first(c *Check) {
+	p.mark(p.red("✗"), p.title(c), p.bold)
+	p.detail("expected", c.Expected, expectedLines)
+	p.seen(c)
+	p.evidence(c.Evidence)
+	if hint := p.hints.Hint(c.ID, c.Cause, 0); hint != "" {
+		p.detail("hint", hint, hintLines)
+	}
+	p.gap()
+}
+
+// seen shows what a check saw: the fields that differ, under the words that introduce them, or else the words.
+func (p *printer) seen(c *Check) {
+	if len(c.Fields) == 0 {
+		p.detail("saw", c.Seen, seenLines)
+		return
+	}
+	label := "saw"
+	if head, _, _ := strings.Cut(c.Seen, "\n"); strings.HasSuffix(head, ":") {
+		p.detail(label, head, 1)
+		label = ""
+	}
+	for _, f := range c.Fields[:min(len(c.Fields), fieldsShown)] {
+		p.detail(label, f.String(), 2)
+		label = ""
+	}
+	if more := len(c.Fields) - fieldsShown; more > 0 {
+		p.detail("", fmt.Sprintf("and %d more", more), 1)
+	}
+}
+
+// evidence shows what was chosen as far as there is room: the first line of every kind before the second of
+// any.
+func (p *printer) evidence(all []finding.Evidence) {
+	const indent = margin + 2
+	shown := make([][]string, len(all))
+	room := evidenceLines
+	for i := range evidenceLines {
+		for kind, e := range all {
+			if i >= len(e.Lines) {
+				continue
+			}
+			lines := p.fold(e.Lines[i], indent+2, evidenceLine)
+			needs := len(lines)
+			if i == 0 {
+				needs++ // the title
+			}
+			if needs <= room && (i == 0 || shown[kind] != nil) {
+				room -= needs
+				shown[kind] = append(shown[kind], strings.Join(lines, "\n"+strings.Repeat(" ", indent+2)))
 			}
 		}
 	}
-}
-
-// block writes text under a label, indented.
-func (p printer) block(label, text string) {
-	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
-		p.line("      %-9s %s", label, strings.TrimRight(line, "\n"))
-		label = ""
+	for kind, paragraphs := range shown {
+		if len(paragraphs) > 0 {
+			fmt.Fprintln(p.w, strings.Repeat(" ", margin)+p.faint(all[kind].Title+":"))
+		}
+		for _, paragraph := range paragraphs {
+			fmt.Fprintln(p.w, strings.Repeat(" ", indent)+paragraph)
+		}
 	}
 }
 
-func (p printer) summary(r *Result) {
-	open := r.Count(Failed) + r.Count(Blocked)
-	judged := len(r.Checks) - r.Count(NotChecked)
-	switch r.Verdict {
-	case Pass:
-		p.line("%s All %d checks hold.", green("pass"), judged)
-	case Fail:
-		p.line("%s %d of %d checks do not hold yet. `make hint-%d` says more; the evidence is in %s", red("fail"), open, judged, r.Lab, r.Artifacts)
-	case Environment:
-		p.line("%s %s", red("environment"), r.Environment.Finding)
-		p.line("This is not your code's fault. What mends it: %s", r.Environment.Mend)
-		p.line("The evidence is in %s", r.Artifacts)
+// others shows the failures beside the first. Those that the first explains are only named.
+func (p *printer) others(first *Check, others []*Check) {
+	var same, more []string
+	shown := 0
+	for _, c := range others {
+		switch {
+		case p.r.reachOf(first) < ownReason && c.Cause == first.Cause:
+			same = append(same, c.ID)
+		case shown == othersShown:
+			more = append(more, c.ID)
+		default:
+			shown++
+			p.mark(p.red("✗"), p.title(c), nil)
+			p.detail("saw", saw(c), 1)
+		}
 	}
+	p.named(p.red("✗"), same, "failed for the same reason", "failed for the same reason")
+	p.named(p.red("✗"), more, "failed", "failed")
+}
+
+// saw is what a check saw, in one line.
+func saw(c *Check) string {
+	if len(c.Fields) > 0 {
+		return c.Fields[0].String()
+	}
+	return strings.Join(strings.Fields(c.Seen), " ")
+}
+
+// blocked folds the checks that wait for another one.
+func (p *printer) blocked() {
+	waiting := map[string]int{}
+	var order []string
+	for _, c := range p.r.Checks {
+		if c.State != Blocked {
+			continue
+		}
+		if waiting[c.BlockedBy] == 0 {
+			order = append(order, c.BlockedBy)
+		}
+		waiting[c.BlockedBy]++
+	}
+	for _, by := range order {
+		verb := "need"
+		if waiting[by] == 1 {
+			verb = "needs"
+		}
+		p.mark(p.faint("·"), fmt.Sprintf("%s %s: %s", moreChecks(waiting[by]), verb, p.titleOf(by)), nil)
+	}
+}
+
+func (p *printer) titleOf(id string) string {
+	for i := range p.r.Checks {
+		if p.r.Checks[i].ID == id {
+			return p.r.Checks[i].Title
+		}
+	}
+	return id
+}
+
+// inLine names the checks in a state.
+func (p *printer) inLine(sign string, state State, plural, singular string) {
+	var ids []string
+	for _, c := range p.r.Checks {
+		if c.State == state {
+			ids = append(ids, c.ID)
+		}
+	}
+	p.named(sign, ids, plural, singular)
+}
+
+// named writes a number of checks, and their ids where they fit.
+func (p *printer) named(sign string, ids []string, plural, singular string) {
+	if len(ids) == 0 {
+		return
+	}
+	verb := plural
+	if len(ids) == 1 {
+		verb = singular
+	}
+	text := checks(len(ids)) + " " + verb
+	if full := text + ": " + strings.Join(ids, ", "); len(p.fold(full, 2, len(full))) <= namesShown {
+		text = full
+	}
+	p.mark(sign, text, nil)
+}
+
+func checks(n int) string {
+	if n == 1 {
+		return "1 check"
+	}
+	return fmt.Sprintf("%d checks", n)
+}
+
+func moreChecks(n int) string { return strings.Replace(checks(n), " ", " more ", 1) }
+
+// artifacts is the folder of the run, the way from here where that is shorter.
+func (p *printer) artifacts() string {
+	here, err := os.Getwd()
+	if err != nil {
+		return p.r.Artifacts
+	}
+	if relative, err := filepath.Rel(here, p.r.Artifacts); err == nil && len(relative) < len(p.r.Artifacts) && !strings.HasPrefix(relative, "..") {
+		return relative
+	}
+	return p.r.Artifacts
 }

@@ -136,16 +136,6 @@ func Read(state string, n int) (*Result, error) {
 	return r, nil
 }
 
-// First is the failed check that a hint is about, nil when none failed.
-func (r *Result) First() *Check {
-	for i := range r.Checks {
-		if r.Checks[i].State == Failed {
-			return &r.Checks[i]
-		}
-	}
-	return nil
-}
-
 // Count is the number of checks in the given state.
 func (r *Result) Count(s State) int {
 	n := 0

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+// hintedCourse is a small course whose first lab has a check with several causes.
+func hintedCourse(t *testing.T) (*app, *bytes.Buffer) {
+	t.Helper()
+	a, out := appInSmallCourse(t)
+	coursetest.Write(t, a.root, "labs/01-hello/lab.yaml", `schema: 1
+lab: 1
+name: hello
+title: Say hello
+checks:
+- id: says-hello
+  title: It says hello
+  hints:
+    other: [think]
+- id: greets
+  title: It greets
+  hints:
+    silent: [listen, a voice says something, look at main.go]
+    manager-exited: [it ended, why]
+    other: [think]
+`)
+	return a, out
+}
+
+// hinted writes a result of lab 1 and gives what `lab hint 1` says, once for every call.
+func hinted(t *testing.T, a *app, out *bytes.Buffer, r verdict.Result) func() string {
+	t.Helper()
+	r.Schema, r.Lab = 1, 1
+	if r.Workspace == "" {
+		r.Workspace = a.workspace
+	}
+	if err := r.Write(a.state); err != nil {
+		t.Fatal(err)
+	}
+	return func() string {
+		t.Helper()
+		out.Reset()
+		if err := with(newHintCommand(a), "1").ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+}
+
+func failure(id, cause string) verdict.Check {
+	return verdict.Check{ID: id, Title: "It says hello", Lab: 1, State: verdict.Failed, Cause: cause, Seen: "silence"}
+}
+
+func requireHints(t *testing.T, text string, want, wantNot []string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q lacks %q", text, w)
+		}
+	}
+	for _, w := range wantNot {
+		if strings.Contains(text, w) {
+			t.Errorf("%q has %q already", text, w)
+		}
+	}
+}
+
+// Layer by layer: the verdict gave the first. A failure of another cause begins anew, and so does the same
+// one after it.
+func TestEachCallTellsTheNextHint(t *testing.T) {
+	a, out := hintedCourse(t)
+	hint := hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "silent")}})
+	first := []string{"It says hello", "silence", "1. listen", "2. a voice", "`make hint-1` again"}
+	requireHints(t, hint(), first, []string{"3. "})
+	requireHints(t, hint(), []string{"1. listen", "2. a voice", "3. look at main.go", "That was all", "`make solve-1`"}, nil)
+	requireHints(t, hint(), []string{"3. look at main.go", "That was all"}, nil)
+
+	requireHints(t, hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "nobody-thought-of-it")}})(),
+		[]string{"1. think", "That was all"}, []string{"listen"})
+	requireHints(t, hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "silent")}})(),
+		first, []string{"3. "})
+}
+
+// Checking again does not take back what was told about a failure that is still the same.
+func TestHintsGoOnAfterAnotherCheck(t *testing.T) {
+	a, out := hintedCourse(t)
+	same := verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "silent")}}
+	requireHints(t, hinted(t, a, out, same)(), []string{"2. a voice"}, []string{"3. "})
+	requireHints(t, hinted(t, a, out, same)(), []string{"3. look at main.go"}, nil)
+}
+
+func TestHintsAreAboutWhatExplainsTheRest(t *testing.T) {
+	a, out := hintedCourse(t)
+	hint := hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{
+		{ID: "says-hello", Title: "Not this one", Lab: 1, State: verdict.Failed, Cause: "other"}, failure("greets", "manager-exited"),
+	}})
+	requireHints(t, hint(), []string{"It says hello", "1. it ended"}, []string{"Not this one"})
+}
+
+func TestHintsWithoutAFailure(t *testing.T) {
+	a, out := hintedCourse(t)
+	for name, tc := range map[string]struct {
+		result verdict.Result
+		want   string
+	}{
+		"nothing failed": {verdict.Result{Verdict: verdict.Pass}, "Nothing failed"},
+		"the machine is at fault": {verdict.Result{Verdict: verdict.Environment, Checks: []verdict.Check{failure("greets", "silent")},
+			Environment: verdict.Finding{Finding: "no disk", Mend: "make doctor"}}, "no disk\nWhat mends it: make doctor"},
+		"nothing was built": {verdict.Result{Verdict: verdict.Fail, Build: &verdict.Build{Output: "cmd/main.go:1:2: undefined: x"}}, "cmd/main.go:1:2"},
+	} {
+		if text := hinted(t, a, out, tc.result)(); !strings.Contains(text, tc.want) || strings.Contains(text, "listen") {
+			t.Errorf("%s: %q lacks %q, or has a hint", name, text, tc.want)
+		}
+	}
+}
+
+// The last result may be about somebody else's code.
+func TestHintsAreAboutThisWorkspace(t *testing.T) {
+	a, out := hintedCourse(t)
+	r := verdict.Result{Schema: 1, Lab: 1, Verdict: verdict.Fail, Workspace: "/elsewhere", Checks: []verdict.Check{failure("greets", "silent")}}
+	if err := r.Write(a.state); err != nil {
+		t.Fatal(err)
+	}
+	cmd := with(newHintCommand(a), "1")
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if err := cmd.ExecuteContext(t.Context()); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "make lab-1") {
+		t.Errorf("got %v after %q", err, out)
+	}
+}

@@ -1,0 +1,139 @@
+package evidence
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+)
+
+// podLines tell of Pods that could not be made or placed, and of containers that do not run.
+func (s *Sighting) podLines() []string {
+	var lines []string
+	for _, d := range s.objects.deployments {
+		for _, c := range d.Status.Conditions {
+			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue && !s.ownQuota(c.Message) {
+				lines = append(lines, fmt.Sprintf("Deployment %s gets none: %s", d.Name, c.Message))
+			}
+		}
+	}
+	for _, pod := range s.objects.pods {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				lines = append(lines, fmt.Sprintf("Pod %s has no node: %s", pod.Name, c.Message))
+			}
+		}
+	}
+	return append(lines, s.containerLines()...)
+}
+
+// containerLines tell of containers that do not run, those in the same state in one line, and what one of
+// them said last.
+func (s *Sighting) containerLines() []string {
+	type state struct{ container, what string }
+	var order []state
+	pods := map[state][]string{}
+	for _, pod := range s.objects.pods {
+		for _, c := range statuses(pod) {
+			at := state{c.Name, trouble(c)}
+			if at.what == "" {
+				continue
+			}
+			if pods[at] == nil {
+				order = append(order, at)
+			}
+			pods[at] = append(pods[at], pod.Name)
+		}
+	}
+	var lines []string
+	for _, at := range order {
+		lines = append(lines, fmt.Sprintf("container %s of %s: %s", at.container, amount(pods[at]), at.what))
+		for _, pod := range pods[at] {
+			if said := lastLine(s.output[pod+"/"+at.container]); said != "" {
+				lines = append(lines, "it said: "+said)
+				break
+			}
+		}
+	}
+	return lines
+}
+
+// starting are the reasons for which a container that is about to run waits.
+var starting = []string{"", "ContainerCreating", "PodInitializing"}
+
+// trouble says what is wrong with a container that does not run, "" when nothing is.
+func trouble(c corev1.ContainerStatus) string {
+	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
+	how := ""
+	if ended != nil && (ended.ExitCode != 0 || c.RestartCount > 0) {
+		how = fmt.Sprintf("it ended with exit code %d", ended.ExitCode)
+		if c.RestartCount > 0 {
+			how += fmt.Sprintf(" and was started %d times", c.RestartCount+1)
+		}
+	}
+	switch w := c.State.Waiting; {
+	case w != nil && how != "":
+		return w.Reason + ", " + how
+	case w != nil && !slices.Contains(starting, w.Reason):
+		return w.Reason + ", " + w.Message
+	case c.State.Running != nil:
+		return ""
+	}
+	return how
+}
+
+func amount(pods []string) string {
+	if len(pods) == 1 {
+		return "Pod " + pods[0]
+	}
+	return fmt.Sprintf("%d Pods", len(pods))
+}
+
+// eventLines are the warnings about the check's objects, and after them what was told about its
+// Memcacheds. Events of one kind are one line, with a count and the words of the last.
+func (s *Sighting) eventLines() []string {
+	type kind struct{ severity, reason, regarding string }
+	last, counts := map[kind]eventsv1.Event{}, map[kind]int{}
+	var order []kind
+	for _, e := range s.objects.events {
+		if s.ownQuota(e.Note) || e.Type != corev1.EventTypeWarning && !s.isMemcached(e.Regarding) {
+			continue
+		}
+		k := kind{e.Type, e.Reason, e.Regarding.Kind}
+		if counts[k] == 0 {
+			order = append(order, k)
+		}
+		last[k] = e
+		counts[k] += told(e)
+	}
+	slices.SortStableFunc(order, func(a, b kind) int { return cmp.Compare(b.severity, a.severity) }) // "Warning", "Normal"
+	var lines []string
+	for _, k := range order {
+		lines = append(lines, fmt.Sprintf("%s %s on %s%s: %s", k.severity, k.reason, k.regarding, times(counts[k]), last[k].Note))
+	}
+	return lines
+}
+
+func (s *Sighting) isMemcached(ref corev1.ObjectReference) bool {
+	for _, m := range s.objects.memcacheds {
+		if m.GetKind() == ref.Kind && m.GetName() == ref.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// ownQuota says whether a message is about the quota that the check itself has set.
+func (s *Sighting) ownQuota(message string) bool {
+	return s.Quota != "" && strings.Contains(message, "exceeded quota: "+s.Quota+",")
+}
+
+// lastLine is the last line of a text.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}

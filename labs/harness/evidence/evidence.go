@@ -1,0 +1,136 @@
+// Package evidence chooses, of all that can be seen when a check fails, the few lines that explain it, and
+// keeps the rest for those who want to look themselves.
+package evidence
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/example/operator-lab/labs/harness/logs"
+	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/redact"
+)
+
+const (
+	// maxLines is how many lines one kind of evidence may have: an answer fits on one screen.
+	maxLines = 3
+	// maxWidth is how much of one line is kept, in characters.
+	maxWidth = 260
+)
+
+// Sighting is what could be seen of a check's world when it failed. What is missing is not missed.
+type Sighting struct {
+	// Namespaces are the check's own.
+	Namespaces []string
+	// Strangers finds the names of namespaces that belong to any check, to tell this one's from others'.
+	Strangers *regexp.Regexp
+	// Quota is the name of the quota that checks set themselves. What it refuses explains nothing.
+	Quota string
+	// Workspace is the folder with the learner's files.
+	Workspace string
+
+	// Manager says whether the check judges a manager.
+	Manager bool
+	// Log is the last part of the manager's output.
+	Log string
+	// Requests are those that the manager has sent since the check began, in order.
+	Requests []recorder.Request
+
+	objects objects
+	output  map[string]string // of containers in trouble, by "pod/container"
+}
+
+// Explain chooses what explains f, the most telling first. What f says itself is not said again.
+func (s *Sighting) Explain(f *finding.Finding) []finding.Evidence {
+	var all []finding.Evidence
+	add := func(title string, lines []string) {
+		var chosen []string
+		for _, line := range lines {
+			if line = brief(redact.Text(line)); !strings.Contains(brief(f.Seen), line) && len(chosen) < maxLines {
+				chosen = append(chosen, line)
+			}
+		}
+		if len(chosen) > 0 {
+			all = append(all, finding.Evidence{Title: title, Lines: chosen})
+		}
+	}
+	panicked, refused := logs.FindPanic(s.Log, s.Workspace, s.scene()), s.refused()
+	if panicked != nil {
+		add(panicTitle(panicked), panicLines(panicked))
+	}
+	add("The API server refused your manager", refusedLines(refused))
+	add("Your manager's log", s.complaints(panicked, refused))
+	add("The Pods", s.podLines())
+	add("The events", s.eventLines())
+	if len(all) == 0 && s.Manager {
+		add(s.quietLog())
+	}
+	return all
+}
+
+// scene tells the lines of a log that are this check's from those of others.
+func (s *Sighting) scene() logs.Scene {
+	names := slices.Clone(s.Namespaces)
+	for _, m := range s.objects.memcacheds {
+		names = append(names, m.GetName())
+	}
+	return logs.Scene{Names: names, Stranger: s.Strangers}
+}
+
+func panicTitle(p *logs.Panic) string {
+	if p.Recovered {
+		return "Your Reconcile panicked"
+	}
+	return "Your manager panicked"
+}
+
+func panicLines(p *logs.Panic) []string {
+	lines := []string{p.Message}
+	if len(p.Frames) > 0 {
+		lines = append(lines, "at "+strings.Join(p.Frames, ", called from "))
+	}
+	return lines
+}
+
+// complaints are the last ones in the manager's log that nothing else says already.
+func (s *Sighting) complaints(panicked *logs.Panic, refused []refusal) []string {
+	known := func(line string) bool {
+		if panicked != nil && (strings.Contains(line, panicked.Message) || strings.HasPrefix(line, "panic: ")) {
+			return true
+		}
+		return slices.ContainsFunc(refused, func(r refusal) bool { return r.saysTheSame(line) })
+	}
+	lines := slices.DeleteFunc(logs.Trouble(s.Log, s.scene(), 2*maxLines), known)
+	return lines[max(0, len(lines)-maxLines):]
+}
+
+// quietLog is what a log without complaints tells when there is nothing else to go by.
+func (s *Sighting) quietLog() (title string, lines []string) {
+	if lines := logs.About(s.Log, s.scene(), maxLines); len(lines) > 0 {
+		return "Your manager's log", lines
+	}
+	if lines := logs.Last(s.Log, s.scene(), maxLines); len(lines) > 0 {
+		return "Your manager's log does not name this Memcached; it ends with", lines
+	}
+	return "Your manager's log", []string{"is empty"}
+}
+
+// times is how often something happened, for the end of a line.
+func times(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times)", n)
+}
+
+// brief makes one line of text, and leaves out what does not fit.
+func brief(text string) string {
+	short := []rune(strings.Join(strings.Fields(text), " "))
+	if len(short) > maxWidth {
+		return string(short[:maxWidth-1]) + "…"
+	}
+	return string(short)
+}

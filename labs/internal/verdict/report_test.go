@@ -1,0 +1,262 @@
+package verdict_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+var update = flag.Bool("update", false, "write testdata/golden from what is printed")
+
+// hints has one for everything, of the length of a real one.
+type hints struct{}
+
+func (hints) Hint(check, cause string, layer int) string {
+	return fmt.Sprintf("This is hint %d for `%s` of `%s`. It is a nudge and never the code; what it says stands in lab.yaml.", layer+1, cause, check)
+}
+
+const ns = "lab-creates-deployment-x7k2p"
+
+// titles are those of lab 4, as far as reports need them.
+var titles = map[string]string{
+	"creates-deployment": "A Deployment appears for a Memcached",
+	"pods-run":           "Its Pods run, as many as size says",
+	"follows-size":       "The Deployment follows size, up and down",
+	"follows-port":       "The Deployment follows containerPort",
+	"follows-image":      "A new MEMCACHED_IMAGE reaches Deployments that already exist",
+	"catches-up":         "What changed while the manager was stopped is caught up",
+	"keeps-apart":        "Several Memcacheds do not disturb each other",
+	"answers-version":    "memcached answers on containerPort of every Pod",
+	"deletion-quiet":     "After a deletion the operator does not go on failing",
+	"nothing-to-do":      "A pass that finds nothing to do changes nothing",
+}
+
+func check(id string, state verdict.State) verdict.Check {
+	return verdict.Check{ID: id, Title: titles[id], Lab: 4, State: state}
+}
+
+func passed(ids ...string) (all []verdict.Check) {
+	for _, id := range ids {
+		all = append(all, check(id, verdict.Passed))
+	}
+	return all
+}
+
+func failed(id string, f *finding.Finding, evidence ...finding.Evidence) verdict.Check {
+	c := check(id, verdict.Failed)
+	c.Cause, c.Expected, c.Seen, c.Fields, c.Evidence = f.Cause, f.Expected, f.Seen, f.Fields, evidence
+	return c
+}
+
+func blocked(by string, ids ...string) (all []verdict.Check) {
+	for _, id := range ids {
+		c := check(id, verdict.Blocked)
+		c.BlockedBy = by
+		all = append(all, c)
+	}
+	return all
+}
+
+func result(v verdict.Verdict, checks ...verdict.Check) *verdict.Result {
+	return &verdict.Result{
+		Lab: 4, Verdict: v, Seconds: 12.3, Seed: 42, Cluster: verdict.Cluster{Provider: "kind", Version: "v1.36.3"},
+		Artifacts: "/lab/.lab/artifacts/20261121-224500-ABCD", Checks: checks,
+	}
+}
+
+var (
+	noDeployment = finding.New("no-deployment", "a Deployment "+ns+"/qwertzuiop for the Memcached of that name", "none")
+	exited       = finding.New(harness.CauseManagerExited, "the manager goes on running",
+		"it ended by itself (exit status 2) 812ms after its start; it panicked: assignment to entry in nil map, at internal/controller/memcached_controller.go:57")
+	replicas = finding.New("not-scaled-up", "spec.replicas 4, as the Memcached's spec.size", "spec.replicas 2").
+			With(finding.Field{Path: "spec.replicas", Want: "4", Have: "2"})
+)
+
+// reports are the answers that a learner may see, one golden file each.
+var reports = map[string]struct {
+	result  *verdict.Result
+	columns string
+}{
+	"pass": {result: result(verdict.Pass, passed("creates-deployment", "pods-run", "follows-size")...)},
+	"pass-with-earlier-labs": {result: func() *verdict.Result {
+		r := result(verdict.Pass, passed("creates-deployment", "pods-run", "follows-size")...)
+		r.Lab = 7
+		r.Checks[2].Lab = 7
+		return r
+	}()},
+	"not-checked": {result: result(verdict.Pass, append(passed("creates-deployment", "follows-size"),
+		check("pods-run", verdict.NotChecked), check("answers-version", verdict.NotChecked))...)},
+	"fail-not-checked": {result: result(verdict.Fail, failed("follows-size", replicas),
+		check("creates-deployment", verdict.Passed), check("pods-run", verdict.NotChecked))},
+	"nothing-created": {result: result(verdict.Fail, append([]verdict.Check{failed("creates-deployment", noDeployment,
+		finding.Evidence{Title: "The API server refused your manager", Lines: []string{"create deployments.apps (14 times): 403, the manager has no right to"}},
+		finding.Evidence{Title: "Your manager's log", Lines: []string{
+			"ERROR Reconciler error: get the configuration of the Deployment: there is none (14 times)",
+			"ERROR Reconciler error: an error that is so long that nobody would read it to its end on a terminal, and that goes on all the same, with the name of the object, its fields one by one, and the reasons why each of them is not what the API server wants it to be",
+		}},
+		finding.Evidence{Title: "The events", Lines: []string{"Warning Failed on Memcached (3 times): no luck"}},
+	)}, blocked("creates-deployment", "pods-run", "follows-size", "follows-port")...)...)},
+	"several-failures": {result: result(verdict.Fail,
+		check("creates-deployment", verdict.Passed), check("pods-run", verdict.Passed), check("keeps-apart", verdict.Passed),
+		failed("follows-size", replicas), failed("follows-port", finding.New("port-ignored", "a Deployment that was changed, as spec.containerPort was", "the Deployment as it was created")),
+		failed("nothing-to-do", finding.New("deployment-changed", "nothing changes, as nothing was asked for", "the Deployment changed:\nspec.replicas: want 1, have 2\nmetadata.annotations.time: want \"a\", have \"b\"").
+			With(finding.Field{Path: "spec.replicas", Want: "1", Have: "2"}, finding.Field{Path: "metadata.annotations.time", Want: `"a"`, Have: `"b"`})),
+		failed("catches-up", finding.New("not-caught-up", "spec.replicas 5", "spec.replicas 2")),
+		failed("follows-image", finding.New("image-ignored", "image b", "image a")),
+		failed("deletion-quiet", finding.New("keeps-failing", "fewer than 5 errors for one name within 2s", "9")),
+	)},
+	"panicked": {result: result(verdict.Fail,
+		failed("creates-deployment", exited, finding.Evidence{Title: "Your manager panicked", Lines: []string{
+			"at internal/controller/memcached_controller.go:57, called from internal/controller/memcached_controller.go:41",
+		}}),
+		failed("pods-run", exited), failed("follows-size", exited), failed("keeps-apart", exited),
+		check("follows-port", verdict.Passed),
+	)},
+	"does-not-compile": {result: func() *verdict.Result {
+		r := result(verdict.Fail, blocked("build", "creates-deployment", "pods-run", "follows-size")...)
+		r.Cluster = verdict.Cluster{}
+		r.Build = &verdict.Build{Output: strings.Join([]string{
+			"# github.com/example/memcached-operator/internal/controller",
+			"internal/controller/memcached_controller.go:57:2: undefined: deployment",
+			"internal/controller/memcached_controller.go:61:28: not enough arguments in call to r.create",
+			"\thave (context.Context)",
+			"\twant (context.Context, *v1alpha1.Memcached)",
+			"# github.com/example/memcached-operator/cmd",
+			"cmd/main.go:12:2: \"os\" imported and not used",
+			"a.go:1:1: 5", "a.go:2:1: 6", "a.go:3:1: 7", "a.go:4:1: 8", "a.go:5:1: 9", "a.go:6:1: 10", "a.go:7:1: 11",
+		}, "\n")}
+		return r
+	}()},
+	"no-module": {result: func() *verdict.Result {
+		r := result(verdict.Fail, blocked("build", "creates-deployment")...)
+		r.Build = &verdict.Build{Output: "there is no go.mod in /home/me/workspace: `make undo` brings back what was saved last, `make reset-1` begins anew and saves what is there"}
+		return r
+	}()},
+	"environment": {result: func() *verdict.Result {
+		r := result(verdict.Environment, failed("creates-deployment", noDeployment))
+		r.Environment = verdict.Finding{Finding: "the node lab-check-1234abcd-control-plane is not running, its container is exited (mend: make doctor)", Mend: "make doctor"}
+		return r
+	}()},
+	"defect": {result: func() *verdict.Result {
+		r := result(verdict.Environment)
+		r.Environment = verdict.Finding{
+			Finding: "the check creates-deployment panicked: runtime error: index out of range [1] with length 1",
+			Mend:    "this is a defect of the lab: please report it with the artifacts",
+		}
+		return r
+	}()},
+	"regression": {result: func() *verdict.Result {
+		broken := failed("creates-deployment", noDeployment)
+		broken.Regression = true
+		r := result(verdict.Fail, broken,
+			verdict.Check{ID: "recreates-deployment", Title: "A deleted Deployment comes back", Lab: 5, State: verdict.Blocked, BlockedBy: "creates-deployment"},
+			verdict.Check{ID: "garbage-collected", Title: "The Deployment goes with its Memcached", Lab: 5, State: verdict.Blocked, BlockedBy: "creates-deployment"})
+		r.Lab = 5
+		return r
+	}()},
+	"again-under-role": {result: func() *verdict.Result {
+		forbidden := verdict.Check{
+			ID: "works-under-role", Title: "The manager works under exactly this role", Lab: 7, State: verdict.Failed, Cause: "forbidden",
+			Expected: "the API server allows everything that the manager asks for",
+			Seen:     "it refused:\nupdate memcacheds.cache.example.com/status\npatch events.events.k8s.io",
+		}
+		r := result(verdict.Fail, failed("creates-deployment", finding.New("no-condition", "a condition of the type Available in the status", "no such condition")), forbidden)
+		r.Lab = 7
+		return r
+	}()},
+	"nothing-to-do": {result: result(verdict.Fail, failed("nothing-to-do",
+		finding.New("deployment-changed", "nothing changes, as nothing was asked for", "the Deployment changed:\nspec.replicas: want 1, have 2").
+			With(finding.Field{Path: "spec.replicas", Want: "1", Have: "2"})), check("creates-deployment", verdict.Passed))},
+	"narrow": {columns: "44", result: result(verdict.Fail, append([]verdict.Check{failed("creates-deployment", noDeployment,
+		finding.Evidence{Title: "Your manager's log", Lines: []string{"ERROR Reconciler error: get the configuration of the Deployment: there is none (14 times)"}},
+	)}, blocked("creates-deployment", "pods-run", "follows-size")...)...)},
+}
+
+func TestReports(t *testing.T) {
+	for name, tc := range reports {
+		t.Run(name, func(t *testing.T) {
+			got := printed(t, tc.result, tc.columns)
+			golden := filepath.Join("testdata", "golden", name+".txt")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatalf("%v; go test -update writes it", err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("the report changed (go test -update takes it over):\n%s", diff)
+			}
+		})
+	}
+}
+
+// printed is the report on a terminal of the given width, 80 when it is "".
+func printed(t *testing.T, r *verdict.Result, columns string) string {
+	t.Helper()
+	if columns == "" {
+		columns = "80"
+	}
+	t.Setenv("COLUMNS", columns)
+	var out bytes.Buffer
+	verdict.Print(&out, r, &course.Lab{Number: r.Lab, Title: "Make the world match the spec"}, hints{})
+	return out.String()
+}
+
+// Whatever happened, an answer fits on a screen of 40 lines, and on its width.
+func TestAReportFitsOnOneScreen(t *testing.T) {
+	const long = "word and word and word and word and word and word and word and word and word and word and word and word and word and word "
+	worst := finding.New("other", strings.Repeat(long, 10), "%s", strings.Repeat(long+"\n", 20))
+	evidence := []finding.Evidence{
+		{Title: "A", Lines: []string{strings.Repeat(long, 3), long, long}}, {Title: "B", Lines: []string{strings.Repeat(long, 3), long, long}},
+		{Title: "C", Lines: []string{strings.Repeat(long, 3), long, long}}, {Title: "D", Lines: []string{strings.Repeat(long, 3), long, long}},
+	}
+	var checks []verdict.Check
+	for id := range titles {
+		checks = append(checks, failed(id, worst, evidence...))
+	}
+	for i := range 30 {
+		c := check("follows-size", verdict.Passed)
+		c.ID = fmt.Sprintf("a-check-with-quite-a-long-name-%d", i)
+		checks = append(checks, c)
+	}
+	report := printed(t, result(verdict.Fail, checks...), "80")
+	lines := strings.Split(strings.TrimSuffix(report, "\n"), "\n")
+	if len(lines) > 40 {
+		t.Errorf("%d lines:\n%s", len(lines), report)
+	}
+	for _, line := range lines {
+		if len([]rune(line)) > 80 {
+			t.Errorf("too wide: %s", line)
+		}
+	}
+}
+
+func TestColoursAreForTerminals(t *testing.T) {
+	if report := printed(t, reports["nothing-created"].result, ""); strings.Contains(report, "\x1b") {
+		t.Errorf("a file gets colours:\n%q", report)
+	}
+}
+
+func TestArtifactsAreNamedFromHere(t *testing.T) {
+	here := t.TempDir()
+	t.Chdir(here)
+	r := result(verdict.Fail, failed("creates-deployment", noDeployment))
+	r.Artifacts = filepath.Join(here, ".lab", "artifacts", "run")
+	if report := printed(t, r, ""); !strings.Contains(report, " .lab/artifacts/run") {
+		t.Errorf("the path from here is missing:\n%s", report)
+	}
+}

@@ -1,0 +1,155 @@
+package verdict
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fatih/color"
+	"golang.org/x/term"
+)
+
+const (
+	// narrowest to widest is how wide a report may be. Wider lines are hard to read, narrower ones leave
+	// no room beside the labels.
+	narrowest, widest = 40, 110
+	// usual is the width where there is no terminal to ask.
+	usual = 100
+)
+
+// screen writes lines that fit the reader's terminal: wrapped, and with colours where they are shown.
+type screen struct {
+	w                       io.Writer
+	width                   int
+	bold, faint, green, red func(string) string
+}
+
+func newScreen(w io.Writer) *screen {
+	file, _ := w.(*os.File)
+	terminal := file != nil && term.IsTerminal(int(file.Fd()))
+	plain := !terminal || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+	paint := func(attributes ...color.Attribute) func(string) string {
+		c := color.New(attributes...)
+		if c.EnableColor(); plain {
+			c.DisableColor()
+		}
+		return func(text string) string { return c.Sprint(text) }
+	}
+	return &screen{
+		w: w, width: width(file, terminal),
+		bold: paint(color.Bold), faint: paint(color.Faint), green: paint(color.FgGreen), red: paint(color.FgRed),
+	}
+}
+
+// width is what COLUMNS says, else the terminal.
+func width(file *os.File, terminal bool) int {
+	n, err := strconv.Atoi(os.Getenv("COLUMNS"))
+	if err != nil || n <= 0 {
+		n = usual
+		if terminal {
+			if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
+				n = columns
+			}
+		}
+	}
+	return max(narrowest, min(n, widest))
+}
+
+// print writes text as one paragraph that begins with head. Its other lines begin below the text. style
+// paints the text, nil leaves it as it is.
+func (s *screen) print(head, text string, style func(string) string) {
+	indent := visible(head)
+	for _, line := range wrap(text, s.width-indent) {
+		if style != nil {
+			line = style(line)
+		}
+		fmt.Fprintln(s.w, strings.TrimRight(head+line, " "))
+		head = strings.Repeat(" ", indent)
+	}
+}
+
+// line writes a paragraph from the left edge.
+func (s *screen) line(text string) { s.print("", text, nil) }
+
+// gap writes an empty line.
+func (s *screen) gap() { fmt.Fprintln(s.w) }
+
+// mark writes a paragraph behind a sign.
+func (s *screen) mark(sign, text string, style func(string) string) { s.print(sign+" ", text, style) }
+
+const (
+	// margin is where the details of a check begin, labels how wide their labels are.
+	margin, labels = 4, 10
+)
+
+// detail writes paragraphs behind a label, at most n lines of them.
+func (s *screen) detail(label, text string, n int) {
+	head := strings.Repeat(" ", margin) + s.faint(fmt.Sprintf("%-*s", labels, label))
+	for _, line := range s.fold(text, margin+labels, n) {
+		fmt.Fprintln(s.w, strings.TrimRight(head+line, " "))
+		head = strings.Repeat(" ", margin+labels)
+	}
+}
+
+// fold wraps the paragraphs of text beside an indentation, and leaves out what is longer than n lines.
+func (s *screen) fold(text string, indent, n int) []string {
+	var lines []string
+	for paragraph := range strings.Lines(strings.TrimSpace(text)) {
+		lines = append(lines, wrap(strings.TrimRight(paragraph, "\n"), s.width-indent)...)
+	}
+	if len(lines) > n {
+		last := []rune(lines[n-1])
+		if room := s.width - indent - 2; len(last) > room {
+			last = last[:room]
+		}
+		lines = append(lines[:n-1], string(last)+" …")
+	}
+	return lines
+}
+
+// wrap breaks text between words into lines of at most n characters. A word that is longer stays whole: it
+// is a path or a name, and somebody may want to copy it.
+func wrap(text string, n int) []string {
+	indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+	indent = strings.ReplaceAll(indent, "\t", "    ")
+	var lines []string
+	line := indent
+	for _, word := range words(text) {
+		switch {
+		case strings.TrimSpace(line) == "":
+			line += word
+		case visible(line)+1+visible(word) > n:
+			lines, line = append(lines, line), indent+word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
+
+// words are what may stand on a line of its own: a command in backquotes is one of them.
+func words(text string) []string {
+	var all []string
+	quoted := false
+	for _, word := range strings.Fields(text) {
+		if quoted {
+			all[len(all)-1] += " " + word
+		} else {
+			all = append(all, word)
+		}
+		if strings.Count(word, "`")%2 == 1 {
+			quoted = !quoted
+		}
+	}
+	return all
+}
+
+// painting is what colours add to a text.
+var painting = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// visible is how many characters of text are seen.
+func visible(text string) int { return utf8.RuneCountInString(painting.ReplaceAllString(text, "")) }
