@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 
@@ -42,10 +43,15 @@ func serve() error {
 	if err != nil {
 		return err
 	}
+	image := os.Getenv("MEMCACHED_IMAGE")
+	if image == "" {
+		return errors.New("no MEMCACHED_IMAGE")
+	}
 	keeper := &controllers.Keeper{
 		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorderFor("cache-keeper"),
-		Image:    os.Getenv("MEMCACHED_IMAGE"),
+		Image:    image,
 	}
 	if err := keeper.Register(mgr); err != nil {
 		return err
