@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,7 @@ func (a *app) verify(ctx context.Context, fix bool) error {
 	if err != nil {
 		return err
 	}
-	for _, look := range []func(context.Context) ([]course.Problem, error){a.lintCourse, a.untidy, a.unformatted, a.unbuildable} {
+	for _, look := range []func(context.Context) ([]course.Problem, error){a.lintCourse, a.untidy, a.unformatted, a.unbuildable, a.unsound} {
 		found, err := look(ctx)
 		if err != nil {
 			return err
@@ -65,7 +66,11 @@ func (a *app) regenerate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, file := range append(changed, lessons...) {
+	answers, err := a.regenerateRightAnswers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, file := range slices.Concat(changed, lessons, answers) {
 		fmt.Fprintln(a.out, "rewrote", file)
 	}
 	return nil
@@ -73,9 +78,14 @@ func (a *app) regenerate(ctx context.Context) error {
 
 // modules are the folders of every go.mod of the project, relative to the checkout.
 func (a *app) modules() ([]string, error) {
+	return a.modulesIn(".", "operator", "tools", "clusters/components/*", rightAnswers)
+}
+
+// modulesIn are the folders that match a pattern and have a go.mod, relative to the checkout.
+func (a *app) modulesIn(patterns ...string) ([]string, error) {
 	var modules []string
-	for _, pattern := range []string{"go.mod", "operator/go.mod", "tools/go.mod", "clusters/components/*/go.mod"} {
-		found, err := filepath.Glob(filepath.Join(a.root, filepath.FromSlash(pattern)))
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(filepath.Join(a.root, filepath.FromSlash(pattern), "go.mod"))
 		if err != nil {
 			return nil, fmt.Errorf("find modules: %w", err)
 		}

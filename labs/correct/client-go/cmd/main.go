@@ -1,0 +1,88 @@
+// Command main runs the operator: two informers, a queue, and workers.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+
+	"example.org/raw/apis/cache/v1alpha1"
+	"example.org/raw/internal/clients"
+	"example.org/raw/internal/controller"
+)
+
+func main() {
+	workers := flag.Int("workers", 4, "how many Memcacheds to look after at the same time")
+	klog.InitFlags(nil)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Getenv("MEMCACHED_IMAGE"), *workers); err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to run")
+		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+	}
+}
+
+func run(ctx context.Context, image string, workers int) error {
+	if image == "" {
+		return errors.New("MEMCACHED_IMAGE is empty")
+	}
+	config, err := findCluster()
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("fill scheme: %w", err)
+	}
+	memcacheds, err := clients.New(config, scheme)
+	if err != nil {
+		return err
+	}
+	builtIn, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a client for built-in types: %w", err)
+	}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: builtIn.EventsV1()})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return fmt.Errorf("start recording events: %w", err)
+	}
+	defer broadcaster.Shutdown()
+	factory := informers.NewSharedInformerFactory(builtIn, 0)
+	c, err := controller.New(controller.Options{
+		Memcacheds:  memcacheds,
+		Deployments: builtIn.AppsV1(),
+		Children:    factory.Apps().V1().Deployments(),
+		Events:      broadcaster.NewRecorder(scheme, "memcached-operator"),
+		Image:       image,
+	})
+	if err != nil {
+		return err
+	}
+	factory.StartWithContext(ctx)
+	return c.Run(ctx, workers)
+}
+
+// findCluster looks where kubectl does, and then for the service account of a Pod.
+func findCluster() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find cluster: %w", err)
+	}
+	// The default of 5 requests in a second is from before the API server knew how to defend itself.
+	config.QPS, config.Burst = -1, -1
+	return config, nil
+}

@@ -1,0 +1,241 @@
+// Package controllers keeps the servers that Memcacheds ask for.
+package controllers
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	cache "example.org/caching/pkg/apis/cache/v1alpha1"
+)
+
+// farewell is held until the end of a Memcached was announced.
+const farewell = "caching.example.org/farewell"
+
+// portVariable tells the servers where to listen.
+const portVariable = "CACHE_PORT"
+
+// Keeper is the reconciler.
+type Keeper struct {
+	client.Client
+	Live     client.Reader // asks the API server itself
+	Recorder record.EventRecorder
+	Image    string
+}
+
+// Register starts the controller with the manager.
+func (k *Keeper) Register(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("cache-keeper").
+		For(&cache.Memcached{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Owns(&appsv1.Deployment{}).
+		Complete(k)
+}
+
+// The finalizer is on the Memcached itself, hence patch; the condition is in its status.
+
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// Reconcile makes one Memcached true.
+func (k *Keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var mc cache.Memcached
+	if err := k.Get(ctx, req.NamespacedName, &mc); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var err error
+	if mc.DeletionTimestamp.IsZero() {
+		err = k.serve(ctx, &mc)
+	} else {
+		err = k.sayGoodbye(ctx, &mc)
+	}
+	switch {
+	case errors.Is(err, errTaken):
+		return ctrl.Result{RequeueAfter: lookAgain}, nil // Owns does not tell when it has gone.
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return ctrl.Result{RequeueAfter: time.Second}, nil // The cache was behind; its news come first.
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return ctrl.Result{}, nil
+	default:
+		return ctrl.Result{}, err
+	}
+}
+
+// lookAgain is when to see whether somebody else's Deployment has gone.
+const lookAgain = 20 * time.Second
+
+// serve gets the servers that are asked for, and tells how far it came.
+func (k *Keeper) serve(ctx context.Context, mc *cache.Memcached) error {
+	if !controllerutil.ContainsFinalizer(mc, farewell) {
+		before := mc.DeepCopy()
+		controllerutil.AddFinalizer(mc, farewell)
+		if err := k.Patch(ctx, mc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	servers := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: mc.Namespace, Name: mc.Name}}
+	var had *int32
+	done, err := controllerutil.CreateOrUpdate(ctx, k.Client, servers, func() error {
+		had = servers.Spec.Replicas
+		return k.shape(ctx, mc, servers)
+	})
+	switch {
+	case errors.Is(err, errTaken):
+		return errors.Join(err, k.report(ctx, mc, metav1.ConditionFalse, "NameTaken", err.Error()))
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return errors.Join(err, k.report(ctx, mc, metav1.ConditionFalse, "NotAllowed", err.Error()))
+	case err != nil:
+		return err
+	case done == controllerutil.OperationResultCreated:
+		k.Recorder.Event(mc, corev1.EventTypeNormal, "ServersOrdered", "ordered a Deployment")
+	case done == controllerutil.OperationResultUpdated && had != nil && *had != mc.Spec.Size:
+		k.Recorder.Eventf(mc, corev1.EventTypeNormal, "ServersCounted", "from %d to %d", *had, mc.Spec.Size)
+	}
+	return k.judge(ctx, mc, servers)
+}
+
+// sayGoodbye lets a deleted Memcached go; its Deployment is the garbage collector's.
+func (k *Keeper) sayGoodbye(ctx context.Context, mc *cache.Memcached) error {
+	before := mc.DeepCopy()
+	if !controllerutil.RemoveFinalizer(mc, farewell) {
+		return nil
+	}
+	ctrl.LoggerFrom(ctx).Info("Goodbye", "servers", mc.Spec.Size)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	return client.IgnoreNotFound(k.Patch(ctx, mc, patch))
+}
+
+// shape sets what is ours in a Deployment, and leaves the rest to whoever set it.
+func (k *Keeper) shape(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment) error {
+	mine := map[string]string{"caching.example.org/part-of": partOf(mc), "caching.example.org/role": "server"}
+	switch {
+	case d.CreationTimestamp.IsZero():
+		d.Labels = mine
+		d.Spec.Selector = metav1.SetAsLabelSelector(mine)
+		d.Spec.Template.Labels = mine
+	case metav1.GetControllerOf(d) == nil:
+		if err := k.mayAdopt(ctx, mc, d, mine); err != nil {
+			return err
+		}
+	}
+	if err := controllerutil.SetControllerReference(mc, d, k.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
+		return takenBy(err)
+	}
+	d.Spec.Replicas = ptr.To(mc.Spec.Size)
+	pod := &d.Spec.Template.Spec
+	pod.TerminationGracePeriodSeconds = ptr.To[int64](5)
+	pod.SecurityContext = &corev1.PodSecurityContext{
+		RunAsNonRoot:   ptr.To(true),
+		RunAsUser:      ptr.To[int64](2000),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		Sysctls:        []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
+	}
+	if len(pod.Containers) != 1 {
+		pod.Containers = []corev1.Container{{Name: "server"}}
+	}
+	c := &pod.Containers[0]
+	c.Image = k.Image
+	c.Command = []string{"memcached", "--port=$(" + portVariable + ")", "--memory-limit=16"}
+	c.Args = nil
+	c.Env = []corev1.EnvVar{{Name: portVariable, Value: strconv.Itoa(int(mc.Spec.ContainerPort))}}
+	c.SecurityContext = &corev1.SecurityContext{
+		AllowPrivilegeEscalation: ptr.To(false),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+	return nil
+}
+
+// errTaken says that somebody else's Deployment has the name of a Memcached.
+var errTaken = errors.New("there is another Deployment")
+
+// takenBy says whose Deployment it is, if that is what is wrong.
+func takenBy(err error) error {
+	var owned *controllerutil.AlreadyOwnedError
+	if !errors.As(err, &owned) {
+		return err
+	}
+	return fmt.Errorf("%w %q, of %s %s", errTaken, owned.Object.GetName(), owned.Owner.Kind, owned.Owner.Name)
+}
+
+// partOf stands for a Memcached in labels, which are shorter than names may be.
+func partOf(mc *cache.Memcached) string {
+	if len(mc.Name) <= validation.LabelValueMaxLength {
+		return mc.Name
+	}
+	return fmt.Sprintf("%x", sha256.Sum224([]byte(mc.Name)))
+}
+
+// mayAdopt looks whether a Deployment without a controller runs our Pods, and asks the API server whether
+// the Memcached is there to stay. A deletion with --cascade=orphan sets its Deployment free, and the
+// cache may hear of that first.
+func (k *Keeper) mayAdopt(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment, mine map[string]string) error {
+	if !equality.Semantic.DeepEqual(d.Spec.Selector, metav1.SetAsLabelSelector(mine)) {
+		return fmt.Errorf("%w %q, of nobody", errTaken, d.Name)
+	}
+	var now cache.Memcached
+	if err := k.Live.Get(ctx, client.ObjectKeyFromObject(mc), &now); err != nil {
+		return err
+	}
+	if now.UID != mc.UID || !now.DeletionTimestamp.IsZero() {
+		return apierrors.NewConflict(schema.GroupResource{Group: cache.SchemeGroupVersion.Group, Resource: "memcacheds"}, mc.Name, errors.New("it is going"))
+	}
+	return nil
+}
+
+// judge tells what the Deployment has achieved.
+func (k *Keeper) judge(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment) error {
+	have, want := d.Status.AvailableReplicas, mc.Spec.Size
+	if have == want {
+		return k.report(ctx, mc, metav1.ConditionTrue, "EverybodyServes", fmt.Sprintf("%d of %d", have, want))
+	}
+	return k.report(ctx, mc, metav1.ConditionFalse, "SomeAreMissing", fmt.Sprintf("%d of %d", have, want))
+}
+
+// report writes the condition, if it is news, and warns when somebody is newly in the way.
+func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, status metav1.ConditionStatus, reason, message string) error {
+	news := metav1.Condition{
+		Type: "Available", Status: status, Reason: reason, Message: message,
+		ObservedGeneration: mc.Generation, LastTransitionTime: metav1.Now(),
+	}
+	before, lastReason := mc.DeepCopy(), ""
+	for _, old := range mc.Status.Conditions {
+		if old.Type != news.Type {
+			continue
+		}
+		if lastReason = old.Reason; old.Status == news.Status {
+			news.LastTransitionTime = old.LastTransitionTime
+		}
+		if old == news {
+			return nil
+		}
+	}
+	mc.Status.Conditions = []metav1.Condition{news}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := k.Status().Patch(ctx, mc, patch, client.FieldOwner("cache-keeper")); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if lastReason != reason && (reason == "NameTaken" || reason == "NotAllowed") {
+		k.Recorder.Event(mc, corev1.EventTypeWarning, reason, message)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+// Package apply keeps a Deployment for each Memcached by server-side apply: it states what it wants, and
+// leaves it to the API server to work out the difference and to remember whose field is whose.
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	cachev1alpha1 "example.org/applied/api/v1alpha1"
+)
+
+// Owner is the field manager under which everything is applied. It must never change: what an earlier
+// name has applied would stay behind.
+const Owner = "memcached-operator"
+
+// Reconciler keeps the Deployment and the status of a Memcached.
+type Reconciler struct {
+	client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Events tells users what was done.
+	Events events.EventRecorder
+	// Image is what memcached runs from.
+	Image string
+}
+
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager starts the controller with mgr. A Deployment has the name of its Memcached, so its own
+// name says whom to wake, be it ours, somebody else's, or just deleted.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("memcached").
+		For(&cachev1alpha1.Memcached{}).
+		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}).
+		Complete(r)
+}
+
+// Reconcile makes one Memcached true.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	memcached := &cachev1alpha1.Memcached{}
+	if err := r.Get(ctx, req.NamespacedName, memcached); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !memcached.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // The Deployment is the garbage collector's.
+	}
+	live, err := r.deployment(ctx, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("get Deployment: %w", err)
+	}
+	if live != nil && !metav1.IsControlledBy(live, memcached) {
+		return result(r.report(ctx, memcached, nameTaken(memcached, live)))
+	}
+	if err := r.apply(ctx, memcached, live); err != nil {
+		if refused(err) {
+			return result(r.report(ctx, memcached, refusal(err)), err)
+		}
+		return result(err)
+	}
+	return result(r.report(ctx, memcached, count(memcached, live)))
+}
+
+// deployment reads the Deployment; it is nil when there is none. The cache may not have heard yet of the
+// one that was made a moment ago, so that there is none is for the API server to say: each creation is
+// told once.
+func (r *Reconciler) deployment(ctx context.Context, key client.ObjectKey) (*appsv1.Deployment, error) {
+	live := &appsv1.Deployment{}
+	err := r.Get(ctx, key, live)
+	if apierrors.IsNotFound(err) {
+		err = r.Live.Get(ctx, key, live)
+	}
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return live, nil
+}
+
+// apply sends what is wanted, unless all of it has been applied already and is still ours. A field that
+// somebody else has changed since is theirs, hence missing from what is ours, and is taken back.
+func (r *Reconciler) apply(ctx context.Context, memcached *cachev1alpha1.Memcached, live *appsv1.Deployment) error {
+	want := wanted(memcached, r.Image)
+	if live != nil {
+		ours, err := appsv1ac.ExtractDeployment(live, Owner)
+		if err != nil {
+			return fmt.Errorf("read who owns the Deployment's fields: %w", err)
+		}
+		if equality.Semantic.DeepEqual(ours, want) || !live.DeletionTimestamp.IsZero() {
+			return nil
+		}
+		// Without these two, an apply would also hit a Deployment that is not the one that was looked at.
+		want.WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
+	}
+	if err := r.Apply(ctx, want, client.FieldOwner(Owner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply Deployment: %w", err)
+	}
+	r.tell(memcached, live)
+	return nil
+}
+
+// tell tells what an apply has done to the Deployment that was there before, if one was.
+func (r *Reconciler) tell(memcached *cachev1alpha1.Memcached, before *appsv1.Deployment) {
+	size := memcached.Spec.Size
+	switch {
+	case before == nil:
+		r.Events.Eventf(memcached, nil, corev1.EventTypeNormal, "Started", "ApplyDeployment", "Started %d servers", size)
+	case before.Spec.Replicas != nil && *before.Spec.Replicas != size:
+		r.Events.Eventf(memcached, before, corev1.EventTypeNormal, "Resized", "ApplyDeployment",
+			"Resized from %d servers to %d", *before.Spec.Replicas, size)
+	}
+}

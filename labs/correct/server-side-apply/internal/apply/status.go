@@ -1,0 +1,120 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cachev1alpha1 "example.org/applied/api/v1alpha1"
+	cachev1alpha1ac "example.org/applied/api/v1alpha1/applyconfiguration/api/v1alpha1"
+)
+
+const available = "Available"
+
+// The reasons of the condition. A failure is also the reason of a Warning.
+const (
+	allThere    = "AllServersAvailable"
+	someMissing = "ServersMissing"
+	replaced    = "PredecessorLeaving"
+	taken       = "NameTaken"
+	rejected    = "DeploymentRefused"
+)
+
+func warns(reason string) bool { return reason == taken || reason == rejected }
+
+// count says how many servers are available. live is nil when the Deployment has only just been created.
+func count(memcached *cachev1alpha1.Memcached, live *appsv1.Deployment) metav1.Condition {
+	var have int32
+	if live != nil {
+		have = live.Status.AvailableReplicas
+	}
+	message := fmt.Sprintf("%d of %d servers are available", have, memcached.Spec.Size)
+	if have == memcached.Spec.Size {
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: allThere, Message: message}
+	}
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: someMissing, Message: message}
+}
+
+// nameTaken says whose Deployment is in the way. That of an earlier Memcached of this name goes by itself.
+func nameTaken(memcached *cachev1alpha1.Memcached, live *appsv1.Deployment) metav1.Condition {
+	owner := metav1.GetControllerOf(live)
+	switch {
+	case owner == nil:
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: taken,
+			Message: fmt.Sprintf("Deployment %s exists and was not made for this Memcached", live.Name)}
+	case owner.Kind == "Memcached" && owner.Name == memcached.Name:
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: replaced,
+			Message: fmt.Sprintf("Deployment %s of an earlier Memcached is being collected", live.Name)}
+	default:
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: taken,
+			Message: fmt.Sprintf("Deployment %s belongs to %s %s", live.Name, owner.Kind, owner.Name)}
+	}
+}
+
+func refusal(err error) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: rejected, Message: err.Error()}
+}
+
+// report applies the condition if it says anything new, and warns when it begins to tell of a failure.
+func (r *Reconciler) report(ctx context.Context, memcached *cachev1alpha1.Memcached, condition metav1.Condition) error {
+	condition.Type, condition.ObservedGeneration = available, memcached.Generation
+	before := meta.FindStatusCondition(memcached.Status.Conditions, available)
+	conditions := slices.Clone(memcached.Status.Conditions)
+	if !meta.SetStatusCondition(&conditions, condition) {
+		return nil
+	}
+	now := meta.FindStatusCondition(conditions, available)
+	// The version is that of the Memcached that was judged: news about an older one would be told twice.
+	status := cachev1alpha1ac.Memcached(memcached.Name, memcached.Namespace).
+		WithUID(memcached.UID).
+		WithResourceVersion(memcached.ResourceVersion).
+		WithStatus(cachev1alpha1ac.MemcachedStatus().WithConditions(metav1ac.Condition().
+			WithType(now.Type).
+			WithStatus(now.Status).
+			WithObservedGeneration(now.ObservedGeneration).
+			WithLastTransitionTime(now.LastTransitionTime).
+			WithReason(now.Reason).
+			WithMessage(now.Message)))
+	if err := r.Status().Apply(ctx, status, client.FieldOwner(Owner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply status: %w", err)
+	}
+	if warns(now.Reason) && (before == nil || before.Reason != now.Reason) {
+		r.Events.Eventf(memcached, nil, corev1.EventTypeWarning, now.Reason, "ApplyDeployment", "%.1000s", now.Message)
+	}
+	return nil
+}
+
+// refused says that the API server does not want this Deployment, in contrast to not being able to answer.
+func refused(err error) bool {
+	return !leaving(err) && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err))
+}
+
+// leaving says that the namespace is being deleted, and everything in it.
+func leaving(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }
+
+// catchUp is how long the cache may take to hear of what is there already. Its news usually come first.
+const catchUp = time.Second
+
+// result is what to return for the errors of a pass. That the world has moved on is none.
+func result(errs ...error) (ctrl.Result, error) {
+	err := errors.Join(errs...)
+	switch {
+	case err == nil, leaving(err), apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: catchUp}, nil
+	default:
+		return ctrl.Result{}, err
+	}
+}
