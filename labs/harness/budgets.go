@@ -22,6 +22,11 @@ const (
 	// CollectBudget is how long garbage collection may take. The collector looks for new kinds every
 	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
 	CollectBudget = 45 * time.Second
+	// SettleBudget is how long a world may take to be in order again after a storm. An informer that lost
+	// its watch looks again after 0.8 to 1.6 s, and a queue that met errors in the meantime waits as long.
+	SettleBudget = 10 * time.Second
+	// StormsLimit bounds all storms of one run together: the soak has many, a verdict has one.
+	StormsLimit = 9 * time.Minute
 	// QuietPeriod is how long a manager at rest is listened to.
 	QuietPeriod = 3 * time.Second
 	// StopBudget is how long a manager may take to end after SIGTERM before it is killed.

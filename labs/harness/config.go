@@ -32,6 +32,12 @@ type Config struct {
 	MemcachedImage string `json:"memcachedImage"`
 	// UnderRole runs the manager with exactly the generated role instead of cluster-admin (lab 7).
 	UnderRole bool `json:"underRole,omitempty"`
+	// Only are the ids of the checks to run, empty for all of Labs.
+	Only []string `json:"only,omitempty"`
+	// Storm is how hard the storm of lab 5 blows: "" or [StormLong].
+	Storm string `json:"storm,omitempty"`
+	// Storms is how many storms follow each other, of the seeds from Seed on; 0 means one.
+	Storms int `json:"storms,omitempty"`
 	// Unjudged are ids of checks that this kind of cluster cannot judge.
 	Unjudged []string `json:"unjudged,omitempty"`
 	// RealPods says whether containers really run on this provider.

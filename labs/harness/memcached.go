@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -213,7 +212,7 @@ func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) erro
 		return err
 	}
 	for _, r := range requests {
-		if r.Resource == "deployments" && r.Verb == "create" && r.Namespace == m.Namespace && r.Status >= http.StatusBadRequest {
+		if r.Resource == "deployments" && r.Verb == "create" && r.Namespace == m.Namespace && r.Refused() {
 			return finding.New("rejected", f.Expected, "none; the API server did not take the one that was sent: %s", r)
 		}
 	}

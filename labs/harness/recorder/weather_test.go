@@ -197,8 +197,11 @@ func TestTheClientWaitsForBothSidesOfADisturbance(t *testing.T) {
 		w.WriteHeader(http.StatusCreated)
 	})
 	rec.Disturb(recorder.Disturbance{
-		Before: func(_ context.Context, r recorder.Request) bool { order = append(order, "before "+r.Verb); return false },
-		After:  func(r recorder.Request) { order = append(order, fmt.Sprint("after ", r.Status)) },
+		Before: func(_ context.Context, r recorder.Request) bool {
+			order = append(order, "before "+r.Verb)
+			return false
+		},
+		After: func(r recorder.Request) { order = append(order, fmt.Sprint("after ", r.Status)) },
 	})
 	send(t, client, http.MethodPost, rec.URL()+"/apis/apps/v1/namespaces/n/deployments")
 	order = append(order, "client")

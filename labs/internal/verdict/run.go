@@ -71,6 +71,9 @@ func labelFilter(config harness.Config) string {
 		numbers = append(numbers, strconv.Itoa(n))
 	}
 	filter := fmt.Sprintf("/^lab:(%s)$/", strings.Join(numbers, "|"))
+	if len(config.Only) > 0 {
+		filter += fmt.Sprintf(" && /^check:(%s)$/", strings.Join(config.Only, "|"))
+	}
 	for _, id := range config.Unjudged {
 		filter += fmt.Sprintf(" && !/^check:%s$/", id)
 	}
