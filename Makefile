@@ -20,7 +20,7 @@ override LAB = @bin/lab $(FLAGS)
 ##@ Learn
 
 lab-%: bin/lab ## judge step N of your operator on a fresh cluster
-	$(LAB) check $* $(if $(filter 1,$(KEEP)),--keep) $(if $(SEED),--seed '$(SEED)')
+	$(LAB) check $* $(if $(filter 1,$(KEEP)),--keep) $(if $(SEED),--seed '$(SEED)') $(if $(STORM),--storm '$(STORM)')
 
 .PHONY: labs
 labs: bin/lab ## judge every step up to where you are
@@ -89,6 +89,14 @@ test: bin/lab ## prove the course: unit tests, then every step on real clusters
 mutants: bin/lab ## judge wrong answers: each has to be caught by the check that is there for it (ALL=1, LAB=n)
 	$(LAB) mutants $(if $(filter 1,$(ALL)),--all) $(if $(WANTED),--lab '$(WANTED)') $(if $(SEED),--seed '$(SEED)')
 
+.PHONY: soak
+soak: bin/lab ## storm after storm on our own operator: SEEDS=200 FROM=1
+	$(LAB) soak $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(FROM),--from '$(FROM)') $(if $(STORM),--storm '$(STORM)')
+
+.PHONY: flakes
+flakes: bin/lab ## every suite on its solution N times in a row: N=20 FRESH=1
+	$(LAB) flakes $(if $(N),--runs '$(N)') $(if $(filter 1,$(FRESH)),--fresh)
+
 .PHONY: verify
 verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms
 	$(LAB) verify
@@ -116,4 +124,4 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: CLUSTER=kind|auto  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  YES=1\n'
+	@printf '\nSettings: CLUSTER=kind|auto  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  YES=1\n'

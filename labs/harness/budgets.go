@@ -26,6 +26,11 @@ const (
 	// does anything in its namespace. A right operator acts within milliseconds of a change, and what it
 	// retries it retries sooner than this; it is counted in time in which the machine was not too busy.
 	RestLimit = 3 * time.Second
+	// SettleBudget is how long a world may take to be in order again after a storm. An informer that lost
+	// its watch looks again after 0.8 to 1.6 s, and a queue that met errors in the meantime waits as long.
+	SettleBudget = 10 * time.Second
+	// StormsLimit bounds all storms of one run together: the soak has many, a verdict has one.
+	StormsLimit = 9 * time.Minute
 	// QuietPeriod is how long a manager at rest is listened to.
 	QuietPeriod = 3 * time.Second
 	// StopBudget is how long a manager may take to end after SIGTERM before it is killed.

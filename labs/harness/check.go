@@ -77,11 +77,16 @@ func ID() string {
 // so that a printed seed replays the same world in any order of checks.
 func Rand() *rand.Rand {
 	if id := ID(); suite.randOf != id {
-		h := fnv.New64a()
-		h.Write([]byte(id))
-		suite.randOf, suite.rand = id, rand.New(rand.NewPCG(uint64(suite.config.Seed), h.Sum64()))
+		suite.randOf, suite.rand = id, RandOf(suite.config.Seed)
 	}
 	return suite.rand
+}
+
+// RandOf is the source that [Rand] gives at the beginning of the running check in a run with this seed.
+func RandOf(seed int64) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(ID()))
+	return rand.New(rand.NewPCG(uint64(seed), h.Sum64()))
 }
 
 // Run is the configuration of this run.

@@ -34,6 +34,10 @@ type Config struct {
 	MemcachedImage string `json:"memcachedImage"`
 	// UnderRole runs the manager with exactly the generated role instead of cluster-admin (lab 7).
 	UnderRole bool `json:"underRole,omitempty"`
+	// Storm is how hard the storm of lab 5 blows: "" or [StormLong].
+	Storm string `json:"storm,omitempty"`
+	// Storms is how many storms follow each other, of the seeds from Seed on; 0 means one.
+	Storms int `json:"storms,omitempty"`
 	// Unjudged are ids of checks that this kind of cluster cannot judge.
 	Unjudged []string `json:"unjudged,omitempty"`
 	// Requires are, for each check, all checks whose failure explains its own.

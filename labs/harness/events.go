@@ -56,7 +56,7 @@ func (m Memcached) WhyNoEvent(ctx context.Context, expected string) error {
 		return err
 	}
 	for _, r := range requests {
-		if r.Resource == "events" && r.Status >= 400 && r.Namespace == m.Namespace {
+		if r.Resource == "events" && r.Refused() && r.Namespace == m.Namespace {
 			return finding.New("rejected", expected, "the API server did not take it: %s", r)
 		}
 	}

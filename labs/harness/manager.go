@@ -197,6 +197,40 @@ func (m *Manager) Stop(ctx context.Context) error {
 	return nil
 }
 
+// Kill ends the manager's whole process tree at once and without a warning, as a node does that loses its
+// power. Address, identity and log stay, so that Start brings back the same manager.
+func (m *Manager) Kill() {
+	m.mu.Lock()
+	kill, ended := m.kill, m.ended
+	m.wanted = false
+	m.mu.Unlock()
+	if kill == nil {
+		return
+	}
+	kill()
+	<-ended
+}
+
+// Twin is a second process of the same program with the same identity, and with addresses and a log of
+// its own. It is not started yet. Nobody asks whether it ends by itself: a program whose ports are fixed
+// cannot have a twin on one machine.
+func (m *Manager) Twin() (*Manager, error) {
+	home, err := Home("manager")
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := freeAddresses(2)
+	if err != nil {
+		return nil, err
+	}
+	twin := &Manager{
+		home: home, kubeconfig: m.kubeconfig, metrics: addresses[0], health: addresses[1], sent: m.sent,
+		output: newTail(filepath.Join(suite.config.Artifacts, "manager-twin.log")), starts: func() {},
+	}
+	twin.flags, twin.refused = twin.supportedFlags()
+	return twin, nil
+}
+
 // gone is a finding when the manager ended although nobody asked it to.
 func (m *Manager) gone() *finding.Finding {
 	if m.refused != nil {
@@ -233,6 +267,13 @@ func (m *Manager) Running() time.Duration {
 		return 0
 	}
 	return time.Since(m.started)
+}
+
+// stopped says whether the manager does not run because somebody ended it, or never started it.
+func (m *Manager) stopped() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.wanted
 }
 
 func (m *Manager) requestsBefore() int {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"time"
 
@@ -217,7 +216,7 @@ func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) erro
 		return err
 	}
 	for _, r := range requests {
-		if r.Resource == "deployments" && r.Verb == "create" && r.Namespace == m.Namespace && r.Status >= http.StatusBadRequest {
+		if r.Resource == "deployments" && r.Verb == "create" && r.Namespace == m.Namespace && r.Refused() {
 			return finding.New("rejected", f.Expected, "none; the API server did not take the one that was sent: %s", r)
 		}
 	}

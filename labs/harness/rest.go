@@ -231,7 +231,7 @@ func (m Memcached) refusals(ctx context.Context, since int) ([]string, error) {
 	}
 	var refused []string
 	for _, w := range writes {
-		if w.Status >= 400 {
+		if w.Refused() {
 			refused = append(refused, w.String())
 		}
 	}

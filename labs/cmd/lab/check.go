@@ -22,6 +22,7 @@ import (
 func newCheckCommand(a *app) *cobra.Command {
 	var keep bool
 	var seed int64
+	var storm string
 	cmd := &cobra.Command{
 		Use:   "check N|all",
 		Short: "Judge step N on a fresh cluster (make lab-N)",
@@ -31,11 +32,12 @@ against it and says which hold and, if one does not, why. The workspace is never
 With "all" it judges every step up to the one that you are at.`,
 		Args: cobra.MatchAll(one("check N, such as check 4, or check all")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.check(cmd.Context(), args[0], seed, keep)
+			return a.check(cmd.Context(), args[0], seed, storm, keep)
 		},
 	}
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	cmd.Flags().Int64Var(&seed, "seed", 0, "replay the names and sizes of an earlier run (default: drawn)")
+	stormFlag(cmd, &storm)
 	return cmd
 }
 
@@ -49,7 +51,10 @@ func one(usage string) cobra.PositionalArgs {
 	}
 }
 
-func (a *app) check(ctx context.Context, which string, seed int64, keep bool) error {
+func (a *app) check(ctx context.Context, which string, seed int64, storm string, keep bool) error {
+	if err := knownStorm(storm); err != nil {
+		return err
+	}
 	c, err := a.course()
 	if err != nil {
 		return err
@@ -80,7 +85,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, keep bool) er
 	}
 	judge := &verdict.Judge{
 		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
-		Seed: seed, Keep: keep, Progress: a.progress,
+		Seed: seed, Storm: storm, Keep: keep, Progress: a.progress,
 		Answer: func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, keep) },
 	}
 	results, err := judge.Check(ctx, labs)

@@ -37,6 +37,8 @@ type Judge struct {
 	Tools Tools
 	// Seed decides what a run draws; 0 draws the seed itself.
 	Seed int64
+	// Storm is how hard the storm of lab 5 blows: "" or [harness.StormLong].
+	Storm string
 	// Keep leaves the cluster running after the verdict, for a look at it.
 	Keep bool
 	// Unblocked shows every failed check in its own right.
@@ -281,7 +283,7 @@ func (r *run) config(numbers []int) harness.Config {
 	c := harness.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig, Manager: r.manager,
 		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, MemcachedImage: nodeimage.Operand,
-		RealPods: r.cluster.RealPods, Seed: r.Seed, Scratch: r.scratch, Artifacts: r.artifacts,
+		RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch, Artifacts: r.artifacts,
 	}
 	c.Requires, c.Unblocked = requirements(r.wanted), r.Unblocked
 	for _, lab := range r.wanted {

@@ -1,0 +1,322 @@
+package owns
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+const (
+	// calmFor is how long a world has to stay as it is to count as calm.
+	calmFor = time.Second
+	// calmWrites is how many writes a manager may send in that time about all Memcacheds together. One
+	// that applies again on each pass sends a few, a loop sends hundreds.
+	calmWrites = 10
+	// calmBudget is how long it may take until there is such a second.
+	calmBudget = 5 * time.Second
+	// eventLimit is how many events one Memcached may get in each round. A right operator tells each
+	// creation, scaling and failure; ours needs 10 for it. One that tells every pass needs hundreds.
+	eventLimit = 60
+)
+
+// settles wants the world to be as the specs say, soon after the storm.
+func (s *storm) settles(ctx context.Context) error {
+	if err := s.inOrder(ctx, s.settle); err != nil {
+		return s.inContext(err)
+	}
+	s.tell("all is as it should be")
+	return nil
+}
+
+// storyLines is how much of the story a finding tells. All of it stands in the artifacts.
+const storyLines = 8
+
+// inContext adds to a finding what the storm did to the Memcached that it is about.
+func (s *storm) inContext(err error) error {
+	f := finding.Of(err)
+	var own []string
+	for _, line := range s.lines() {
+		if strings.Contains(line, "your manager") || strings.Contains(line, "the API server") || s.concerns(line, f.Expected) {
+			own = append(own, line)
+		}
+	}
+	own = own[max(0, len(own)-storyLines):]
+	told := finding.New(f.Cause, "after the storm: "+f.Expected, "%s; what had happened:\n%s", f.Seen, strings.Join(own, "\n"))
+	told.Fields = f.Fields
+	return told
+}
+
+// concerns says whether a line of the story is about a Memcached that the text names.
+func (s *storm) concerns(line, text string) bool {
+	return slices.ContainsFunc(s.residents, func(r *resident) bool {
+		return strings.Contains(text, r.Name) && strings.Contains(line, r.Name)
+	})
+}
+
+// inOrder waits until every Memcached has its one Deployment and tells the truth about it.
+func (s *storm) inOrder(ctx context.Context, budget time.Duration) error {
+	return harness.Until(ctx, budget, &appsv1.DeploymentList{}, func() error { return s.look(ctx) }, client.InNamespace(s.namespace))
+}
+
+// look compares the namespace with the specs, the most telling difference first.
+func (s *storm) look(ctx context.Context) error {
+	w, err := s.world(ctx)
+	if err != nil {
+		return err
+	}
+	for _, look := range []func(*resident, world) error{rightOwner, rightDeployment} {
+		for _, r := range s.living() {
+			if err := look(r, w); err != nil {
+				return err
+			}
+		}
+	}
+	if err := noneTooMany(w); err != nil {
+		return err
+	}
+	for _, r := range s.living() {
+		if err := unavailable(w.memcacheds[r.Name]); err != nil {
+			f := finding.Of(err)
+			return finding.New("wrong-status", fmt.Sprintf("Memcached %s: %s", r.Name, f.Expected), "%s", f.Seen)
+		}
+	}
+	return nil
+}
+
+func (s *storm) living() []*resident {
+	var living []*resident
+	for _, r := range s.residents {
+		if !r.gone {
+			living = append(living, r)
+		}
+	}
+	return living
+}
+
+// world is what a storm is about, by name.
+type world struct {
+	memcacheds  map[string]*unstructured.Unstructured
+	deployments map[string]*appsv1.Deployment
+}
+
+func (s *storm) world(ctx context.Context) (world, error) {
+	w := world{map[string]*unstructured.Unstructured{}, map[string]*appsv1.Deployment{}}
+	for _, r := range s.living() {
+		obj, err := r.Get(ctx)
+		if err != nil {
+			return w, fmt.Errorf("get Memcached %s: %w", r, err)
+		}
+		w.memcacheds[r.Name] = obj
+	}
+	var list appsv1.DeploymentList
+	if err := harness.Admin().List(ctx, &list, client.InNamespace(s.namespace)); err != nil {
+		return w, fmt.Errorf("list Deployments: %w", err)
+	}
+	for i, d := range list.Items {
+		w.deployments[d.Name] = &list.Items[i]
+	}
+	return w, nil
+}
+
+// rightOwner wants today's Memcached as the controller, and not the one that had the name before.
+func rightOwner(r *resident, w world) error {
+	d := w.deployments[r.Name]
+	if d == nil {
+		return nil // which rightDeployment has a word about
+	}
+	uid := w.memcacheds[r.Name].GetUID()
+	expected := fmt.Sprintf("Deployment %s is controlled by the Memcached %s of today, uid %s", r.Name, r.Name, uid)
+	owner := metav1.GetControllerOf(d)
+	switch {
+	case owner == nil:
+		return finding.New("wrong-owner", expected, "it has no controller")
+	case owner.UID != uid:
+		return finding.New("wrong-owner", expected, "its controller is %s %s, uid %s", owner.Kind, owner.Name, owner.UID)
+	}
+	return nil
+}
+
+// rightDeployment compares the Deployment with the spec.
+func rightDeployment(r *resident, w world) error {
+	d := w.deployments[r.Name]
+	expected := fmt.Sprintf("Deployment %s has %d replicas, port %d and the image of MEMCACHED_IMAGE", r.Name, r.Size, r.Port)
+	if d == nil {
+		return finding.New("not-converged", expected, "there is no Deployment")
+	}
+	c, err := harness.Container(d)
+	if err != nil {
+		return finding.New("not-converged", expected, "%s", finding.Of(err).Seen)
+	}
+	var fields []finding.Field
+	if have := harness.Replicas(d); have != r.Size {
+		fields = append(fields, finding.Field{Path: "spec.replicas", Want: fmt.Sprint(r.Size), Have: fmt.Sprint(have)})
+	}
+	if want := harness.Run().MemcachedImage; c.Image != want {
+		fields = append(fields, finding.Field{Path: "the container's image", Want: want, Have: c.Image})
+	}
+	if have := r.wrongPorts(d); have != "" {
+		fields = append(fields, finding.Field{Path: "the port in the Pod template", Want: fmt.Sprint(r.Port), Have: have})
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	f := finding.New("not-converged", expected, "%s", fields[0])
+	f.Fields = fields
+	return f
+}
+
+// number finds whole numbers.
+var number = regexp.MustCompile(`\b[0-9]+\b`)
+
+// wrongPorts looks for the port anywhere in the Pod template: how memcached is told is the operator's
+// choice. It is "" when today's port is there, and none that the Memcached had before.
+func (m *resident) wrongPorts(d *appsv1.Deployment) string {
+	data, err := json.Marshal(d.Spec.Template.Spec)
+	if err != nil {
+		return err.Error()
+	}
+	numbers := map[string]bool{}
+	for _, n := range number.FindAllString(string(data), -1) {
+		numbers[n] = true
+	}
+	for _, port := range m.past {
+		if numbers[strconv.Itoa(int(port))] {
+			return fmt.Sprint(port)
+		}
+	}
+	if !numbers[strconv.Itoa(int(m.Port))] {
+		return "none"
+	}
+	return ""
+}
+
+// noneTooMany wants no Deployment besides one for each Memcached.
+func noneTooMany(w world) error {
+	owners := map[types.UID]string{}
+	for name, m := range w.memcacheds {
+		owners[m.GetUID()] = name
+	}
+	for name, d := range w.deployments {
+		if w.memcacheds[name] != nil {
+			continue
+		}
+		if owner := metav1.GetControllerOf(d); owner != nil && owners[owner.UID] != "" {
+			return finding.New("duplicate", fmt.Sprintf("one Deployment for Memcached %s", owners[owner.UID]), "a second one, %s", name)
+		}
+		return finding.New("leftover", fmt.Sprintf("no Deployment %s: its Memcached was deleted", name),
+			"it is there, with the owner references %s", references(d))
+	}
+	return nil
+}
+
+func references(d *appsv1.Deployment) string {
+	text := "["
+	for _, ref := range d.OwnerReferences {
+		text += fmt.Sprintf("%s %s, uid %s", ref.Kind, ref.Name, ref.UID)
+	}
+	return text + "]"
+}
+
+// rests wants the manager to stop writing once there is nothing left to do.
+func (s *storm) rests(ctx context.Context) error {
+	end := time.Now().Add(calmBudget)
+	for {
+		err := s.calmly(ctx)
+		if err == nil || finding.Of(err).Cause == finding.CauseOther || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// calmly listens for a while whether anything is written.
+func (s *storm) calmly(ctx context.Context) error {
+	since, err := harness.Now(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := s.world(ctx)
+	if err != nil {
+		return err
+	}
+	if err := harness.Throughout(ctx, calmFor, func() error { return nil }); err != nil {
+		return err
+	}
+	if err := s.look(ctx); err != nil {
+		return s.inContext(err)
+	}
+	after, err := s.world(ctx)
+	if err != nil {
+		return err
+	}
+	expected := fmt.Sprintf("nothing changes any more, and at most %d writes in %s", calmWrites, calmFor)
+	for _, r := range s.living() {
+		if what := moved(r.Name, before, after); what != "" {
+			return finding.New("keeps-writing", expected, "%s of %s changed once more", what, r.Name)
+		}
+	}
+	var writes []recorder.Request
+	for _, r := range s.residents {
+		own, err := r.Writes(ctx, since)
+		if err != nil {
+			return err
+		}
+		writes = append(writes, own...)
+	}
+	if len(writes) > calmWrites {
+		return finding.New("keeps-writing", expected, "%d writes, the last of them: %s", len(writes), writes[len(writes)-1])
+	}
+	return nil
+}
+
+// moved says what of a Memcached an operator has changed between two looks. The Deployment's own status
+// is left out: that is the deployment controller's.
+func moved(name string, before, after world) string {
+	d, now := before.deployments[name], after.deployments[name]
+	switch {
+	case d == nil || now == nil || d.UID != now.UID:
+		return "the Deployment"
+	case d.Generation != now.Generation:
+		return "the spec of the Deployment"
+	case !reflect.DeepEqual(before.memcacheds[name].Object["status"], after.memcacheds[name].Object["status"]):
+		return "the status"
+	}
+	return ""
+}
+
+// fewEvents counts the events of the busiest Memcached.
+func (s *storm) fewEvents(ctx context.Context) (int, error) {
+	most, busiest := 0, ""
+	for _, r := range s.living() {
+		events, err := r.Events(ctx)
+		if err != nil {
+			return 0, err
+		}
+		n := 0
+		for _, e := range events {
+			n += harness.Times(e)
+		}
+		if n > most {
+			most, busiest = n, r.Name
+		}
+	}
+	if limit := eventLimit * s.rounds; most > limit {
+		return most, finding.New("event-spam", fmt.Sprintf("at most %d events on one Memcached", limit), "%d on %s", most, busiest)
+	}
+	return most, nil
+}

@@ -1,0 +1,286 @@
+package owns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+var _ = harness.Lab(5, func() {
+	harness.Check("weathers-storm", Serial, NodeTimeout(harness.StormsLimit), func(ctx SpecContext) {
+		for i := range max(1, harness.Run().Storms) {
+			harness.Require(weathers(ctx, harness.Run().Seed+int64(i)))
+		}
+	})
+})
+
+// force is how hard a storm blows.
+type force struct {
+	memcacheds int
+	rounds     int
+	twin       bool // a second process of the manager works beside the first
+	settle     time.Duration
+}
+
+// forces are the two storms there are. An outage costs an informer 0.8 to 1.6 s before it looks again,
+// and twice that with each further one, so a long storm takes longer to settle.
+var forces = map[string]force{
+	"":                {memcacheds: 4, rounds: 1, settle: harness.SettleBudget},
+	harness.StormLong: {memcacheds: 6, rounds: 4, twin: true, settle: 3 * harness.SettleBudget},
+}
+
+// storm is one storm: what is drawn for it, and what has happened so far.
+type storm struct {
+	force
+	seed      int64
+	rand      *rand.Rand
+	namespace string
+	sky       *harness.Sky
+	residents []*resident
+	twin      *harness.Manager
+
+	mu      sync.Mutex
+	started time.Time
+	story   []string
+}
+
+// weathers is one storm from its first Memcached to its verdict, which is reported either way.
+func weathers(ctx context.Context, seed int64) error {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(ctx, harness.CheckLimit)
+	defer cancel()
+	s := &storm{force: forces[harness.Run().Storm], seed: seed, rand: harness.RandOf(seed)}
+	s.namespace = harness.PodlessNamespace(ctx)
+	s.started = time.Now()
+	report := harness.Storm{Seed: seed}
+	err := s.weather(ctx, &report)
+	report.Seconds = time.Since(s.started).Seconds()
+	if err != nil {
+		f := finding.Of(err)
+		report.Cause, report.Seen = f.Cause, f.Seen
+		err = errors.Join(err, s.keepStory())
+	}
+	AddReportEntry(harness.StormEntry, report, ReportEntryVisibilityNever)
+	if err != nil {
+		return err
+	}
+	// The next storm shall not begin in the ruins of this one.
+	ruins := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	return client.IgnoreNotFound(harness.Admin().Delete(ctx, ruins))
+}
+
+func (s *storm) weather(ctx context.Context, report *harness.Storm) error {
+	if err := s.calm(ctx); err != nil {
+		return err
+	}
+	for range s.rounds {
+		if err := s.round(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.vanish(ctx); err != nil {
+		return err
+	}
+	over := time.Now()
+	if err := s.settles(ctx); err != nil {
+		return err
+	}
+	report.Settled = time.Since(over).Seconds()
+	if err := s.rests(ctx); err != nil {
+		return err
+	}
+	if err := s.sky.Clear(); err != nil {
+		return err
+	}
+	var err error
+	report.Events, err = s.fewEvents(ctx)
+	return err
+}
+
+// calm makes the Memcacheds, and waits until all is well: only a world that was in order can be brought
+// out of it.
+func (s *storm) calm(ctx context.Context) (err error) {
+	if s.sky, err = harness.Weather(s.namespace, s.tell); err != nil {
+		return err
+	}
+	for range s.memcacheds {
+		r := &resident{Memcached: harness.Invent(s.rand, s.namespace)}
+		s.residents = append(s.residents, r)
+		if err := r.Create(ctx); err != nil {
+			return err
+		}
+	}
+	if err := harness.AwaitCollector(ctx, s.namespace); err != nil {
+		return err
+	}
+	if s.force.twin {
+		if err := s.startTwin(); err != nil {
+			return err
+		}
+	}
+	return s.inOrder(ctx, harness.StartBudget)
+}
+
+func (s *storm) startTwin() error {
+	m, err := harness.TheManager()
+	if err != nil {
+		return err
+	}
+	if s.twin, err = m.Twin(); err != nil {
+		return err
+	}
+	DeferCleanup(s.twin.Stop, NodeTimeout(2*harness.StopBudget))
+	s.tell("a second process of your manager is started beside the first, without leader election")
+	return s.twin.Start(harness.Run().MemcachedImage)
+}
+
+const (
+	// shortest and longest are the length of an outage. It is over before an informer looks again for
+	// the first time.
+	shortest, longest = 300 * time.Millisecond, 600 * time.Millisecond
+	// breath is the longest pause between two blows.
+	breath = 60 * time.Millisecond
+	// darkness is the longest time between the death of a manager and its start.
+	darkness = 200 * time.Millisecond
+)
+
+// round is one gust: the manager is killed in the middle of its work while everybody pulls at the
+// Memcacheds and their Deployments; once it works again, the API server goes away, and they pull on.
+func (s *storm) round(ctx context.Context) error {
+	victim, err := s.victim()
+	if err != nil {
+		return err
+	}
+	s.sky.Conflicts(2 + s.rand.IntN(2))
+	killed := make(chan error, 1)
+	writes, dark := 1+s.rand.IntN(3), s.draw(0, darkness)
+	blows := append(s.gust(true), s.gust(false)...)
+	go func() { killed <- s.sky.KillAndRestart(ctx, victim, writes, dark) }()
+	err = s.strike(ctx, blows)
+	if err := errors.Join(err, <-killed); err != nil {
+		return err
+	}
+	if err := s.backAtWork(ctx); err != nil {
+		return err
+	}
+	s.sky.Conflicts(1 + s.rand.IntN(2))
+	s.sky.Outage([]recorder.Outage{recorder.Unavailable, recorder.Unreachable}[s.rand.IntN(2)], s.draw(shortest, longest))
+	return s.strike(ctx, s.gust(false))
+}
+
+// vanish deletes the last Memcached for good, while the API server may still be away.
+func (s *storm) vanish(ctx context.Context) error {
+	last := s.residents[len(s.residents)-1]
+	last.gone = true
+	return s.strike(ctx, []blow{{act: vanish, on: last}})
+}
+
+// victim is the manager to kill: the twin, if there is one, in every second round.
+func (s *storm) victim() (*harness.Manager, error) {
+	if s.twin != nil && s.rand.IntN(2) == 0 {
+		return s.twin, nil
+	}
+	return harness.TheManager()
+}
+
+// blow is one act upon one Memcached.
+type blow struct {
+	act   act
+	on    *resident
+	after time.Duration
+}
+
+// gust draws one act for each Memcached that is left. The first gust of a round holds every act.
+func (s *storm) gust(all bool) []blow {
+	var blows []blow
+	order := s.rand.Perm(len(acts))
+	for i, on := range s.rand.Perm(len(s.residents)) {
+		which := s.rand.IntN(len(acts))
+		if all {
+			which = order[i%len(order)]
+		}
+		blows = append(blows, blow{act: acts[which], on: s.residents[on], after: s.draw(0, breath)})
+	}
+	if !all {
+		return blows
+	}
+	for i := len(blows); i < len(order); i++ {
+		on := s.residents[s.rand.IntN(len(s.residents))]
+		blows = append(blows, blow{act: acts[order[i]], on: on, after: s.draw(0, breath)})
+	}
+	return blows
+}
+
+func (s *storm) strike(ctx context.Context, blows []blow) error {
+	for _, b := range blows {
+		if err := harness.Throughout(ctx, b.after, func() error { return nil }); err != nil {
+			return err
+		}
+		what, err := b.act(ctx, s.rand, b.on)
+		if err != nil {
+			return err
+		}
+		s.tell("%s %s", b.on.Name, what)
+	}
+	return nil
+}
+
+// backAtWork waits until the manager that was killed follows a Memcached again. Outages at the start of a
+// manager are left out: it may end then, and Kubernetes would start it again.
+func (s *storm) backAtWork(ctx context.Context) error {
+	r := s.residents[s.rand.IntN(len(s.residents))]
+	what, err := resize(ctx, s.rand, r)
+	if err != nil {
+		return err
+	}
+	s.tell("%s %s", r.Name, what)
+	_, err = r.AwaitDeployment(ctx, harness.StartBudget, harness.HasReplicas(r.Size, "not-converged"))
+	if err != nil {
+		f := finding.Of(err)
+		return finding.New(f.Cause, f.Expected+", soon after your manager was killed and started again", "%s", f.Seen)
+	}
+	return nil
+}
+
+func (s *storm) draw(from, to time.Duration) time.Duration {
+	return from + time.Duration(s.rand.Int64N(int64(to-from)))
+}
+
+// tell adds a line to the story.
+func (s *storm) tell(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := fmt.Sprintf(format, args...)
+	s.story = append(s.story, fmt.Sprintf("%5.2f s  %s", time.Since(s.started).Seconds(), line))
+}
+
+func (s *storm) lines() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.story)
+}
+
+// keepStory writes down what happened, for those who want to know all of it.
+func (s *storm) keepStory() error {
+	file := filepath.Join(harness.Run().Artifacts, fmt.Sprintf("storm-%d.txt", s.seed))
+	if err := os.WriteFile(file, []byte(strings.Join(s.lines(), "\n")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("keep the story of the storm: %w", err)
+	}
+	return nil
+}
