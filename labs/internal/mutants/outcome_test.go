@@ -138,7 +138,7 @@ func TestSummaryAndTable(t *testing.T) {
      wrong: it passes
      the evidence is in a/b
 3    low           shouts: other         12.0
-labs 1 to 2: from the ready cluster to the verdict 2.0 s (median of 2), 95 of 100 within 12.0 s: beyond the target of 10 s
+lab 2: from the ready cluster to the verdict 2.0 s (median of 2), 95 of 100 within 12.0 s: beyond the target of 10 s
 lab 3: from the ready cluster to the verdict 12.0 s (median of 1), 95 of 100 within 12.0 s: within the target of 20 s
 2 caught, 1 wrong, 1 right answers passed
 `

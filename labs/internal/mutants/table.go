@@ -98,10 +98,6 @@ func Summarize(c *course.Course, outcomes []Outcome) Summary {
 	var s Summary
 	seconds := map[bool][]float64{} // by whether the lab runs others again
 	labs := map[bool][]int{}
-	for _, lab := range c.Labs {
-		again := len(lab.Reruns) > 0
-		labs[again] = append(labs[again], lab.Number)
-	}
 	for _, o := range outcomes {
 		switch {
 		case len(o.Wrong) > 0:
@@ -113,6 +109,7 @@ func Summarize(c *course.Course, outcomes []Outcome) Summary {
 		}
 		if !o.Right {
 			again := len(c.Labs[o.Lab-1].Reruns) > 0
+			labs[again] = append(labs[again], o.Lab)
 			seconds[again] = append(seconds[again], o.Seconds)
 		}
 	}
@@ -133,10 +130,11 @@ func Summarize(c *course.Course, outcomes []Outcome) Summary {
 }
 
 func span(labs []int) string {
-	if len(labs) == 1 {
-		return fmt.Sprintf("lab %d", labs[0])
+	first, last := slices.Min(labs), slices.Max(labs)
+	if first == last {
+		return fmt.Sprintf("lab %d", first)
 	}
-	return fmt.Sprintf("labs %d to %d", labs[0], labs[len(labs)-1])
+	return fmt.Sprintf("labs %d to %d", first, last)
 }
 
 // percentile is the smallest value that p of 100 values do not exceed.
