@@ -57,9 +57,9 @@ func Require(err error) {
 	}
 	if f.Cause != CauseBlocked {
 		tellFailed(context.Background())
+		ginkgo.AddReportEntry(EvidenceEntry, collectEvidence(context.Background(), f), ginkgo.ReportEntryVisibilityNever)
 	}
 	ginkgo.AddReportEntry(FindingEntry, f, ginkgo.ReportEntryVisibilityNever)
-	ginkgo.AddReportEntry(EvidenceEntry, collectEvidence(context.Background(), f), ginkgo.ReportEntryVisibilityNever)
 	ginkgo.Fail(f.Error())
 }
 
