@@ -220,6 +220,7 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 		Block(c.Checks, r.wanted)
 	}
 	environment := r.environment(ctx, c)
+	r.keepLogs(ctx, environment)
 	var results []*Result
 	for _, n := range numbers {
 		result, err := r.result(n)
