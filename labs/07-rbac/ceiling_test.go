@@ -5,6 +5,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -43,5 +44,19 @@ func TestWithinCeiling(t *testing.T) {
 				t.Errorf("cause %q, want %q", got, tc.cause)
 			}
 		})
+	}
+}
+
+// Rights in one namespace are none for a manager that looks at all of them.
+func TestHoldsClusterRole(t *testing.T) {
+	role := func(kind string) generate.Manifest {
+		return generate.Manifest{Object: map[string]any{"kind": kind, "metadata": map[string]any{"namespace": "system"}}}
+	}
+	if err := holdsClusterRole([]generate.Manifest{role("Role"), role("ClusterRole")}); err != nil {
+		t.Errorf("a ClusterRole beside a Role: %v", err)
+	}
+	err := holdsClusterRole([]generate.Manifest{role("Role")})
+	if err == nil || finding.Of(err).Cause != "one-namespace" || finding.Of(err).Seen != "a Role in the namespace system" {
+		t.Errorf("a Role alone: %v", err)
 	}
 }

@@ -52,31 +52,35 @@ func explicable(err error) bool {
 }
 
 // whyNotTaken gives f another cause when the last thing that the manager wrote to this kind of object was
-// not taken. A conflict is no such thing: it is repeated, and then taken.
+// not taken.
 func (m Memcached) whyNotTaken(ctx context.Context, f *finding.Finding, cause string, kind recorder.Request) error {
 	writes, err := m.Writes(ctx, 0)
 	if err != nil {
 		return err
 	}
-	var last recorder.Request
-	for _, w := range writes {
-		if w.Group == kind.Group && w.Resource == kind.Resource {
-			last = w
-		}
-	}
+	last := lastOf(writes, kind)
 	if !invalid(last) {
 		return f
 	}
 	return &finding.Finding{Cause: cause, Expected: f.Expected, Seen: f.Seen + "; the API server did not take what was sent last: " + last.String(), Fields: f.Fields}
 }
 
-// invalid says whether the API server refused the request for what is in it.
+// lastOf is the last of the requests about a resource, whichever of its subresources they went to.
+func lastOf(requests []recorder.Request, kind recorder.Request) recorder.Request {
+	var last recorder.Request
+	for _, r := range requests {
+		if r.Group == kind.Group && r.Resource == kind.Resource {
+			last = r
+		}
+	}
+	return last
+}
+
+// invalid says whether the API server refused the request for what is in it. A conflict is no such thing: it is
+// repeated, and then taken.
 func invalid(r recorder.Request) bool {
 	return r.Status == http.StatusBadRequest || r.Status == http.StatusUnprocessableEntity
 }
-
-// panicText finds what a Go program says when it panics, in a line of a log in whatever format.
-var panicText = regexp.MustCompile(`panic: ([^"\n]*)`)
 
 // whyPanicked gives f another cause when the manager logged a panic together with the Memcached's name,
 // which was drawn for this check.
@@ -85,10 +89,21 @@ func (m Memcached) whyPanicked(ctx context.Context, f *finding.Finding) *finding
 	if err != nil {
 		return f
 	}
-	for _, line := range lines {
-		if match := panicText.FindStringSubmatch(line); match != nil {
-			return finding.New(CausePanicked, f.Expected, "%s; your code panicked: %s", f.Seen, strings.TrimSuffix(match[1], " [recovered]"))
-		}
+	if text := panicIn(lines); text != "" {
+		return finding.New(CausePanicked, f.Expected, "%s; your code panicked: %s", f.Seen, text)
 	}
 	return f
+}
+
+// panicText finds what a Go program says when it panics, in a line of a log in whatever format.
+var panicText = regexp.MustCompile(`panic: ([^"\n]+)`)
+
+// panicIn is what the first panic in the lines says, "" when there is none.
+func panicIn(lines []string) string {
+	for _, line := range lines {
+		if match := panicText.FindStringSubmatch(line); match != nil {
+			return strings.TrimSuffix(strings.TrimSpace(match[1]), " [recovered]")
+		}
+	}
+	return ""
 }

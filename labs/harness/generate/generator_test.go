@@ -183,3 +183,30 @@ func read(t *testing.T, dir, path string) string {
 	}
 	return string(data)
 }
+
+// Whoever wrote their markers into a doc comment has to hear something else than whoever wrote none: the
+// generator is silent about both.
+func TestMarkersThatMakeNoRoleAreMentioned(t *testing.T) {
+	const marker = "// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get\n"
+	for name, c := range map[string]struct {
+		code      string
+		mentioned bool
+		roles     int
+	}{
+		"none":                  {"package controller\n", false, 0},
+		"in a block of its own": {"package controller\n\n" + marker + "\n// Reconcile works.\nfunc Reconcile() {}\n", true, 1},
+		"in a doc comment":      {"package controller\n\n// Reconcile works.\n//\n" + marker + "func Reconcile() {}\n", true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := generator(t, testmodule.New(t, testmodule.Write("internal/controller/controller.go", c.code)))
+			mentioned, err := g.MentionsRole()
+			if err != nil || mentioned != c.mentioned {
+				t.Errorf("mentioned: %t, %v", mentioned, err)
+			}
+			roles, err := g.Role(t.Context(), "manager-role")
+			if err != nil || len(roles) != c.roles {
+				t.Errorf("roles: %v, %v", roles, err)
+			}
+		})
+	}
+}
