@@ -303,10 +303,12 @@ func ready(p *corev1.Pod) bool {
 // clipped is how much of somebody's words a line of a story quotes.
 const clipped = 110
 
-func clip(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > clipped {
-		return strings.TrimSpace(string(runes[:clipped])) + "…"
+func clip(text string) string { return cut(strings.Join(strings.Fields(text), " "), clipped) }
+
+// cut is the beginning of a text, of at most n characters.
+func cut(text string, n int) string {
+	if runes := []rune(text); len(runes) > n {
+		return strings.TrimRight(string(runes[:n]), " ") + "…"
 	}
 	return text
 }

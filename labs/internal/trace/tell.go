@@ -11,6 +11,8 @@ import (
 const (
 	// lineDeeds is how many deeds one line tells.
 	lineDeeds = 6
+	// lineDetail is how much of a detail one line tells.
+	lineDetail = 40
 	// patience is how long a manager may be silent before that is worth a word.
 	patience = time.Second
 )
@@ -56,10 +58,7 @@ func (s *Story) short(d Deed) string {
 	case d.Name != "" && d.Count == 1 && (d.Name == s.Of.Name || strings.HasPrefix(d.Name, s.Of.Name+"-") && d.Kind != "Deployment"):
 		d.Kind, d.Name = "the "+d.Kind, ""
 	}
-	d.Detail = clip(d.Detail)
-	if d.Detail != "" && !strings.HasPrefix(d.Detail, ":") {
-		d.Detail = " " + d.Detail
-	}
+	d.Detail = cut(d.Detail, lineDetail)
 	return d.String()
 }
 
