@@ -29,6 +29,16 @@ labs: bin/lab ## judge every step up to where you are
 hint-%: bin/lab ## the next hint for what failed last in step N
 	$(LAB) hint $*
 
+.PHONY: trace
+trace: bin/lab ## who did what when, in the last run (CHECK=id for another check)
+	$(LAB) trace $(if $(CHECK),--check '$(CHECK)')
+
+trace-%: bin/lab ## the same for the last run of step N
+	$(LAB) trace $* $(if $(CHECK),--check '$(CHECK)')
+
+diff-%: bin/lab ## after step N passed: where our solution does it differently
+	$(LAB) diff $*
+
 solve-%: bin/lab ## save your work, then write the solution of step N into the workspace
 	$(LAB) solve $*
 

@@ -24,7 +24,11 @@ import (
 	"github.com/example/operator-lab/labs/harness/logs"
 	"github.com/example/operator-lab/labs/harness/recorder"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/trace"
 )
+
+// ManagerLog is the file of a run's artifacts that holds what the manager printed.
+const ManagerLog = "manager.log"
 
 // helpLimit bounds the learner's `-h`. A program that does not answer gets no flags: it may be one that
 // knows none, and is judged by what it does.
@@ -64,7 +68,7 @@ func newManager(rec *recorder.Recorder, token string) (*Manager, error) {
 	}
 	m := &Manager{
 		home: home, kubeconfig: filepath.Join(home, "kubeconfig"), metrics: addresses[0], health: addresses[1], sent: rec.Count,
-		output: newTail(filepath.Join(suite.config.Artifacts, "manager.log")),
+		output: newTail(filepath.Join(suite.config.Artifacts, ManagerLog)),
 	}
 	if err := m.writeKubeconfig(rec.URL(), rec.CA(), token); err != nil {
 		return nil, err
@@ -158,6 +162,7 @@ func (m *Manager) Start(image string) error {
 	m.cmd, m.kill, m.ended, m.wanted, m.exited, m.started = cmd, kill, ended, true, "", time.Now()
 	m.before = m.sent()
 	m.mu.Unlock()
+	suite.trace.Note(trace.You, "started your manager")
 	go m.wait(cmd, ended)
 	return nil
 }
@@ -167,7 +172,11 @@ func (m *Manager) wait(cmd *exec.Cmd, ended chan struct{}) {
 	m.output.Flush()
 	m.mu.Lock()
 	m.exited, m.lasted = cmd.ProcessState.String(), time.Since(m.started)
+	wanted := m.wanted
 	m.mu.Unlock()
+	if wanted {
+		suite.trace.Note(trace.Manager, "ended by itself ("+cmd.ProcessState.String()+")")
+	}
 	close(ended)
 }
 
@@ -180,6 +189,7 @@ func (m *Manager) Stop(ctx context.Context) error {
 	if cmd == nil {
 		return nil
 	}
+	suite.trace.Note(trace.You, "stopped your manager")
 	defer kill()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop the manager: %w", err)

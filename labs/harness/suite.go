@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 // suite is the state of this Ginkgo process. Ginkgo's nodes are package-level functions, so their
@@ -28,8 +29,9 @@ var suite struct {
 	adminConfig *rest.Config
 	shared      shared
 	arena       *arena
-	stage       *stage // process 1 only
-	place       place  // where the running check works
+	stage       *stage         // process 1 only
+	trace       *trace.Watcher // process 1 only
+	place       place          // where the running check works
 
 	randOf string // the check that rand belongs to
 	rand   *rand.Rand
@@ -53,6 +55,7 @@ func SetUp(ctx context.Context) ([]byte, error) {
 	if suite.config.NeedsCRD() {
 		suite.shared.CRD = installLearnersCRD(ctx)
 	}
+	suite.trace = beginTrace(ctx)
 	if suite.config.NeedsManager() {
 		s, err := openStage(ctx)
 		if err != nil {
@@ -82,6 +85,7 @@ func Join(_ context.Context, prepared []byte) error {
 
 // TearDown ends the manager and the proxy, on the first Ginkgo process.
 func TearDown(ctx context.Context) error {
+	defer endTrace()
 	if suite.stage == nil {
 		return nil
 	}
@@ -127,7 +131,7 @@ func LearnersCRD() error {
 }
 
 // checkNamespace begins the names of the namespaces that checks work in.
-const checkNamespace = "lab-"
+const checkNamespace = trace.NamespacePrefix
 
 // Namespace makes a namespace for the running check, which is deleted when the check ends.
 func Namespace(ctx context.Context) string {

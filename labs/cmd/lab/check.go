@@ -180,8 +180,10 @@ func (a *app) next(c *course.Course, r *verdict.Result) {
 	case r.Verdict == verdict.Fail:
 		fmt.Fprintf(a.out, "Write in %s; the lesson is %s/README.md\n", a.workspace, lab.Dir)
 	case r.Verdict == verdict.Pass && r.Lab < len(c.Labs):
+		fmt.Fprintf(a.out, "`make diff-%d%s` shows what our solution does differently.\n", r.Lab, a.workspaceArg())
 		fmt.Fprintf(a.out, "Next: %s/README.md, then `make lab-%d`\n", c.Labs[r.Lab].Dir, r.Lab+1)
 	case r.Verdict == verdict.Pass:
+		fmt.Fprintf(a.out, "`make diff-%d%s` shows what our solution does differently.\n", r.Lab, a.workspaceArg())
 		fmt.Fprintln(a.out, "That was the last step: you have written a working operator.")
 	}
 }

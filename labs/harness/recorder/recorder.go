@@ -6,12 +6,10 @@
 package recorder
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -47,6 +45,13 @@ type Request struct {
 	Message string `json:"message,omitempty"`
 	// Disturbed says that the answer is a storm's doing and not the client's fault.
 	Disturbed bool `json:"disturbed,omitempty"`
+	// Answered is when the API server's answer began, zero when there was none.
+	Answered time.Time `json:"answered,omitzero"`
+	// ResourceVersion and Object, a name, are those of the object in the answer to a create, update or
+	// patch, "" where the answer shows none. A write that changed nothing is answered with the version
+	// that was there before.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Object          string `json:"object,omitempty"`
 }
 
 // mutating are the verbs that ask for a change.
@@ -146,6 +151,7 @@ func (r *Recorder) answered(resp *http.Response) error {
 	if resp.StatusCode >= http.StatusBadRequest {
 		record.Message = refusal(resp)
 	}
+	record.note(resp)
 	record.Disturbed = record.Disturbed && resp.StatusCode == http.StatusConflict
 	r.add(*record)
 	r.weather.after(*record)
@@ -237,26 +243,14 @@ func (r *Recorder) recording(next http.Handler) http.Handler {
 	})
 }
 
-const (
-	// refusalLimit is how much of a refusal is read. The API server's own are far shorter.
-	refusalLimit = 64 << 10
-	// textLimit is how much of a refusal, or of a path that is no resource, is remembered. Both can
-	// quote what the client sent.
-	textLimit = 1 << 10
-)
+// textLimit is how much of a refusal, or of a path that is no resource, is remembered. Both can quote
+// what the client sent.
+const textLimit = 1 << 10
 
-// refusal reads the message of a refused request and puts the body back for the client. The client may
-// have asked for another encoding than JSON; its message is then left out.
+// refusal reads the message of a refused request. The client may have asked for another encoding than
+// the course knows; its message is then left out.
 func refusal(resp *http.Response) string {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, refusalLimit))
-	rest := resp.Body
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), rest), rest}
-	if err != nil {
-		return ""
-	}
+	body := peek(resp)
 	obj, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if status, ok := obj.(*metav1.Status); err == nil && ok {
 		return short(status.Message)

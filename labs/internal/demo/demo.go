@@ -22,6 +22,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 const (
@@ -152,7 +153,7 @@ func perform(ctx context.Context, c client.Client, w *world, operator *process, 
 		return err
 	}
 	if words != "" {
-		p.tell(asked, []deed{{at: time.Now(), actor: "kube-apiserver", verb: "refused", kind: "it:"}})
+		p.tell(asked, []trace.Deed{{At: time.Now(), Actor: "kube-apiserver", Verb: "refused", Kind: "it:"}})
 		p.quote(words)
 	}
 	if s.missing == nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 // start runs a shell script in the place of guard and operator.
@@ -63,7 +64,7 @@ func TestAnOperatorThatEndsByItselfEndsTheDemo(t *testing.T) {
 }
 
 func quietWorld() *world {
-	return &world{memory: newMemory(), sights: make(chan sight), broken: make(chan error, 1)}
+	return &world{Memory: trace.NewMemory(trace.Programs), sights: make(chan trace.Sight), broken: make(chan error, 1)}
 }
 
 func TestAStepThatDoesNotEndSaysWhatIsMissing(t *testing.T) {
@@ -77,7 +78,7 @@ func TestAStepThatDoesNotEndSaysWhatIsMissing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		last := steps()[4]
-		last.missing = func(*memory) string { return "the world is unchanged" }
+		last.missing = func(*trace.Memory) string { return "the world is unchanged" }
 		err := quietWorld().follow(ctx, last, &process{log: log}, printer{&out})
 		if err == nil || !strings.Contains(err.Error(), "the world is unchanged") {
 			t.Errorf("error %v, want what is missing", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 var (
@@ -16,9 +17,6 @@ var (
 	faint = color.New(color.Faint).Sprintf
 	cyan  = color.New(color.FgCyan).Sprintf
 )
-
-// actorWidth is that of the longest name, replicaset-controller.
-const actorWidth = len("replicaset-controller")
 
 // lineWidth is how long lines of prose may become.
 const lineWidth = 96
@@ -43,11 +41,7 @@ func (p printer) announce(n int, s step) {
 }
 
 // tell writes one line for each deed, with the time since begun.
-func (p printer) tell(begun time.Time, deeds []deed) {
-	for _, d := range deeds {
-		p.line("   %s  %-*s  %s", faint("%6.2f s", d.at.Sub(begun).Seconds()), actorWidth, d.actor, d)
-	}
-}
+func (p printer) tell(begun time.Time, deeds []trace.Deed) { trace.Print(p.w, begun, deeds) }
 
 // quote writes somebody's own words as they are.
 func (p printer) quote(words string) { p.line("   %s", bold("%s", words)) }

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 // step is one thing that a person does, and what comes of it.
@@ -19,7 +21,7 @@ type step struct {
 	do func(context.Context, client.Client) (words string, err error)
 	// missing says what has not happened yet, "" when the step is over. nil means that it is over when
 	// it was answered.
-	missing func(*memory) string
+	missing func(*trace.Memory) string
 	// patience is told when nothing happens for a while; "" for nothing.
 	patience string
 	why      string
@@ -38,7 +40,7 @@ EOF`,
 		do: func(ctx context.Context, c client.Client) (string, error) {
 			return "", c.Create(ctx, memcached(3), client.FieldOwner("kubectl-create"))
 		},
-		missing: func(m *memory) string { return m.unsettled(3) },
+		missing: func(m *trace.Memory) string { return unsettled(m, 3) },
 		why: "You said what you want, in a word that Kubernetes did not know a minute ago. The operator wrote one " +
 			"Deployment for it; the rest is Kubernetes, where each controller does its own small part. (labs 1 to 4)",
 	}, {
@@ -48,11 +50,11 @@ EOF`,
 			return "", c.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
 				client.PropagationPolicy(metav1.DeletePropagationBackground))
 		},
-		missing: func(m *memory) string {
-			if !m.wasRemoved("Deployment") {
+		missing: func(m *trace.Memory) string {
+			if !m.Removed("Deployment") {
 				return "the Deployment is still there"
 			}
-			return m.unsettled(3)
+			return unsettled(m, 3)
 		},
 		why: "The operator watches what it owns. It was told that something had changed, compared what is with what " +
 			"should be, and found a whole Deployment missing. Nobody asked it to. (lab 5)",
@@ -60,7 +62,7 @@ EOF`,
 		title:   "Scale to five.",
 		command: `kubectl patch memcached cache --type=merge -p '{"spec":{"size":5}}'`,
 		do:      func(ctx context.Context, c client.Client) (string, error) { return "", resize(ctx, c, 5) },
-		missing: func(m *memory) string { return m.unsettled(5) },
+		missing: func(m *trace.Memory) string { return unsettled(m, 5) },
 		why: "One number travels down: Memcached, Deployment, ReplicaSet, Pods. The news that they run travels up " +
 			"again, into the status, which only the operator writes. (labs 4 to 6)",
 	}, {
@@ -84,7 +86,7 @@ EOF`,
 		do: func(ctx context.Context, c client.Client) (string, error) {
 			return "", c.Delete(ctx, memcached(0), client.PropagationPolicy(metav1.DeletePropagationBackground))
 		},
-		missing: func(m *memory) string { return m.leftovers() },
+		missing: func(m *trace.Memory) string { return leftovers(m) },
 		patience: "The garbage collector looks for new kinds every 30 seconds. It may not have heard of Memcacheds " +
 			"yet, so this can take half a minute, once.",
 		why: "Each object names its owner. When the owner goes, the garbage collector takes what it owned, one " +

@@ -10,21 +10,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 func TestAStepIsOverWhenNothingIsMissing(t *testing.T) {
-	m := newMemory()
+	m := trace.NewMemory(trace.Programs)
 	sizes, seen := []int{3, 5}, 0
 	for _, s := range recorded(t) {
-		m.take(s)
-		if seen < len(sizes) && m.unsettled(sizes[seen]) == "" {
+		m.Take(s)
+		if seen < len(sizes) && unsettled(m, sizes[seen]) == "" {
 			seen++
 		}
 	}
 	if seen != len(sizes) {
 		t.Errorf("a recorded demo settled at %v, want at %v", sizes[:seen], sizes)
 	}
-	if m.unsettled(3) == "" || !m.wasRemoved("Deployment") || m.wasRemoved("Node") {
+	if unsettled(m, 3) == "" || !m.Removed("Deployment") || m.Removed("Node") {
 		t.Error("after everything went, the memory says that it is there")
 	}
 }

@@ -13,12 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 // world is the demo's view of the cluster: five watches, and a memory of what they said.
 type world struct {
-	*memory
-	sights chan sight
+	*trace.Memory
+	sights chan trace.Sight
 	broken chan error // a watch that ended
 }
 
@@ -27,7 +29,7 @@ type world struct {
 func watchWorld(ctx context.Context, c client.WithWatch) (*world, error) {
 	memcacheds := &unstructured.UnstructuredList{}
 	memcacheds.SetGroupVersionKind(kind)
-	w := &world{memory: newMemory(), sights: make(chan sight), broken: make(chan error, 1)}
+	w := &world{Memory: trace.NewMemory(trace.Programs), sights: make(chan trace.Sight), broken: make(chan error, 1)}
 	lists := []client.ObjectList{
 		memcacheds, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &eventsv1.EventList{},
 	}
@@ -49,7 +51,7 @@ func (w *world) look(ctx context.Context, changes watch.Interface) {
 			break
 		}
 		select {
-		case w.sights <- sight{at: time.Now(), object: object, deleted: change.Type == watch.Deleted}:
+		case w.sights <- trace.Sight{At: time.Now(), Object: object, Deleted: change.Type == watch.Deleted}:
 		case <-ctx.Done():
 			return
 		}
@@ -62,7 +64,7 @@ func (w *world) look(ctx context.Context, changes watch.Interface) {
 
 // follow tells what happens until nothing is missing from the step.
 func (w *world) follow(ctx context.Context, s step, operator *process, p printer) error {
-	var batch []sight
+	var batch []trace.Sight
 	var gathered <-chan time.Time
 	var begun time.Time
 	restless := time.NewTimer(quiet)
@@ -87,43 +89,33 @@ func (w *world) follow(ctx context.Context, s step, operator *process, p printer
 		case <-ctx.Done():
 			return w.giveUp(ctx, s, operator)
 		}
-		deeds := w.learn(batch)
+		deeds := w.Learn(batch)
 		if begun.IsZero() && len(deeds) > 0 {
-			begun = deeds[0].at
+			begun = deeds[0].At
 		}
 		p.tell(begun, deeds)
-		if s.missing(w.memory) == "" {
+		if s.missing(w.Memory) == "" {
 			return nil
 		}
 		batch, gathered = nil, nil
 	}
 }
 
-// learn takes what was seen at almost the same time, and tells what was done.
-func (m *memory) learn(batch []sight) []deed {
-	inOrder(batch)
-	var deeds []deed
-	for _, s := range batch {
-		deeds = append(deeds, m.take(s)...)
-	}
-	return together(deeds)
-}
-
 func (w *world) giveUp(ctx context.Context, s step, operator *process) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()
 	}
-	return fmt.Errorf("after %s %s; the operator's log is %s", stepLimit, s.missing(w.memory), operator.log.Name())
+	return fmt.Errorf("after %s %s; the operator's log is %s", stepLimit, s.missing(w.Memory), operator.log.Name())
 }
 
 // unsettled says what keeps the Memcached from having that many servers and nothing else, "" if it has.
-func (m *memory) unsettled(size int) string {
+func unsettled(m *trace.Memory, size int) string {
 	pods, sets, available := 0, 0, int32(0)
 	says, heard := metav1.Condition{}, false
-	for _, object := range m.objects {
+	for _, object := range m.Objects {
 		switch o := object.(type) {
 		case *unstructured.Unstructured:
-			says = conditionOf(o)
+			says = trace.Available(o)
 			heard = says.ObservedGeneration == o.GetGeneration()
 		case *appsv1.Deployment:
 			available = o.Status.AvailableReplicas
@@ -143,10 +135,10 @@ func (m *memory) unsettled(size int) string {
 }
 
 // leftovers says what is still there of the Memcached, "" when nothing is.
-func (m *memory) leftovers() string {
+func leftovers(m *trace.Memory) string {
 	left := map[string]int{}
-	for _, object := range m.objects {
-		if k := kindOf(object); k != "Event" {
+	for _, object := range m.Objects {
+		if k := trace.KindOf(object); k != "Event" {
 			left[k]++
 		}
 	}
@@ -154,14 +146,4 @@ func (m *memory) leftovers() string {
 		return ""
 	}
 	return fmt.Sprintf("there is still something of it: %v", left)
-}
-
-// wasRemoved says whether an object of the kind has been seen going.
-func (m *memory) wasRemoved(kind string) bool {
-	for _, k := range m.removed {
-		if k == kind {
-			return true
-		}
-	}
-	return false
 }

@@ -232,6 +232,7 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 		result.Verdict = verdictOf(result)
 		results = append(results, result)
 	}
+	r.afterwords(results)
 	return results, nil
 }
 

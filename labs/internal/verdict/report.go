@@ -44,6 +44,7 @@ func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
 	default:
 		p.failures()
 	}
+	p.afterword()
 }
 
 // Hints finds the hint for a failed check.

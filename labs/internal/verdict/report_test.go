@@ -83,6 +83,17 @@ var (
 			With(finding.Field{Path: "spec.replicas", Want: "4", Have: "2"})
 )
 
+const (
+	redTrace   = "0.00 s you created Memcached qwertzuiop of size 2 · 0.11 s your manager created the Deployment · 0.13 s you changed the Memcached: size 4 · then nothing from your manager for 3.1 s"
+	greenTrace = "0.00 s you created Memcached qwertzuiop of size 2 · 0.09 s your manager created the Deployment · 0.10 s deployment-controller created the ReplicaSet · 0.43 s replicaset-controller created 2 Pods · 1.90 s Available=True"
+)
+
+// told adds what stands below a verdict.
+func told(r *verdict.Result, trace string, advice ...string) *verdict.Result {
+	r.Trace, r.Advice = trace, advice
+	return r
+}
+
 // reports are the answers that a learner may see, one golden file each.
 var reports = map[string]struct {
 	result  *verdict.Result
@@ -178,6 +189,11 @@ var reports = map[string]struct {
 	"nothing-to-do": {result: result(verdict.Fail, failed("nothing-to-do",
 		finding.New("deployment-changed", "nothing changes, as nothing was asked for", "the Deployment changed:\nspec.replicas: want 1, have 2").
 			With(finding.Field{Path: "spec.replicas", Want: "1", Have: "2"})), check("creates-deployment", verdict.Passed))},
+	"fail-with-trace": {result: told(result(verdict.Fail, failed("follows-size", replicas), check("creates-deployment", verdict.Passed)), redTrace)},
+	"pass-with-advice": {result: told(result(verdict.Pass, passed("creates-deployment", "pods-run")...), greenTrace,
+		"Your role grants what no request of labs 4 to 7 needed: patch on deployments.apps. What is not granted cannot be misused: try without.",
+		"8 writes of your operator changed nothing (2 of the status of memcacheds, 6 of deployments). The API server drops them; comparing before writing saves the requests.",
+		"Three.", "A fourth is too much.")},
 	"narrow": {columns: "44", result: result(verdict.Fail, append([]verdict.Check{failed("creates-deployment", noDeployment,
 		finding.Evidence{Title: "Your manager's log", Lines: []string{"ERROR Reconciler error: get the configuration of the Deployment: there is none (14 times)"}},
 	)}, blocked("creates-deployment", "pods-run", "follows-size")...)...)},
@@ -233,7 +249,7 @@ func TestAReportFitsOnOneScreen(t *testing.T) {
 		c.ID = fmt.Sprintf("a-check-with-quite-a-long-name-%d", i)
 		checks = append(checks, c)
 	}
-	report := printed(t, result(verdict.Fail, checks...), "80")
+	report := printed(t, told(result(verdict.Fail, checks...), strings.Repeat(greenTrace, 3)), "80")
 	lines := strings.Split(strings.TrimSuffix(report, "\n"), "\n")
 	if len(lines) > 40 {
 		t.Errorf("%d lines:\n%s", len(lines), report)

@@ -56,6 +56,10 @@ type Result struct {
 	Checks      []Check `json:"checks"`
 	Environment Finding `json:"environment"`
 	Artifacts   string  `json:"artifacts"`
+	// Trace is the story of one Memcached in a line: who did what when.
+	Trace string `json:"trace,omitempty"`
+	// Advice is about what holds and could be better, the most useful first.
+	Advice []string `json:"advice,omitempty"`
 }
 
 // Cluster says what a run was judged on.

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/reference"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+func newDiffCommand(a *app) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "diff N",
+		Short: "Where our solution of step N differs from yours, after it passed (make diff-N)",
+		Long: `diff compares what you wrote with our solution of step N, and says what ours does where they differ.
+Other ways are right, too: the checks are the measure, not this.
+
+As it shows the solution, it waits until step N has passed in this workspace.`,
+		Args: one("diff N, such as diff 4"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := a.course()
+			if err != nil {
+				return err
+			}
+			n, err := labNumber(c, args[0])
+			if err != nil {
+				return err
+			}
+			return a.diff(c, n, force)
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "show the solution before the step has passed")
+	return cmd
+}
+
+func (a *app) diff(c *course.Course, n int, force bool) error {
+	if _, err := os.Stat(a.workspace); err != nil {
+		return exit.Usage("there is no workspace %s yet: make lab-1 makes one", a.workspaceName())
+	}
+	events, err := verdict.History(a.state, a.workspace)
+	if err != nil {
+		return err
+	}
+	if _, passed := verdict.PassedLabs(events)[n]; !passed && !force {
+		return exit.Usage("this shows the solution, and lab %d has not passed in %s yet: make lab-%d, or bin/lab diff %d --force to see it all the same",
+			n, a.workspaceName(), n, n)
+	}
+	files, err := reference.Compare(c, a.workspace, n)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		fmt.Fprintf(a.out, "What you wrote is our solution of lab %d, line by line.\n", n)
+		return nil
+	}
+	fmt.Fprintf(a.out, "Yours (-) and our solution of lab %d (+). Both are right if the checks say so.\n\n", n)
+	reference.Print(a.out, files)
+	return nil
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/trace"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+func newTraceCommand(a *app) *cobra.Command {
+	var check string
+	cmd := &cobra.Command{
+		Use:   "trace [N]",
+		Short: "Who did what when, in the last run of step N (make trace-N)",
+		Long: `trace tells the control loop of a run as a story: what the check did in your place, what your operator
+wrote because of it, and what Kubernetes made of that. Times count from the moment the check touched the
+world. Without N it takes the step that was checked last.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exit.Usage("%d arguments: use lab trace, or lab trace N", len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := a.course()
+			if err != nil {
+				return err
+			}
+			result, err := a.traced(c, args)
+			if err != nil {
+				return err
+			}
+			return a.trace(c, result, check)
+		},
+	}
+	cmd.Flags().StringVar(&check, "check", "", "tell the stories of this check (default: the one under the verdict)")
+	return cmd
+}
+
+// traced is the result whose run is asked about.
+func (a *app) traced(c *course.Course, args []string) (*verdict.Result, error) {
+	if len(args) == 0 {
+		return a.latest(c)
+	}
+	n, err := labNumber(c, args[0])
+	if err != nil {
+		return nil, err
+	}
+	result, err := verdict.Read(a.state, n)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, exit.Usage("lab %d was not checked yet: run make lab-%d first", n, n)
+	}
+	return result, err
+}
+
+// latest is the result of the run that began last.
+func (a *app) latest(c *course.Course) (*verdict.Result, error) {
+	var latest *verdict.Result
+	for _, lab := range c.Labs {
+		result, err := verdict.Read(a.state, lab.Number)
+		if err == nil && (latest == nil || !result.Started.Before(latest.Started)) {
+			latest = result
+		}
+	}
+	if latest == nil {
+		return nil, exit.Usage("nothing was checked yet: run make lab-1 first")
+	}
+	return latest, nil
+}
+
+func (a *app) trace(c *course.Course, result *verdict.Result, check string) error {
+	lab, err := c.Lab(result.Lab)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "Lab %d  %s: %s on %s\n\n", lab.Number, lab.Title, result.Verdict, result.Started.Local().Format("2006-01-02 15:04"))
+	recording, err := trace.ReadFile(filepath.Join(result.Artifacts, trace.File))
+	if errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintln(a.out, untraced(result))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// A run can judge several labs; told are the stories of this one.
+	stories := slices.DeleteFunc(recording.Stories(), func(s *trace.Story) bool { return checkIn(result, s.Check) == nil })
+	if len(stories) == 0 {
+		fmt.Fprintln(a.out, "No check of that run came so far as to make a Memcached.")
+		return nil
+	}
+	shown := []*trace.Story{verdict.StoryOf(result, stories)}
+	if check != "" {
+		shown = slices.DeleteFunc(slices.Clone(stories), func(s *trace.Story) bool { return s.Check != check })
+	}
+	a.listStories(result, stories, shown)
+	if shown = slices.DeleteFunc(shown, func(s *trace.Story) bool { return s == nil }); len(shown) == 0 {
+		return a.noStory(result, check)
+	}
+	for _, s := range shown {
+		fmt.Fprintf(a.out, "\n%s: %s\n", s.Check, checkIn(result, s.Check).Title)
+		fmt.Fprintf(a.out, "Memcached %s in the namespace %s\n\n", s.Of.Name, s.Of.Namespace)
+		s.Print(a.out)
+	}
+	return nil
+}
+
+// untraced says why a run has no trace.
+func untraced(result *verdict.Result) string {
+	switch {
+	case result.Build != nil:
+		return "Your code did not compile in that run, so there is nothing to tell."
+	case result.Lab < firstWithManager:
+		return fmt.Sprintf("Labs 1 to %d run no operator: nobody acts in them but the check. Traces begin with lab %d.",
+			firstWithManager-1, firstWithManager)
+	default:
+		return "That run left no trace: it was cut short, or its artifacts were removed."
+	}
+}
+
+// firstWithManager is the first lab that judges a running operator.
+const firstWithManager = 4
+
+// noStory says why there is none for the check that was asked for, or for the one that failed.
+func (a *app) noStory(result *verdict.Result, check string) error {
+	if check == "" {
+		fmt.Fprintln(a.out, "\nThe check that failed first made no Memcached. `--check ID` tells another's story.")
+		return nil
+	}
+	if checkIn(result, check) == nil {
+		return exit.Usage("%s is no check of lab %d; the list above has those with a story", check, result.Lab)
+	}
+	return exit.Usage("the check %s made no Memcached; the list above has those with a story", check)
+}
+
+func checkIn(result *verdict.Result, id string) *verdict.Check {
+	i := slices.IndexFunc(result.Checks, func(c verdict.Check) bool { return c.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &result.Checks[i]
+}
+
+// listStories names the checks that have a story, and points at what follows.
+func (a *app) listStories(result *verdict.Result, stories, shown []*trace.Story) {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "  CHECK\tSTATE\tMEMCACHEDS\tDEEDS")
+	for _, c := range result.Checks {
+		memcacheds, deeds, mark := 0, 0, " "
+		for _, s := range stories {
+			if s.Check != c.ID {
+				continue
+			}
+			memcacheds++
+			deeds += len(s.Deeds)
+			if slices.Contains(shown, s) {
+				mark = "→"
+			}
+		}
+		if memcacheds > 0 {
+			fmt.Fprintf(w, "%s %s\t%s\t%d\t%d\n", mark, c.ID, c.State, memcacheds, deeds)
+		}
+	}
+	_ = w.Flush()
+	if len(stories) > len(shown) {
+		fmt.Fprintf(a.out, "`bin/lab trace %d --check ID` tells another.\n", result.Lab)
+	}
+}

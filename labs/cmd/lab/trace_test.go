@@ -1,0 +1,117 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/trace"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+// judged pretends that lab n was judged, with the checks says-name and takes-name, and leaves its trace.
+func judged(t *testing.T, a *app, n int, started time.Time, recording string) {
+	t.Helper()
+	r := &verdict.Result{
+		Lab: n, Verdict: verdict.Pass, Started: started, Artifacts: filepath.Join(a.state, "artifacts", "run"),
+		Checks: []verdict.Check{{ID: "takes-name", Title: "It takes a name", Lab: n, State: verdict.Passed},
+			{ID: "says-name", Title: "It says the name", Lab: n, State: verdict.Passed}},
+	}
+	if err := r.Write(a.state); err != nil {
+		t.Fatal(err)
+	}
+	if recording != "" {
+		coursetest.Write(t, r.Artifacts, trace.File, recording)
+	}
+}
+
+const recording = `{"at":"2026-11-21T10:00:00Z","suite":"labs.test"}
+{"at":"2026-11-21T10:00:01Z","object":{"kind":"Memcached","metadata":{"name":"one","namespace":"lab-takes-name-abcde","uid":"1","resourceVersion":"1","managedFields":[{"manager":"labs.test","fieldsV1":{"f:spec":{}}}]},"spec":{"size":3}}}
+{"at":"2026-11-21T10:00:02Z","object":{"kind":"Memcached","metadata":{"name":"two","namespace":"lab-says-name-abcde","uid":"2","resourceVersion":"2","managedFields":[{"manager":"labs.test","fieldsV1":{"f:spec":{}}}]},"spec":{"size":4}}}
+`
+
+func TestTraceListsTheStoriesAndTellsOne(t *testing.T) {
+	a, out := appInSmallCourse(t)
+	judged(t, a, 2, time.Now(), recording)
+	for _, args := range [][]string{{}, {"2"}} {
+		out.Reset()
+		if err := with(newTraceCommand(a), args...).ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			"Lab 2  Say whom: pass", "→ takes-name", "  says-name", "takes-name: It takes a name", "  0.00 s  you                    created Memcached one of size 3",
+		} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q lacks %q:\n%s", args, want, out)
+			}
+		}
+	}
+	out.Reset()
+	if err := with(newTraceCommand(a), "2", "--check", "says-name").ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "created Memcached two of size 4") || strings.Contains(out.String(), "created Memcached one") {
+		t.Errorf("the story of says-name is told as\n%s", out)
+	}
+}
+
+func TestTraceTakesTheLastRunWithoutANumber(t *testing.T) {
+	a, out := appInSmallCourse(t)
+	judged(t, a, 3, time.Now().Add(-time.Hour), recording)
+	judged(t, a, 1, time.Now(), recording)
+	if err := with(newTraceCommand(a)).ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), "Lab 1 ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestTraceSaysWhyThereIsNone(t *testing.T) {
+	a, out := appInSmallCourse(t)
+	judged(t, a, 1, time.Now(), "")
+	if err := with(newTraceCommand(a), "1").ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), "Labs 1 to 3 run no operator") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	judged(t, a, 2, time.Now(), recording)
+	for _, args := range [][]string{{"3"}, {"4"}, {"2", "--check", "nonsense"}, {"1", "2"}} {
+		cmd := with(newTraceCommand(a), args...)
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		if err := cmd.ExecuteContext(t.Context()); exit.Code(err) != exit.UsageError {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+func TestDiffWaitsForAPass(t *testing.T) {
+	a, out := appInSmallCourse(t)
+	refused := func() error {
+		cmd := with(newDiffCommand(a), "2")
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		return cmd.ExecuteContext(t.Context())
+	}
+	if err := refused(); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "no workspace") {
+		t.Errorf("without a workspace: %v", err)
+	}
+	if err := with(newSolveCommand(a), "2").ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := refused(); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("before a pass: %v", err)
+	}
+	out.Reset()
+	if err := with(newDiffCommand(a), "2", "--force").ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), "line by line") {
+		t.Errorf("forced: %v, %s", err, out)
+	}
+	coursetest.Write(t, a.workspace, "config/config.yaml", "spec: {}\n")
+	passed := `{"time":"2026-11-21T10:00:00Z","lab":2,"verdict":"pass","workspace":"` + filepath.ToSlash(a.workspace) + `"}` + "\n"
+	if err := os.MkdirAll(a.state, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	coursetest.Write(t, a.state, "history.jsonl", passed)
+	out.Reset()
+	if err := refused(); err != nil || !strings.Contains(out.String(), "# lab 2: Set b.") || !strings.Contains(out.String(), "-spec: {}") {
+		t.Errorf("after a pass: %v\n%s", err, out)
+	}
+}

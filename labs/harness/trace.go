@@ -1,0 +1,29 @@
+package harness
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/example/operator-lab/labs/internal/trace"
+)
+
+// beginTrace begins to write down what happens to the objects of the checks, for a run with a manager.
+// Only the first process does.
+func beginTrace(ctx context.Context) *trace.Watcher {
+	if !suite.config.NeedsManager() {
+		return nil
+	}
+	path := filepath.Join(suite.config.Artifacts, trace.File)
+	// The API server keeps the name of the program for what a client without a name of its own writes.
+	return trace.Watch(ctx, suite.admin, path, gvk, filepath.Base(os.Args[0]))
+}
+
+// endTrace closes the recording with what the manager has sent.
+func endTrace() {
+	if suite.stage == nil {
+		suite.trace.Close(nil, nil)
+		return
+	}
+	suite.trace.Close(suite.stage.recorder.Since(0), suite.stage.recorder.Tallies())
+}

@@ -1,0 +1,90 @@
+// Package trace tells who did what to the objects of Kubernetes, and when. What it tells was seen in
+// watches and, for a learner's manager, by the recording proxy; who did it is what the API server noted
+// in managedFields.
+package trace
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// You is the actor of what a person does, or a check in a person's place.
+const You = "you"
+
+// Deed is one thing that somebody did.
+type Deed struct {
+	At    time.Time
+	Actor string
+	Verb  string
+	// Kind and Name are what it was done to; Count is 1, or more after deeds were put together.
+	Kind, Name string
+	Count      int
+	// Detail follows without a space.
+	Detail string
+	// Of is the object that the deed is about. Name may be less: what is told of a status names no object.
+	Of types.NamespacedName
+	// Times is how often it was done again, up to the time Last; see [Fold].
+	Times int
+	Last  time.Time
+}
+
+// String is the deed without actor and time, such as "created 3 Pods".
+func (d Deed) String() string {
+	words := []string{d.Verb, d.Kind, d.Name}
+	if d.Count > 1 {
+		words = []string{d.Verb, strconv.Itoa(d.Count), d.Kind + "s"}
+	}
+	return strings.TrimRight(strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " "), " ") + d.Detail
+}
+
+// Together puts deeds of the same actor that differ in names alone into one, in the place of the first:
+// what follows from any of them still stands behind it.
+func Together(deeds []Deed) []Deed {
+	var result []Deed
+	for _, d := range deeds {
+		i := slices.IndexFunc(result, func(o Deed) bool {
+			return o.Actor == d.Actor && o.Verb == d.Verb && o.Kind == d.Kind && o.Detail == d.Detail && o.Name != d.Name
+		})
+		if i < 0 {
+			result = append(result, d)
+			continue
+		}
+		result[i].Count += d.Count
+	}
+	return result
+}
+
+// told is how often the same deed is told before the rest is only counted. A check that deletes a
+// Deployment five times is still told in full; a loop is not.
+const told = 6
+
+// Fold counts what is done again and again, instead of telling it: the last one that is told says how
+// often it was repeated, and until when.
+func Fold(deeds []Deed) []Deed {
+	type same struct{ actor, verb, kind, name, detail string }
+	seen, last := map[same]int{}, map[same]int{}
+	var result []Deed
+	for _, d := range deeds {
+		key := same{d.Actor, d.Verb, d.Kind, d.Name, d.Detail}
+		limit := told
+		if strings.HasPrefix(d.Verb, "could not") {
+			limit = 1 // Kubernetes tries again and again, and says so each time
+		}
+		if seen[key]++; seen[key] <= limit {
+			last[key] = len(result)
+			result = append(result, d)
+			continue
+		}
+		of := &result[last[key]]
+		of.Times += 1 + d.Times
+		of.Last = d.At
+		if d.Last.After(d.At) {
+			of.Last = d.Last
+		}
+	}
+	return result
+}

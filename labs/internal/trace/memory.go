@@ -1,0 +1,169 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Sight is what a watch delivered: an object as it is now, or as it was last.
+type Sight struct {
+	At      time.Time
+	Object  client.Object
+	Deleted bool
+}
+
+// InOrder sorts by the API server's own counter, which all its objects share. A thing was seen no later
+// than what came after it.
+func InOrder(sights []Sight) {
+	slices.SortStableFunc(sights, func(a, b Sight) int { return cmp.Compare(revision(a.Object), revision(b.Object)) })
+	for i := len(sights) - 1; i > 0; i-- {
+		if sights[i].At.Before(sights[i-1].At) {
+			sights[i-1].At = sights[i].At
+		}
+	}
+}
+
+func revision(o client.Object) uint64 {
+	n, _ := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	return n
+}
+
+// Memory is what a story knows of the world so far.
+type Memory struct {
+	// Objects are all that are there, as they were seen last.
+	Objects map[types.UID]client.Object
+
+	cast    Cast
+	removed map[types.UID]string // kinds of what is gone
+}
+
+// NewMemory remembers nothing yet. cast names the actors.
+func NewMemory(cast Cast) *Memory {
+	return &Memory{Objects: map[types.UID]client.Object{}, cast: cast, removed: map[types.UID]string{}}
+}
+
+// Learn takes what was seen at almost the same time, and tells what was done.
+func (m *Memory) Learn(batch []Sight) []Deed {
+	InOrder(batch)
+	var deeds []Deed
+	for _, s := range batch {
+		deeds = append(deeds, m.Take(s)...)
+	}
+	return Together(deeds)
+}
+
+// Take learns from a sight and tells what was done. Sights have to be taken in their order.
+func (m *Memory) Take(s Sight) []Deed {
+	before := m.Objects[s.Object.GetUID()]
+	var deeds []Deed
+	if s.Deleted {
+		delete(m.Objects, s.Object.GetUID())
+		m.removed[s.Object.GetUID()] = KindOf(s.Object)
+		deeds = m.gone(s.Object, before)
+	} else {
+		m.Objects[s.Object.GetUID()] = s.Object
+		deeds = m.changed(before, s.Object)
+	}
+	for i := range deeds {
+		deeds[i].At, deeds[i].Count = s.At, 1
+		if deeds[i].Of.Name == "" {
+			deeds[i].Of = client.ObjectKeyFromObject(s.Object)
+		}
+	}
+	return deeds
+}
+
+// Removed says whether an object of the kind has been seen going.
+func (m *Memory) Removed(kind string) bool {
+	for _, k := range m.removed {
+		if k == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// changed tells what an object says of its latest change; before is nil when it is new.
+func (m *Memory) changed(before, now client.Object) []Deed {
+	switch now := now.(type) {
+	case *unstructured.Unstructured:
+		old, _ := before.(*unstructured.Unstructured)
+		return m.memcachedChanged(old, now)
+	case *appsv1.Deployment:
+		old, _ := before.(*appsv1.Deployment)
+		return m.deploymentChanged(old, now)
+	case *appsv1.ReplicaSet:
+		old, _ := before.(*appsv1.ReplicaSet)
+		return m.replicaSetChanged(old, now)
+	case *corev1.Pod:
+		old, _ := before.(*corev1.Pod)
+		return m.podChanged(old, now)
+	case *eventsv1.Event:
+		old, _ := before.(*eventsv1.Event)
+		return m.eventChanged(old, now)
+	}
+	return nil
+}
+
+// gone tells who removed an object. There are two steps where something has to happen in between:
+// somebody asks for its end, and for a Pod the kubelet confirms that its containers have ended; for
+// everything else the API server does, when the last finalizer is taken away.
+func (m *Memory) gone(o, before client.Object) []Deed {
+	asked := before != nil && before.GetDeletionTimestamp() != nil
+	switch kind := KindOf(o); {
+	case kind == "Event":
+		return nil
+	case asked && kind == "Pod":
+		return []Deed{{Actor: "kubelet", Verb: "ended", Kind: kind, Name: o.GetName()}}
+	case asked:
+		return []Deed{{Actor: "kube-apiserver", Verb: "removed", Kind: kind, Name: o.GetName(), Detail: ": nothing holds it any more"}}
+	}
+	return []Deed{m.removal(o, "removed")}
+}
+
+// removal is a deed of whoever deleted an object. The API server keeps no record of that, but there are
+// few who can have done it: the garbage collector, when the owner is gone; the controller that made the
+// object, when it wants fewer; and you.
+func (m *Memory) removal(o client.Object, verb string) Deed {
+	d := Deed{Actor: You, Verb: verb, Kind: KindOf(o), Name: o.GetName()}
+	owner := metav1.GetControllerOf(o)
+	switch {
+	case owner == nil:
+	case m.removed[owner.UID] != "":
+		d.Actor, d.Detail = "garbage-collector", fmt.Sprintf(": the %s is gone", owner.Kind)
+	case d.Kind == "Pod":
+		d.Actor = controllerOf(owner.Kind)
+	}
+	return d
+}
+
+// KindOf is the kind of an object that a watch delivered. Typed ones do not say it themselves.
+func KindOf(o client.Object) string {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		return "Deployment"
+	case *appsv1.ReplicaSet:
+		return "ReplicaSet"
+	case *corev1.Pod:
+		return "Pod"
+	case *corev1.Namespace:
+		return "Namespace"
+	case *eventsv1.Event:
+		return "Event"
+	case *unstructured.Unstructured:
+		return o.GetKind()
+	default:
+		return fmt.Sprintf("%T", o)
+	}
+}

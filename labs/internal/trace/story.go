@@ -1,0 +1,149 @@
+package trace
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Manager is the actor of what the learner's program does.
+const Manager = "your manager"
+
+// Story is what happened around one Memcached of a check, from the moment the check touched the world
+// until it ended.
+type Story struct {
+	// Check is the id of the check that made the Memcached.
+	Check string
+	// Of is the Memcached.
+	Of types.NamespacedName
+	// Begun is the time of the first deed; Ended is when the check took its namespace away, zero when it
+	// was not seen.
+	Begun, Ended time.Time
+	Deeds        []Deed
+	// Omitted is how many changes came too often to be recorded.
+	Omitted int
+}
+
+// Stories are those of all Memcacheds that the checks made, in the order in which they begin.
+func (r *Recording) Stories() []*Story {
+	t := newTeller(r)
+	deeds := t.deeds()
+	stories := t.cast()
+	for _, s := range stories {
+		for _, d := range deeds {
+			if s.has(d, stories) {
+				s.Deeds = append(s.Deeds, d)
+			}
+		}
+		for _, o := range r.Omitted {
+			if o.Namespace == s.Of.Namespace && strings.Contains(o.Name, s.Of.Name) {
+				s.Omitted += o.Changes
+			}
+		}
+		s.finish(r.Notes)
+	}
+	stories = slices.DeleteFunc(stories, func(s *Story) bool { return len(s.Deeds) == 0 })
+	slices.SortStableFunc(stories, func(a, b *Story) int { return a.Begun.Compare(b.Begun) })
+	return stories
+}
+
+// cast are the stories without their deeds: one for each Memcached in a check's namespace.
+func (t *teller) cast() []*Story {
+	var stories []*Story
+	seen := map[types.NamespacedName]bool{}
+	for _, s := range t.sights {
+		m, ok := s.Object.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		of := types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
+		check := CheckOf(of.Namespace)
+		if seen[of] || check == "" {
+			continue
+		}
+		seen[of] = true
+		stories = append(stories, &Story{Check: check, Of: of, Ended: t.ended[of.Namespace]})
+	}
+	return stories
+}
+
+// NamespacePrefix begins the names of the namespaces that checks work in. The check's id follows, and
+// what the API server makes up.
+const NamespacePrefix = "lab-"
+
+var checkNamespace = regexp.MustCompile(`^` + NamespacePrefix + `(.+)-[a-z0-9]{5}$`)
+
+// CheckOf is the id of the check that a namespace was made for, "" when it was made for none.
+func CheckOf(namespace string) string {
+	if m := checkNamespace.FindStringSubmatch(namespace); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// has says whether a deed belongs to the story: it is about an object in the Memcached's namespace whose
+// name has the Memcached's in it, as the names of everything that was made for it do; or about one that
+// has nobody else to belong to. Names are drawn, so that they are in no other by accident.
+func (s *Story) has(d Deed, all []*Story) bool {
+	if !s.Ended.IsZero() && !d.At.Before(s.Ended) {
+		return false
+	}
+	if strings.Contains(d.Of.Name, s.Of.Name) {
+		return d.Of.Namespace == s.Of.Namespace || CheckOf(d.Of.Namespace) == ""
+	}
+	if d.Of.Namespace != s.Of.Namespace {
+		return false
+	}
+	return !slices.ContainsFunc(all, func(o *Story) bool {
+		return o != s && o.Of.Namespace == s.Of.Namespace && (d.Of.Name == "" || strings.Contains(d.Of.Name, o.Of.Name))
+	})
+}
+
+// moment is how long to gather what happens at almost the same time: three Pods make better reading
+// than one Pod three times.
+const moment = 150 * time.Millisecond
+
+// finish puts the deeds into the form in which they are told, and what happened to the manager between
+// them.
+func (s *Story) finish(notes []Note) {
+	if len(s.Deeds) == 0 {
+		return
+	}
+	s.Begun = s.Deeds[0].At
+	for _, n := range notes {
+		if n.At.Before(s.Begun) || !s.Ended.IsZero() && n.At.After(s.Ended) {
+			continue
+		}
+		s.Deeds = append(s.Deeds, Deed{At: n.At, Actor: n.Actor, Verb: n.Text, Count: 1})
+	}
+	slices.SortStableFunc(s.Deeds, func(a, b Deed) int { return a.At.Compare(b.At) })
+	var result []Deed
+	for rest := s.Deeds; len(rest) > 0; {
+		end := 1
+		for end < len(rest) && rest[end].At.Sub(rest[0].At) < moment {
+			end++
+		}
+		result = append(result, Together(rest[:end])...)
+		rest = rest[end:]
+	}
+	s.Deeds = Fold(result)
+}
+
+// Reached says how far the story got: 2 when the Memcached was reported as available, 1 when Pods of it
+// ran, else 0.
+func (s *Story) Reached() int {
+	reached := 0
+	for _, d := range s.Deeds {
+		switch {
+		case d.Kind == available+"True":
+			reached = 2
+		case d.Actor == "kubelet" && d.Verb == "started":
+			reached = max(reached, 1)
+		}
+	}
+	return reached
+}

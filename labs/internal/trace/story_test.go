@@ -1,0 +1,181 @@
+package trace
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/example/operator-lab/labs/harness/recorder"
+)
+
+var update = flag.Bool("update", false, "write testdata/*.txt anew")
+
+// testdata holds what was recorded of two runs on kind, shortened to some checks and to the fields that a
+// story reads: pass is the course's solution of lab 5; fail is that of lab 4 with an operator that never
+// updates a Deployment.
+func TestTheStoriesOfRecordedRuns(t *testing.T) {
+	for name, failed := range map[string]bool{"pass": false, "fail": true} {
+		var told bytes.Buffer
+		for _, s := range recorded(t, name).Stories() {
+			fmt.Fprintf(&told, "%s %s\n%s\n\n", s.Check, s.Of, s.Line(failed))
+			s.Print(&told)
+			fmt.Fprintln(&told)
+		}
+		golden := "testdata/" + name + ".txt"
+		if *update {
+			must(t, os.WriteFile(golden, told.Bytes(), 0o644))
+		}
+		want, err := os.ReadFile(golden)
+		must(t, err)
+		if diff := cmp.Diff(string(want), told.String()); diff != "" {
+			t.Errorf("the story differs (-%s +told):\n%s", golden, diff)
+		}
+	}
+}
+
+func recorded(t *testing.T, name string) *Recording {
+	t.Helper()
+	r, err := ReadFile("testdata/" + name + ".jsonl")
+	must(t, err)
+	return r
+}
+
+func TestNobodyIsUnknownInARecordedRun(t *testing.T) {
+	for _, name := range []string{"pass", "fail"} {
+		for _, s := range recorded(t, name).Stories() {
+			for _, d := range s.Deeds {
+				if d.Actor == nobody {
+					t.Errorf("%s: %s %s", s.Check, d.Actor, d)
+				}
+			}
+		}
+	}
+}
+
+func TestAStoryIsChosenByTheWordsOfAFinding(t *testing.T) {
+	story := func(check, name string, deeds ...Deed) *Story {
+		return &Story{Check: check, Of: types.NamespacedName{Name: name}, Deeds: deeds}
+	}
+	started, ready := Deed{Actor: "kubelet", Verb: "started"}, Deed{Kind: available + "True"}
+	stories := []*Story{
+		story("a", "first"), story("a", "second"), story("b", "third", started), story("c", "fourth", ready), story("d", "fifth", ready),
+	}
+	for _, test := range []struct {
+		got  *Story
+		want string
+	}{
+		{About(stories, "a", "the selector of second picks the Pods of another"), "second"},
+		{About(stories, "a", "nothing"), "first"},
+		{Furthest(stories, []string{"a", "b"}), "third"},
+		{Furthest(stories, []string{"a", "b", "c", "d"}), "fourth"},
+		{Furthest(stories, []string{"a", "none"}), "first"},
+	} {
+		if test.got == nil || test.got.Of.Name != test.want {
+			t.Errorf("%+v, want %s", test.got, test.want)
+		}
+	}
+	if About(stories, "e", "") != nil || Furthest(stories, []string{"e"}) != nil {
+		t.Error("a check without a Memcached has a story")
+	}
+}
+
+func TestALoopIsCounted(t *testing.T) {
+	start := time.Unix(0, 0)
+	var deeds []Deed
+	for i := range 100 {
+		deeds = append(deeds, Deed{At: start.Add(time.Duration(i) * time.Second), Verb: "changed", Kind: "Deployment", Count: 1})
+	}
+	folded := Fold(deeds)
+	if last := folded[len(folded)-1]; len(folded) != told || last.Times != 100-told || last.Last != deeds[99].At {
+		t.Errorf("%d deeds, the last %+v", len(folded), folded[len(folded)-1])
+	}
+}
+
+// answered is a request of the manager to update a Deployment, and what the API server said.
+func answered(at time.Time, version string) Request {
+	return Request{Times: 1, Request: recorder.Request{
+		Time: at, Verb: "update", Group: "apps", Resource: "deployments", Namespace: "lab-check-abcde", Name: "cache",
+		Status: 200, ResourceVersion: version, Object: "cache",
+	}}
+}
+
+func TestAWriteThatWasAnsweredWithAnOldVersionChangedNothing(t *testing.T) {
+	start := time.Unix(100, 0)
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	d := func(version string) *Sight {
+		o := deployment("lab-check-abcde", 3)
+		o.ResourceVersion = version
+		return &Sight{Object: o}
+	}
+	first, second := d("1"), d("2")
+	first.At, second.At = at(10), at(30)
+	r := &Recording{
+		Sights: []Sight{*first, *second},
+		Requests: []Request{
+			answered(at(20), "1"), // version 1 was there before
+			answered(at(25), "2"), // made version 2
+			answered(at(26), "2"), // found version 2
+			answered(at(40), "7"), // nobody saw what became of it
+		},
+	}
+	var got []int
+	for _, u := range r.Unneeded() {
+		got = append(got, slices.IndexFunc(r.Requests, func(o Request) bool { return o.Time.Equal(u.Time) }))
+	}
+	if diff := cmp.Diff([]int{0, 2}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatNoObjectShowsIsToldByTheRequest(t *testing.T) {
+	refused := func(verb, resource string, status int, message string) Request {
+		return Request{Times: 1, Request: recorder.Request{
+			Verb: verb, Resource: resource, Namespace: "n", Name: "cache", Status: status, Message: message,
+		}}
+	}
+	for _, test := range []struct {
+		r    Request
+		want string
+	}{
+		{refused("create", "deployments", 403, "may not"), "failed to create Deployment cache: may not"},
+		{refused("create", "deployments", 409, `"cache" already exists`), "failed to create Deployment cache: it exists already"},
+		{refused("update", "memcacheds", 409, "modified"), "failed to change Memcached cache: a conflict, it has changed since it was read"},
+		{refused("delete", "deployments", 404, "not found"), "failed to remove Deployment cache: it is not there"},
+		{refused("create", "events", 422, "note too long"), "failed to create an event: note too long"},
+		{refused("create", "events", 201, ""), ""},
+		{refused("create", "configmaps", 201, ""), "created configmaps cache"},
+		{refused("patch", "deployments", 503, ""), "failed to change Deployment cache: the API server answered 503"},
+	} {
+		if got := newTeller(&Recording{}).request(0, test.r).String(); got != test.want {
+			t.Errorf("%s: %q, want %q", test.r.Request, got, test.want)
+		}
+	}
+}
+
+func TestACheckIsKnownByItsNamespace(t *testing.T) {
+	for namespace, want := range map[string]string{
+		"lab-creates-deployment-x7k2p": "creates-deployment", "lab-system": "", "default": "", "kube-system": "", "lab--x7k2p": "",
+	} {
+		if got := CheckOf(namespace); got != want {
+			t.Errorf("%s is of the check %q, want %q", namespace, got, want)
+		}
+	}
+}
+
+func TestALineNamesADeploymentThatIsNotNamedAfterItsMemcached(t *testing.T) {
+	s := &Story{Of: types.NamespacedName{Name: "cache"}, Deeds: []Deed{
+		{Actor: You, Verb: "created", Kind: "Memcached", Name: "cache", Count: 1},
+		{Actor: Manager, Verb: "created", Kind: "Deployment", Name: "cache-deployment", Count: 1},
+	}}
+	if got := s.Line(true); !strings.HasSuffix(got, "your manager created Deployment cache-deployment") {
+		t.Error(got)
+	}
+}

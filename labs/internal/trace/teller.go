@@ -1,0 +1,243 @@
+package trace
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// teller turns a recording into deeds. What the watches saw says what was done; the manager's own
+// requests say when exactly, and tell the rest: what was refused, and what changed nothing.
+type teller struct {
+	suite    string
+	sights   []Sight // in order, with the times of the answers to the manager
+	requests []Request
+	ended    map[string]time.Time // namespaces
+	sent     map[string]int       // index of the request that made a version of an object
+	shown    map[string]time.Time // when a watch delivered a version
+}
+
+func newTeller(r *Recording) *teller {
+	t := &teller{suite: r.Suite, requests: r.Requests, ended: map[string]time.Time{}, sent: map[string]int{}, shown: map[string]time.Time{}}
+	for _, s := range r.Sights {
+		if ns, ok := s.Object.(*corev1.Namespace); !ok {
+			t.sights = append(t.sights, s)
+		} else if at, known := t.ended[ns.Name]; ns.DeletionTimestamp != nil && (!known || s.At.Before(at)) {
+			t.ended[ns.Name] = s.At
+		}
+	}
+	t.match()
+	InOrder(t.sights)
+	return t
+}
+
+// kinds are those that the watches show, by the resource that a request names.
+var kinds = map[string]string{
+	"memcacheds": "Memcached", "deployments": "Deployment", "replicasets": "ReplicaSet", "pods": "Pod", "events": "Event",
+}
+
+// match finds the sight that each request led to, by the resourceVersion in its answer, and gives it the
+// time of the answer. A sight that was there before the request is nobody's: the request then changed
+// nothing.
+func (t *teller) match() {
+	made := map[string]int{}
+	for i, s := range t.sights {
+		key := versionOf(s)
+		made[key], t.shown[key] = i, s.At
+	}
+	for n, r := range t.requests {
+		key := r.version()
+		i, ok := made[key]
+		if !ok || t.shown[key].Before(r.Time) {
+			continue
+		}
+		if _, taken := t.sent[key]; !taken {
+			t.sent[key] = n
+			t.sights[i].At = earliest(t.sights[i].At, r.done())
+		}
+	}
+	t.matchDeletions()
+}
+
+// matchDeletions does the same for deletions, whose answers carry no version that a watch shows.
+func (t *teller) matchDeletions() {
+	for n, r := range t.requests {
+		if r.Verb != "delete" || r.Status >= http.StatusBadRequest {
+			continue
+		}
+		i := slices.IndexFunc(t.sights, func(s Sight) bool {
+			return s.Deleted && KindOf(s.Object) == kinds[r.Resource] && s.Object.GetNamespace() == r.Namespace &&
+				s.Object.GetName() == r.Name && !s.At.Before(r.Time)
+		})
+		if i >= 0 {
+			s := &t.sights[i]
+			t.sent[versionOf(*s)] = n
+			s.At = earliest(s.At, r.done())
+		}
+	}
+}
+
+// versionOf names one version of one object. The API server counts all of them with one counter.
+func versionOf(s Sight) string {
+	return KindOf(s.Object) + " " + s.Object.GetNamespace() + " " + s.Object.GetResourceVersion()
+}
+
+// version is the one that the answer showed, as [versionOf] names it.
+func (r Request) version() string {
+	return kinds[r.Resource] + " " + r.Namespace + " " + r.ResourceVersion
+}
+
+// done is when the API server had done what was asked: what came before it in its own count is no later.
+func (r Request) done() time.Time {
+	if r.Answered.IsZero() {
+		return r.Time
+	}
+	return r.Answered
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// deeds are all that were seen or requested, in the order of their time.
+func (t *teller) deeds() []Deed {
+	m := NewMemory(t.actor)
+	var deeds []Deed
+	told := map[int]bool{}          // requests
+	made := map[int]client.Object{} // what requests led to that is not told
+	for _, s := range t.sights {
+		n, sent := t.sent[versionOf(s)]
+		of := m.Take(s)
+		if sent {
+			told[n], made[n] = len(of) > 0, s.Object
+		}
+		for _, d := range of {
+			if sent && (d.Actor == nobody || s.Deleted) {
+				d.Actor = Manager
+			}
+			deeds = append(deeds, d)
+		}
+	}
+	for n, r := range t.requests {
+		if d := t.request(n, r); !told[n] && d.Verb != "" {
+			if m, ok := made[n].(*unstructured.Unstructured); ok && r.Subresource == "status" && Available(m).Status != "" {
+				d.Detail = fmt.Sprintf(": %s%s (%s)", available, Available(m).Status, clip(Available(m).Message))
+			}
+			deeds = append(deeds, d)
+		}
+	}
+	slices.SortStableFunc(deeds, func(a, b Deed) int { return a.At.Compare(b.At) })
+	return deeds
+}
+
+// actor is the cast of a run: the checks act as you, and whoever is not a part of Kubernetes is the
+// manager, as nobody else is there.
+func (t *teller) actor(fieldManager string) string {
+	switch {
+	case fieldManager == t.suite || strings.HasPrefix(fieldManager, "kubectl"):
+		return You
+	case strings.HasPrefix(fieldManager, "kube"):
+		return fieldManager
+	default:
+		return Manager
+	}
+}
+
+// verbs are what a request did, in the words of the other deeds.
+var verbs = map[string][2]string{
+	"create": {"created", "failed to create"},
+	"update": {"changed", "failed to change"},
+	"patch":  {"changed", "failed to change"},
+	"delete": {"removed", "failed to remove"},
+	// One that deletes them all is rare enough to be told as it is.
+	"deletecollection": {"removed all", "failed to remove all"},
+}
+
+// request is the deed of a request that no object shows: it was refused, changed what is not told, or
+// changed nothing. A request that is not worth a line is a deed without a verb.
+func (t *teller) request(n int, r Request) Deed {
+	d := Deed{At: r.done(), Actor: Manager, Count: 1, Of: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, Times: r.Times - 1, Last: r.Until}
+	if r.Object != "" {
+		d.Of.Name = r.Object
+	}
+	d.Kind, d.Name = kinds[r.Resource], d.Of.Name
+	if d.Kind == "" {
+		d.Kind = r.Resource
+	}
+	if r.Subresource != "" {
+		d.Kind = "the " + r.Subresource + " of " + d.Kind
+	}
+	refused := r.Status >= http.StatusBadRequest || r.Disturbed
+	if r.Resource == "events" {
+		if !refused {
+			return Deed{} // a watch shows it, or it was counted
+		}
+		d.Kind, d.Name = "an event", ""
+	}
+	words, ok := verbs[r.Verb]
+	switch {
+	case !ok:
+		return Deed{}
+	case refused:
+		d.Verb, d.Detail = words[1], ": "+refusal(r)
+		return d
+	}
+	d.Verb = words[0]
+	if t.changedNothing(n, r) {
+		d.Verb, d.Detail = "wrote", " as it was"
+	}
+	return d
+}
+
+// changedNothing says whether the answer shows a version that was there before the request.
+func (t *teller) changedNothing(n int, r Request) bool {
+	if r.Verb != "update" && r.Verb != "patch" || r.ResourceVersion == "" || r.Status >= http.StatusBadRequest {
+		return false
+	}
+	if maker, ok := t.sent[r.version()]; ok {
+		return maker != n
+	}
+	at, ok := t.shown[r.version()]
+	return ok && at.Before(r.Time)
+}
+
+// Unneeded are the manager's writes that changed nothing. The API server drops them; they cost a
+// request.
+func (r *Recording) Unneeded() []Request {
+	t := newTeller(r)
+	var unneeded []Request
+	for n, request := range t.requests {
+		if t.changedNothing(n, request) {
+			unneeded = append(unneeded, request)
+		}
+	}
+	return unneeded
+}
+
+// refusal is why a request was refused, in few words where they say the same.
+func refusal(r Request) string {
+	switch {
+	case r.Disturbed:
+		return "the storm was in the way"
+	case r.Status == http.StatusConflict && strings.Contains(r.Message, "already exists"):
+		return "it exists already"
+	case r.Status == http.StatusConflict:
+		return "a conflict, it has changed since it was read"
+	case r.Status == http.StatusNotFound:
+		return "it is not there"
+	case r.Message == "":
+		return fmt.Sprintf("the API server answered %d", r.Status)
+	default:
+		return clip(r.Message)
+	}
+}

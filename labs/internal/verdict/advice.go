@@ -1,0 +1,174 @@
+package verdict
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/internal/trace"
+)
+
+const (
+	// advices is how much advice a verdict prints.
+	advices = 3
+	// toleratedWrites is how many writes that change nothing are not worth a word: caches are a moment
+	// behind now and then.
+	toleratedWrites = 3
+)
+
+// advise looks for what is not wrong, and could be better.
+func (r *run) advise(result *Result, recording *trace.Recording) []string {
+	var advice []string
+	if lab := r.Course.Labs[result.Lab-1]; len(lab.Reruns) > 0 {
+		if rules, err := harness.RoleRules(r.Workspace); err == nil {
+			advice = append(advice, adviseRights(rules, recording.Tallies)...)
+		}
+	}
+	advice = append(advice, adviseWrites(recording.Unneeded())...)
+	if log, err := os.Open(filepath.Join(r.artifacts, harness.ManagerLog)); err == nil {
+		defer log.Close()
+		advice = append(advice, adviseErrors(log)...)
+	}
+	return advice
+}
+
+// unseen are rights that no request of a run shows, and that an operator may need all the same: admission
+// asks for some of them elsewhere, and the run keeps the manager from leader election and from guarding
+// its metrics.
+var unseen = []string{
+	"memcacheds/finalizers", "leases", "tokenreviews", "subjectaccessreviews",
+}
+
+// adviseRights names the rights that were granted and never used.
+func adviseRights(rules []rbacv1.PolicyRule, tallies []recorder.Tally) []string {
+	used := map[string]bool{}
+	for _, t := range tallies {
+		resource := t.Resource
+		if t.Subresource != "" {
+			resource += "/" + t.Subresource
+		}
+		used[t.Verb+" "+t.Group+"/"+resource] = true
+	}
+	var unused []string
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if verbs := unusedVerbs(group, resource, rule.Verbs, used); len(verbs) > 0 && !slices.Contains(unseen, resource) {
+					unused = append(unused, fmt.Sprintf("%s on %s", strings.Join(verbs, ", "), qualified(group, resource)))
+				}
+			}
+		}
+	}
+	if len(unused) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Your role grants what no request of labs 4 to 7 needed: %s. "+
+		"What is not granted cannot be misused: try without.", strings.Join(unused, "; "))}
+}
+
+// reads go together: a cache lists and watches, and a get beside them gives nothing more away.
+var reads = []string{"get", "list", "watch"}
+
+// unusedVerbs are those of verbs that no request used. An event is patched when it is told again, which
+// a short run need not come to.
+func unusedVerbs(group, resource string, verbs []string, used map[string]bool) []string {
+	did := func(verb string) bool { return used[verb+" "+group+"/"+resource] }
+	return slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool {
+		switch {
+		case slices.Contains(reads, verb):
+			return slices.ContainsFunc(reads, did)
+		case resource == "events":
+			return did("create")
+		case resource == "deployments" && verb == "delete":
+			return true // where admission guards owner references, adopting needs it
+		default:
+			return did(verb)
+		}
+	})
+}
+
+func qualified(group, resource string) string {
+	if group == "" {
+		return resource
+	}
+	base, sub, found := strings.Cut(resource, "/")
+	if found {
+		return base + "." + group + "/" + sub
+	}
+	return base + "." + group
+}
+
+// adviseWrites counts the writes that changed nothing.
+func adviseWrites(unneeded []trace.Request) []string {
+	counts := map[string]int{}
+	total := 0
+	for _, r := range unneeded {
+		of := "of " + r.Resource
+		if r.Subresource != "" {
+			of = "of the " + r.Subresource + " of " + r.Resource
+		}
+		counts[of] += r.Times
+		total += r.Times
+	}
+	if total <= toleratedWrites {
+		return nil
+	}
+	var parts []string
+	for of, n := range counts {
+		parts = append(parts, fmt.Sprintf("%d %s", n, of))
+	}
+	slices.Sort(parts)
+	return []string{fmt.Sprintf("%d writes of your operator changed nothing (%s). "+
+		"The API server drops them; comparing before writing saves the requests.", total, strings.Join(parts, ", "))}
+}
+
+var (
+	passID    = regexp.MustCompile(`"?reconcileID"?\s*[:=]\s*"?([0-9a-f-]{36})`)
+	errorText = regexp.MustCompile(`"?\b(?:error|err)"?\s*[:=]\s*"((?:[^"\\]|\\.)*)"`)
+)
+
+// returned is what controller-runtime logs for each error that Reconcile returns.
+const returned = "Reconciler error"
+
+// adviseErrors looks for passes whose error was logged by the operator and, as it was returned too, once
+// more by controller-runtime. An operator that logs in another form is not judged.
+func adviseErrors(log io.Reader) []string {
+	logged, twice := map[string][]string{}, 0
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		id, text := passID.FindStringSubmatch(lines.Text()), errorText.FindStringSubmatch(lines.Text())
+		if id == nil || text == nil {
+			continue
+		}
+		if !strings.Contains(lines.Text(), returned) {
+			logged[id[1]] = append(logged[id[1]], text[1])
+			continue
+		}
+		if slices.ContainsFunc(logged[id[1]], func(own string) bool { return own != "" && strings.Contains(text[1], own) }) {
+			twice++
+		}
+		delete(logged, id[1])
+	}
+	if twice == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("In %s the same error stands in the log twice: you logged it, and you returned it, "+
+		"and controller-runtime logs what is returned. Returning it is enough.", passes(twice))}
+}
+
+func passes(n int) string {
+	if n == 1 {
+		return "one pass"
+	}
+	return fmt.Sprintf("%d passes", n)
+}

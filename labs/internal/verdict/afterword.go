@@ -1,0 +1,69 @@
+package verdict
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/example/operator-lab/labs/internal/trace"
+)
+
+// afterwords adds what a reader may want to know beside the verdicts: the story of one Memcached, and
+// after a pass some advice. Both come from what was written down during the run; where that is missing,
+// so are they.
+func (r *run) afterwords(results []*Result) {
+	recording, err := trace.ReadFile(filepath.Join(r.artifacts, trace.File))
+	if err != nil {
+		return // no lab of the run has a manager, or the suite was cut short
+	}
+	stories := recording.Stories()
+	for _, result := range results {
+		if s := StoryOf(result, stories); s != nil {
+			result.Trace = s.Line(result.First() != nil)
+		}
+	}
+	if last := results[len(results)-1]; last.Verdict == Pass {
+		last.Advice = r.advise(last, recording)
+	}
+}
+
+// StoryOf is the one that explains a result: of the first check that failed, or, when all hold, of the
+// one in which the most happened. It is nil when there is none.
+func StoryOf(r *Result, stories []*trace.Story) *trace.Story {
+	if failed := r.First(); failed != nil {
+		return trace.About(stories, failed.ID, failed.Expected+" "+failed.Seen)
+	}
+	var own, others []string
+	for _, c := range r.Checks {
+		if c.Lab == r.Lab {
+			own = append(own, c.ID)
+		} else {
+			others = append(others, c.ID)
+		}
+	}
+	return trace.Furthest(stories, slices.Concat(own, others))
+}
+
+// How much of a story, and of one piece of advice, is printed. Hardly any is longer.
+const traceLines, adviceLines = 5, 4
+
+// afterword writes the story's line and the advice, where there are any.
+func (p *printer) afterword() {
+	if p.r.Trace != "" {
+		p.aside("trace", fmt.Sprintf("%s (`make trace-%d` tells all)", p.r.Trace, p.r.Lab), traceLines)
+	}
+	for _, advice := range p.r.Advice[:min(advices, len(p.r.Advice))] {
+		p.aside("advice", advice, adviceLines)
+	}
+}
+
+// aside writes a paragraph behind a label, at most n lines of it.
+func (p *printer) aside(label, text string, n int) {
+	head := p.faint(label) + " "
+	indent := visible(head)
+	for _, line := range p.fold(text, indent, n) {
+		fmt.Fprintln(p.w, head+line)
+		head = strings.Repeat(" ", indent)
+	}
+}
