@@ -89,11 +89,17 @@ func lintLab(lab *course.Lab, all []*Mutant) (problems []course.Problem) {
 	return problems
 }
 
-// judgedChecks are the checks of a verdict on a lab: its own and those that it runs again.
+// judgedChecks are the checks of a verdict on a lab: its own, those that it runs again, and those that
+// stand for other earlier labs.
 func judgedChecks(c *course.Course, lab *course.Lab) []course.Check {
 	checks := slices.Clone(lab.Checks)
 	for _, n := range lab.Reruns {
 		checks = append(checks, c.Labs[n-1].Checks...)
+	}
+	for _, r := range c.Representatives(lab.Number) {
+		if check := find(r.Lab.Checks, r.ID); check != nil {
+			checks = append(checks, *check)
+		}
 	}
 	return checks
 }

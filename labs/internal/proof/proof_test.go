@@ -16,6 +16,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/testmodule"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -53,6 +54,17 @@ func TestStartersFail(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A right answer to the first labs that was not rendered from ours, with an empty program: they judge
+// types, generated code and manifests.
+func TestARightAnswerInOtherWordsPasses(t *testing.T) {
+	t.Parallel()
+	c := load(t)
+	workspace := testmodule.New(t, testmodule.Write("cmd/main.go", "package main\n\nfunc main() {}\n"))
+	for _, r := range judgeFolder(t, c, workspace, upTo(3), false) {
+		requirePass(t, r)
 	}
 }
 
