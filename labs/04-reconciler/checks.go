@@ -34,6 +34,7 @@ var _ = harness.Lab(4, func() {
 
 	harness.Check("answers-version", func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
+		m.Size = 2 // every Pod, and no more of them to start than it takes
 		harness.Require(m.Create(ctx))
 		_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
 		harness.Require(err)
@@ -73,15 +74,15 @@ var _ = harness.Lab(4, func() {
 		a, b := harness.Invent(r, one), harness.Invent(r, one)
 		twin := harness.Invent(r, other)
 		twin.Name, a.Size, b.Size, twin.Size = a.Name, 2, 3, 4
-		all := []harness.Memcached{a, b, twin}
-		for _, m := range all {
-			harness.Require(m.Create(ctx))
-		}
-		harness.Require(allHaveTheirReplicas(ctx, all))
+		harness.Require(a.Create(ctx))
+		harness.Require(b.Create(ctx))
+		harness.Require(allHaveTheirReplicas(ctx, "missing-deployment", a, b))
 		harness.Require(pickTheirOwn(ctx, a, b))
+		harness.Require(twin.Create(ctx)) // last, so that it is the one that is taken for the other
+		harness.Require(allHaveTheirReplicas(ctx, "missing-twin", twin))
 		harness.Require(a.SetSpec(ctx, "size", 5))
-		all[0].Size = 5
-		harness.Require(allHaveTheirReplicas(ctx, all))
+		a.Size = 5
+		harness.Require(allHaveTheirReplicas(ctx, "missing-deployment", a, b, twin))
 	})
 
 	harness.Check("deletion-quiet", func(ctx SpecContext) {
@@ -229,10 +230,11 @@ func everyPodAnswers(ctx context.Context, m harness.Memcached) error {
 	return nil
 }
 
-func allHaveTheirReplicas(ctx context.Context, all []harness.Memcached) error {
+// allHaveTheirReplicas waits for all Deployments; missing is the cause when there is none.
+func allHaveTheirReplicas(ctx context.Context, missing string, all ...harness.Memcached) error {
 	for _, m := range all {
 		if _, err := m.AwaitDeployment(ctx, harness.StartBudget, harness.HasReplicas(m.Size, "wrong-replicas")); err != nil {
-			return recast(err, "no-deployment", "missing-deployment")
+			return recast(err, "no-deployment", missing)
 		}
 	}
 	return nil

@@ -95,12 +95,14 @@ func LogLines(ctx context.Context, text string) ([]string, error) {
 // or its Deployment.
 func (m Memcached) Writes(ctx context.Context, since int) ([]recorder.Request, error) {
 	requests, err := Requests(ctx, since)
-	if err != nil {
-		return nil, err
-	}
+	return m.among(requests), err
+}
+
+// among are those of the requests that ask for a change of this Memcached, its status or its Deployment.
+func (m Memcached) among(requests []recorder.Request) []recorder.Request {
 	return slices.DeleteFunc(requests, func(r recorder.Request) bool {
 		return !r.Mutating() || r.Namespace != m.Namespace || r.Name != "" && r.Name != m.Name
-	}), nil
+	})
 }
 
 // passes is the manager's counter of reconciles, -1 when it exposes none.

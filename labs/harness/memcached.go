@@ -133,13 +133,13 @@ func (m Memcached) list() *unstructured.UnstructuredList {
 
 // Await waits until the manager has made the Memcached as cond wants it: see [UntilAnswered].
 func (m Memcached) Await(ctx context.Context, budget time.Duration, cond func(*unstructured.Unstructured) error) error {
-	return m.whyStatus(ctx, UntilAnswered(ctx, budget, m.Namespace, m.list(), func() error {
+	return m.whyStatus(ctx, UntilAnswered(ctx, budget, m.Namespace, m.list(), m.unlessRefused(ctx, memcacheds, func() error {
 		obj, err := m.Get(ctx)
 		if err != nil {
 			return fmt.Errorf("get Memcached %s: %w", m, err)
 		}
 		return cond(obj)
-	}))
+	})))
 }
 
 // Condition reads one of obj's status conditions; nil when it is not there.
@@ -187,7 +187,7 @@ func (m Memcached) AwaitDeployment(ctx context.Context, budget time.Duration, co
 func (m Memcached) awaitDeployment(ctx context.Context, w wait, cond func(*appsv1.Deployment) error) (*appsv1.Deployment, error) {
 	var found *appsv1.Deployment
 	w.list, w.opts = &appsv1.DeploymentList{}, []client.ListOption{client.InNamespace(m.Namespace)}
-	err := w.until(ctx, func() error {
+	err := w.until(ctx, m.unlessRefused(ctx, deployments, func() error {
 		d, err := m.Deployment(ctx)
 		if err != nil {
 			return err
@@ -197,7 +197,7 @@ func (m Memcached) awaitDeployment(ctx context.Context, w wait, cond func(*appsv
 			return nil
 		}
 		return cond(d)
-	})
+	}))
 	return found, m.why(ctx, err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/example/operator-lab/labs/harness/recorder"
@@ -21,6 +22,12 @@ const (
 	causeStatusRejected = "status-rejected"
 )
 
+// The kinds of objects that a manager writes about a Memcached.
+var (
+	deployments = recorder.Request{Group: "apps", Resource: "deployments"}
+	memcacheds  = recorder.Request{Group: Group, Resource: "memcacheds"}
+)
+
 // why looks for what explains that the Deployment did not become what was waited for.
 func (m Memcached) why(ctx context.Context, err error) error {
 	if err == nil || !explicable(err) {
@@ -30,7 +37,7 @@ func (m Memcached) why(ctx context.Context, err error) error {
 	if f.Cause == causeNoDeployment {
 		return m.whyNoDeployment(ctx, f)
 	}
-	return m.whyNotTaken(ctx, m.whyPanicked(ctx, f), causeRejected, recorder.Request{Group: "apps", Resource: "deployments"})
+	return m.whyNotTaken(ctx, m.whyPanicked(ctx, f), causeRejected, deployments)
 }
 
 // whyStatus looks for what explains that the Memcached's status did not become what was waited for.
@@ -39,7 +46,7 @@ func (m Memcached) whyStatus(ctx context.Context, err error) error {
 		return err
 	}
 	f := m.whyPanicked(ctx, finding.Of(err))
-	return m.whyNotTaken(ctx, f, causeStatusRejected, recorder.Request{Group: Group, Resource: "memcacheds"})
+	return m.whyNotTaken(ctx, f, causeStatusRejected, memcacheds)
 }
 
 // explicable says whether err is about the object that was waited for, and not about the wait itself.
@@ -58,28 +65,68 @@ func (m Memcached) whyNotTaken(ctx context.Context, f *finding.Finding, cause st
 	if err != nil {
 		return err
 	}
-	last := lastOf(writes, kind)
-	if !invalid(last) {
+	last := ofKind(writes, kind)
+	if refusedLast(last) == 0 {
 		return f
 	}
-	return &finding.Finding{Cause: cause, Expected: f.Expected, Seen: f.Seen + "; the API server did not take what was sent last: " + last.String(), Fields: f.Fields}
+	return &finding.Finding{Cause: cause, Expected: f.Expected, Seen: f.Seen + "; the API server did not take what was sent last: " + last[len(last)-1].String(), Fields: f.Fields}
 }
 
-// lastOf is the last of the requests about a resource, whichever of its subresources they went to.
-func lastOf(requests []recorder.Request, kind recorder.Request) recorder.Request {
-	var last recorder.Request
-	for _, r := range requests {
-		if r.Group == kind.Group && r.Resource == kind.Resource {
-			last = r
+// enoughRefusals is how often in a row the API server may refuse what is in a manager's writes before a wait ends.
+// A right operator never sends such a thing; one that does goes on with the same.
+const enoughRefusals = 5
+
+// unlessRefused makes cond end a wait as soon as the API server keeps refusing what the manager writes to this kind
+// of object: the next attempt will not be another one.
+func (m Memcached) unlessRefused(ctx context.Context, kind recorder.Request, cond func() error) func() error {
+	next, inRow := -1, 0
+	return func() error {
+		err := cond()
+		if err == nil {
+			return nil
 		}
+		if next < 0 {
+			next, _ = Now(ctx) // 0 if it fails, which asks for more than is needed
+			return err
+		}
+		requests, asked := Requests(ctx, next)
+		if asked != nil {
+			return err //nolint:nilerr // only one more reason to end early
+		}
+		if n := len(requests); n > 0 {
+			next = requests[n-1].Index + 1
+		}
+		writes := ofKind(m.among(requests), kind)
+		if n := refusedLast(writes); n < len(writes) {
+			inRow = n
+		} else {
+			inRow += n
+		}
+		if inRow >= enoughRefusals {
+			return Stop(err)
+		}
+		return err
 	}
-	return last
 }
 
-// invalid says whether the API server refused the request for what is in it. A conflict is no such thing: it is
-// repeated, and then taken.
-func invalid(r recorder.Request) bool {
-	return r.Status == http.StatusBadRequest || r.Status == http.StatusUnprocessableEntity
+// ofKind are those of the requests that are about a resource, whichever of its subresources they went to.
+func ofKind(requests []recorder.Request, kind recorder.Request) []recorder.Request {
+	return slices.DeleteFunc(slices.Clone(requests), func(r recorder.Request) bool {
+		return r.Group != kind.Group || r.Resource != kind.Resource
+	})
+}
+
+// refusedLast counts the requests at the end that the API server refused for what is in them. A conflict is no such
+// thing: it is repeated, and then taken.
+func refusedLast(requests []recorder.Request) int {
+	n := 0
+	for _, r := range slices.Backward(requests) {
+		if r.Status != http.StatusBadRequest && r.Status != http.StatusUnprocessableEntity {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // whyPanicked gives f another cause when the manager logged a panic together with the Memcached's name,

@@ -7,26 +7,26 @@ import (
 )
 
 // An API server that takes the second attempt has not refused anything, and a conflict is no refusal.
-func TestOnlyTheLastWriteCounts(t *testing.T) {
-	kind := recorder.Request{Group: "apps", Resource: "deployments"}
+func TestOnlyTheLastWritesCount(t *testing.T) {
 	write := func(resource, subresource string, status int) recorder.Request {
-		return recorder.Request{Verb: "update", Group: kind.Group, Resource: resource, Subresource: subresource, Status: status}
+		return recorder.Request{Verb: "update", Group: deployments.Group, Resource: resource, Subresource: subresource, Status: status}
 	}
 	for name, tc := range map[string]struct {
 		writes []recorder.Request
-		want   bool
+		want   int
 	}{
-		"none":                  {nil, false},
-		"taken":                 {[]recorder.Request{write("deployments", "", 200)}, false},
-		"refused":               {[]recorder.Request{write("deployments", "", 200), write("deployments", "", 422)}, true},
-		"refused, then taken":   {[]recorder.Request{write("deployments", "", 422), write("deployments", "", 200)}, false},
-		"conflict":              {[]recorder.Request{write("deployments", "", 409)}, false},
-		"no right":              {[]recorder.Request{write("deployments", "", 403)}, false},
-		"malformed":             {[]recorder.Request{write("deployments", "status", 400)}, true},
-		"refused another thing": {[]recorder.Request{write("deployments", "", 200), write("replicasets", "", 422)}, false},
+		"none":                  {nil, 0},
+		"taken":                 {[]recorder.Request{write("deployments", "", 200)}, 0},
+		"refused":               {[]recorder.Request{write("deployments", "", 200), write("deployments", "", 422)}, 1},
+		"refused, then taken":   {[]recorder.Request{write("deployments", "", 422), write("deployments", "", 200)}, 0},
+		"conflict":              {[]recorder.Request{write("deployments", "", 409)}, 0},
+		"no right":              {[]recorder.Request{write("deployments", "", 403)}, 0},
+		"refused twice":         {[]recorder.Request{write("deployments", "", 422), write("deployments", "", 409), write("deployments", "", 422), write("deployments", "", 422)}, 2},
+		"malformed":             {[]recorder.Request{write("deployments", "status", 400)}, 1},
+		"refused another thing": {[]recorder.Request{write("deployments", "", 200), write("replicasets", "", 422)}, 0},
 	} {
-		if got := invalid(lastOf(tc.writes, kind)); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+		if got := refusedLast(ofKind(tc.writes, deployments)); got != tc.want {
+			t.Errorf("%s: %d", name, got)
 		}
 	}
 }
