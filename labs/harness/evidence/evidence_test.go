@@ -111,6 +111,7 @@ func TestRefusalsAreCountedAndSaidInFewWords(t *testing.T) {
 		request("create", "deployments", "elsewhere", 422, "spec.selector: Required value"),
 	}
 	s.Log = "2026-11-21T09:31:31Z\tERROR\tReconciler error\t{\"namespace\": \"" + here + "\", \"error\": \"create: " + strings.ReplaceAll(noRight, `"`, `\"`) + "\"}\n"
+	s.Log += `E1121 09:31:31.1 1 reflector.go:200] "Failed to watch" err="` + strings.ReplaceAll(noRight, `"`, `\"`) + `"` + "\n"
 	requireEvidence(t, s, nothing, finding.Evidence{Title: "The API server refused your manager", Lines: []string{
 		"create deployments.apps: 422, spec.selector: Required value",
 		"create deployments.apps (2 times): 403, the manager has no right to",

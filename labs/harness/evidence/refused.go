@@ -88,7 +88,12 @@ func (r refusal) why() string {
 
 // saysTheSame says whether a line of a log quotes the refusal.
 func (r refusal) saysTheSame(line string) bool {
-	const enough = 120
-	message := []rune(strings.Join(strings.Fields(r.Message), " "))
-	return len(message) > 0 && strings.Contains(line, string(message[:min(len(message), enough)]))
+	const enough = 80 // the rest differs: it names the namespace
+	message := []rune(unquoted(r.Message))
+	return len(message) > 0 && strings.Contains(unquoted(line), string(message[:min(len(message), enough)]))
+}
+
+// unquoted is text without what a logger does to quotation marks and line breaks.
+func unquoted(text string) string {
+	return strings.NewReplacer(`\`, "", `"`, "").Replace(strings.Join(strings.Fields(text), " "))
 }
