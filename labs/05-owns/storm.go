@@ -160,9 +160,21 @@ const (
 	darkness = 200 * time.Millisecond
 )
 
-// round is one gust: the manager is killed in the middle of its work while everybody pulls at the
-// Memcacheds and their Deployments; once it works again, the API server goes away, and they pull on.
+// round is three gusts, in each of which everybody pulls at the Memcacheds and their Deployments: one
+// while the manager is killed in the middle of its work, one while the API server is away, and one while
+// it takes no writes. The last is the most telling. After the others every informer lists the world anew,
+// and so forgives those who did not try again what had failed.
 func (s *storm) round(ctx context.Context) error {
+	for _, gust := range []func(context.Context) error{s.death, s.absence, s.refusal} {
+		if err := gust(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// death is the gust in which the manager dies.
+func (s *storm) death(ctx context.Context) error {
 	victim, err := s.victim()
 	if err != nil {
 		return err
@@ -176,15 +188,27 @@ func (s *storm) round(ctx context.Context) error {
 	if err := errors.Join(err, <-killed); err != nil {
 		return err
 	}
-	if err := s.backAtWork(ctx); err != nil {
+	return s.backAtWork(ctx, "your manager was killed and started again")
+}
+
+// absence is the gust in which the API server is not there.
+func (s *storm) absence(ctx context.Context) error {
+	s.sky.Conflicts(1 + s.rand.IntN(2))
+	kinds := []recorder.Outage{recorder.Unavailable, recorder.Unreachable}
+	s.sky.Outage(kinds[s.rand.IntN(len(kinds))], s.draw(shortest, longest))
+	if err := s.strike(ctx, s.gust(false)); err != nil {
 		return err
 	}
-	s.sky.Conflicts(1 + s.rand.IntN(2))
-	s.sky.Outage([]recorder.Outage{recorder.Unavailable, recorder.Unreachable}[s.rand.IntN(2)], s.draw(shortest, longest))
+	return s.backAtWork(ctx, "the API server was away for a moment")
+}
+
+// refusal is the gust in which nothing can be written.
+func (s *storm) refusal(ctx context.Context) error {
+	s.sky.Outage(recorder.ReadOnly, s.draw(shortest, longest))
 	return s.strike(ctx, s.gust(false))
 }
 
-// vanish deletes the last Memcached for good, while the API server may still be away.
+// vanish deletes the last Memcached for good, while nothing can be written.
 func (s *storm) vanish(ctx context.Context) error {
 	last := s.residents[len(s.residents)-1]
 	last.gone = true
@@ -241,9 +265,9 @@ func (s *storm) strike(ctx context.Context, blows []blow) error {
 	return nil
 }
 
-// backAtWork waits until the manager that was killed follows a Memcached again. Outages at the start of a
-// manager are left out: it may end then, and Kubernetes would start it again.
-func (s *storm) backAtWork(ctx context.Context) error {
+// backAtWork waits until the manager follows a Memcached again. Without it, outages would fall into the
+// start of a manager: it may end then, and Kubernetes would start it again.
+func (s *storm) backAtWork(ctx context.Context, after string) error {
 	r := s.residents[s.rand.IntN(len(s.residents))]
 	what, err := resize(ctx, s.rand, r)
 	if err != nil {
@@ -253,7 +277,7 @@ func (s *storm) backAtWork(ctx context.Context) error {
 	_, err = r.AwaitDeployment(ctx, harness.StartBudget, harness.HasReplicas(r.Size, "not-converged"))
 	if err != nil {
 		f := finding.Of(err)
-		return finding.New(f.Cause, f.Expected+", soon after your manager was killed and started again", "%s", f.Seen)
+		return s.inContext(finding.New("not-converged", fmt.Sprintf("Deployment %s has %s, soon after %s", r.Name, f.Expected, after), "%s", f.Seen))
 	}
 	return nil
 }

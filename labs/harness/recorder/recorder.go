@@ -162,7 +162,7 @@ func (r *Recorder) answered(resp *http.Response) error {
 func (r *Recorder) unanswered(w http.ResponseWriter, req *http.Request, _ error) {
 	outage := r.weather.now()
 	record, ok := req.Context().Value(recordKey{}).(*Request)
-	if !ok || outage == Calm {
+	if !ok || !outage.concerns(*record) {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
@@ -172,14 +172,15 @@ func (r *Recorder) unanswered(w http.ResponseWriter, req *http.Request, _ error)
 // refuse answers, or does not answer, a request that fell into an outage.
 func (r *Recorder) refuse(w http.ResponseWriter, record Request, outage Outage) {
 	record.Disturbed = true
-	if outage == Unavailable {
-		record.Status = http.StatusServiceUnavailable
+	answer := outage.answer()
+	if answer != nil {
+		record.Status = int(answer.ErrStatus.Code)
 	}
 	r.add(record)
-	if outage == Unreachable {
+	if answer == nil {
 		panic(http.ErrAbortHandler)
 	}
-	unavailable(w)
+	refuse(w, answer)
 }
 
 func transportTo(upstream *rest.Config) (http.RoundTripper, error) {

@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -23,11 +24,29 @@ const (
 	// Unreachable is one that closes every connection, and each new one at once. A write that was under
 	// way may have been done; nobody can tell.
 	Unreachable
+	// ReadOnly is one whose store takes no writes: they are answered with 500. All else works, so that
+	// nobody looks at the world anew when it is over.
+	ReadOnly
 )
 
 // String is the outage in a person's words.
 func (o Outage) String() string {
-	return [...]string{"there", "unavailable (503)", "unreachable"}[o]
+	return [...]string{"there", "unavailable (503)", "unreachable", "without a store to write to (500)"}[o]
+}
+
+// concerns says whether the outage keeps a request from its answer.
+func (o Outage) concerns(r Request) bool { return o != Calm && (o != ReadOnly || r.Mutating()) }
+
+// answer is what the API server still says, nil when it says nothing.
+func (o Outage) answer() *apierrors.StatusError {
+	switch o {
+	case Unavailable:
+		return apierrors.NewServiceUnavailable("the server is currently unable to handle the request")
+	case ReadOnly:
+		return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+	default:
+		return nil
+	}
 }
 
 // Disturbance stands in the way of single requests. Both functions may be nil, and are called from many
@@ -88,7 +107,7 @@ func (w *weather) begins(kind Outage, lasts time.Duration) []func() {
 	defer w.mu.Unlock()
 	w.outage, w.until = kind, time.Now().Add(lasts)
 	var breakOff []func()
-	if kind != Calm {
+	if kind == Unavailable || kind == Unreachable {
 		for end := range w.watches {
 			breakOff = append(breakOff, *end)
 		}
@@ -101,13 +120,16 @@ func (w *weather) begins(kind Outage, lasts time.Duration) []func() {
 	return breakOff
 }
 
-// begin makes the context of a request, which ends early if it is a watch and an outage begins. It says
-// whether there is one already.
+// begin makes the context of a request, which ends early if it is a watch that breaks off. It returns the
+// outage that keeps the request from its answer, if there is one already.
 func (w *weather) begin(ctx context.Context, record Request) (_ context.Context, end func(), _ Outage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if outage := w.current(); outage != Calm || record.Verb != "watch" {
+	if outage := w.current(); outage.concerns(record) {
 		return ctx, func() {}, outage
+	}
+	if record.Verb != "watch" {
+		return ctx, func() {}, Calm
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	if w.watches == nil {
@@ -174,11 +196,11 @@ func (d door) Accept() (net.Conn, error) {
 	}
 }
 
-// unavailable answers as an API server that cannot answer.
-func unavailable(w http.ResponseWriter) {
-	status := apierrors.NewServiceUnavailable("the server is currently unable to handle the request").Status()
+// refuse sends an error as the API server does.
+func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.Status()
 	status.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Status"))
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusServiceUnavailable)
+	w.WriteHeader(int(status.Code))
 	_ = json.NewEncoder(w).Encode(&status)
 }

@@ -107,6 +107,38 @@ func TestAnUnavailableAPIServerSaysSoAndBreaksWatchesOff(t *testing.T) {
 	}
 }
 
+func TestAReadOnlyAPIServerRefusesWritesAndGoesOnWatching(t *testing.T) {
+	more := make(chan struct{})
+	rec, client := start(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			t.Error("a write reached the API server")
+		}
+		if r.URL.Query().Get("watch") != "" {
+			fmt.Fprintln(w, "first")
+			w.(http.Flusher).Flush()
+			<-more
+			fmt.Fprintln(w, "second")
+		}
+	})
+	watch := openWatch(t, rec, client)
+	rec.Outage(recorder.ReadOnly, lasting)
+	answer := send(t, client, http.MethodPut, rec.URL()+"/apis/apps/v1/namespaces/n/deployments/d")
+	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(answer), nil, nil)
+	if status, ok := obj.(*metav1.Status); !ok || status.Code != http.StatusInternalServerError {
+		t.Errorf("a write got %q (%v)", answer, err)
+	}
+	if resp, err := get(t, client, rec.URL()+"/api/v1/pods"); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("a read got %v, %v", resp, err)
+	}
+	close(more)
+	if line, err := watch.ReadString('\n'); line != "second\n" {
+		t.Errorf("the watch brought %q, %v", line, err)
+	}
+	if got := rec.Since(1)[0]; !got.Disturbed || got.Refused() || got.Status != http.StatusInternalServerError {
+		t.Errorf("recorded %+v", got)
+	}
+}
+
 func TestAnUnreachableAPIServerTakesNoConnection(t *testing.T) {
 	rec, client := start(t, watching)
 	watch := openWatch(t, rec, client)
