@@ -13,16 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const (
-	// lookInterval is the time from one look at a cluster to the next.
-	lookInterval = 500 * time.Millisecond
-	// lookTimeout bounds one question of a look. A missing answer is no news yet: the
-	// machine may be busy.
-	lookTimeout = 2 * time.Second
+// pace is how closely a cluster is watched.
+type pace struct {
+	// interval is the time from one look to the next.
+	interval time.Duration
+	// timeout bounds one question of a look. A missing answer is no news yet: the machine
+	// may be busy.
+	timeout time.Duration
 	// patience is for how long a cluster may look bad before it is given up, in time in
-	// which this process was served. An API server that is started anew takes longer.
-	patience = 5 * time.Second
-)
+	// which this process was served. An API server that is started anew is back sooner.
+	patience time.Duration
+}
+
+// usualPace costs the API server a few requests in a second.
+var usualPace = pace{interval: 500 * time.Millisecond, timeout: 2 * time.Second, patience: 5 * time.Second}
 
 // Vigil watches a cluster while somebody is judged on it. What is seen on a
 // cluster that falters says nothing about anybody, even when all is well again at
@@ -31,6 +35,7 @@ type Vigil struct {
 	provider Provider
 	cluster  *Cluster
 	api      *apiHealth
+	pace     pace
 	give     context.CancelCauseFunc // gives the cluster up
 	ended    chan struct{}
 
@@ -44,12 +49,16 @@ type Vigil struct {
 // and, with a *Problem as its cause, as soon as the cluster has to be given up: so
 // nobody waits for it in vain.
 func Attend(ctx context.Context, p Provider, c *Cluster) (*Vigil, context.Context, error) {
-	api, err := newAPIHealth(c, lookTimeout)
+	return attend(ctx, p, c, usualPace)
+}
+
+func attend(ctx context.Context, p Provider, c *Cluster, pace pace) (*Vigil, context.Context, error) {
+	api, err := newAPIHealth(c, pace.timeout)
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, give := context.WithCancelCause(ctx)
-	v := &Vigil{provider: p, cluster: c, api: api, give: give, ended: make(chan struct{})}
+	v := &Vigil{provider: p, cluster: c, api: api, pace: pace, give: give, ended: make(chan struct{})}
 	go v.keep(ctx)
 	return v, ctx, nil
 }
@@ -63,7 +72,7 @@ func (v *Vigil) End() {
 func (v *Vigil) keep(ctx context.Context) {
 	defer close(v.ended)
 	v.remember(ctx)
-	tick := time.NewTicker(lookInterval)
+	tick := time.NewTicker(v.pace.interval)
 	defer tick.Stop()
 	bad, before := time.Duration(0), time.Now()
 	for {
@@ -73,17 +82,24 @@ func (v *Vigil) keep(ctx context.Context) {
 		case <-tick.C:
 		}
 		err := v.api.look(ctx)
-		elapsed := min(time.Since(before), lookInterval+lookTimeout)
+		elapsed := min(time.Since(before), v.pace.interval+v.pace.timeout)
 		before = time.Now()
 		if err == nil || ctx.Err() != nil {
 			bad = 0
 			continue
 		}
 		bad += elapsed
-		if final := v.examine(ctx, err, bad); final != nil {
-			v.note(final)
+		final := v.examine(ctx, err, bad)
+		if ctx.Err() != nil {
+			return // the vigil is over; what failed now failed because of that
+		}
+		switch {
+		case final != nil:
+			v.seen = final
 			v.give(final)
 			return
+		case v.seen == nil && unreachable(err):
+			v.seen = err
 		}
 	}
 }
@@ -95,10 +111,7 @@ func (v *Vigil) examine(ctx context.Context, err error, bad time.Duration) error
 	if _, broken := healthyMachines(ctx, v.provider, v.cluster); broken != nil {
 		return broken
 	}
-	if unreachable(err) {
-		v.note(err)
-	}
-	if bad >= patience {
+	if bad >= v.pace.patience {
 		return err
 	}
 	return nil
@@ -108,13 +121,7 @@ func (v *Vigil) examine(ctx context.Context, err error, bad time.Duration) error
 // or that answers something unpleasant: those may be busy with a client's flood.
 func unreachable(err error) bool {
 	u, ok := errors.AsType[*url.Error](err)
-	return ok && !u.Timeout() && !errors.Is(err, context.Canceled)
-}
-
-func (v *Vigil) note(err error) {
-	if v.seen == nil {
-		v.seen = err
-	}
+	return ok && !u.Timeout()
 }
 
 // remember notes what is counted. A cluster that cannot be asked any more is about
@@ -134,7 +141,7 @@ func (v *Vigil) Problem(ctx context.Context) error {
 	v.End()
 	err := Healthy(ctx, v.provider, v.cluster)
 	if err == nil && v.seen != nil {
-		err = &Problem{What: fmt.Sprintf("cluster %s faltered while it was in use", v.cluster.Name), Mend: MendCluster, Err: v.seen}
+		err = &Problem{What: fmt.Sprintf("cluster %s faltered while it was in use", v.cluster.Name), Mend: MendCluster, Err: cause(v.seen)}
 	}
 	if err == nil {
 		err = v.restarted(ctx)
@@ -143,6 +150,15 @@ func (v *Vigil) Problem(ctx context.Context) error {
 		return nil
 	}
 	return v.explain(ctx, err)
+}
+
+// cause is a problem as the cause of another one, which has the command that mends
+// both.
+func cause(err error) error {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return errors.New(p.Finding())
+	}
+	return err
 }
 
 // mendMemory makes room for a cluster; the doctor says how much it needs.
@@ -155,7 +171,10 @@ func (v *Vigil) explain(ctx context.Context, err error) error {
 	for _, node := range nodes {
 		before, known := v.killed[node.Name]
 		if known && before < node.Killed {
-			return &Problem{What: fmt.Sprintf("memory ran out, and the kernel of node %s killed %d programs", node.Name, node.Killed-before), Mend: mendMemory, Err: err}
+			return &Problem{
+				What: fmt.Sprintf("memory ran out, and the kernel of node %s killed %d programs", node.Name, node.Killed-before),
+				Mend: mendMemory, Err: cause(err),
+			}
 		}
 	}
 	return err
@@ -176,6 +195,9 @@ func (h *apiHealth) starts(ctx context.Context) (map[container]int32, error) {
 	}
 	starts := map[container]int32{}
 	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp != nil {
+			continue // it is meant to end
+		}
 		for _, status := range pod.Status.ContainerStatuses {
 			starts[container{pod.UID, status.Name}] = status.RestartCount
 			if status.State.Running == nil {
