@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 const (
@@ -21,67 +22,119 @@ const (
 )
 
 // Healthy says whether what a cluster shows can be trusted: its node containers
-// run and have disk space, its API server is ready, its nodes are Ready and not
-// short of anything. If not, the error is a *Problem that names the cause.
+// run and have disk space, their services are at work, its API server is ready,
+// its nodes are Ready and not short of anything, and their kubelets answer. If
+// not, the error is a *Problem that names the cause.
 func Healthy(ctx context.Context, p Provider, c *Cluster) error {
-	if inspector, ok := p.(NodeInspector); ok {
-		if err := healthyMachines(ctx, inspector, c); err != nil {
-			return err
-		}
+	if _, err := healthyMachines(ctx, p, c); err != nil {
+		return err
 	}
-	return healthyAPI(ctx, c)
+	api, err := newAPIHealth(c, healthTimeout)
+	if err != nil {
+		return err
+	}
+	return api.look(ctx)
 }
 
-func healthyMachines(ctx context.Context, inspector NodeInspector, c *Cluster) error {
+// healthyMachines looks at the machines of the cluster, without its API server.
+// A provider that cannot tell has no machines, and no problem.
+func healthyMachines(ctx context.Context, p Provider, c *Cluster) ([]Node, error) {
+	inspector, ok := p.(NodeInspector)
+	if !ok {
+		return nil, nil
+	}
 	nodes, err := inspector.Nodes(ctx, c.Name)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return problem(err, mendEngine, "cannot look at the nodes of cluster %s", c.Name)
+		return nil, problem(err, mendEngine, "cannot look at the nodes of cluster %s", c.Name)
 	}
 	if len(nodes) < c.Nodes {
-		return &Problem{
+		return nodes, &Problem{
 			What: fmt.Sprintf("cluster %s has %d of its %d nodes left", c.Name, len(nodes), c.Nodes),
-			Mend: mendCluster,
+			Mend: MendCluster,
 		}
 	}
 	for _, node := range nodes {
-		if !node.Running {
-			return &Problem{What: fmt.Sprintf("node %s is %s", node.Name, node.State), Mend: mendCluster}
+		if err := healthyMachine(node); err != nil {
+			return nodes, err
 		}
-		if node.FreeDisk > 0 && node.FreeDisk < enoughDisk {
-			return &Problem{
-				What: fmt.Sprintf("node %s has %d MB of disk space left", node.Name, node.FreeDisk>>20),
-				Mend: "make doctor",
-			}
+	}
+	return nodes, nil
+}
+
+func healthyMachine(node Node) error {
+	switch {
+	case !node.Running:
+		return &Problem{What: fmt.Sprintf("node %s is %s", node.Name, node.State), Mend: MendCluster}
+	case node.FreeDisk > 0 && node.FreeDisk < enoughDisk:
+		return &Problem{
+			What: fmt.Sprintf("node %s has %d MB of disk space left", node.Name, node.FreeDisk>>20),
+			Mend: "make doctor",
+		}
+	case len(node.Stopped) > 0:
+		return &Problem{
+			What: fmt.Sprintf("%s does not run on node %s", strings.Join(node.Stopped, " and "), node.Name),
+			Mend: MendCluster,
 		}
 	}
 	return nil
 }
 
-// mendCluster takes a broken cluster away; the next command makes a new one.
-const mendCluster = "make down"
+// MendCluster takes a broken cluster away; the next command makes a new one. It
+// is the Mend of a [Problem] that one cluster has, and not its machine.
+const MendCluster = "make down"
 
-func healthyAPI(ctx context.Context, c *Cluster) error {
+// apiHealth asks one cluster's API server how it is.
+type apiHealth struct {
+	cluster *Cluster
+	client  rest.Interface
+}
+
+// newAPIHealth prepares questions that take as long as timeout at most, each.
+func newAPIHealth(c *Cluster, timeout time.Duration) (*apiHealth, error) {
 	config, err := RESTConfig(c.Kubeconfig)
 	if err != nil {
-		return problem(err, mendCluster, "cluster %s cannot be reached", c.Name)
+		return nil, problem(err, MendCluster, "cluster %s cannot be reached", c.Name)
 	}
-	config.Timeout = healthTimeout
+	config.Timeout, config.QPS = timeout, -1
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return problem(err, mendCluster, "cluster %s cannot be reached", c.Name)
+		return nil, problem(err, MendCluster, "cluster %s cannot be reached", c.Name)
 	}
-	if err := client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
-		return problem(err, mendCluster, "the API server of cluster %s is not ready", c.Name)
+	return &apiHealth{c, client.CoreV1().RESTClient()}, nil
+}
+
+// get asks once: a question that is asked again and again hides what is wrong.
+func (h *apiHealth) get() *rest.Request { return h.client.Get().MaxRetries(0) }
+
+func (h *apiHealth) look(ctx context.Context) error {
+	if err := h.get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+		return problem(err, MendCluster, "the API server of cluster %s is not ready", h.cluster.Name)
 	}
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return problem(err, mendCluster, "cluster %s does not tell its nodes", c.Name)
+	var nodes corev1.NodeList
+	if err := h.get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
+		return problem(err, MendCluster, "cluster %s does not tell its nodes", h.cluster.Name)
 	}
 	if unready := unreadyNodes(nodes.Items); len(unready) > 0 {
-		return problem(errors.New(strings.Join(unready, "; ")), "make doctor", "cluster %s is not healthy", c.Name)
+		return problem(errors.New(strings.Join(unready, "; ")), "make doctor", "cluster %s is not healthy", h.cluster.Name)
+	}
+	return h.lookAtKubelets(ctx, nodes.Items)
+}
+
+// lookAtKubelets asks the kubelets themselves. A lab cluster is told so late that
+// a node is lost that its conditions say nothing about a kubelet that just
+// stopped; see kind.yaml.
+func (h *apiHealth) lookAtKubelets(ctx context.Context, nodes []corev1.Node) error {
+	if !h.cluster.RealPods {
+		return nil
+	}
+	for _, node := range nodes {
+		err := h.get().Resource("nodes").Name(node.Name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
+		if err != nil {
+			return problem(err, MendCluster, "the kubelet of node %s does not answer", node.Name)
+		}
 	}
 	return nil
 }

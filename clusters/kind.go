@@ -230,7 +230,7 @@ func (k *Kind) Nodes(ctx context.Context, name string) ([]Node, error) {
 		}
 		node := Node{Name: n.String(), State: state, Running: state == "running"}
 		if node.Running {
-			node.FreeDisk = freeDisk(ctx, n)
+			lookInside(ctx, n, &node)
 		}
 		result = append(result, node)
 	}
@@ -238,17 +238,26 @@ func (k *Kind) Nodes(ctx context.Context, name string) ([]Node, error) {
 	return result, nil
 }
 
-// freeDisk asks inside the node, because the engine may keep its data in a
-// virtual machine where we cannot look. 0 when that fails.
-func freeDisk(ctx context.Context, node nodes.Node) uint64 {
+// insideScript prints the free disk space, how many programs the kernel has
+// killed, and then the services that do not run.
+const insideScript = `df --output=avail --block-size=1 /var | tail -n 1
+sed -n 's/^oom_kill //p' /proc/vmstat
+for s in containerd kubelet; do systemctl is-active --quiet $s || echo $s; done`
+
+// lookInside asks inside the node, because the engine may run it in a virtual
+// machine where we cannot look. What cannot be asked stays unknown.
+func lookInside(ctx context.Context, n nodes.Node, node *Node) {
 	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
-	out, err := exec.OutputLines(node.CommandContext(ctx, "df", "--output=avail", "--block-size=1", "/var"))
-	if err != nil || len(out) == 0 {
-		return 0
+	lines, err := exec.OutputLines(n.CommandContext(ctx, "sh", "-c", insideScript))
+	if err != nil || len(lines) < 2 {
+		return
 	}
-	free, _ := strconv.ParseUint(strings.TrimSpace(out[len(out)-1]), 10, 64)
-	return free
+	if free, err := strconv.ParseUint(strings.TrimSpace(lines[0]), 10, 64); err == nil {
+		node.FreeDisk = max(free, 1)
+	}
+	node.Killed, _ = strconv.ParseUint(lines[1], 10, 64)
+	node.Stopped = lines[2:]
 }
 
 // CollectLogs writes the journal, the logs of the containers and the engine's

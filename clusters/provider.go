@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // Provider makes clusters and takes them away. All its methods may be called
@@ -81,15 +80,18 @@ type Problem struct {
 
 // Error is "what: cause (mend: command)".
 func (p *Problem) Error() string {
-	var b strings.Builder
-	b.WriteString(p.What)
-	if p.Err != nil {
-		fmt.Fprintf(&b, ": %v", p.Err)
+	if p.Mend == "" {
+		return p.Finding()
 	}
-	if p.Mend != "" {
-		fmt.Fprintf(&b, " (mend: %s)", p.Mend)
+	return fmt.Sprintf("%s (mend: %s)", p.Finding(), p.Mend)
+}
+
+// Finding is "what: cause", for a reader who gets the command apart.
+func (p *Problem) Finding() string {
+	if p.Err == nil {
+		return p.What
 	}
-	return b.String()
+	return fmt.Sprintf("%s: %v", p.What, p.Err)
 }
 
 // Unwrap returns the cause.
@@ -116,9 +118,15 @@ type Node struct {
 	// says what it is otherwise, in the words of the engine ("paused", "exited").
 	Running bool
 	State   string
-	// FreeDisk is the space in bytes that is left for images and Pods, 0 when it
-	// is not known.
+	// FreeDisk is the space in bytes that is left for images and Pods: 0 when it is
+	// not known, 1 when nothing is left.
 	FreeDisk uint64
+	// Stopped names the services that should be at work on the node and are not,
+	// such as its kubelet.
+	Stopped []string
+	// Killed counts the programs that the node's kernel, which it may share with
+	// the whole machine, has killed for want of memory.
+	Killed uint64
 }
 
 // NodeInspector is a provider that can look at the machines of its clusters

@@ -69,11 +69,23 @@ func Run(ctx context.Context, o Options) []Finding {
 	return examine(ctx, o, thisMachine())
 }
 
-func examine(ctx context.Context, o Options, m machine) []Finding {
+// Disks answers only whether there is room for a run and its compilations. It asks
+// neither the engine nor the network, so it takes no time.
+func Disks(ctx context.Context, o Options) []Finding {
+	e := &examination{Options: o.withDefaults(), machine: thisMachine()}
+	e.lookAtDisks(ctx)
+	return e.findings
+}
+
+func (o Options) withDefaults() Options {
 	if o.Root == "" {
 		o.Root = "."
 	}
-	e := &examination{Options: o, machine: m}
+	return o
+}
+
+func examine(ctx context.Context, o Options, m machine) []Finding {
+	e := &examination{Options: o.withDefaults(), machine: m}
 	e.findEngine(ctx)
 	if e.engine != "" {
 		e.lookAtEngine(ctx)
@@ -131,6 +143,19 @@ func Problem(findings []Finding) error {
 		return nil
 	}
 	return &clusters.Problem{What: "no lab can run on this machine yet: see " + strings.Join(names, ", "), Mend: mend}
+}
+
+// Worst is the finding that explains best why a lab failed: the first that stops labs,
+// else the first that warns. ok is false when nothing is wrong.
+func Worst(findings []Finding) (worst Finding, ok bool) {
+	for _, severity := range []Severity{Stops, Warns} {
+		for _, f := range findings {
+			if !f.OK && f.Severity == severity {
+				return f, true
+			}
+		}
+	}
+	return Finding{}, false
 }
 
 // String is one line: a mark, the name, the detail, and the command that mends

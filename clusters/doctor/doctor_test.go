@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -74,7 +75,7 @@ func inside100GB(clock time.Time) string {
 }
 
 func insideWith(instances, disk uint64, clock time.Time) string {
-	return fmt.Sprintf("%d\n524288\n17179869184\n %d\n%d", instances, disk, clock.Unix())
+	return fmt.Sprintf("%d\n524288\n17179869184\n %d\n0\n%d", instances, disk, clock.Unix())
 }
 
 func (p *patient) write(name, content string) { p.files[name] = &fstest.MapFile{Data: []byte(content)} }
@@ -86,12 +87,31 @@ func (p *patient) run(_ context.Context, name string, args ...string) (string, e
 			return "", err
 		}
 	}
-	for prefix, answer := range p.answers {
-		if strings.HasPrefix(line, prefix) {
-			return answer, nil
+	longest := ""
+	for prefix := range p.answers {
+		if strings.HasPrefix(line, prefix) && len(prefix) > len(longest) {
+			longest = prefix
 		}
 	}
+	if longest != "" {
+		return p.answers[longest], nil
+	}
 	return "", fmt.Errorf("%s is not part of this test", line)
+}
+
+// only is a machine on which one folder is short of space, and those that do not exist
+// cannot be asked about.
+func only(short string, free uint64) func(string) (uint64, error) {
+	return func(path string) (uint64, error) {
+		switch {
+		case path == short:
+			return free, nil
+		case strings.HasPrefix(path, short+"/"):
+			return 0, fs.ErrNotExist
+		default:
+			return 100 * giga, nil
+		}
+	}
 }
 
 func (p *patient) examine(t *testing.T) map[string]Finding {
@@ -113,7 +133,7 @@ func TestNothingIsWrongWithAHealthyMachine(t *testing.T) {
 	findings := healthy().examine(t)
 	names := []string{
 		"container engine", "cgroup", "node image", "privileged", "capabilities", "inotify", "pids",
-		"disk", "engine's disk", "memory", "go", "git", "clock",
+		"disk", "temporary files", "build cache", "module cache", "engine's disk", "memory", "go", "git", "clock",
 	}
 	for _, name := range names {
 		if f, found := findings[name]; !found || !f.OK || f.Mend != "" {
@@ -175,6 +195,16 @@ func TestEveryIllnessIsFoundAndNamesItsCure(t *testing.T) {
 		"few inotify watches": {func(p *patient) {
 			p.write("proc/sys/fs/inotify/max_user_watches", "8192\n")
 		}, "inotify", Warns, "max_user_watches is 8192", "make setup"},
+		"no inotify instance left": {func(p *patient) {
+			p.answers["docker run"] = strings.Replace(inside100GB(p.now()), "\n0\n", "\n1\n", 1)
+		}, "inotify", Stops, "all 8192 instances are in use", "max_user_instances=16384"},
+		"full temporary folder": {func(p *patient) {
+			p.free = only(os.TempDir(), 100*mega)
+		}, "temporary files", Stops, "100 MB free", "TMPDIR"},
+		"full build cache": {func(p *patient) {
+			p.answers["go env GOCACHE"] = "/cache/not/made/yet"
+			p.free = only("/cache", 100*mega)
+		}, "build cache", Stops, "100 MB free", "go clean -cache"},
 		"few tasks in this cgroup": {func(p *patient) {
 			p.write("sys/fs/cgroup/user.slice/shell/pids.max", "512\n")
 			p.write("sys/fs/cgroup/user.slice/shell/pids.current", "12\n")
@@ -241,6 +271,28 @@ func TestWhatIsOnlyGoodToKnowIsNotWrong(t *testing.T) {
 	}
 }
 
+func TestWhatWasNotTriedIsNotHeldAgainstTheMachine(t *testing.T) {
+	p := healthy()
+	p.options.NodeImage = nil
+	p.write("proc/self/status", "CapBnd:\t000001fffeffffff\n")
+	if f := p.examine(t)["capabilities"]; !f.OK || !strings.Contains(f.Detail, "not tried") {
+		t.Errorf("capabilities: %+v, want an OK that says what was not tried", f)
+	}
+}
+
+func TestTheWorstFindingStopsLabs(t *testing.T) {
+	findings := []Finding{
+		{Name: "cgroup", OK: true, Severity: Tells},
+		{Name: "inotify", Severity: Warns},
+		{Name: "disk", Severity: Stops},
+	}
+	for n, want := range map[int]string{1: "", 2: "inotify", 3: "disk"} {
+		if f, ok := Worst(findings[:n]); f.Name != want || ok != (want != "") {
+			t.Errorf("Worst() of %d findings = %+v, %v, want %q", n, f, ok, want)
+		}
+	}
+}
+
 func TestANodeImageThatCanBePulledIsEnough(t *testing.T) {
 	p := healthy()
 	p.options.NodeImage = func(context.Context, string) (Image, error) { return Image{}, nil }
@@ -284,6 +336,38 @@ func TestWithoutAnEngineTheRestIsStillLookedAt(t *testing.T) {
 		if f, found := findings[name]; found {
 			t.Errorf("%s: %+v without an engine", name, f)
 		}
+	}
+}
+
+// What a compilation wrote is gone when it has failed.
+func TestAWatchRemembersTheLeast(t *testing.T) {
+	p := healthy()
+	free := uint64(100 * giga)
+	p.free = func(string) (uint64, error) { return free, nil }
+	p.write("proc/vmstat", "pgfault 12\noom_kill 3\n")
+	w := begin(t.Context(), p.options, p.machine)
+	w.end()
+	<-w.ended
+	free = 40 * mega
+	w.look()
+	free = 100 * giga
+	p.write("proc/vmstat", "pgfault 12\noom_kill 5\n")
+	findings := map[string]Finding{}
+	for _, f := range w.End() {
+		findings[f.Name] = f
+	}
+	for name, detail := range map[string]string{"temporary files": "40 MB free", "build cache": "40 MB free", "memory": "killed 2 programs"} {
+		if f := findings[name]; f.OK || f.Severity != Stops || f.Mend == "" || !strings.Contains(f.Detail, detail) {
+			t.Errorf("%s: %+v, want one that stops and says %q", name, f, detail)
+		}
+	}
+}
+
+func TestAWatchOverAHealthyMachineFindsNothing(t *testing.T) {
+	p := healthy()
+	findings := begin(t.Context(), p.options, p.machine).End()
+	if f, bad := Worst(findings); bad || len(findings) == 0 {
+		t.Errorf("findings = %+v, want several and nothing wrong: %+v", findings, f)
 	}
 }
 

@@ -113,17 +113,21 @@ func (e *examination) lookAtNodeImage(ctx context.Context) {
 // matter. They are not this machine's where the engine has a virtual machine.
 type inside struct {
 	instances, watches, memory, disk uint64
-	clock                            time.Time
+	// exhausted says that root can have no inotify instance any more.
+	exhausted bool
+	clock     time.Time
 	// asked is the time here when the container said its own.
 	asked time.Time
 }
 
-// look prints one number per line; "-" where there is none.
+// insideScript prints one number per line; "-" where there is none. tail says so
+// when it cannot be told of changes, and then looks again and again.
 const insideScript = `n() { cat "$1" 2>/dev/null || echo -; }
 n /proc/sys/fs/inotify/max_user_instances
 n /proc/sys/fs/inotify/max_user_watches
 awk '/^MemAvailable/ {print $2 * 1024}' /proc/meminfo
 df --output=avail --block-size=1 / | tail -n 1
+timeout 0.2 tail -n 0 -f /proc/version 2>&1 | grep -c inotify
 date +%s`
 
 // lookInside runs a privileged container of the node image. Its success answers
@@ -138,15 +142,15 @@ func (e *examination) lookInside(ctx context.Context) {
 	}
 	e.ok(name, "privileged containers start")
 	lines := strings.Fields(out)
-	if len(lines) != 5 {
+	var n [6]uint64
+	if len(lines) != len(n) {
 		return
 	}
-	var n [5]uint64
 	for i, line := range lines {
 		n[i], _ = strconv.ParseUint(line, 10, 64) // 0 means not known
 	}
 	e.inside = &inside{
-		instances: n[0], watches: n[1], memory: n[2], disk: n[3],
-		clock: time.Unix(int64(n[4]), 0), asked: e.now(),
+		instances: n[0], watches: n[1], memory: n[2], disk: n[3], exhausted: n[4] > 0,
+		clock: time.Unix(int64(n[5]), 0), asked: e.now(),
 	}
 }

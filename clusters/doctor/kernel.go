@@ -46,6 +46,8 @@ func (e *examination) lookAtCapabilities() {
 		e.ok("capabilities", "all %d are granted", last+1)
 	case e.inside != nil:
 		e.bad(Tells, "capabilities", "", "this host withholds %s; privileged containers start all the same", names(missing))
+	case e.NodeImage == nil:
+		e.bad(Tells, "capabilities", "", "this host withholds %s; whether privileged containers start was not tried", names(missing))
 	default:
 		e.bad(Warns, "capabilities", mendSetup, "this host withholds %s: the engine needs an adapted runtime", names(missing))
 	}
@@ -88,6 +90,9 @@ func (e *examination) lookAtInotify() {
 	switch {
 	case !ok || !ok2:
 		return
+	case e.inside != nil && e.inside.exhausted:
+		e.bad(Stops, "inotify", "sudo sysctl -w fs.inotify.max_user_instances="+strconv.FormatUint(2*instances, 10),
+			"all %d instances are in use, and no node can start: make down ends ours, and the command allows more", instances)
 	case instances < fewInstances:
 		e.bad(Warns, "inotify", mend, "max_user_instances is %d, and a few clusters side by side break (8192 is enough)", instances)
 	case watches < fewWatches:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"go/version"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,13 +29,58 @@ const (
 
 // lookAtRoom looks at disk and memory.
 func (e *examination) lookAtRoom(ctx context.Context) {
-	if free, err := e.free(e.Root); err == nil {
-		e.lookAtDisk("disk", "make down, then delete .lab/artifacts", free, rootDiskStops, rootDiskWarns)
-	}
+	e.lookAtDisks(ctx)
 	if free, ok := e.engineDisk(ctx); ok {
 		e.lookAtDisk("engine's disk", e.engine+" system prune", free, engineDiskStops, engineDiskWarns)
 	}
 	e.lookAtMemory()
+}
+
+// place is somewhere that a run or a compilation of it writes to.
+type place struct {
+	name, path, mend string
+	free             uint64
+}
+
+// places are those that can be looked at. They may be on file systems of their own,
+// and the one for temporary files is often small.
+func (e *examination) places(ctx context.Context) []place {
+	var found []place
+	for _, p := range []place{
+		{name: "disk", path: e.Root, mend: "make down, then delete .lab/artifacts"},
+		{name: "temporary files", path: os.TempDir(), mend: "free space in " + os.TempDir() + ", or set TMPDIR to a roomier folder"},
+		{name: "build cache", path: e.goFolder(ctx, "GOCACHE"), mend: "go clean -cache"},
+		{name: "module cache", path: e.goFolder(ctx, "GOMODCACHE"), mend: "go clean -modcache"},
+	} {
+		free, err := e.free(p.path)
+		if err != nil || p.path == "" {
+			continue
+		}
+		p.free = free
+		found = append(found, p)
+	}
+	return found
+}
+
+func (e *examination) lookAtDisks(ctx context.Context) {
+	for _, p := range e.places(ctx) {
+		e.lookAtDisk(p.name, p.mend, p.free, rootDiskStops, rootDiskWarns)
+	}
+}
+
+// goFolder is a folder of the go command that exists, or the one above it that does;
+// "" when it cannot be asked.
+func (e *examination) goFolder(ctx context.Context, setting string) string {
+	dir, err := e.run(ctx, "go", "env", setting)
+	if err != nil || dir == "" {
+		return ""
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := e.free(dir); err == nil {
+			break
+		}
+	}
+	return dir
 }
 
 func (e *examination) lookAtDisk(name, mend string, free, stops, warns uint64) {
@@ -64,6 +110,9 @@ func (e *examination) engineDisk(ctx context.Context) (uint64, bool) {
 	return free, err == nil
 }
 
+// mendMemory makes room for a cluster and a compilation.
+const mendMemory = "make down, then close other programs"
+
 func (e *examination) lookAtMemory() {
 	const name = "memory"
 	available, ok := e.memory()
@@ -71,9 +120,9 @@ func (e *examination) lookAtMemory() {
 	case !ok:
 		return
 	case available < memoryStops:
-		e.bad(Stops, name, "make down, then close other programs", "%s available, and a lab needs %s", size(available), size(memoryStops))
+		e.bad(Stops, name, mendMemory, "%s available, and a lab needs %s", size(available), size(memoryStops))
 	case available < memoryWarns:
-		e.bad(Warns, name, "make down, then close other programs", "%s available; %s would be comfortable", size(available), size(memoryWarns))
+		e.bad(Warns, name, mendMemory, "%s available; %s would be comfortable", size(available), size(memoryWarns))
 	default:
 		e.ok(name, "%s available", size(available))
 	}

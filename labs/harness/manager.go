@@ -24,6 +24,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/logs"
 	"github.com/example/operator-lab/labs/harness/recorder"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/guard"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
@@ -52,6 +53,7 @@ type Manager struct {
 	ended   chan struct{}
 	wanted  bool
 	exited  string // how it ended, "" while it runs
+	greedy  string // what it took too much of, "" when that is not why it ended
 	started time.Time
 	lasted  time.Duration // how long it had run when it exited
 	before  int           // requests that earlier processes of it had sent
@@ -173,6 +175,7 @@ func (m *Manager) wait(cmd *exec.Cmd, ended chan struct{}) {
 	m.mu.Lock()
 	m.exited, m.lasted = cmd.ProcessState.String(), time.Since(m.started)
 	wanted := m.wanted
+	m.greedy = guard.Exceeded(cmd.ProcessState.ExitCode())
 	m.mu.Unlock()
 	if wanted {
 		suite.trace.Note(trace.Manager, "ended by itself ("+cmd.ProcessState.String()+")")
@@ -250,6 +253,10 @@ func (m *Manager) gone() *finding.Finding {
 	defer m.mu.Unlock()
 	if !m.wanted || m.exited == "" {
 		return nil
+	}
+	if m.greedy != "" {
+		return finding.New(CauseManagerExited, "the manager leaves something of the machine to others",
+			"it %s within %s, and was ended", m.greedy, m.lasted.Round(time.Millisecond))
 	}
 	return finding.New(CauseManagerExited, "the manager goes on running",
 		"it ended by itself (%s) %s after its start; %s", m.exited, m.lasted.Round(time.Millisecond), lastWords(m.output.String()))

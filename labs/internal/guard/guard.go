@@ -9,14 +9,55 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
-// CannotRun is the exit code when the program could not be started at all.
-const CannotRun = 127
+// Exit codes of Run that are not the program's own.
+const (
+	// CannotRun: the program could not be started at all.
+	CannotRun = 127
+	// TooMuchMemory and TooManyProcesses: it was killed for what it took of the machine.
+	TooMuchMemory    = 125
+	TooManyProcesses = 124
+)
+
+// Limits are what a program and everything that it starts may take of the machine together. They keep a
+// program's faults from becoming the machine's; a decent one never comes near them. 0 is no limit. They
+// hold on Linux only, where a process can be told from its descendants.
+type Limits struct {
+	// Memory is in bytes, without what programs share.
+	Memory uint64
+	// Processes are counted without their threads.
+	Processes int
+	// File is the size of one file in bytes. The kernel ends a process that writes more, with SIGXFSZ.
+	File uint64
+}
+
+// DefaultLimits are those of a learner's program. A manager takes 50 MB and one process; below 1 GB of
+// free memory the doctor lets no lab run.
+var DefaultLimits = Limits{Memory: 1 << 30, Processes: 100, File: 256 << 20}
+
+// Exceeded says which limit a program was killed for whose exit code this is, "" for none. It completes
+// a sentence that begins with the program.
+func Exceeded(code int) string {
+	switch code {
+	case TooMuchMemory:
+		return fmt.Sprintf("used more than %d MiB of memory", DefaultLimits.Memory>>20)
+	case TooManyProcesses:
+		return fmt.Sprintf("started more than %d processes", DefaultLimits.Processes)
+	}
+	return ""
+}
+
+// lookInterval is the time from one look at what the program takes to the next. In it a program that
+// does nothing else takes some hundred megabytes more.
+const lookInterval = 200 * time.Millisecond
 
 // Program is what [Run] runs.
 type Program struct {
 	Args []string
+	// Limits are watched over from its start to its end.
+	Limits Limits
 	// UID is the user and group to run as, -1 for the current one. Changing it needs root.
 	UID int
 	// Lifeline is closed by the kernel when the starter is gone; the tree is then killed. nil or a
@@ -30,6 +71,9 @@ func Run(p Program) (int, error) {
 	if err := adopt(); err != nil {
 		return CannotRun, fmt.Errorf("become the parent of orphans: %w", err)
 	}
+	if err := p.Limits.set(p.UID); err != nil {
+		return CannotRun, fmt.Errorf("limit %s: %w", p.Args[0], err)
+	}
 	cmd := exec.Command(p.Args[0], p.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, os.Stdout, os.Stderr
 	cmd.SysProcAttr = attributes(p.UID)
@@ -42,6 +86,8 @@ func Run(p Program) (int, error) {
 	go func() { ended <- cmd.Wait() }()
 	abandoned := make(chan struct{})
 	go watchLifeline(p.Lifeline, abandoned)
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
 	for {
 		select {
 		case s := <-signals:
@@ -49,11 +95,28 @@ func Run(p Program) (int, error) {
 		case <-abandoned:
 			killTree(cmd.Process.Pid)
 			return CannotRun, errors.New("the starter is gone")
+		case <-look.C:
+			if code := p.Limits.exceeded(); code != 0 {
+				killTree(cmd.Process.Pid)
+				return code, errors.New("the program " + Exceeded(code))
+			}
 		case err := <-ended:
 			killTree(cmd.Process.Pid)
 			return exitCode(err), nil
 		}
 	}
+}
+
+// exceeded is the exit code of the limit that the descendants of this process are above, 0 for none.
+func (l Limits) exceeded() int {
+	memory, processes := taken()
+	switch {
+	case l.Memory > 0 && memory > l.Memory:
+		return TooMuchMemory
+	case l.Processes > 0 && processes > l.Processes:
+		return TooManyProcesses
+	}
+	return 0
 }
 
 func watchLifeline(lifeline *os.File, abandoned chan<- struct{}) {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/example/operator-lab/labs/internal/guard"
 )
 
 const deadline = 10 * time.Second
@@ -36,14 +38,14 @@ func TestMain(m *testing.M) {
 
 var binary string
 
-// guarded starts a shell script under guard and gives the lifeline's other end.
-func guarded(t *testing.T, script string) (*exec.Cmd, *os.File) {
+// guarded starts a shell script under guard, with guard's own flags, and gives the lifeline's other end.
+func guarded(t *testing.T, script string, flags ...string) (*exec.Cmd, *os.File) {
 	t.Helper()
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "sh", "-c", script)
+	cmd := exec.CommandContext(t.Context(), binary, append(flags, "sh", "-c", script)...)
 	cmd.ExtraFiles = []*os.File{read}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -119,5 +121,65 @@ func TestSignalReachesTheProgram(t *testing.T) {
 	_ = cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != 5 {
 		t.Errorf("exit code %d, want the program's own 5", got)
+	}
+}
+
+func TestATreeThatTakesTooMuchIsKilled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		script string
+		flags  []string
+		code   int
+	}{
+		// tail keeps what it read until a line ends.
+		"memory":                   {"head -c 3000000000 /dev/zero | tail -n 1 | wc -c", []string{"-memory=64"}, guard.TooMuchMemory},
+		"memory of a few together": {"for i in 1 2 3 4; do (head -c 20000000 /dev/zero; sleep 1000) | tail -n 1 & done; wait", []string{"-memory=64"}, guard.TooMuchMemory},
+		"processes":                {"for i in $(seq 30); do sleep 1000 & done; wait", []string{"-processes=20"}, guard.TooManyProcesses},
+		"processes that escaped":   {"(setsid sh -c 'for i in $(seq 30); do sleep 1000 & done; wait' &); sleep 1000", []string{"-processes=20"}, guard.TooManyProcesses},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd, _ := guarded(t, tc.script, tc.flags...)
+			started := time.Now()
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != tc.code || guard.Exceeded(got) == "" {
+				t.Errorf("exit code %d (%q), want %d", got, guard.Exceeded(got), tc.code)
+			}
+			if took := time.Since(started); took > deadline {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+func TestADecentTreeIsLeftAlone(t *testing.T) {
+	cmd, _ := guarded(t, "for i in $(seq 10); do sleep 0.6 & done; head -c 20000000 /dev/zero | tail -n 1 >/dev/null; wait; exit 3", "-memory=64", "-processes=20")
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != 3 {
+		t.Errorf("exit code %d, want the program's own 3", got)
+	}
+}
+
+func TestAFileHasALimit(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	cmd, _ := guarded(t, "head -c 400000000 /dev/zero > "+file+"; kill -l $?")
+	_ = cmd.Wait()
+	info, err := os.Stat(file)
+	if err != nil || uint64(info.Size()) != guard.DefaultLimits.File {
+		t.Errorf("the file is %v, %v, want one of %d bytes", info, err, guard.DefaultLimits.File)
+	}
+}
+
+// A program that does nothing but fork is faster than whoever looks at it now and then, so the kernel has to
+// stop it. This is not tried out: root is not stopped.
+func TestTheKernelLimitsTheTasksOfTheProgramsUser(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "limits")
+	cmd, _ := guarded(t, "grep 'Max processes' /proc/self/limits > "+file)
+	_ = cmd.Wait()
+	out, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(out))
+	if limit, err := strconv.Atoi(fields[2]); err != nil || limit > 32000 {
+		t.Errorf("the kernel's limit is %q, want one that a user's tasks come near", out)
 	}
 }

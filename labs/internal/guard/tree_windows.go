@@ -15,3 +15,8 @@ func killTree(pid int) {
 		_ = p.Kill()
 	}
 }
+
+func (Limits) set(int) error { return nil }
+
+// taken is not known here.
+func taken() (memory uint64, processes int) { return 0, 0 }

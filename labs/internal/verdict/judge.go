@@ -64,44 +64,60 @@ type run struct {
 	manager   string
 	build     *Build
 	cluster   *clusters.Cluster
-	wanted    []*course.Lab // what the suite runs
+	vigil     *clusters.Vigil // over the cluster, while the suite runs
+	wanted    []*course.Lab   // what the suite runs
 }
 
 // Check judges labs, which have to be numbers of the course, in one run on one fresh cluster. It
-// writes a result for each of them and returns them. An error means that there is no verdict at all:
-// the run was interrupted, or the environment is at fault before any check could run.
+// writes a result for each of them and returns them. An error means that there is no result at all: the
+// run was interrupted, or the machine cannot even keep one.
 func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err error) {
 	r, err := j.newRun()
 	if err != nil {
-		return nil, err
+		return nil, r.blamed(ctx, err, labs)
 	}
 	defer os.RemoveAll(r.scratch)
-	defer func() { err = errors.Join(err, r.deleteCluster(ctx)) }()
+	defer func() { err = errors.Join(err, r.deleteCluster(ctx, results)) }()
 	if r.wanted, err = r.suiteLabs(labs); err != nil {
 		return nil, err
 	}
-	if err := r.prepare(ctx); err != nil {
+	if results, err = r.results(ctx, labs); err != nil {
 		return nil, err
 	}
-	results, err = r.judge(ctx, labs)
-	if err := interrupted(ctx, err); err != nil {
-		return nil, err
-	}
-	for _, result := range results {
-		if err := result.Write(j.State); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.keepJUnit(labs); err != nil {
-		return nil, err
-	}
-	if err := remember(j.State, results); err != nil {
-		return nil, err
+	if err := r.record(results, labs); err != nil {
+		return nil, r.blamed(ctx, err, labs)
 	}
 	if j.Answer != nil {
 		j.Answer(results, r.cluster)
 	}
 	return results, nil
+}
+
+// results judges, or says what kept it from judging.
+func (r *run) results(ctx context.Context, labs []int) (results []*Result, err error) {
+	if err = r.prepare(ctx); err == nil {
+		results, err = r.judge(ctx, labs)
+	}
+	if err := interrupted(ctx, err); ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil {
+		return r.unjudged(ctx, labs, err)
+	}
+	return results, nil
+}
+
+// record keeps the results where others find them.
+func (r *run) record(results []*Result, labs []int) error {
+	for _, result := range results {
+		if err := result.Write(r.State); err != nil {
+			return err
+		}
+	}
+	if err := r.keepJUnit(labs); err != nil {
+		return err
+	}
+	return remember(r.State, results)
 }
 
 // keepJUnit puts Ginkgo's JUnit report beside each result. Without a run of the suite there is none.
@@ -122,12 +138,13 @@ func (r *run) keepJUnit(labs []int) error {
 	return nil
 }
 
+// newRun also gives a run with its error, for the blame.
 func (j *Judge) newRun() (*run, error) {
 	r := &run{Judge: j, started: time.Now()}
 	r.id = r.started.UTC().Format("20060102-150405") + "-" + rand.Text()[:4]
 	r.artifacts = filepath.Join(j.State, "artifacts", r.id)
 	if err := os.MkdirAll(r.artifacts, 0o755); err != nil {
-		return nil, fmt.Errorf("make artifacts folder: %w", err)
+		return r, fmt.Errorf("make artifacts folder: %w", err)
 	}
 	sweepScratch()
 	var err error
@@ -192,13 +209,20 @@ func interrupted(ctx context.Context, err error) error {
 	return errors.Join(ctx.Err(), err)
 }
 
-func (r *run) deleteCluster(ctx context.Context) error {
+// deleteCluster deletes the run's own cluster. Where the machine is at fault and does not let it, the
+// record of the cluster stays, and the next command removes it.
+func (r *run) deleteCluster(ctx context.Context, results []*Result) error {
 	if r.cluster == nil || r.Keep || r.Cluster != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
 	defer cancel()
-	return r.Clusters.Delete(ctx, r.cluster.Name)
+	err := r.Clusters.Delete(ctx, r.cluster.Name)
+	if err != nil && len(results) > 0 && results[0].Verdict == Environment {
+		r.Progress("the cluster " + r.cluster.Name + " could not be removed now; the next command of the lab does it")
+		return nil
+	}
+	return err
 }
 
 // judge runs the suite and makes one result for each lab.
@@ -211,7 +235,7 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 		r.Ready()
 	}
 	config := r.config(numbers)
-	report, err := r.tools.RunSuite(ctx, config)
+	report, err := r.attended(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +243,7 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	if !r.Unblocked {
 		Block(c.Checks, r.wanted)
 	}
-	environment := r.environment(ctx, c)
+	environment := r.environment(ctx, c, numbers)
 	r.keepLogs(ctx, environment)
 	var results []*Result
 	for _, n := range numbers {
@@ -301,25 +325,6 @@ func (r *run) config(numbers []int) harness.Config {
 	return c
 }
 
-// environment asks whether a failure may be the machine's fault.
-func (r *run) environment(ctx context.Context, c Classification) Finding {
-	failed := slices.ContainsFunc(c.Checks, func(c Check) bool { return c.State == Failed })
-	if !failed && c.Defect == "" {
-		return Finding{}
-	}
-	if err := clusters.Healthy(ctx, r.Clusters.Provider(), r.cluster); err != nil {
-		var p *clusters.Problem
-		if errors.As(err, &p) {
-			return Finding{Finding: p.Error(), Mend: p.Mend}
-		}
-		return Finding{Finding: err.Error(), Mend: "make doctor"}
-	}
-	if c.Defect != "" {
-		return Finding{Finding: c.Defect, Mend: defect}
-	}
-	return Finding{}
-}
-
 func verdictOf(r *Result) Verdict {
 	switch {
 	case r.Environment.Finding != "":
@@ -366,19 +371,13 @@ func (r *run) result(n int) (*Result, error) {
 
 // unbuilt is the verdict on code that does not compile: no check could be asked.
 func (r *run) unbuilt(numbers []int) ([]*Result, error) {
-	var all []Check
-	for _, lab := range r.wanted {
-		for _, c := range lab.Checks {
-			all = append(all, Check{ID: c.ID, Title: c.Title, Lab: lab.Number, State: Blocked, BlockedBy: "build"})
-		}
-	}
 	var results []*Result
 	for _, n := range numbers {
 		result, err := r.result(n)
 		if err != nil {
 			return nil, err
 		}
-		result.Checks, result.Verdict = r.checksOf(all, n), Fail
+		result.Checks, result.Verdict = r.checksOf(r.unasked("build"), n), Fail
 		results = append(results, result)
 	}
 	return results, nil

@@ -27,7 +27,7 @@ func (j *Judge) Soak(ctx context.Context, lab int, check string, from int64, see
 		return err
 	}
 	defer os.RemoveAll(r.scratch)
-	defer func() { err = errors.Join(err, r.deleteCluster(ctx)) }()
+	defer func() { err = errors.Join(err, r.deleteCluster(ctx, nil)) }()
 	wanted, err := r.Course.Lab(lab)
 	if err != nil {
 		return err

@@ -1,0 +1,232 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// pace is how closely a cluster is watched.
+type pace struct {
+	// interval is the time from one look to the next.
+	interval time.Duration
+	// timeout bounds one question of a look. A missing answer is no news yet: the machine
+	// may be busy.
+	timeout time.Duration
+	// patience is for how long a cluster may look bad before it is given up, in time in
+	// which this process was served. An API server that is started anew is back sooner.
+	patience time.Duration
+}
+
+// usualPace costs the API server a few requests in a second.
+var usualPace = pace{interval: 500 * time.Millisecond, timeout: 2 * time.Second, patience: 5 * time.Second}
+
+// Vigil watches a cluster while somebody is judged on it. What is seen on a
+// cluster that falters says nothing about anybody, even when all is well again at
+// the end: a killed API server is back within seconds.
+type Vigil struct {
+	provider Provider
+	cluster  *Cluster
+	api      *apiHealth
+	pace     pace
+	give     context.CancelCauseFunc // gives the cluster up
+	ended    chan struct{}
+
+	// What follows is written until the vigil has ended, and read afterwards.
+	starts map[container]int32 // of the system's containers, when the vigil began
+	killed map[string]uint64   // [Node.Killed] by node, when it began
+	seen   error               // the first thing that was wrong beyond doubt
+}
+
+// Attend begins a vigil. The context ends when ctx does, when the vigil is ended,
+// and, with a *Problem as its cause, as soon as the cluster has to be given up: so
+// nobody waits for it in vain.
+func Attend(ctx context.Context, p Provider, c *Cluster) (*Vigil, context.Context, error) {
+	return attend(ctx, p, c, usualPace)
+}
+
+func attend(ctx context.Context, p Provider, c *Cluster, pace pace) (*Vigil, context.Context, error) {
+	api, err := newAPIHealth(c, pace.timeout)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, give := context.WithCancelCause(ctx)
+	v := &Vigil{provider: p, cluster: c, api: api, pace: pace, give: give, ended: make(chan struct{})}
+	go v.keep(ctx)
+	return v, ctx, nil
+}
+
+// End ends the vigil and the context that came with it.
+func (v *Vigil) End() {
+	v.give(context.Canceled)
+	<-v.ended
+}
+
+func (v *Vigil) keep(ctx context.Context) {
+	defer close(v.ended)
+	v.remember(ctx)
+	tick := time.NewTicker(v.pace.interval)
+	defer tick.Stop()
+	bad, before := time.Duration(0), time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := v.api.look(ctx)
+		elapsed := min(time.Since(before), v.pace.interval+v.pace.timeout)
+		before = time.Now()
+		if err == nil || ctx.Err() != nil {
+			bad = 0
+			continue
+		}
+		bad += elapsed
+		final := v.examine(ctx, err, bad)
+		if ctx.Err() != nil {
+			return // the vigil is over; what failed now failed because of that
+		}
+		switch {
+		case final != nil:
+			v.seen = final
+			v.give(final)
+			return
+		case v.seen == nil && unreachable(err):
+			v.seen = err
+		}
+	}
+}
+
+// examine is the problem for which a cluster that looks bad has to be given up,
+// or nil. What has happened to its machines is certain; what its API server says,
+// or does not say, becomes so with time.
+func (v *Vigil) examine(ctx context.Context, err error, bad time.Duration) error {
+	if _, broken := healthyMachines(ctx, v.provider, v.cluster); broken != nil {
+		return broken
+	}
+	if bad >= v.pace.patience {
+		return err
+	}
+	return nil
+}
+
+// unreachable says that a server was not there, in contrast to one that is slow
+// or that answers something unpleasant: those may be busy with a client's flood.
+func unreachable(err error) bool {
+	u, ok := errors.AsType[*url.Error](err)
+	return ok && !u.Timeout()
+}
+
+// remember notes what is counted. A cluster that cannot be asked any more is about
+// to be given up, and nothing needs to be counted.
+func (v *Vigil) remember(ctx context.Context) {
+	v.starts, _ = v.api.starts(ctx)
+	nodes, _ := healthyMachines(ctx, v.provider, v.cluster)
+	v.killed = map[string]uint64{}
+	for _, node := range nodes {
+		v.killed[node.Name] = node.Killed
+	}
+}
+
+// Problem ends the vigil and says what was wrong with the cluster meanwhile, or
+// is now, as a *Problem. It is nil when what was seen there can be trusted.
+func (v *Vigil) Problem(ctx context.Context) error {
+	v.End()
+	err := Healthy(ctx, v.provider, v.cluster)
+	if err == nil && v.seen != nil {
+		err = &Problem{What: fmt.Sprintf("cluster %s faltered while it was in use", v.cluster.Name), Mend: MendCluster, Err: cause(v.seen)}
+	}
+	if err == nil {
+		err = v.restarted(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	return v.explain(ctx, err)
+}
+
+// cause is a problem as the cause of another one, which has the command that mends
+// both.
+func cause(err error) error {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return errors.New(p.Finding())
+	}
+	return err
+}
+
+// mendMemory makes room for a cluster; the doctor says how much it needs.
+const mendMemory = "make down, then close other programs"
+
+// explain adds to a problem that the memory was not enough, if it was not. On its
+// own that is none: a Pod may be killed for a limit that it was given.
+func (v *Vigil) explain(ctx context.Context, err error) error {
+	nodes, _ := healthyMachines(ctx, v.provider, v.cluster)
+	for _, node := range nodes {
+		before, known := v.killed[node.Name]
+		if known && before < node.Killed {
+			return &Problem{
+				What: fmt.Sprintf("memory ran out, and the kernel of node %s killed %d programs", node.Name, node.Killed-before),
+				Mend: mendMemory, Err: cause(err),
+			}
+		}
+	}
+	return err
+}
+
+// container is one container of one Pod.
+type container struct {
+	pod  types.UID
+	name string
+}
+
+// starts counts how often each container of Kubernetes itself was started anew,
+// and is -1 for one that does not run.
+func (h *apiHealth) starts(ctx context.Context) (map[container]int32, error) {
+	var pods corev1.PodList
+	if err := h.get().Namespace("kube-system").Resource("pods").Do(ctx).Into(&pods); err != nil {
+		return nil, problem(err, MendCluster, "cluster %s does not tell its Pods", h.cluster.Name)
+	}
+	starts := map[container]int32{}
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp != nil {
+			continue // it is meant to end
+		}
+		for _, status := range pod.Status.ContainerStatuses {
+			starts[container{pod.UID, status.Name}] = status.RestartCount
+			if status.State.Running == nil {
+				starts[container{pod.UID, status.Name}] = -1
+			}
+		}
+	}
+	return starts, nil
+}
+
+// restarted is a *Problem when a container of Kubernetes itself is down, or was
+// started anew during the vigil: while it was away, nothing that it does was done.
+func (v *Vigil) restarted(ctx context.Context) error {
+	now, err := v.api.starts(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for c, n := range now {
+		if before, known := v.starts[c]; known && before >= 0 && n != before {
+			names = append(names, c.name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return &Problem{
+		What: fmt.Sprintf("%s of cluster %s went down while it was in use", strings.Join(names, " and "), v.cluster.Name),
+		Mend: MendCluster,
+	}
+}

@@ -1,0 +1,208 @@
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// quick is the pace of a test.
+var quick = pace{interval: 50 * time.Millisecond, timeout: 200 * time.Millisecond, patience: 500 * time.Millisecond}
+
+// attended plays a cluster that changes while it is watched.
+type attended struct {
+	fake
+	mu      sync.Mutex
+	machine Node
+	pods    []corev1.Pod
+	readyz  http.HandlerFunc
+	kubelet http.HandlerFunc
+}
+
+func (a *attended) Nodes(ctx context.Context, _ string) ([]Node, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return []Node{a.machine}, ctx.Err()
+}
+
+// change changes something.
+func (a *attended) change(what func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	what()
+}
+
+func good(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }
+
+func bad(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "etcd failed", http.StatusInternalServerError)
+}
+
+// silent answers as late as a busy server.
+func silent(_ http.ResponseWriter, r *http.Request) {
+	select {
+	case <-r.Context().Done():
+	case <-time.After(quick.timeout * 3 / 2):
+	}
+}
+
+// broken closes the connection without an answer.
+func broken(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+func (a *attended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	pods, handler := a.pods, a.readyz
+	if strings.HasSuffix(r.URL.Path, "/proxy/healthz") {
+		handler = a.kubelet
+	}
+	a.mu.Unlock()
+	var list any
+	switch r.URL.Path {
+	case "/api/v1/nodes":
+		list = corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: healthyWorld().nodes}
+	case "/api/v1/namespaces/kube-system/pods":
+		list = corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: pods}
+	default:
+		handler(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list)
+}
+
+// controllers is a Pod of Kubernetes itself.
+func controllers(restarts int32, running bool) []corev1.Pod {
+	status := corev1.ContainerStatus{Name: "kube-controller-manager", RestartCount: restarts}
+	if running {
+		status.State.Running = &corev1.ContainerStateRunning{}
+	}
+	return []corev1.Pod{{
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-controller-manager-one", Namespace: "kube-system", UID: "1"},
+		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}},
+	}}
+}
+
+// keepVigil begins one over a healthy cluster, and returns when it has begun.
+func keepVigil(t *testing.T) (*attended, *Vigil, context.Context) {
+	t.Helper()
+	a := &attended{
+		machine: Node{Name: "one", Running: true, State: "running", FreeDisk: 1 << 40, Killed: 3},
+		pods:    controllers(1, true), readyz: good, kubelet: good,
+	}
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	c := &Cluster{Name: "lab-test", Kubeconfig: writeKubeconfig(t, server.URL), Nodes: 1, RealPods: true}
+	looked, once := make(chan struct{}), sync.Once{}
+	a.readyz = func(w http.ResponseWriter, r *http.Request) {
+		once.Do(func() { close(looked) })
+		good(w, r)
+	}
+	v, ctx, err := attend(t.Context(), a, c, quick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.End)
+	<-looked
+	return a, v, ctx
+}
+
+func TestAClusterThatFaltersIsFoundOut(t *testing.T) {
+	soon := 2 * quick.interval
+	for name, tc := range map[string]struct {
+		change func(*attended)
+		lasts  time.Duration // of the change; 0 is for good
+		within time.Duration // until the cluster is given up; 0 is never
+		says   []string      // of the problem; none means that there is none
+	}{
+		"all is well": {func(*attended) {}, soon, 0, nil},
+		"the node is paused": {func(a *attended) { a.machine.Running, a.machine.State, a.readyz = false, "paused", silent },
+			0, soon + quick.timeout, []string{"node one is paused"}},
+		"the API server is not ready":                    {func(a *attended) { a.readyz = bad }, 0, quick.patience + soon, []string{"API server", "etcd failed"}},
+		"the API server hangs":                           {func(a *attended) { a.readyz = silent }, 0, quick.patience + soon + quick.timeout, []string{"API server"}},
+		"the API server is slow for once":                {func(a *attended) { a.readyz = silent }, soon, 0, nil},
+		"the API server grumbles for once":               {func(a *attended) { a.readyz = bad }, soon, 0, nil},
+		"the API server is away for a while":             {func(a *attended) { a.readyz = broken }, soon, 0, []string{"faltered while it was in use", "API server"}},
+		"the kubelet is gone":                            {func(a *attended) { a.kubelet = bad }, 0, quick.patience + soon, []string{"the kubelet of node one"}},
+		"controllers start anew":                         {func(a *attended) { a.pods = controllers(2, true) }, soon, 0, []string{"kube-controller-manager", "went down"}},
+		"controllers are down":                           {func(a *attended) { a.pods = controllers(1, false) }, soon, 0, []string{"kube-controller-manager", "went down"}},
+		"another Pod has its restarts":                   {func(a *attended) { a.pods = controllers(7, true); a.pods[0].UID = "2" }, soon, 0, nil},
+		"a Pod of its own goes over its limit of memory": {func(a *attended) { a.machine.Killed = 5 }, soon, 0, nil},
+		"memory runs out": {func(a *attended) { a.machine.Killed, a.pods = 5, controllers(2, true) }, soon, 0,
+			[]string{"memory ran out", "killed 2 programs", "went down"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, v, ctx := keepVigil(t)
+			a.change(func() { tc.change(a) })
+			if tc.within > 0 {
+				requireGivenUp(ctx, t, tc.within)
+			} else {
+				requireKept(ctx, t, tc.lasts)
+				a.change(func() { a.readyz = good })
+			}
+			requireProblem(t, v.Problem(t.Context()), tc.says)
+		})
+	}
+}
+
+func requireGivenUp(ctx context.Context, t *testing.T, within time.Duration) {
+	t.Helper()
+	const busy = 3 * time.Second // for a machine that does other things too
+	select {
+	case <-ctx.Done():
+		if _, ok := errors.AsType[*Problem](context.Cause(ctx)); !ok {
+			t.Errorf("the context ended because of %v, want a *Problem", context.Cause(ctx))
+		}
+	case <-time.After(within + busy):
+		t.Errorf("the cluster was not given up within %v", within)
+	}
+}
+
+func requireKept(ctx context.Context, t *testing.T, lasts time.Duration) {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+		t.Errorf("the cluster was given up: %v", context.Cause(ctx))
+	case <-time.After(lasts):
+	}
+}
+
+func requireProblem(t *testing.T, err error, says []string) {
+	t.Helper()
+	if len(says) == 0 {
+		if err != nil {
+			t.Errorf("Problem() = %v, want nil", err)
+		}
+		return
+	}
+	p, ok := errors.AsType[*Problem](err)
+	if !ok || p.Mend == "" || strings.Contains(p.Finding(), "mend:") {
+		t.Fatalf("Problem() = %v, want a *Problem with one command that mends it", err)
+	}
+	for _, want := range says {
+		if !strings.Contains(p.Finding(), want) {
+			t.Errorf("%q does not say %q", p.Finding(), want)
+		}
+	}
+}
+
+func TestTheEndOfAVigilIsNoProblem(t *testing.T) {
+	for range 3 {
+		_, v, ctx := keepVigil(t)
+		v.End()
+		if !errors.Is(context.Cause(ctx), context.Canceled) {
+			t.Errorf("the context ended because of %v", context.Cause(ctx))
+		}
+		requireProblem(t, v.Problem(t.Context()), nil)
+	}
+}

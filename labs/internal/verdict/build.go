@@ -1,0 +1,128 @@
+package verdict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/module"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/labs/harness"
+)
+
+// maxBuildLines is how many lines of a compiler's complaint a person reads.
+const maxBuildLines = 20
+
+// BuildManager compiles the workspace's ./cmd to out, writing nothing into the workspace. A Build says
+// why the learner's code does not compile; an error is not the learner's fault, and a
+// [*clusters.Problem] where there is something to mend.
+func BuildManager(ctx context.Context, workspace, out string) (*Build, error) {
+	if why := noModule(workspace); why != "" {
+		return &Build{Output: why}, nil
+	}
+	env, err := harness.BuildEnv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := compilation{workspace: workspace, out: out, env: env, limit: harness.BuildLimit, known: ingredient()}
+	return c.judge(ctx)
+}
+
+// judge compiles, and asks the machine before it tells the learner.
+func (c compilation) judge(ctx context.Context) (*Build, error) {
+	build, err := c.run(ctx)
+	if build == nil {
+		return nil, err
+	}
+	// A module may be missing because the learner asks for one that does not exist, or for want of a
+	// network.
+	fetched, err := c.fetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if fetched {
+		return c.run(ctx)
+	}
+	return build, nil
+}
+
+// compilation is one of the learner's code.
+type compilation struct {
+	workspace, out string
+	env            []string
+	limit          time.Duration
+	known          module.Version // one that certainly exists
+}
+
+// pipeDelay is how long pipes are read that children of a killed command hold open.
+const pipeDelay = 2 * time.Second
+
+// command prepares the Go command in the workspace, with env added to its environment.
+func (c compilation) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Env = c.workspace, append(slices.Clone(c.env), env...)
+	cmd.WaitDelay = pipeDelay
+	return cmd
+}
+
+func (c compilation) run(ctx context.Context) (*Build, error) {
+	limited, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	watch := doctor.Begin(limited, doctor.Options{Root: filepath.Dir(c.out)})
+	output, err := c.command(limited, nil, "build", "-buildvcs=false", "-mod=readonly", "-o", c.out, "./cmd").CombinedOutput()
+	lacking := shortage(watch.End())
+	var exited *exec.ExitError
+	switch {
+	case err == nil:
+		return nil, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case lacking != nil:
+		return nil, lacking
+	case limited.Err() != nil:
+		return nil, &clusters.Problem{
+			What: fmt.Sprintf("your code was not compiled within %s: this machine is too busy, or too small", c.limit),
+			Mend: "make doctor",
+		}
+	case !errors.As(err, &exited):
+		return nil, fmt.Errorf("build the manager: %w", err)
+	}
+	return &Build{Output: c.readable(string(output))}, nil
+}
+
+// shortage is what the machine lacked so much that no lab could run on it, nil when it had enough.
+func shortage(findings []doctor.Finding) error {
+	f, bad := doctor.Worst(findings)
+	if !bad || f.Severity != doctor.Stops {
+		return nil
+	}
+	return &clusters.Problem{What: f.Name + ": " + f.Detail, Mend: f.Mend}
+}
+
+// readable is the beginning of what the compiler said, with paths as the learner knows them.
+func (c compilation) readable(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	if len(lines) > maxBuildLines {
+		lines = append(lines[:maxBuildLines], fmt.Sprintf("… and %d more lines", len(lines)-maxBuildLines))
+	}
+	return strings.ReplaceAll(strings.Join(lines, "\n"), c.workspace+string(filepath.Separator), "")
+}
+
+// noModule says what keeps a folder from being a Go module, and what to do about it; "" when it is one.
+func noModule(workspace string) string {
+	if _, err := os.Stat(filepath.Join(workspace, "go.mod")); err == nil {
+		return ""
+	}
+	if entries, err := os.ReadDir(workspace); err == nil && len(entries) == 0 {
+		return fmt.Sprintf("%s is empty: remove it (rmdir %s), and the next `make lab-1` makes a workspace there", workspace, workspace)
+	}
+	return fmt.Sprintf("there is no go.mod in %s: `make undo` brings back what was saved last, `make reset-1` begins anew and saves what is there", workspace)
+}

@@ -1,0 +1,249 @@
+package verdict
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/sumdb/dirhash"
+	"golang.org/x/mod/zip"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/harness"
+)
+
+const (
+	usesLib   = "package main\n\nimport \"example.test/lib/greet\"\n\nfunc main() { greet.Hello() }\n"
+	usesOther = "package main\n\nimport \"example.test/lib/greet\"\nimport _ \"example.test/other\"\n\nfunc main() { greet.Hello() }\n"
+	hello     = "package main\n\nfunc main() {}\n"
+)
+
+// lib is a module that exists nowhere but in the tests' own proxy.
+var lib = module.Version{Path: "example.test/lib", Version: "v1.0.0"}
+
+// newCompilation is one of a module with the given main file, which requires lib, on a machine with an
+// empty module cache.
+func newCompilation(t *testing.T, p *proxy, main string) compilation {
+	t.Helper()
+	dir := t.TempDir()
+	writeFiles(t, filepath.Join(dir, "workspace"), map[string]string{
+		"go.mod":      "module example.test/mine\n\ngo 1.26\n\nrequire " + lib.Path + " " + lib.Version + "\n",
+		"go.sum":      p.sums,
+		"cmd/main.go": main,
+	})
+	base, err := harness.BuildEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compilation{
+		workspace: filepath.Join(dir, "workspace"), out: filepath.Join(dir, "manager"), limit: time.Minute, known: knownModule(t),
+		env: append(base, "GOPROXY="+p.URL, "GOSUMDB=off", "GOMODCACHE="+filepath.Join(dir, "modules"), "GOFLAGS=-modcacherw"),
+	}
+}
+
+func writeFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// knownModule is what [ingredient] gives in a program that is no test.
+func knownModule(t *testing.T) module.Version {
+	t.Helper()
+	data, err := os.ReadFile("../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := modfile.Parse("go.mod", data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range file.Require {
+		if r.Mod.Path == controlModule {
+			return r.Mod
+		}
+	}
+	t.Fatalf("go.mod does not require %s", controlModule)
+	return module.Version{}
+}
+
+// proxy serves lib and the modules of this machine's cache.
+type proxy struct {
+	*httptest.Server
+	sums string // of lib, for go.sum
+	// out is how many more requests fail; negative is all of them. forgets says that it does not know lib.
+	out     atomic.Int64
+	forgets atomic.Bool
+}
+
+func newProxy(t *testing.T) *proxy {
+	t.Helper()
+	p, dir := &proxy{}, t.TempDir()
+	source, files := filepath.Join(dir, "source"), filepath.Join(dir, lib.Path, "@v")
+	mod := "module " + lib.Path + "\n\ngo 1.26\n"
+	writeFiles(t, source, map[string]string{"go.mod": mod, "greet/greet.go": "package greet\n\nfunc Hello() {}\n"})
+	writeFiles(t, files, map[string]string{"v1.0.0.mod": mod, "v1.0.0.info": `{"Version":"v1.0.0"}`})
+	archive, err := os.Create(filepath.Join(files, "v1.0.0.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(zip.CreateFromDir(archive, lib, source), archive.Close()); err != nil {
+		t.Fatal(err)
+	}
+	p.sums = libSums(t, archive.Name(), filepath.Join(source, "go.mod"))
+	env, err := harness.BuildEnv(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := filepath.Join(compilation{env: env}.setting("GOMODCACHE"), "cache", "download")
+	p.Server = httptest.NewServer(p.failing(http.FileServer(http.Dir(dir)), http.FileServer(http.Dir(cache))))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func libSums(t *testing.T, archive, mod string) string {
+	t.Helper()
+	all, err := dirhash.HashZip(archive, dirhash.DefaultHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := dirhash.Hash1([]string{"go.mod"}, func(string) (io.ReadCloser, error) { return os.Open(mod) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib.Path + " " + lib.Version + " " + all + "\n" + lib.Path + " " + lib.Version + "/go.mod " + one + "\n"
+}
+
+func (p *proxy) failing(lib, others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		isLib := strings.HasPrefix(r.URL.Path, "/example.test/")
+		switch left := p.out.Load(); {
+		case left != 0:
+			p.out.Store(left - 1)
+			http.Error(w, "the line is down", http.StatusServiceUnavailable)
+		case isLib && p.forgets.Load():
+			http.NotFound(w, r)
+		case isLib:
+			lib.ServeHTTP(w, r)
+		default:
+			others.ServeHTTP(w, r)
+		}
+	})
+}
+
+func TestOnlyTheLearnersPartOfAFailedBuildIsTheirs(t *testing.T) {
+	down := func(p *proxy, _ *compilation) { p.out.Store(-1) }
+	downLater := func(p *proxy, c *compilation) {
+		if build, err := c.judge(context.Background()); build == nil || err != nil {
+			panic("nothing was downloaded beforehand")
+		}
+		p.out.Store(-1)
+	}
+	for name, tc := range map[string]struct {
+		main  string
+		spoil func(*proxy, *compilation)
+		says  string // in the compiler's output
+		mend  string // of the machine's problem, when it is the machine's
+	}{
+		"a module is missing, and there is no network":    {usesLib, func(p *proxy, _ *compilation) { p.Close() }, "example.test/lib", "mod download"},
+		"a module is missing, and the proxy is down":      {usesLib, down, "example.test/lib", "mod download"},
+		"a module is missing, and downloads are off":      {usesLib, func(_ *proxy, c *compilation) { c.env = append(c.env, "GOPROXY=off") }, "example.test/lib", "mod download"},
+		"a module exists nowhere":                         {usesLib, func(p *proxy, _ *compilation) { p.forgets.Store(true) }, "example.test/lib", ""},
+		"the proxy was down for a moment":                 {usesLib, func(p *proxy, _ *compilation) { p.out.Store(1) }, "", ""},
+		"no network, and what is missing is not imported": {"package main\n\nfunc main() { undefined() }\n", down, "cmd/main.go:3", ""},
+		"no network, and a file that cannot be parsed":    {"package main\n\nfunc main( {}\n", down, "cmd/main.go:3", ""},
+		"no network, and an import that go.mod lacks":     {usesOther, downLater, "example.test/other", ""},
+		"no network, and nothing is needed":               {hello, down, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProxy(t)
+			c := newCompilation(t, p, tc.main)
+			tc.spoil(p, &c)
+			build, err := c.judge(t.Context())
+			requireBlame(t, build, err, tc.says, tc.mend)
+		})
+	}
+}
+
+// requireBlame wants a compilation that worked, a complaint of the compiler, or a problem of the machine.
+func requireBlame(t *testing.T, build *Build, err error, says, mend string) {
+	t.Helper()
+	problem, _ := errors.AsType[*clusters.Problem](err)
+	switch {
+	case says == "" && (build != nil || err != nil):
+		t.Errorf("the build gives %+v, %v, want that it works", build, err)
+	case says == "":
+	case mend == "" && (build == nil || err != nil):
+		t.Errorf("the build gives %+v, %v, want the compiler's complaint", build, err)
+	case mend == "" && !strings.Contains(build.Output, says):
+		t.Errorf("the compiler's complaint does not say %q:\n%s", says, build.Output)
+	case mend == "":
+	case problem == nil || build != nil:
+		t.Errorf("the build gives %+v, %v, want a problem of the machine", build, err)
+	case !strings.Contains(problem.Finding(), says) || !strings.Contains(problem.Mend, mend):
+		t.Errorf("the problem does not say %q and %q: %v", says, mend, problem)
+	}
+}
+
+func TestLookingForModulesLeavesTheWorkspaceAlone(t *testing.T) {
+	p := newProxy(t)
+	c := newCompilation(t, p, usesLib)
+	before := readFiles(t, c.workspace)
+	p.out.Store(1)
+	if build, err := c.judge(t.Context()); build != nil || err != nil {
+		t.Fatalf("the build gives %+v, %v", build, err)
+	}
+	if diff := cmp.Diff(before, readFiles(t, c.workspace)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func readFiles(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		files[path] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestABuildThatTakesTooLongIsTheMachines(t *testing.T) {
+	c := newCompilation(t, newProxy(t), hello)
+	c.limit = time.Millisecond
+	build, err := c.judge(t.Context())
+	requireBlame(t, build, err, "not compiled within 1ms", "make doctor")
+}
+
+func TestAnInterruptedBuildBlamesNobody(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	build, err := newCompilation(t, newProxy(t), hello).judge(ctx)
+	if build != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("the build gives %+v, %v, want the interrupt alone", build, err)
+	}
+}

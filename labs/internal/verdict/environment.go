@@ -1,0 +1,153 @@
+package verdict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/harness"
+)
+
+const (
+	// doctorLimit bounds the doctor's visit after a run. On a living machine it takes a second or two.
+	doctorLimit = 30 * time.Second
+	// askDoctor is the Mend of a problem whose cause has to be looked for.
+	askDoctor = "make doctor"
+)
+
+// attended runs the suite on a cluster that is watched, and ends it when the cluster has to be given up:
+// its checks would only wait for what cannot come.
+func (r *run) attended(ctx context.Context, config harness.Config) (types.Report, error) {
+	vigil, watched, err := clusters.Attend(ctx, r.Clusters.Provider(), r.cluster)
+	if err != nil {
+		return types.Report{}, err
+	}
+	defer vigil.End()
+	r.vigil = vigil
+	report, err := r.tools.RunSuite(watched, config)
+	if err != nil && ctx.Err() == nil {
+		if problem := vigil.Problem(ctx); problem != nil {
+			err = problem
+		}
+	}
+	return report, err
+}
+
+// environment asks whether a failure may be the machine's fault.
+func (r *run) environment(ctx context.Context, c Classification, numbers []int) Finding {
+	failed := slices.ContainsFunc(c.Checks, func(c Check) bool { return c.State == Failed })
+	if !failed && c.Defect == "" {
+		return Finding{}
+	}
+	err := r.vigil.Problem(ctx)
+	if err == nil {
+		err = shortage(doctor.Disks(ctx, doctor.Options{Root: r.Course.Root}))
+	}
+	switch {
+	case err != nil:
+		return r.diagnose(ctx, err, numbers)
+	case c.Defect != "":
+		return Finding{Finding: c.Defect, Mend: defect}
+	}
+	return Finding{}
+}
+
+// unjudged are the results of a run that err ended before it could judge. That is never the learner's
+// fault.
+func (r *run) unjudged(ctx context.Context, numbers []int, err error) ([]*Result, error) {
+	environment := r.diagnose(ctx, err, numbers)
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx, err)
+	}
+	var results []*Result
+	for _, n := range numbers {
+		result, err := r.result(n)
+		if err != nil {
+			return nil, err
+		}
+		result.Checks, result.Environment, result.Verdict = r.checksOf(r.unasked("environment"), n), environment, Environment
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+// unasked are all checks of the run, which nobody asked because of something else.
+func (r *run) unasked(because string) []Check {
+	var all []Check
+	for _, lab := range r.wanted {
+		for _, c := range lab.Checks {
+			all = append(all, Check{ID: c.ID, Title: c.Title, Lab: lab.Number, State: Blocked, BlockedBy: because})
+		}
+	}
+	return all
+}
+
+// diagnose says what is wrong with the machine and what mends it. Where the problem itself does not
+// know, the doctor is asked, so that nobody has to.
+func (r *run) diagnose(ctx context.Context, err error, numbers []int) Finding {
+	problem, ok := errors.AsType[*clusters.Problem](err)
+	if !ok {
+		problem = &clusters.Problem{What: err.Error(), Mend: askDoctor}
+	}
+	switch {
+	case problem.Mend == askDoctor:
+		if f, ill := r.doctor(ctx); ill {
+			return Finding{Finding: fmt.Sprintf("%s: %s\n%s", f.Name, f.Detail, problem.Finding()), Mend: f.Mend}
+		}
+	case problem.Mend == clusters.MendCluster && r.Cluster == nil:
+		// It was made for this run alone, and goes with it.
+		return Finding{Finding: problem.Finding(), Mend: again(numbers)}
+	}
+	if !ok {
+		return Finding{Finding: problem.Finding(), Mend: defect}
+	}
+	return Finding{Finding: problem.Finding(), Mend: problem.Mend}
+}
+
+// again is the command that judges the same labs on another fresh cluster.
+func again(numbers []int) string {
+	if len(numbers) == 1 {
+		return fmt.Sprintf("make lab-%d, which makes a fresh cluster", numbers[0])
+	}
+	return "make labs, which makes a fresh cluster"
+}
+
+// doctor looks for what explains best that no lab could run.
+func (r *run) doctor(ctx context.Context) (doctor.Finding, bool) {
+	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
+	defer cancel()
+	return doctor.Worst(doctor.Run(ctx, doctor.Options{Root: r.Course.Root, Engine: r.engine(), NodeImage: r.nodeImage}))
+}
+
+func (r *run) engine() string {
+	if p, ok := r.Clusters.Provider().(interface{ Engine() string }); ok {
+		return p.Engine()
+	}
+	return ""
+}
+
+// nodeImage is the run's node image, if it is on this machine.
+func (r *run) nodeImage(ctx context.Context, engine string) (doctor.Image, error) {
+	available, err := nodeimage.Available(ctx, engine, r.NodeImage.Ref)
+	if err != nil || !available {
+		return doctor.Image{}, err
+	}
+	return doctor.Image{Ref: r.NodeImage.Ref, Stale: r.NodeImage.Stale}, nil
+}
+
+// blamed is err as a [*clusters.Problem] that names what is wrong with the machine, for what goes wrong
+// where not even a result can be written.
+func (r *run) blamed(ctx context.Context, err error, numbers []int) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	f := r.diagnose(ctx, err, numbers)
+	return &clusters.Problem{What: f.Finding, Mend: f.Mend}
+}

@@ -1,0 +1,111 @@
+//go:build linux
+
+package faulttest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// holdInotify makes this test binary a holder: it takes all inotify instances that root can still have,
+// says so, and keeps them until its standard input ends.
+const holdInotify = "FAULTTEST_HOLD_INOTIFY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(holdInotify) != "" {
+		hold()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func hold() {
+	n := 0
+	for {
+		if _, err := unix.InotifyInit1(unix.IN_CLOEXEC); err != nil {
+			break
+		}
+		n++
+	}
+	// The same error means that this process has too many open files.
+	_, err := os.Open(os.DevNull)
+	fmt.Println(n, err == nil)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// exhaustInotify takes all inotify instances of root, who runs the nodes, until release is called. If this
+// test dies, the kernel gives them back.
+func exhaustInotify(t *testing.T) (release func()) {
+	t.Helper()
+	var holders []func()
+	release = func() {
+		for _, end := range holders {
+			end()
+		}
+	}
+	for range 16 {
+		taken, all, end := startHolder(t)
+		holders = append(holders, end)
+		t.Logf("took %d inotify instances", taken)
+		if all {
+			return release
+		}
+	}
+	release()
+	t.Fatal("inotify instances do not run out")
+	return nil
+}
+
+func startHolder(t *testing.T) (taken int, all bool, end func()) {
+	t.Helper()
+	command := []string{"env", holdInotify + "=1", os.Args[0]}
+	if os.Geteuid() != 0 {
+		command = append([]string{"sudo"}, command...)
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end = func() {
+		stdin.Close()
+		_ = cmd.Wait()
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err == nil {
+		_, err = fmt.Sscan(line, &taken, &all)
+	}
+	if err != nil {
+		end()
+		t.Fatalf("the holder said %q: %v", line, err)
+	}
+	return taken, all, end
+}
+
+// squeeze gives the node hardly more memory than it uses, so that the kernel has to kill programs in it.
+func squeeze(t *testing.T, b *bench) {
+	t.Helper()
+	node := b.current(t).Name + "-control-plane"
+	const usage = "cat /sys/fs/cgroup/memory/memory.usage_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.current"
+	used, err := strconv.Atoi(strings.TrimSpace(b.engine.Docker("exec", node, "sh", "-c", usage)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := strconv.Itoa(used + 8<<20)
+	b.engine.Docker("update", "--memory", limit, "--memory-swap", limit, node)
+}
