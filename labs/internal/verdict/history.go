@@ -70,6 +70,18 @@ func History(state, workspace string) ([]Event, error) {
 	return events, nil
 }
 
+// held are the labs that the workspace has ever passed.
+func held(state, workspace string) (map[int]bool, error) {
+	events, err := History(state, workspace)
+	labs := map[int]bool{}
+	for _, e := range events {
+		if e.Verdict == Pass {
+			labs[e.Lab] = true
+		}
+	}
+	return labs, err
+}
+
 // PassedLabs are the labs whose last verdict on the workspace is pass.
 func PassedLabs(events []Event) map[int]Event {
 	passed := map[int]Event{}

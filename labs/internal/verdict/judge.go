@@ -66,6 +66,7 @@ type run struct {
 	cluster   *clusters.Cluster
 	vigil     *clusters.Vigil // over the cluster, while the suite runs
 	wanted    []*course.Lab   // what the suite runs
+	held      map[int]bool    // the labs that this workspace has passed before
 }
 
 // Check judges labs, which have to be numbers of the course, in one run on one fresh cluster. It
@@ -79,6 +80,9 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	defer os.RemoveAll(r.scratch)
 	defer func() { err = errors.Join(err, r.deleteCluster(ctx, results)) }()
 	if r.wanted, err = r.suiteLabs(labs); err != nil {
+		return nil, err
+	}
+	if r.held, err = held(r.State, r.Workspace); err != nil {
 		return nil, err
 	}
 	if results, err = r.results(ctx, labs); err != nil {
@@ -348,7 +352,9 @@ func (r *run) checksOf(all []Check, n int) []Check {
 	}
 	var own []Check
 	for _, c := range all {
-		if c.Regression = again[c.ID]; c.Regression || c.Lab == n || slices.Contains(lab.Reruns, c.Lab) {
+		earlier := again[c.ID] || slices.Contains(lab.Reruns, c.Lab)
+		if earlier || c.Lab == n {
+			c.Regression = earlier && r.held[c.Lab]
 			own = append(own, c)
 		}
 	}

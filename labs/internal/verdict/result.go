@@ -81,7 +81,7 @@ type Check struct {
 	Title string `json:"title"`
 	// Lab is the number of the lab that the check belongs to; a rerun check belongs to an earlier one.
 	Lab int `json:"lab"`
-	// Regression: the check stands for an earlier lab, which is asked again.
+	// Regression: the check belongs to an earlier lab, which this workspace has passed before.
 	Regression bool    `json:"regression,omitempty"`
 	State      State   `json:"state"`
 	Cause      string  `json:"cause"`
