@@ -28,8 +28,9 @@ var _ = harness.Lab(4, func() {
 		harness.Require(m.Create(ctx))
 		_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
 		harness.Require(err)
-		_, err = m.AwaitPods(ctx)
+		d, err := m.AwaitPods(ctx)
 		harness.Require(err)
+		harness.Require(harness.StayUp(ctx, d))
 	})
 
 	harness.Check("answers-version", func(ctx SpecContext) {

@@ -132,11 +132,17 @@ func Refused(ctx context.Context, since int) ([]recorder.Request, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !allowed {
+		if !allowed || asSomebodyElse(r) {
 			refused = append(refused, r)
 		}
 	}
 	return refused, nil
+}
+
+// asSomebodyElse says whether the manager was refused under another name than its own: it did not use the
+// configuration that it was given as it is.
+func asSomebodyElse(r recorder.Request) bool {
+	return strings.Contains(r.Message, `User "`) && !strings.Contains(r.Message, `User "`+ManagerUser()+`"`)
 }
 
 // Allowed asks the API server whether the manager has a right.

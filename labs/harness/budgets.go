@@ -14,6 +14,9 @@ const (
 	StartBudget = 15 * time.Second
 	// PodsBudget is how long real Pods may take to be available: scheduling, sandbox, start.
 	PodsBudget = 25 * time.Second
+	// UpPeriod is how long containers are watched after they became available. One that ends over its
+	// command line does so within a tenth of it; the kubelet tells a second later.
+	UpPeriod = 2 * time.Second
 	// ListenBudget is how long memcached may take to listen once its container counts as started. Without
 	// a readiness probe, which nobody has to write, that is a moment before it does.
 	ListenBudget = 5 * time.Second

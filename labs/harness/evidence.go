@@ -58,7 +58,7 @@ func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence
 	defer cancel()
 	s := &evidence.Sighting{
 		Namespaces: suite.place.of(ID()), Strangers: strangers, Quota: quotaName, Workspace: suite.config.Workspace,
-		Manager: suite.arena != nil,
+		Manager: suite.arena != nil, User: ManagerUser(),
 	}
 	if s.Manager {
 		s.Log = managersLog(ctx)

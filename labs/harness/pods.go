@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -65,6 +66,35 @@ func (m Memcached) AwaitPods(ctx context.Context, throughout ...func(*appsv1.Dep
 		}
 		return lacking
 	})
+}
+
+// StayUp wants every container of the Deployment's Pods to go on running for [UpPeriod]. Without a readiness
+// probe, which nobody has to write, a container that ends at once counts as available for a moment.
+func StayUp(ctx context.Context, d *appsv1.Deployment) error {
+	return Throughout(ctx, UpPeriod, func() error {
+		pods, err := Pods(ctx, d)
+		if err != nil {
+			return err
+		}
+		for _, pod := range pods {
+			for _, status := range pod.Status.ContainerStatuses {
+				if err := hasEnded(pod, status); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// hasEnded is a finding about a container that ended by itself, or nil.
+func hasEnded(pod corev1.Pod, status corev1.ContainerStatus) error {
+	ended := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated)
+	if pod.DeletionTimestamp != nil || ended == nil {
+		return nil
+	}
+	return finding.New("crashing", fmt.Sprintf("container %s of Pod %s goes on running", status.Name, pod.Name),
+		"it ended with exit code %d; it is started with %s", ended.ExitCode, startedWith(pod))
 }
 
 // AwaitSome waits until n Pods of the Memcached's Deployment are available, however many it wants.

@@ -53,7 +53,7 @@ func (s *Sighting) containerLines() []string {
 	for _, at := range order {
 		lines = append(lines, fmt.Sprintf("container %s of %s: %s", at.container, amount(pods[at]), at.what))
 		for _, pod := range pods[at] {
-			if said := lastLine(s.output[pod+"/"+at.container]); said != "" {
+			if said := lastWords(s.output[pod+"/"+at.container]); said != "" {
 				lines = append(lines, "it said: "+said)
 				break
 			}
@@ -93,14 +93,18 @@ func amount(pods []string) string {
 	return fmt.Sprintf("%d Pods", len(pods))
 }
 
+// restated are the reasons of a kubelet's warnings that say what a container's state says.
+var restated = []string{"BackOff", "Failed"}
+
 // eventLines are the warnings about the check's objects, and after them what was told about its
 // Memcacheds. Events of one kind are one line, with a count and the words of the last.
 func (s *Sighting) eventLines() []string {
 	type kind struct{ severity, reason, regarding string }
-	last, counts := map[kind]eventsv1.Event{}, map[kind]int{}
+	last, counts, inTrouble := map[kind]eventsv1.Event{}, map[kind]int{}, len(s.containerLines()) > 0
 	var order []kind
 	for _, e := range s.objects.events {
-		if s.ownQuota(e.Note) || e.Type != corev1.EventTypeWarning && !s.isMemcached(e.Regarding) {
+		warning := e.Type == corev1.EventTypeWarning && !(inTrouble && e.Regarding.Kind == "Pod" && slices.Contains(restated, e.Reason))
+		if s.ownQuota(e.Note) || !warning && !s.isMemcached(e.Regarding) {
 			continue
 		}
 		k := kind{e.Type, e.Reason, e.Regarding.Kind}
@@ -132,8 +136,9 @@ func (s *Sighting) ownQuota(message string) bool {
 	return s.Quota != "" && strings.Contains(message, "exceeded quota: "+s.Quota+",")
 }
 
-// lastLine is the last line of a text.
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
+// lastWords are the last two lines of a text: the last one is often the advice, and the one before it the
+// complaint.
+func lastWords(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	return strings.Join(lines[max(0, len(lines)-2):], " / ")
 }

@@ -32,8 +32,9 @@ type Sighting struct {
 	// Workspace is the folder with the learner's files.
 	Workspace string
 
-	// Manager says whether the check judges a manager.
+	// Manager says whether the check judges a manager, User under which name the API server knows it.
 	Manager bool
+	User    string
 	// Log is the last part of the manager's output.
 	Log string
 	// Requests are those that the manager has sent since the check began, in order.
@@ -58,14 +59,16 @@ func (s *Sighting) Explain(f *finding.Finding) []finding.Evidence {
 		}
 	}
 	panicked, refused := logs.FindPanic(s.Log, s.Workspace, s.scene()), s.refused()
+	refused = slices.DeleteFunc(refused, func(r refusal) bool { return r.saysTheSame(f.Seen) })
 	if panicked != nil {
 		add(panicTitle(panicked), panicLines(panicked))
 	}
-	add("The API server refused your manager", refusedLines(refused))
+	add("The API server refused your manager", s.refusedLines(refused))
 	add("Your manager's log", s.complaints(panicked, refused))
 	add("The Pods", s.podLines())
 	add("The events", s.eventLines())
 	if len(all) == 0 && s.Manager {
+		add("Your manager wrote", s.writes())
 		add(s.quietLog())
 	}
 	return all
@@ -107,8 +110,12 @@ func (s *Sighting) complaints(panicked *logs.Panic, refused []refusal) []string 
 	return lines[max(0, len(lines)-maxLines):]
 }
 
-// quietLog is what a log without complaints tells when there is nothing else to go by.
+// quietLog is what a log without complaints tells when there is nothing else to go by. Where Pods run, the
+// manager has done its work, and the log only says so.
 func (s *Sighting) quietLog() (title string, lines []string) {
+	if len(s.objects.pods) > 0 {
+		return "", nil
+	}
 	if lines := logs.About(s.Log, s.scene(), maxLines); len(lines) > 0 {
 		return "Your manager's log", lines
 	}

@@ -37,7 +37,7 @@ var (
 func sighting() *evidence.Sighting {
 	return &evidence.Sighting{
 		Namespaces: []string{here}, Strangers: regexp.MustCompile(`\blab-[a-z0-9-]+-[a-z0-9]{5}\b`),
-		Quota: "pods", Workspace: "/home/me/workspace", Manager: true,
+		Quota: "pods", Workspace: "/home/me/workspace", Manager: true, User: "system:serviceaccount:lab-system:manager",
 	}
 }
 
@@ -100,7 +100,7 @@ func TestRefusalsAreCountedAndSaidInFewWords(t *testing.T) {
 	const noRight = `deployments.apps is forbidden: User "system:serviceaccount:lab-system:manager" cannot create resource "deployments" in API group "apps" in the namespace "` + here + `"`
 	s := sighting()
 	s.Requests = []recorder.Request{
-		request("list", "replicasets", "", 403, `replicasets.apps is forbidden: User "x" cannot list resource "replicasets" in API group "apps" at the cluster scope`),
+		request("list", "replicasets", "", 403, `replicasets.apps is forbidden: User "somebody" cannot list resource "replicasets" in API group "apps" at the cluster scope`),
 		request("create", "deployments", here, 403, noRight),
 		request("create", "deployments", there, 403, noRight),   // of another check
 		request("create", "deployments", here, 201, ""),         // no refusal
@@ -114,9 +114,20 @@ func TestRefusalsAreCountedAndSaidInFewWords(t *testing.T) {
 	s.Log += `E1121 09:31:31.1 1 reflector.go:200] "Failed to watch" err="` + strings.ReplaceAll(noRight, `"`, `\"`) + `"` + "\n"
 	requireEvidence(t, s, nothing, finding.Evidence{Title: "The API server refused your manager", Lines: []string{
 		"create deployments.apps: 422, spec.selector: Required value",
-		"create deployments.apps (2 times): 403, the manager has no right to",
-		"list replicasets.apps in all namespaces: 403, the manager has no right to",
+		"create deployments.apps (2 times): 403, it has no right to do that",
+		"list replicasets.apps in all namespaces: 403, somebody has no right to do that, and your manager asks in its name",
 	}})
+}
+
+func TestWhatTheFindingSaysIsNotSaidAgain(t *testing.T) {
+	s := sighting()
+	s.Requests = []recorder.Request{request("create", "deployments", here, 422, "spec.selector: Required value")}
+	said := finding.New("rejected", "a Deployment", "none; the API server did not take it: %s", s.Requests[0])
+	for _, e := range s.Explain(said) {
+		if e.Title == "The API server refused your manager" {
+			t.Errorf("the refusal is told twice: %q", e.Lines)
+		}
+	}
 }
 
 func TestConflictsAreEvidenceWhenThereAreMany(t *testing.T) {
@@ -150,6 +161,7 @@ func TestContainersThatDoNotRunAreOneLineEach(t *testing.T) {
 		pod("a", crashing), pod("b", crashing),
 		pod("c", waiting("ErrImageNeverPull", "image is not present")),
 		pod("d", waiting("ContainerCreating", "")),
+		event(here, "1", "Warning", "BackOff", "Pod", "a", "back-off restarting a", 1), // as the state says
 		pod("e", corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}),
 	)
 	requireEvidence(t, s, nothing, finding.Evidence{Title: "The Pods", Lines: []string{
@@ -189,17 +201,25 @@ func TestWarningsComeBeforeWhatWasToldAboutTheMemcached(t *testing.T) {
 	}})
 }
 
-// With nothing else to go by, a log that never names the object is the evidence.
-func TestAQuietLogIsEvidenceWhenThereIsNoOther(t *testing.T) {
+// With nothing else to go by, what the manager wrote is the evidence, and a log that never names the object.
+func TestAQuietManagerIsEvidenceWhenThereIsNoOther(t *testing.T) {
+	wrote := func(what string) finding.Evidence {
+		return finding.Evidence{Title: "Your manager wrote", Lines: []string{what}}
+	}
 	s := sighting()
 	s.Log = "starting\nworking for " + there + "\n"
-	requireEvidence(t, s, nothing, finding.Evidence{
+	s.Requests = []recorder.Request{request("create", "deployments", there, 201, ""), request("list", "deployments", here, 200, "")}
+	requireEvidence(t, s, nothing, wrote("nothing in the namespace of this check"), finding.Evidence{
 		Title: "Your manager's log does not name this Memcached; it ends with", Lines: []string{"starting"},
 	})
 	s.Log += "saw mine\n"
-	requireEvidence(t, in(t, s, memcached(here, "mine")), nothing, finding.Evidence{Title: "Your manager's log", Lines: []string{"saw mine"}})
+	s.Requests = append(s.Requests, request("create", "deployments", here, 201, ""), request("update", "deployments", here, 200, ""), request("update", "deployments", here, 200, ""))
+	done := wrote("create deployments.apps, update deployments.apps (2 times)")
+	requireEvidence(t, in(t, s, memcached(here, "mine")), nothing, done, finding.Evidence{Title: "Your manager's log", Lines: []string{"saw mine"}})
 	s.Log = ""
-	requireEvidence(t, s, nothing, finding.Evidence{Title: "Your manager's log", Lines: []string{"is empty"}})
+	requireEvidence(t, s, nothing, done, finding.Evidence{Title: "Your manager's log", Lines: []string{"is empty"}})
+	s.Log = "saw mine\n"
+	requireEvidence(t, in(t, s, pod("runs", corev1.ContainerStatus{})), nothing, done)
 }
 
 func TestEvidenceAndArtifactsHaveNoToken(t *testing.T) {

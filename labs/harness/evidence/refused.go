@@ -3,6 +3,7 @@ package evidence
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,12 +50,34 @@ func sameKind(a, b recorder.Request) bool {
 	return a.Verb == b.Verb && a.Group == b.Group && a.Resource == b.Resource && a.Subresource == b.Subresource && a.Status == b.Status
 }
 
-func refusedLines(refused []refusal) []string {
+func (s *Sighting) refusedLines(refused []refusal) []string {
 	var lines []string
 	for _, r := range refused {
-		lines = append(lines, fmt.Sprintf("%s%s: %d, %s", r.what(), times(r.times), r.Status, r.why()))
+		lines = append(lines, fmt.Sprintf("%s%s: %d, %s", r.what(), times(r.times), r.Status, r.why(s.User)))
 	}
 	return lines
+}
+
+// writes are the kinds of change that the manager asked for in the check's namespaces, in one line.
+func (s *Sighting) writes() []string {
+	counts := map[string]int{}
+	var order []string
+	for _, r := range s.Requests {
+		if !r.Mutating() || !slices.Contains(s.Namespaces, r.Namespace) {
+			continue
+		}
+		what := refusal{Request: r}.what()
+		if counts[what]++; counts[what] == 1 {
+			order = append(order, what)
+		}
+	}
+	if len(order) == 0 {
+		return []string{"nothing in the namespace of this check"}
+	}
+	for i, what := range order {
+		order[i] = what + times(counts[what])
+	}
+	return []string{strings.Join(order, ", ")}
 }
 
 // what was asked for, without the name: there may have been many.
@@ -75,22 +98,29 @@ func (r refusal) what() string {
 	return text
 }
 
-// why it was refused. The API server's words for a missing right are twice as many as are needed.
-func (r refusal) why() string {
+// asUser is how the API server says on whose behalf it was asked.
+var asUser = regexp.MustCompile(`User "([^"]+)" cannot `)
+
+// why it was refused. The API server's words for a missing right are twice as many as are needed; who has
+// no right is worth them when it is not the manager.
+func (r refusal) why(manager string) string {
+	user := asUser.FindStringSubmatch(r.Message)
 	switch {
-	case r.Status == http.StatusForbidden && strings.Contains(r.Message, "cannot "+r.Verb+" resource"):
-		return "the manager has no right to"
+	case user != nil && user[1] == manager:
+		return "it has no right to do that"
+	case user != nil:
+		return user[1] + " has no right to do that, and your manager asks in its name"
 	case r.Message == "":
 		return http.StatusText(r.Status)
 	}
 	return r.Message
 }
 
-// saysTheSame says whether a line of a log quotes the refusal.
-func (r refusal) saysTheSame(line string) bool {
+// saysTheSame says whether a text quotes the refusal.
+func (r refusal) saysTheSame(text string) bool {
 	const enough = 80 // the rest differs: it names the namespace
 	message := []rune(unquoted(r.Message))
-	return len(message) > 0 && strings.Contains(unquoted(line), string(message[:min(len(message), enough)]))
+	return len(message) > 0 && strings.Contains(unquoted(text), string(message[:min(len(message), enough)]))
 }
 
 // unquoted is text without what a logger does to quotation marks and line breaks.

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
@@ -16,11 +18,11 @@ import (
 const (
 	// expectedLines and seenLines are how much of what a check expected and saw is shown, hintLines how
 	// much of a hint: all of any that is not too long.
-	expectedLines, seenLines, hintLines = 3, 5, 5
+	expectedLines, seenLines, hintLines = 3, 4, 5
 	// fieldsShown is how many differing fields are shown.
 	fieldsShown = 4
 	// evidenceLines is how much evidence is shown in all, evidenceLine how much of one line of it.
-	evidenceLines, evidenceLine = 10, 3
+	evidenceLines, evidenceLine = 9, 3
 	// othersShown is how many of the other failed checks say what they saw.
 	othersShown = 2
 	// namesShown is how many lines of names are shown.
@@ -294,20 +296,23 @@ func (p *printer) evidence(all []finding.Evidence) {
 	}
 }
 
+// shared are causes of which one is enough to see: whoever mends it mends it for every check.
+var shared = []string{harness.CausePanicked, "crashing", "image-pull"}
+
 // others shows the failures beside the first. Those that the first explains are only named.
 func (p *printer) others(first *Check, others []*Check) {
 	var same, more []string
 	shown := 0
 	for _, c := range others {
 		switch {
-		case p.r.reachOf(first) < ownReason && c.Cause == first.Cause:
+		case c.Cause == first.Cause && (p.r.reachOf(c) < ownReason || slices.Contains(shared, c.Cause)):
 			same = append(same, c.ID)
 		case shown == othersShown:
 			more = append(more, c.ID)
 		default:
 			shown++
 			p.mark(p.red("✗"), p.title(c), nil)
-			p.detail("saw", saw(c), 1)
+			p.detail("saw", saw(c), 2)
 		}
 	}
 	p.named(p.red("✗"), same, "failed for the same reason", "failed for the same reason")
