@@ -227,6 +227,9 @@ func everyPodAnswers(ctx context.Context, m harness.Memcached) error {
 		if err := harness.AskVersion(ctx, pod, m.Port); err != nil {
 			return err
 		}
+		if err := harness.Reachable(ctx, pod, m.Port); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/recorder"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -67,6 +69,8 @@ var _ = harness.Lab(5, func() {
 		m.Size++
 		harness.Require(m.SetSpec(ctx, "size", m.Size))
 		harness.Require(becomesAvailable(ctx, m))
+		harness.Require(m.LosePods(ctx))
+		harness.Require(m.Await(ctx, harness.ReactBudget, lost))
 	})
 
 	harness.Check("available-false", func(ctx SpecContext) {
@@ -103,6 +107,7 @@ var _ = harness.Lab(5, func() {
 		harness.Require(gone.Delete(ctx, metav1.DeletePropagationBackground))
 		harness.Require(collected(ctx, gone))
 		harness.Require(notDeletedBy(ctx, gone, since))
+		harness.Require(notRecreated(ctx, created(ctx, ns), created(ctx, ns)))
 		for _, m := range kept {
 			harness.Require(m.Delete(ctx, metav1.DeletePropagationOrphan))
 		}
@@ -383,6 +388,15 @@ func becomesAvailable(ctx context.Context, m harness.Memcached) error {
 	})
 }
 
+// lost wants the condition of a Memcached that was available and is no more, without any edit of it.
+func lost(obj *unstructured.Unstructured) error {
+	c, err := available(obj)
+	if err == nil && c.Status != metav1.ConditionFalse {
+		err = finding.New("stays-true", "Available is False again after all Pods were lost", "Available is %s (%s: %s)", c.Status, c.Reason, c.Message)
+	}
+	return err
+}
+
 func unavailable(obj *unstructured.Unstructured) error {
 	c, err := available(obj)
 	if err != nil {
@@ -420,6 +434,34 @@ func notDeletedBy(ctx context.Context, m harness.Memcached, since int) error {
 		}
 	}
 	return nil
+}
+
+// notRecreated deletes Memcacheds as --cascade=foreground does, one after the other: their Deployments go first, and
+// must not be made anew. One of them may be: an operator can hear of the end of the Deployment before it
+// hears that the Memcached is being deleted, through no fault of its own.
+func notRecreated(ctx context.Context, all ...harness.Memcached) error {
+	recreated := 0
+	for _, m := range all {
+		since, err := harness.Now(ctx)
+		if err != nil {
+			return err
+		}
+		if err := m.Delete(ctx, metav1.DeletePropagationForeground); err != nil {
+			return err
+		}
+		writes, err := m.Writes(ctx, since)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(writes, func(r recorder.Request) bool { return r.Resource == "deployments" && r.Verb == "create" }) {
+			recreated++
+		}
+	}
+	if recreated < len(all) {
+		return nil
+	}
+	return finding.New("recreated", "no new Deployment for a Memcached that is being deleted with --cascade=foreground",
+		"your manager made one, each of %d times", recreated)
 }
 
 // orphanKept wants one of the orphaned Deployments to stay. An operator that sets its owner reference on

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -222,6 +223,9 @@ func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) erro
 	}
 	if panicked := m.whyPanicked(ctx, f); panicked != f {
 		return panicked
+	}
+	if namespaces := looksInto(requests); len(namespaces) > 0 && !slices.Contains(namespaces, m.Namespace) {
+		return finding.New("looks-elsewhere", f.Expected, "none; your manager looks for Memcacheds in the namespace %s only", strings.Join(namespaces, ", "))
 	}
 	if other := m.elsewhere(ctx); other != nil {
 		return other

@@ -108,6 +108,17 @@ func (m Memcached) AwaitSome(ctx context.Context, n int32) error {
 	return err
 }
 
+// LosePods deletes all Pods of the Memcached's namespace, and lets no others be created.
+func (m Memcached) LosePods(ctx context.Context) error {
+	if err := Quota(ctx, m.Namespace, 0); err != nil {
+		return err
+	}
+	if err := suite.admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(m.Namespace), client.GracePeriodSeconds(0)); err != nil {
+		return fmt.Errorf("delete the Pods of %s: %w", m, err)
+	}
+	return nil
+}
+
 // whyNoPods looks for a Pod that can never become good, and for Pods that could not be created.
 func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 	pods, err := Pods(ctx, d)

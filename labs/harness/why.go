@@ -154,3 +154,21 @@ func panicIn(lines []string) string {
 	}
 	return ""
 }
+
+// looksInto are the namespaces in which the manager looks for Memcacheds; none when it looks into all of them, or
+// for none.
+func looksInto(requests []recorder.Request) []string {
+	var namespaces []string
+	for _, r := range requests {
+		if r.Group != Group || r.Verb != "list" && r.Verb != "watch" {
+			continue
+		}
+		if r.Namespace == "" {
+			return nil
+		}
+		if !slices.Contains(namespaces, r.Namespace) {
+			namespaces = append(namespaces, r.Namespace)
+		}
+	}
+	return namespaces
+}

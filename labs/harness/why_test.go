@@ -3,8 +3,30 @@ package harness
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/example/operator-lab/labs/harness/recorder"
 )
+
+func TestLooksInto(t *testing.T) {
+	look := func(verb, namespace string) recorder.Request {
+		return recorder.Request{Verb: verb, Group: Group, Resource: "memcacheds", Namespace: namespace}
+	}
+	elsewhere := recorder.Request{Verb: "list", Group: "apps", Resource: "deployments", Namespace: "c"}
+	for name, tc := range map[string]struct {
+		requests []recorder.Request
+		want     []string
+	}{
+		"into nothing":   {[]recorder.Request{elsewhere, look("get", "a")}, nil},
+		"everywhere":     {[]recorder.Request{look("list", ""), look("watch", ""), look("list", "a")}, nil},
+		"into some":      {[]recorder.Request{look("list", "a"), look("watch", "a"), look("watch", "b")}, []string{"a", "b"}},
+		"first into one": {[]recorder.Request{look("list", "a"), look("list", "")}, nil},
+	} {
+		if diff := cmp.Diff(tc.want, looksInto(tc.requests)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
 
 // An API server that takes the second attempt has not refused anything, and a conflict is no refusal.
 func TestOnlyTheLastWritesCount(t *testing.T) {
