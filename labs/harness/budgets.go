@@ -43,8 +43,9 @@ const (
 	EvidenceBudget = 2 * time.Second
 	// InstallBudget is how long a CRD may take to be Established, or to be refused.
 	InstallBudget = 10 * time.Second
-	// ProgramLimit bounds a small program of ours that was compiled together with the learner's code.
-	ProgramLimit = 20 * time.Second
+	// ProgramLimit bounds a small program of ours that was compiled together with the learner's code. It
+	// needs 50 ms; the rest is for a busy machine, and what a learner's endless loop costs them.
+	ProgramLimit = 5 * time.Second
 	// BuildLimit bounds one compilation of the learner's code.
 	BuildLimit = 5 * time.Minute
 )
