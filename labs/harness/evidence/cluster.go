@@ -103,8 +103,8 @@ func (s *Sighting) eventLines() []string {
 	last, counts, inTrouble := map[kind]eventsv1.Event{}, map[kind]int{}, len(s.containerLines()) > 0
 	var order []kind
 	for _, e := range s.objects.events {
-		warning := e.Type == corev1.EventTypeWarning && !(inTrouble && e.Regarding.Kind == "Pod" && slices.Contains(restated, e.Reason))
-		if s.ownQuota(e.Note) || !warning && !s.isMemcached(e.Regarding) {
+		repeats := inTrouble && e.Regarding.Kind == "Pod" && slices.Contains(restated, e.Reason)
+		if s.ownQuota(e.Note) || repeats || e.Type != corev1.EventTypeWarning && !s.isMemcached(e.Regarding) {
 			continue
 		}
 		k := kind{e.Type, e.Reason, e.Regarding.Kind}
