@@ -47,8 +47,8 @@ func (a *app) diff(c *course.Course, n int, force bool) error {
 		return err
 	}
 	if _, passed := verdict.PassedLabs(events)[n]; !passed && !force {
-		return exit.Usage("this shows the solution, and lab %d has not passed in %s yet: make lab-%d, or bin/lab diff %d --force to see it all the same",
-			n, a.workspaceName(), n, n)
+		return exit.Usage("this shows the solution, and lab %d has not passed in %s yet: make lab-%d%s; bin/lab diff %d --force shows it all the same",
+			n, a.workspaceName(), n, a.workspaceArg(), n)
 	}
 	files, err := reference.Compare(c, a.workspace, n)
 	if err != nil {

@@ -37,8 +37,7 @@ func Print(w io.Writer, files []File) {
 }
 
 func (h Hunk) print(w io.Writer) {
-	yours, ours := h.count('-'), h.count('+')
-	fmt.Fprintf(w, "%s\n", cyan(fmt.Sprintf("@@ -%d,%d +%d,%d @@", min(h.Yours, yours), yours, min(h.Ours, ours), ours)))
+	fmt.Fprintf(w, "%s\n", cyan(fmt.Sprintf("@@ -%s +%s @@", place(h.Yours, h.count('-')), place(h.Ours, h.count('+')))))
 	for _, reason := range h.Reasons {
 		fmt.Fprintf(w, "%s\n", faint("# ", reason))
 	}
@@ -52,6 +51,14 @@ func (h Hunk) print(w io.Writer) {
 			fmt.Fprintln(w, line)
 		}
 	}
+}
+
+// place is where the lines of one side stand, in the way of a unified diff: none stand behind line 0.
+func place(first, lines int) string {
+	if lines == 0 {
+		first--
+	}
+	return fmt.Sprintf("%d,%d", first, lines)
 }
 
 // count is how many lines of the hunk one side has.

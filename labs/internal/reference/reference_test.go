@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,6 +67,19 @@ func TestADifferenceIsShownWithTheReasonOfItsRegion(t *testing.T) {
 `
 	if diff := cmp.Diff(want, compared(t, c, dir, 2)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAHunkSaysWhereItStands(t *testing.T) {
+	root, dir, long := coursetest.New(t), t.TempDir(), strings.Repeat("- x\n", 20)
+	coursetest.Write(t, root, "operator/config/long.yaml", long+"- y\n")
+	c, err := course.Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	coursetest.Write(t, dir, "config/long.yaml", long)
+	if got, want := compared(t, c, dir, 1), "@@ -18,3 +18,4 @@"; !strings.Contains(got, want) {
+		t.Errorf("it lacks %s:\n%s", want, got)
 	}
 }
 

@@ -68,6 +68,8 @@ func TestWhoRemoves(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cache-1", UID: "pod", OwnerReferences: []metav1.OwnerReference{
 		{Kind: "ReplicaSet", UID: "set", Controller: new(true)},
 	}}}
+	dying := set.DeepCopy()
+	dying.DeletionTimestamp = new(metav1.Now())
 	tell := func(sights ...Sight) string {
 		m := NewMemory(Programs)
 		last := ""
@@ -86,6 +88,8 @@ func TestWhoRemoves(t *testing.T) {
 			[]Sight{{Object: set}, {Object: pod}, {Object: pod, Deleted: true}}},
 		{"its owner is gone", "garbage-collector removed Pod cache-1: the ReplicaSet is gone",
 			[]Sight{{Object: set}, {Object: pod}, {Object: set, Deleted: true}, {Object: pod, Deleted: true}}},
+		{"it waited for a finalizer", "kube-apiserver removed ReplicaSet: nothing holds it any more",
+			[]Sight{{Object: set}, {Object: dying}, {Object: dying, Deleted: true}}},
 		{"nobody owns it", "you removed ReplicaSet",
 			[]Sight{{Object: set}, {Object: set, Deleted: true}}},
 	} {

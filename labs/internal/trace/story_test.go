@@ -179,3 +179,51 @@ func TestALineNamesADeploymentThatIsNotNamedAfterItsMemcached(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestTheManagersOwnDeletionIsNotYours(t *testing.T) {
+	start := time.Unix(100, 0)
+	d := deployment("lab-check-abcde", 3)
+	gone := d.DeepCopy()
+	d.ResourceVersion, gone.ResourceVersion = "1", "2"
+	sights := []Sight{{At: start, Object: d}, {At: start.Add(3 * time.Second), Object: gone, Deleted: true}}
+	deletion := Request{Times: 1, Request: recorder.Request{
+		Time: start.Add(time.Second), Answered: start.Add(2 * time.Second), Status: 200,
+		Verb: "delete", Group: "apps", Resource: "deployments", Namespace: "lab-check-abcde", Name: "cache",
+	}}
+	for _, test := range []struct {
+		requests []Request
+		want     string
+		at       int
+	}{
+		{nil, "you removed Deployment cache", 3},
+		{[]Request{deletion}, "your manager removed Deployment cache", 2},
+	} {
+		deeds := newTeller(&Recording{Sights: slices.Clone(sights), Requests: test.requests}).deeds()
+		last := deeds[len(deeds)-1]
+		if got := last.Actor + " " + last.String(); got != test.want || len(deeds) != 2 {
+			t.Errorf("%q of %d deeds, want %q of 2", got, len(deeds), test.want)
+		}
+		if got := int(last.At.Sub(start).Seconds()); got != test.at {
+			t.Errorf("%s: after %d s, want %d", last, got, test.at)
+		}
+	}
+}
+
+func TestALineTellsOfSilenceOnlyWhenItMatters(t *testing.T) {
+	start := time.Unix(100, 0)
+	s := &Story{Begun: start, Ended: start.Add(5 * time.Second), Deeds: []Deed{
+		{At: start, Actor: Manager, Verb: "created", Kind: "Deployment", Count: 1},
+		{At: start.Add(time.Second), Actor: You, Verb: "changed", Kind: "Memcached", Count: 1},
+	}}
+	const silence = "then nothing from your manager for 4.0 s"
+	if got := s.Line(true); !strings.HasSuffix(got, silence) {
+		t.Errorf("of a failed check: %s", got)
+	}
+	if got := s.Line(false); strings.Contains(got, silence) {
+		t.Errorf("of a check that holds: %s", got)
+	}
+	s.Deeds = append(s.Deeds, Deed{At: start.Add(2 * time.Second), Actor: Manager, Verb: "changed", Kind: "Deployment", Count: 1})
+	if got := s.Line(true); strings.Contains(got, silence) {
+		t.Errorf("of a manager that acted: %s", got)
+	}
+}

@@ -22,12 +22,12 @@ import (
 
 var memcachedKind = schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Memcached"}
 
-// watched records what act does in a cluster that has the namespace lab-old-abcde already.
+// watched records what act does in a cluster that has the namespaces lab-old-abcde and default already.
 func watched(t *testing.T, act func(c client.Client, w *Watcher)) *Recording {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), File)
 	synctest.Test(t, func(t *testing.T) {
-		c := fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lab-old-abcde"}}).Build()
+		c := fake.NewClientBuilder().WithObjects(namespace("lab-old-abcde"), namespace("default")).Build()
 		w := Watch(t.Context(), c, path, memcachedKind, "labs.test")
 		if w == nil {
 			t.Fatal("it does not watch")
@@ -43,6 +43,10 @@ func watched(t *testing.T, act func(c client.Client, w *Watcher)) *Recording {
 		t.Fatal(err)
 	}
 	return recording
+}
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 func deployment(namespace string, replicas int32) *appsv1.Deployment {
