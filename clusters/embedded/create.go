@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -34,6 +35,9 @@ const (
 //go:embed stages.yaml
 var stages []byte
 
+// Stages is the configuration of kwok: what becomes of nodes and Pods.
+func Stages() []byte { return bytes.Clone(stages) }
+
 // Create starts a control plane and waits until a Pod would be scheduled and run.
 // When it fails, the logs are under artifacts/NAME of the state directory and
 // nothing else is left; an error that is not the caller's ending of ctx is a
@@ -48,7 +52,7 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 	if exists(e.plane(name)) {
 		return nil, fmt.Errorf("create cluster %s: a cluster of that name exists", name)
 	}
-	programs, err := e.build(ctx)
+	programs, err := e.Programs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +117,14 @@ func (a *attempt) prepare() error {
 	if err := os.MkdirAll(plane, 0o700); err != nil {
 		return fmt.Errorf("create cluster %s: %w", a.name, err)
 	}
-	if err := writeDescription(plane, description{Nodes: a.nodes}); err != nil {
+	server := fmt.Sprintf("https://127.0.0.1:%d", port)
+	if err := writeDescription(plane, description{Nodes: a.nodes, Server: server}); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(plane, stagesFile), stages, 0o600); err != nil {
 		return fmt.Errorf("write stages: %w", err)
 	}
-	if err := a.writeIdentities(plane, fmt.Sprintf("https://127.0.0.1:%d", port)); err != nil {
+	if err := a.writeIdentities(plane, server); err != nil {
 		return err
 	}
 	return supervisor.WritePlan(plane, plan(a.programs, port))
@@ -141,18 +146,20 @@ func (a *attempt) writeIdentities(plane, server string) error {
 	if err := errors.Join(ca.write("apiserver", serving), ca.writeKey("sa")); err != nil {
 		return err
 	}
-	for _, user := range []struct{ file, name, group string }{
-		{clusters.Kubeconfig(a.state, a.name), "kubernetes-admin", "system:masters"},
-		{filepath.Join(plane, kubeconfigOf(controllerManager)), "system:kube-controller-manager", ""},
-		{filepath.Join(plane, kubeconfigOf(scheduler)), "system:kube-scheduler", ""},
-		// It acts for all nodes, of which a kubelet may touch its own only.
-		{filepath.Join(plane, kubeconfigOf(kwok)), "kwok", "system:masters"},
+	// Its kubeconfig is written by the gate.
+	manager, err := ca.client("system:kube-controller-manager", masters)
+	if err != nil {
+		return err
+	}
+	if err := ca.write(controllerManager, manager); err != nil {
+		return err
+	}
+	for _, user := range []struct{ file, name string }{
+		{clusters.Kubeconfig(a.state, a.name), "kubernetes-admin"},
+		{filepath.Join(plane, kubeconfigOf(scheduler)), "system:kube-scheduler"},
+		{filepath.Join(plane, kubeconfigOf(kwok)), kwok},
 	} {
-		var groups []string
-		if user.group != "" {
-			groups = []string{user.group}
-		}
-		identity, err := ca.client(user.name, groups...)
+		identity, err := ca.client(user.name, masters)
 		if err != nil {
 			return err
 		}
@@ -162,6 +169,11 @@ func (a *attempt) writeIdentities(plane, server string) error {
 	}
 	return nil
 }
+
+// masters is the group that may do everything. The programs of the control plane are
+// in it, so that they need not wait until the API server has written down what
+// everybody may do; kwok acts for all nodes, of which a kubelet may touch its own only.
+const masters = "system:masters"
 
 func writeKubeconfig(file, server, cluster string, ca []byte, identity pair) error {
 	config := clientcmdapi.NewConfig()
@@ -236,6 +248,8 @@ func (a *attempt) lastWords(program string) string {
 // description is what a cluster was made as.
 type description struct {
 	Nodes int `json:"nodes"`
+	// Server is the address of the API server.
+	Server string `json:"server"`
 }
 
 const descriptionFile = "cluster.json"

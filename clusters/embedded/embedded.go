@@ -100,7 +100,15 @@ func New(stateDir, root, cacheDir string, opts ...Option) (*Embedded, error) {
 
 // Supervise is the life of the process that answers for one cluster: it returns
 // when the cluster is gone.
-func Supervise(dir string) error { return supervisor.Run(dir) }
+func Supervise(dir string) error {
+	g, err := openGate(dir)
+	if err != nil {
+		return err
+	}
+	go g.serve()
+	defer g.close()
+	return supervisor.Run(dir)
+}
 
 // Identity is [Identity].
 func (e *Embedded) Identity() string { return Identity }
@@ -108,11 +116,12 @@ func (e *Embedded) Identity() string { return Identity }
 // Prepare builds the programs, unless they were built before. That takes minutes
 // the first time; Create does it too.
 func (e *Embedded) Prepare(ctx context.Context) error {
-	_, err := e.build(ctx)
+	_, err := e.Programs(ctx)
 	return err
 }
 
-func (e *Embedded) build(ctx context.Context) (map[string]string, error) {
+// Programs tells where each program was built, and builds what is missing.
+func (e *Embedded) Programs(ctx context.Context) (map[string]string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.programs != nil {

@@ -108,6 +108,19 @@ func (a *authority) write(name string, p pair) error {
 	return nil
 }
 
+// readPair reads what write wrote.
+func readPair(dir, name string) (pair, error) {
+	cert, err := os.ReadFile(filepath.Join(dir, name+".crt"))
+	if err != nil {
+		return pair{}, fmt.Errorf("read certificate: %w", err)
+	}
+	key, err := os.ReadFile(filepath.Join(dir, name+".key"))
+	if err != nil {
+		return pair{}, fmt.Errorf("read certificate: %w", err)
+	}
+	return pair{cert, key}, nil
+}
+
 // writeKey puts a key of its own, which signs tokens, into NAME.key and its public
 // half into NAME.pub.
 func (a *authority) writeKey(name string) error {

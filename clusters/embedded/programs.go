@@ -50,11 +50,17 @@ func plan(paths map[string]string, port int) supervisor.Plan {
 	api := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	return supervisor.Plan{Programs: []supervisor.Program{
 		{Name: etcd, Path: paths[etcd], Args: etcdArgs()},
-		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(port), After: etcdSocket},
-		{Name: controllerManager, Path: paths[controllerManager], Args: controllerManagerArgs(), After: api},
-		{Name: scheduler, Path: paths[scheduler], Args: schedulerArgs(), After: api},
-		{Name: kwok, Path: paths[kwok], Args: kwokArgs(), After: api},
+		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(port), After: etcdSocket, Env: memory(400)},
+		{Name: controllerManager, Path: paths[controllerManager], Args: controllerManagerArgs(), After: api, Env: memory(200)},
+		{Name: scheduler, Path: paths[scheduler], Args: schedulerArgs(), After: api, Env: memory(150)},
+		{Name: kwok, Path: paths[kwok], Args: kwokArgs(), After: api, Env: memory(150)},
 	}}
+}
+
+// memory lets a program collect its garbage when it uses that many MiB, and not
+// before: most of what a start allocates stays.
+func memory(mebibytes int) []string {
+	return []string{"GOGC=off", fmt.Sprintf("GOMEMLIMIT=%dMiB", mebibytes)}
 }
 
 func etcdArgs() []string {
@@ -100,7 +106,6 @@ func controllerManagerArgs() []string {
 		"--kubeconfig=" + kubeconfigOf(controllerManager),
 		"--secure-port=0", // nobody asks it
 		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller",
-		"--use-service-account-credentials=true",
 		"--root-ca-file=" + inPKI("ca.crt"),
 		"--cluster-signing-cert-file=" + inPKI("ca.crt"),
 		"--cluster-signing-key-file=" + inPKI("ca.key"),

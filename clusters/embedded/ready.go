@@ -84,16 +84,16 @@ func (a *attempt) boot(ctx context.Context) (string, error) {
 		}
 	}
 	version := ""
-	g, ctx := errgroup.WithContext(ctx)
+	g, all := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		version, err = clusters.WaitReady(ctx, kubeconfig, clusters.Readiness{Nodes: a.nodes}, a.readyTimeout)
+		version, err = clusters.WaitReady(all, kubeconfig, clusters.Readiness{Nodes: a.nodes}, a.readyTimeout)
 		return err
 	})
-	g.Go(func() error { return a.poll(ctx, "readyz", func() error { return get(ctx, client, "/readyz") }) })
-	if err := g.Wait(); err != nil {
-		return "", err
-	}
-	return version, nil
+	g.Go(func() error { return AwaitPods(all, client) })
+	g.Go(func() error {
+		return a.poll(all, "readyz", func() error { return get(all, client, "/readyz") })
+	})
+	return version, g.Wait()
 }
 
 func get(ctx context.Context, client kubernetes.Interface, path string) error {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -129,7 +130,7 @@ func (s *supervisor) begin(ctx context.Context, index int, wait time.Duration) {
 		return
 	}
 	after := s.plan.Programs[index].After
-	for tick := time.NewTicker(beginPoll); after != "" && !s.answers(after); {
+	for tick := time.NewTicker(beginPoll); after != "" && !s.answers(ctx, after); {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -143,12 +144,19 @@ func (s *supervisor) begin(ctx context.Context, index int, wait time.Duration) {
 	}
 }
 
-func (s *supervisor) answers(address string) bool {
-	network := "tcp"
-	if !strings.Contains(address, ":") {
-		network, address = "unix", filepath.Join(s.dir, address)
+// answers says whether somebody takes connections at an address. For one with a
+// port that means TLS: the system takes connections for a server that only listens
+// and is far from serving.
+func (s *supervisor) answers(ctx context.Context, address string) bool {
+	var conn net.Conn
+	var err error
+	if strings.Contains(address, ":") {
+		// Who answers is checked by those who have something to say.
+		d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+		conn, err = d.DialContext(ctx, "tcp", address)
+	} else {
+		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.dir, address))
 	}
-	conn, err := net.DialTimeout(network, address, time.Second)
 	if err != nil {
 		return false
 	}
