@@ -134,4 +134,4 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: CLUSTER=kind|auto  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  YES=1\n'
+	@printf '\nSettings: CLUSTER=kind|embedded|auto  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  YES=1\n'

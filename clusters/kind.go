@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,29 +112,7 @@ func (k *Kind) Identity() string {
 
 // Kubeconfig is the path of the cluster's kubeconfig, whether it exists or not.
 func (k *Kind) Kubeconfig(name string) string {
-	return filepath.Join(clusterDir(k.state, name), "kubeconfig")
-}
-
-// clusterDir is the folder that holds everything about one cluster.
-func clusterDir(state, name string) string { return filepath.Join(state, "clusters", name) }
-
-// makeClusterDir makes the folder of one cluster, which is nobody else's business.
-func makeClusterDir(state, name string) error {
-	dir := clusterDir(state, name)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return err
-	}
-	return os.MkdirAll(dir, 0o700)
-}
-
-// clusterName is what kind allows and a file name can be.
-var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
-
-func checkName(name string) error {
-	if !clusterName.MatchString(name) || len(name) > 50 {
-		return fmt.Errorf("cluster name %q: use up to 50 lower case letters, digits and dashes", name)
-	}
-	return nil
+	return Kubeconfig(k.state, name)
 }
 
 // List names every kind cluster on the engine, including those of other
@@ -155,7 +132,7 @@ const deleteAttempts = 4
 // Delete removes the nodes and the kubeconfig of the cluster, and looks whether
 // they are gone.
 func (k *Kind) Delete(ctx context.Context, name string) error {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	err := retry(ctx, deleteAttempts, 500*time.Millisecond, func() error { return k.deleteOnce(ctx, name) })
@@ -191,7 +168,7 @@ func (k *Kind) removeKubeconfig(name string) error {
 		}
 	}
 	// Fails while the folder still holds the owner's record, which is right.
-	_ = os.Remove(clusterDir(k.state, name))
+	_ = os.Remove(Dir(k.state, name))
 	return nil
 }
 

@@ -37,7 +37,7 @@ const (
 // are under artifacts/NAME of the state directory and nothing else is left; an
 // error that is not the caller's ending of ctx is a *Problem.
 func (k *Kind) Create(ctx context.Context, name string, spec Spec) (*Cluster, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	config, err := kindConfig(spec)
@@ -94,7 +94,7 @@ func (a *attempt) run(ctx context.Context) (c *Cluster, err error) {
 			err = a.abandon(ctx, err)
 		}
 	}()
-	if err := makeClusterDir(a.state, a.name); err != nil {
+	if err := MakeDir(a.state, a.name); err != nil {
 		return nil, fmt.Errorf("create cluster %s: %w", a.name, err)
 	}
 	if err := a.bootWithRetries(ctx); err != nil {
@@ -107,7 +107,7 @@ func (a *attempt) run(ctx context.Context) (c *Cluster, err error) {
 		a.logger.Warn(err.Error()) // without it, it only takes longer
 	}
 	a.log("Waiting until everything is ready")
-	version, err := waitReady(ctx, a.Kubeconfig(a.name), len(a.config.Nodes), a.readyTimeout)
+	version, err := WaitReady(ctx, a.Kubeconfig(a.name), Readiness{Nodes: len(a.config.Nodes), DNS: true}, a.readyTimeout)
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,11 @@ func (o *Owned) create(ctx context.Context, name, purpose string, spec Spec, kee
 		return nil, fmt.Errorf("create cluster %s: %w", name, err)
 	}
 	owner.Kept, owner.Cluster = keep, c
+	if keep {
+		if owner.Process, err = o.keep(ctx, owner); err != nil {
+			return nil, err
+		}
+	}
 	if err := o.write(owner); err != nil {
 		return nil, err
 	}
@@ -89,9 +94,27 @@ func (o *Owned) create(ctx context.Context, name, purpose string, spec Spec, kee
 	return c, nil
 }
 
+// keep hands a cluster over to a process of its own, where the provider has one
+// for it, and returns who answers for the cluster from now on.
+func (o *Owned) keep(ctx context.Context, owner Owner) (process.ID, error) {
+	keeper, ok := o.provider.(Keeper)
+	if !ok {
+		return owner.Process, nil
+	}
+	pid, err := keeper.Keep(ctx, owner.Name)
+	if err != nil {
+		return process.ID{}, err
+	}
+	id, err := process.Of(pid)
+	if err != nil {
+		return process.ID{}, fmt.Errorf("record cluster %s: %w", owner.Name, err)
+	}
+	return id, nil
+}
+
 // claim writes the record of a cluster that is about to be made.
 func (o *Owned) claim(name, purpose string) (Owner, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return Owner{}, err
 	}
 	if _, err := o.read(name); !errors.Is(err, fs.ErrNotExist) {

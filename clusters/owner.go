@@ -45,7 +45,7 @@ const ownerSchema = 1
 type records struct{ state string }
 
 func (r records) path(name string) string {
-	return filepath.Join(clusterDir(r.state, name), "owner.json")
+	return filepath.Join(Dir(r.state, name), "owner.json")
 }
 
 // write puts the record on disk and returns when it is there for good: a
@@ -53,7 +53,7 @@ func (r records) path(name string) string {
 func (r records) write(o Owner) error {
 	data, err := json.MarshalIndent(o, "", "  ")
 	if err == nil {
-		err = makeClusterDir(r.state, o.Name)
+		err = MakeDir(r.state, o.Name)
 	}
 	if err == nil {
 		err = writeSynced(r.path(o.Name), append(data, '\n'))
@@ -142,7 +142,7 @@ func (r records) list() ([]Owner, error) {
 
 // remove takes the record and the folder of a cluster away.
 func (r records) remove(name string) error {
-	if err := os.RemoveAll(clusterDir(r.state, name)); err != nil {
+	if err := os.RemoveAll(Dir(r.state, name)); err != nil {
 		return fmt.Errorf("remove record of cluster %s: %w", name, err)
 	}
 	return nil

@@ -144,6 +144,13 @@ type Identifier interface {
 	Identity() string
 }
 
+// Keeper is a provider whose clusters would end with the process that made them.
+type Keeper interface {
+	// Keep lets a cluster that this process made outlive it. It returns the number
+	// of the process that answers for the cluster from now on.
+	Keep(ctx context.Context, name string) (pid int, err error)
+}
+
 // ImageSaver is a provider that can write an image of its container engine to a
 // file that LoadImageArchive takes.
 type ImageSaver interface {

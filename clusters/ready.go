@@ -29,16 +29,22 @@ func RESTConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// WaitReady returns when the cluster behind kubeconfig has that many nodes, all
-// of them Ready, CoreDNS is available and the default ServiceAccount exists.
-// After timeout it returns a *Problem that says what was not ready.
-func WaitReady(ctx context.Context, kubeconfig string, nodes int, timeout time.Duration) error {
-	_, err := waitReady(ctx, kubeconfig, nodes, timeout)
-	return err
+// Readiness is what a cluster must show to be ready.
+type Readiness struct {
+	// Nodes is how many there have to be, all of them Ready.
+	Nodes int
+	// DNS says whether CoreDNS has to be available. Without real Pods there is none.
+	DNS bool
 }
 
-// waitReady is WaitReady; it returns the version of the API server.
-func waitReady(ctx context.Context, kubeconfig string, nodes int, timeout time.Duration) (string, error) {
+// Readiness is what the cluster showed when it was handed out.
+func (c *Cluster) Readiness() Readiness { return Readiness{Nodes: c.Nodes, DNS: c.RealPods} }
+
+// WaitReady returns the version of the API server behind kubeconfig as soon as
+// the cluster has the wanted nodes, all of them Ready, CoreDNS is available where
+// it is wanted, and the default ServiceAccount exists. After timeout it returns a
+// *Problem that says what was not ready.
+func WaitReady(ctx context.Context, kubeconfig string, want Readiness, timeout time.Duration) (string, error) {
 	config, err := RESTConfig(kubeconfig)
 	if err != nil {
 		return "", err
@@ -47,7 +53,7 @@ func waitReady(ctx context.Context, kubeconfig string, nodes int, timeout time.D
 	if err != nil {
 		return "", fmt.Errorf("make client: %w", err)
 	}
-	if err := watchReady(ctx, client, nodes, timeout); err != nil {
+	if err := watchReady(ctx, client, want, timeout); err != nil {
 		return "", err
 	}
 	version, err := client.ServerVersion()
@@ -57,9 +63,9 @@ func waitReady(ctx context.Context, kubeconfig string, nodes int, timeout time.D
 	return version.GitVersion, nil
 }
 
-// watchReady keeps a local copy of the three kinds of objects that tell whether
-// a cluster is ready, and looks at it after every change.
-func watchReady(ctx context.Context, client kubernetes.Interface, nodes int, timeout time.Duration) error {
+// watchReady keeps a local copy of the kinds of objects that tell whether a cluster
+// is ready, and looks at it after every change.
+func watchReady(ctx context.Context, client kubernetes.Interface, want Readiness, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errNotReady)
 	defer cancel()
 	// A server that is still starting is what is being waited for. It needs no line
@@ -67,10 +73,12 @@ func watchReady(ctx context.Context, client kubernetes.Interface, nodes int, tim
 	ctx = klog.NewContext(ctx, logr.Discard())
 	changed := make(chan struct{}, 1)
 	r := readiness{
-		nodes:      nodes,
-		nodeStore:  watch(ctx, client.CoreV1().RESTClient(), "nodes", "", &corev1.Node{}, changed),
-		deployment: watch(ctx, client.AppsV1().RESTClient(), "deployments", dnsNamespace, &appsv1.Deployment{}, changed),
-		accounts:   watch(ctx, client.CoreV1().RESTClient(), "serviceaccounts", "default", &corev1.ServiceAccount{}, changed),
+		want:     want,
+		nodes:    watch(ctx, client.CoreV1().RESTClient(), "nodes", "", &corev1.Node{}, changed),
+		accounts: watch(ctx, client.CoreV1().RESTClient(), "serviceaccounts", "default", &corev1.ServiceAccount{}, changed),
+	}
+	if want.DNS {
+		r.deployments = watch(ctx, client.AppsV1().RESTClient(), "deployments", dnsNamespace, &appsv1.Deployment{}, changed)
 	}
 	for {
 		missing := r.missing()
@@ -120,22 +128,25 @@ func watch(ctx context.Context, client cache.Getter, resource, namespace string,
 
 // readiness judges the objects that are known so far.
 type readiness struct {
-	nodes                           int
-	nodeStore, deployment, accounts cache.Store
+	want            Readiness
+	nodes, accounts cache.Store
+	deployments     cache.Store // nil where no CoreDNS is wanted
 }
 
 // missing says in words what is not ready yet.
 func (r readiness) missing() []string {
 	var missing []string
 	var nodes []corev1.Node
-	for _, object := range r.nodeStore.List() {
+	for _, object := range r.nodes.List() {
 		nodes = append(nodes, *object.(*corev1.Node))
 	}
-	if len(nodes) < r.nodes {
-		missing = append(missing, fmt.Sprintf("%d of %d nodes are known", len(nodes), r.nodes))
+	if len(nodes) < r.want.Nodes {
+		missing = append(missing, fmt.Sprintf("%d of %d nodes are known", len(nodes), r.want.Nodes))
 	}
 	missing = append(missing, unreadyNodes(nodes)...)
-	missing = append(missing, r.missingDNS()...)
+	if r.want.DNS {
+		missing = append(missing, r.missingDNS()...)
+	}
 	if _, exists, _ := r.accounts.GetByKey("default/default"); !exists {
 		missing = append(missing, "the ServiceAccount default in namespace default does not exist")
 	}
@@ -143,7 +154,7 @@ func (r readiness) missing() []string {
 }
 
 func (r readiness) missingDNS() []string {
-	object, exists, _ := r.deployment.GetByKey(dnsNamespace + "/" + dnsName)
+	object, exists, _ := r.deployments.GetByKey(dnsNamespace + "/" + dnsName)
 	if !exists {
 		return []string{"the Deployment coredns in namespace kube-system does not exist"}
 	}

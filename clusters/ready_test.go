@@ -105,9 +105,9 @@ func healthyWorld() world {
 }
 
 func TestReadyCluster(t *testing.T) {
-	version, err := waitReady(t.Context(), serve(t, healthyWorld()), 1, time.Minute)
+	version, err := WaitReady(t.Context(), serve(t, healthyWorld()), Readiness{Nodes: 1, DNS: true}, time.Minute)
 	if err != nil || version != "v1.36.3" {
-		t.Errorf("waitReady() = %q, %v, want v1.36.3", version, err)
+		t.Errorf("WaitReady() = %q, %v, want v1.36.3", version, err)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestWhatIsNotReadyIsNamed(t *testing.T) {
 			t.Parallel()
 			w := healthyWorld()
 			test.spoil(&w)
-			err := WaitReady(t.Context(), serve(t, w), test.nodes, time.Second)
+			_, err := WaitReady(t.Context(), serve(t, w), Readiness{Nodes: test.nodes, DNS: true}, time.Second)
 			if _, ok := errors.AsType[*Problem](err); !ok {
 				t.Fatalf("WaitReady() = %v, want a *Problem", err)
 			}
@@ -156,7 +156,7 @@ func TestWaitingForReadinessEndsWithItsContext(t *testing.T) {
 	kubeconfig := serve(t, w)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
-	err := WaitReady(ctx, kubeconfig, 1, time.Minute)
+	_, err := WaitReady(ctx, kubeconfig, Readiness{Nodes: 1}, time.Minute)
 	if _, ok := errors.AsType[*Problem](err); ok || !errors.Is(err, context.Canceled) {
 		t.Errorf("WaitReady() = %v, want the end of the context and no *Problem", err)
 	}

@@ -23,6 +23,8 @@ type module struct {
 	dir string
 	// packages by the name of the program they make.
 	packages map[string]string
+	// outside says that no node image contains it.
+	outside bool
 }
 
 // versionPackage is where Kubernetes programs look for their version. Without it kubeadm does not know which
@@ -53,13 +55,21 @@ func modules() []module {
 			"ptp":        "github.com/containernetworking/plugins/plugins/main/ptp",
 		}},
 		{dir: ".", packages: map[string]string{"pause": "./pause"}},
+		{dir: "kwok", packages: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, outside: true},
 	}
 }
 
 // Names lists every program that can be built, sorted.
-func Names() []string {
+func Names() []string { return namesOf(modules()) }
+
+// nodeModules is what a node image is made of.
+func nodeModules() []module {
+	return slices.DeleteFunc(modules(), func(m module) bool { return m.outside })
+}
+
+func namesOf(modules []module) []string {
 	var names []string
-	for _, m := range modules() {
+	for _, m := range modules {
 		for name := range m.packages {
 			names = append(names, name)
 		}
@@ -73,22 +83,24 @@ func Build(ctx context.Context, root, cacheDir string, names ...string) (map[str
 	return (&Builder{Root: root, CacheDir: cacheDir}).Build(ctx, names...)
 }
 
-// Builder builds programs for Linux on the architecture of this process.
+// Builder builds programs for the architecture of this process.
 type Builder struct {
 	// Root is the checkout.
 	Root string
 	// CacheDir is where programs are kept between runs; each version has its own folder below it.
 	CacheDir string
+	// OS is the operating system that they run on; "" means linux, as in every node.
+	OS string
 	// Log is told in one line what takes long. The default tells nobody.
 	Log func(line string)
 }
 
-// Build returns the path of each named program, and of all of them when no name is given. What was built before from
+// Build returns the path of each named program, and of all that a node image contains when no name is given. What was built before from
 // the same module files with the same Go version is not built again. Several processes may build at once: one builds,
 // the others wait for it.
 func (b *Builder) Build(ctx context.Context, names ...string) (map[string]string, error) {
 	if len(names) == 0 {
-		names = Names()
+		names = namesOf(nodeModules())
 	}
 	if unknown := without(names, Names()); len(unknown) > 0 {
 		return nil, fmt.Errorf("build components: no component is called %s", strings.Join(unknown, ", "))
@@ -185,7 +197,7 @@ func (b *Builder) compile(ctx context.Context, m module, names []string, dir str
 func (b *Builder) goCommand(ctx context.Context, m module, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(b.Root, "clusters", "components", m.dir)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOWORK=off", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+b.os(), "GOARCH="+arch, "GOWORK=off", "GOFLAGS=")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	// Compilers that go started may hold the pipes after go was killed.
@@ -213,9 +225,18 @@ func (b *Builder) log(line string) {
 	}
 }
 
-// Digest writes everything that decides what Build makes of the checkout, except for the version of Go.
+// os is the operating system to build for.
+func (b *Builder) os() string {
+	if b.OS == "" {
+		return nodeOS
+	}
+	return b.OS
+}
+
+// Digest writes everything that decides what Build makes for a node image of the checkout, except for the version of
+// Go.
 func Digest(root string, w io.Writer) error {
-	for _, m := range modules() {
+	for _, m := range nodeModules() {
 		if err := m.digest(root, w); err != nil {
 			return fmt.Errorf("read component modules: %w", err)
 		}

@@ -22,6 +22,8 @@ import (
 const (
 	// arch is the architecture programs are built for: nodes run on the machine at hand.
 	arch = runtime.GOARCH
+	// nodeOS is what runs in every node, wherever its container engine is.
+	nodeOS = "linux"
 	// lockPoll is how often a waiting build looks whether the other one is done.
 	lockPoll = 200 * time.Millisecond
 	// killDelay is what is left to the children of a cancelled go command.
@@ -102,6 +104,9 @@ func (b *Builder) key(ctx context.Context, m module) (string, error) {
 	}
 	hash := sha256.New()
 	fmt.Fprintln(hash, version)
+	if b.os() != nodeOS {
+		fmt.Fprintln(hash, b.os())
+	}
 	if err := m.digest(b.Root, hash); err != nil {
 		return "", err
 	}

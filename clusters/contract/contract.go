@@ -130,7 +130,7 @@ func (s *suite) badName(t *testing.T) {
 }
 
 func (s *suite) healthy(t *testing.T) {
-	if err := clusters.WaitReady(t.Context(), s.cluster.Kubeconfig, s.cluster.Nodes, time.Second); err != nil {
+	if _, err := clusters.WaitReady(t.Context(), s.cluster.Kubeconfig, s.cluster.Readiness(), time.Second); err != nil {
 		t.Errorf("handed out before it was ready: %v", err)
 	}
 	if err := clusters.Healthy(t.Context(), s.provider, s.cluster); err != nil {

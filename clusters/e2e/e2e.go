@@ -172,7 +172,7 @@ func (c *Cluster) WaitForControlPlane(ctx context.Context, _ klient.Client) erro
 	if c.cluster == nil {
 		return fmt.Errorf("wait for cluster %s: %w", c.name, errNotCreated)
 	}
-	err := clusters.WaitReady(ctx, c.cluster.Kubeconfig, c.cluster.Nodes, clusters.ReadyTimeout)
+	_, err := clusters.WaitReady(ctx, c.cluster.Kubeconfig, c.cluster.Readiness(), clusters.ReadyTimeout)
 	if err != nil {
 		return errors.Join(err, c.provider.Delete(context.WithoutCancel(ctx), c.name))
 	}

@@ -23,16 +23,19 @@ type ID struct {
 var errGone = errors.New("no such process")
 
 // Self is the ID of this process.
-func Self() (ID, error) {
+func Self() (ID, error) { return Of(os.Getpid()) }
+
+// Of is the ID of the process that has this number now.
+func Of(pid int) (ID, error) {
 	boot, err := bootID()
 	if err != nil {
 		return ID{}, fmt.Errorf("read boot id: %w", err)
 	}
-	started, err := startOf(os.Getpid())
+	started, err := startOf(pid)
 	if err != nil {
-		return ID{}, fmt.Errorf("read start of this process: %w", err)
+		return ID{}, fmt.Errorf("read start of process %d: %w", pid, err)
 	}
-	return ID{PID: os.Getpid(), Started: started, Boot: boot}, nil
+	return ID{PID: pid, Started: started, Boot: boot}, nil
 }
 
 // Alive says whether the process still runs. When that cannot be told, it says

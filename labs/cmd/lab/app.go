@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
-	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
@@ -22,7 +19,7 @@ type app struct {
 	out io.Writer // reports
 	err io.Writer // progress
 
-	cluster   string // --cluster: auto, kind
+	cluster   string // --cluster: auto, kind, embedded
 	nodeImage string // --node-image, "" = choose
 	workspace string // --workspace, absolute
 	yes       bool   // --yes: consent to what needs root or minutes
@@ -68,50 +65,4 @@ func cacheDir() (string, error) {
 		return "", exit.Usage("no cache directory: set LAB_CACHE or HOME (%v)", err)
 	}
 	return filepath.Join(dir, "operator-lab"), nil
-}
-
-// provider gives the clusters of this checkout and the node image that they are made of.
-func (a *app) provider(ctx context.Context) (*clusters.Owned, nodeimage.Image, error) {
-	owned, err := a.owned()
-	if err != nil {
-		return nil, nodeimage.Image{}, err
-	}
-	image, err := nodeimage.Resolve(ctx, a.engine(), a.nodeImage)
-	return owned, image, err
-}
-
-// owned gives the clusters of this checkout without asking for a node image.
-func (a *app) owned() (*clusters.Owned, error) {
-	kind, err := clusters.NewKind(a.state, clusters.WithEngine(a.engine()))
-	if err != nil {
-		return nil, err
-	}
-	return clusters.NewOwned(a.state, kind), nil
-}
-
-// engine is the container engine's command, as kind names its providers.
-func (a *app) engine() string {
-	if e := os.Getenv("KIND_EXPERIMENTAL_PROVIDER"); e != "" {
-		return e
-	}
-	return "docker"
-}
-
-// ready gives what a run needs: the clusters of this checkout, swept of what dead owners left, and a
-// node image. What the machine lacks for that is set up first, with consent.
-func (a *app) ready(ctx context.Context) (*clusters.Owned, nodeimage.Image, error) {
-	if err := a.setUp(ctx); err != nil {
-		return nil, nodeimage.Image{}, err
-	}
-	owned, image, err := a.provider(ctx)
-	if err != nil {
-		return nil, image, err
-	}
-	if _, err := owned.Sweep(ctx); err != nil {
-		a.progress(fmt.Sprintf("could not remove what an earlier run left: %v", err))
-	}
-	if image.Stale {
-		a.progress("the node image " + image.Ref + " was built by an older recipe: make node-image builds a new one")
-	}
-	return owned, image, nil
 }

@@ -86,5 +86,8 @@ func (a *app) demoCluster(ctx context.Context, owned *clusters.Owned, image node
 	if err != nil {
 		return c, err
 	}
+	if !c.RealPods {
+		return c, nil
+	}
 	return c, nodeimage.EnsureOperand(ctx, owned.Provider(), c.Name, image, a.cache)
 }

@@ -28,11 +28,7 @@ not start is ever removed.`,
 }
 
 func (a *app) down(ctx context.Context, all bool) error {
-	owned, err := a.owned()
-	if err != nil {
-		return err
-	}
-	owners, err := owned.List(ctx)
+	owners, err := a.owners(ctx)
 	errs := []error{err}
 	for _, owner := range owners {
 		if inUse(owner) && !all {
@@ -40,7 +36,7 @@ func (a *app) down(ctx context.Context, all bool) error {
 				owner.Name, owner.Process.PID)
 			continue
 		}
-		if err := owned.Delete(ctx, owner.Name); err != nil {
+		if err := a.remove(ctx, owner); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -51,6 +47,14 @@ func (a *app) down(ctx context.Context, all bool) error {
 		fmt.Fprintln(a.out, "Nothing was running.")
 	}
 	return err
+}
+
+func (a *app) remove(ctx context.Context, owner clusters.Owner) error {
+	owned, err := a.owner(owner)
+	if err != nil {
+		return err
+	}
+	return owned.Delete(ctx, owner.Name)
 }
 
 // inUse says that the process that made the cluster is at work with it.

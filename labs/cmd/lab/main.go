@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -16,10 +17,25 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand {
+		os.Exit(supervise(os.Args[2]))
+	}
+	os.Exit(run(os.Args[1:]))
+}
+
+// supervise is what this program is to a cluster of processes: their parent.
+func supervise(dir string) int {
+	if err := embedded.Supervise(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		return 1
+	}
+	return 0
+}
 
 func run(args []string) int {
 	log.SetLogger(logr.Discard()) // else controller-runtime's client complains that nobody did
@@ -72,7 +88,7 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.cluster, "cluster", "auto", "kind of cluster: auto or kind")
+	flags.StringVar(&a.cluster, "cluster", auto, "kind of cluster: kind, embedded (no containers), or auto: kind where there is an engine")
 	flags.StringVar(&a.nodeImage, "node-image", "", "node image to use (default: the locally built one, then kind's own)")
 	flags.StringVar(&a.workspace, "workspace", filepath.Join(a.root, "workspace"), "folder that you work in")
 	flags.BoolVar(&a.yes, "yes", false, "consent to what needs root or minutes")
@@ -89,8 +105,8 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 
 // resolve checks the flags that every command shares.
 func (a *app) resolve() error {
-	if a.cluster != "auto" && a.cluster != "kind" {
-		return exit.Usage("CLUSTER=%s is not known: use kind or auto", a.cluster)
+	if !slices.Contains([]string{auto, onKind, onEmbedded}, a.cluster) {
+		return exit.Usage("CLUSTER=%s is not known: use kind, embedded or auto", a.cluster)
 	}
 	abs, err := filepath.Abs(a.workspace)
 	if err != nil {

@@ -10,12 +10,21 @@ import (
 const playgroundPurpose = "up"
 
 // playground finds the cluster of `lab up`; nil if there is none.
-func (a *app) playground(ctx context.Context, owned *clusters.Owned) (*clusters.Cluster, error) {
-	owners, err := owned.List(ctx)
+func (a *app) playground(ctx context.Context) (*clusters.Owner, error) {
+	owners, err := a.owners(ctx)
 	for _, owner := range owners {
 		if owner.Purpose == playgroundPurpose && owner.Kept && owner.Cluster != nil {
-			return owner.Cluster, nil
+			return &owner, nil
 		}
 	}
 	return nil, err
+}
+
+// healthy says whether the cluster of a record can be worked with.
+func (a *app) healthy(ctx context.Context, owner *clusters.Owner) error {
+	owned, err := a.owner(*owner)
+	if err != nil {
+		return err
+	}
+	return clusters.Healthy(ctx, owned.Provider(), owner.Cluster)
 }

@@ -55,11 +55,7 @@ func pretend(t *testing.T, a *app, purpose string, keep bool) *clusters.Cluster 
 
 func recorded(t *testing.T, a *app) []string {
 	t.Helper()
-	owned, err := a.owned()
-	if err != nil {
-		t.Fatal(err)
-	}
-	owners, err := owned.List(t.Context())
+	owners, err := a.owners(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,15 +180,11 @@ func TestThePlaygroundIsTheKeptClusterOfUp(t *testing.T) {
 	a, _, _ := newTestApp(t)
 	pretend(t, a, "lab-4", true)
 	pretend(t, a, "up", false)
-	owned, err := a.owned()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c, err := a.playground(t.Context(), owned); err != nil || c != nil {
+	if c, err := a.playground(t.Context()); err != nil || c != nil {
 		t.Errorf("playground() = %v, %v, want none: one is a lab's, one was never finished", c, err)
 	}
 	want := pretend(t, a, "up", true)
-	if c, err := a.playground(t.Context(), owned); err != nil || c == nil || c.Name != want.Name {
+	if c, err := a.playground(t.Context()); err != nil || c == nil || c.Name != want.Name {
 		t.Errorf("playground() = %v, %v, want %s", c, err, want.Name)
 	}
 }

@@ -31,20 +31,17 @@ when the shell ends.`,
 
 // shell opens a shell. kubectl returns the folder of a kubectl for machines that have none.
 func (a *app) shell(ctx context.Context, kubectl func(context.Context) (string, error)) error {
-	owned, err := a.owned()
+	owner, err := a.playground(ctx)
 	if err != nil {
 		return err
 	}
-	c, err := a.playground(ctx, owned)
-	if err != nil {
-		return err
-	}
-	if c == nil {
+	if owner == nil {
 		return &clusters.Problem{What: "there is no cluster to talk to", Mend: "make up"}
 	}
-	if err := clusters.Healthy(ctx, owned.Provider(), c); err != nil {
+	if err := a.healthy(ctx, owner); err != nil {
 		return err
 	}
+	c := owner.Cluster
 	env := append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "LAB_CLUSTER="+c.Name, "MEMCACHED_IMAGE="+nodeimage.Operand)
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		dir, err := kubectl(ctx)
@@ -87,7 +84,8 @@ func loginShell() string {
 // kubectl builds kubectl from source and returns its folder.
 func (a *app) kubectl(ctx context.Context) (string, error) {
 	a.progress("this machine has no kubectl; building it, which takes some minutes the first time")
-	built, err := components.Build(ctx, a.root, a.cache, "kubectl")
+	builder := components.Builder{Root: a.root, CacheDir: a.cache, OS: runtime.GOOS, Log: a.progress}
+	built, err := builder.Build(ctx, "kubectl")
 	if err != nil {
 		return "", err
 	}

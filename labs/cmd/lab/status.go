@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/embedded"
 )
 
 // newStatusCommand is `lab status`.
@@ -23,11 +24,7 @@ func newStatusCommand(a *app) *cobra.Command {
 }
 
 func (a *app) status(ctx context.Context) error {
-	owned, err := a.owned()
-	if err != nil {
-		return err
-	}
-	owners, err := owned.List(ctx)
+	owners, err := a.owners(ctx)
 	if len(owners) == 0 {
 		if err == nil {
 			fmt.Fprintln(a.out, "Nothing is running.")
@@ -38,13 +35,15 @@ func (a *app) status(ctx context.Context) error {
 	fmt.Fprintln(table, "CLUSTER\tFOR\tAGE\tOWNER\tSTATE")
 	for _, owner := range owners {
 		age := time.Since(owner.Created).Round(time.Second)
-		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\n", owner.Name, owner.Purpose, age, ownerWord(owner), stateWord(ctx, owned, owner))
+		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\n", owner.Name, owner.Purpose, age, ownerWord(owner), a.stateWord(ctx, owner))
 	}
 	return errors.Join(err, table.Flush())
 }
 
 func ownerWord(o clusters.Owner) string {
 	switch {
+	case o.Kept && o.Provider == embedded.Identity && o.Alive():
+		return fmt.Sprintf("process %d, kept until make down", o.Process.PID)
 	case o.Kept:
 		return "kept until make down"
 	case o.Alive():
@@ -57,9 +56,13 @@ func ownerWord(o clusters.Owner) string {
 // stateTimeout bounds the question how one cluster is: a list should not hang because a cluster does.
 const stateTimeout = 10 * time.Second
 
-func stateWord(ctx context.Context, owned *clusters.Owned, o clusters.Owner) string {
+func (a *app) stateWord(ctx context.Context, o clusters.Owner) string {
 	if o.Cluster == nil {
 		return "being made"
+	}
+	owned, err := a.owner(o)
+	if err != nil {
+		return err.Error()
 	}
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()

@@ -35,18 +35,15 @@ func (a *app) up(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	owned, image, err := a.ready(ctx)
+	owner, err := a.playground(ctx)
 	if err != nil {
 		return err
 	}
-	c, err := a.playground(ctx, owned)
-	if err != nil {
-		return err
-	}
-	if c == nil {
-		c, err = a.startPlayground(ctx, owned, image)
+	var c *clusters.Cluster
+	if owner == nil {
+		c, err = a.startPlayground(ctx)
 	} else {
-		err = clusters.Healthy(ctx, owned.Provider(), c)
+		c, err = owner.Cluster, a.healthy(ctx, owner)
 	}
 	if err != nil {
 		return err
@@ -77,11 +74,18 @@ func (a *app) lockPlayground() (unlock func(), err error) {
 }
 
 // startPlayground makes the cluster and sees to it that it has the operand's image.
-func (a *app) startPlayground(ctx context.Context, owned *clusters.Owned, image nodeimage.Image) (*clusters.Cluster, error) {
-	a.progress("starting a cluster, which takes about 20 s")
+func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
+	owned, image, err := a.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.progress("starting a cluster, which takes some seconds")
 	c, err := owned.Create(ctx, playgroundPurpose, clusters.Spec{NodeImage: image.Ref}, true)
 	if err != nil {
 		return nil, err
+	}
+	if !c.RealPods {
+		return c, nil
 	}
 	if err := nodeimage.EnsureOperand(ctx, owned.Provider(), c.Name, image, a.cache); err != nil {
 		return nil, errors.Join(err, owned.Delete(context.WithoutCancel(ctx), c.Name))

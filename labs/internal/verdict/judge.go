@@ -188,13 +188,16 @@ func (r *run) prepare(ctx context.Context) error {
 		if r.cluster = r.Cluster; r.cluster != nil {
 			return r.introduce(both, r.wanted)
 		}
-		r.Progress("creating a fresh kind cluster")
+		r.Progress("creating a fresh cluster")
 		r.cluster, err = r.Clusters.Create(both, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
 		if err != nil {
 			return err
 		}
 		if err := r.introduce(both, r.wanted); err != nil {
 			return err
+		}
+		if !r.cluster.RealPods {
+			return nil
 		}
 		return nodeimage.EnsureOperand(both, r.Clusters.Provider(), r.cluster.Name, r.NodeImage, r.Cache)
 	})

@@ -1,0 +1,280 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/embedded/supervisor"
+)
+
+const (
+	// ReadyTimeout is how long a control plane may take until everything works: 4 s
+	// on an idle machine, and many times that where every core is taken.
+	ReadyTimeout = 2 * time.Minute
+	// attempts is how often a creation is begun when another program took the API
+	// server's port between our choice and its use.
+	attempts = 3
+)
+
+// stages is kwok's configuration.
+//
+//go:embed stages.yaml
+var stages []byte
+
+// Stages is the configuration of kwok: what becomes of nodes and Pods.
+func Stages() []byte { return bytes.Clone(stages) }
+
+// Create starts a control plane and waits until a Pod would be scheduled and run.
+// When it fails, the logs are under artifacts/NAME of the state directory and
+// nothing else is left; an error that is not the caller's ending of ctx is a
+// *clusters.Problem.
+func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) (*clusters.Cluster, error) {
+	if err := clusters.CheckName(name); err != nil {
+		return nil, err
+	}
+	if spec.Config != nil || spec.Workers < 0 {
+		return nil, fmt.Errorf("create cluster %s: an embedded one takes no configuration, and no negative number of workers", name)
+	}
+	if exists(e.plane(name)) {
+		return nil, fmt.Errorf("create cluster %s: a cluster of that name exists", name)
+	}
+	programs, err := e.Programs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for n := 1; ; n++ {
+		a := &attempt{Embedded: e, name: name, nodes: 1 + spec.Workers, programs: programs}
+		c, err := a.run(ctx)
+		if err == nil || n == attempts || !errors.Is(err, errPortTaken) {
+			return c, err
+		}
+	}
+}
+
+// attempt is one creation.
+type attempt struct {
+	*Embedded
+	name     string
+	nodes    int
+	programs map[string]string
+	handle   *supervisor.Handle
+}
+
+// run makes the control plane and waits until it is ready. Whatever happens, a
+// panic included, either a cluster is returned or none is left.
+func (a *attempt) run(ctx context.Context) (c *clusters.Cluster, err error) {
+	defer func() {
+		if c == nil {
+			err = a.abandon(ctx, err)
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := a.prepare(); err != nil {
+		return nil, err
+	}
+	if a.handle, err = supervisor.Start(a.plane(a.name), a.supervisor...); err != nil {
+		return nil, err
+	}
+	version, err := a.awaitReady(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.handles[a.name] = a.handle
+	return &clusters.Cluster{
+		Name: a.name, Provider: Identity, Kubeconfig: clusters.Kubeconfig(a.state, a.name),
+		Version: version, Nodes: a.nodes, Logs: true,
+	}, nil
+}
+
+// prepare writes everything that the programs read.
+func (a *attempt) prepare() error {
+	if err := clusters.MakeDir(a.state, a.name); err != nil {
+		return fmt.Errorf("create cluster %s: %w", a.name, err)
+	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	plane := a.plane(a.name)
+	if err := os.MkdirAll(plane, 0o700); err != nil {
+		return fmt.Errorf("create cluster %s: %w", a.name, err)
+	}
+	server := fmt.Sprintf("https://127.0.0.1:%d", port)
+	if err := writeDescription(plane, description{Nodes: a.nodes, Server: server}); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(plane, stagesFile), stages, 0o600); err != nil {
+		return fmt.Errorf("write stages: %w", err)
+	}
+	if err := a.writeIdentities(plane, server); err != nil {
+		return err
+	}
+	return supervisor.WritePlan(plane, plan(a.programs, port))
+}
+
+// writeIdentities makes the certificates of the API server and of everybody who
+// talks to it.
+func (a *attempt) writeIdentities(plane, server string) error {
+	ca, err := newAuthority(filepath.Join(plane, pki))
+	if err != nil {
+		return err
+	}
+	serving, err := ca.server(
+		[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+		[]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.ParseIP(serviceIP)})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(ca.write("apiserver", serving), ca.writeKey("sa")); err != nil {
+		return err
+	}
+	// Its kubeconfig is written by the gate.
+	manager, err := ca.client("system:kube-controller-manager", masters)
+	if err != nil {
+		return err
+	}
+	if err := ca.write(controllerManager, manager); err != nil {
+		return err
+	}
+	for _, user := range []struct{ file, name string }{
+		{clusters.Kubeconfig(a.state, a.name), "kubernetes-admin"},
+		{filepath.Join(plane, kubeconfigOf(scheduler)), "system:kube-scheduler"},
+		{filepath.Join(plane, kubeconfigOf(kwok)), kwok},
+	} {
+		identity, err := ca.client(user.name, masters)
+		if err != nil {
+			return err
+		}
+		if err := writeKubeconfig(user.file, server, a.name, ca.pem, identity); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// masters is the group that may do everything. The programs of the control plane are
+// in it, so that they need not wait until the API server has written down what
+// everybody may do; kwok acts for all nodes, of which a kubelet may touch its own only.
+const masters = "system:masters"
+
+func writeKubeconfig(file, server, cluster string, ca []byte, identity pair) error {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[cluster] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
+	config.AuthInfos[cluster] = &clientcmdapi.AuthInfo{ClientCertificateData: identity.cert, ClientKeyData: identity.key}
+	config.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: cluster}
+	config.CurrentContext = cluster
+	data, err := clientcmd.Write(*config)
+	if err == nil {
+		err = os.WriteFile(file, data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// lowestPort to highestPort lie below the range that kernels draw ports from by
+// themselves, so that nobody gets one by accident between our look and its use.
+const lowestPort, highestPort = 10000, 30000
+
+// freePort is a loopback port that nobody listens on right now.
+func freePort() (int, error) {
+	for range highestPort - lowestPort {
+		port := lowestPort + rand.IntN(highestPort-lowestPort)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, fmt.Errorf("find a free port between %d and %d", lowestPort, highestPort)
+}
+
+// errPortTaken is the one failure that trying again mends.
+var errPortTaken = errors.New("another program took the port")
+
+// abandon cleans up after err. A creation that was cancelled is only removed; one
+// that failed is documented first.
+func (a *attempt) abandon(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		err = fmt.Errorf("create cluster %s: %w", a.name, ended)
+	} else {
+		err = a.failure(err)
+	}
+	return errors.Join(err, a.Delete(context.WithoutCancel(ctx), a.name))
+}
+
+// failure keeps the logs and says where they are.
+func (a *attempt) failure(err error) error {
+	what := "cannot create cluster " + a.name
+	dir := filepath.Join(a.state, "artifacts", a.name)
+	if a.handle != nil && a.CollectLogs(context.Background(), a.name, dir) == nil {
+		what += ", logs in " + dir
+	}
+	if p, ok := errors.AsType[*clusters.Problem](err); ok {
+		return &clusters.Problem{What: what + ": " + p.What, Mend: p.Mend, Err: p.Err}
+	}
+	return &clusters.Problem{What: what, Mend: "make doctor", Err: err}
+}
+
+// lastWords is the end of a program's log, where the reason stands.
+func (a *attempt) lastWords(program string) string {
+	const keep = 5
+	data, err := os.ReadFile(supervisor.Log(a.plane(a.name), program))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.Join(lines[max(0, len(lines)-keep):], "\n\t")
+}
+
+// description is what a cluster was made as.
+type description struct {
+	Nodes int `json:"nodes"`
+	// Server is the address of the API server.
+	Server string `json:"server"`
+}
+
+const descriptionFile = "cluster.json"
+
+func writeDescription(plane string, d description) error {
+	data, err := json.Marshal(d)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(plane, descriptionFile), data, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write description: %w", err)
+	}
+	return nil
+}
+
+func readDescription(plane string) (description, error) {
+	var d description
+	data, err := os.ReadFile(filepath.Join(plane, descriptionFile))
+	if err == nil {
+		err = json.Unmarshal(data, &d)
+	}
+	if err != nil {
+		return d, fmt.Errorf("read description: %w", err)
+	}
+	return d, nil
+}
+
+func nodeName(cluster string, i int) string { return fmt.Sprintf("%s-node-%d", cluster, i) }

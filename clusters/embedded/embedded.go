@@ -1,0 +1,282 @@
+// Package embedded makes clusters without containers and without root: a real
+// etcd, kube-apiserver, kube-controller-manager and kube-scheduler as processes on
+// loopback, with certificates of their own and RBAC on, and kwok, which plays the
+// nodes. Everything about the API is real; Pods are scheduled and count as running,
+// but nothing runs in them.
+//
+// The programs are the stock ones, built from source by clusters/components.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/components"
+	"github.com/example/operator-lab/clusters/embedded/supervisor"
+)
+
+// Identity is what clusters of this provider are recorded under.
+const Identity = "embedded"
+
+// SuperviseCommand is the first argument of this executable when it is run as a
+// supervisor; the second one is the folder that [Supervise] gets.
+const SuperviseCommand = "supervise"
+
+// Embedded makes clusters that are processes of this machine.
+type Embedded struct {
+	state        string
+	builder      components.Builder
+	supervisor   []string
+	log          func(line string)
+	readyTimeout time.Duration
+
+	mu       sync.Mutex
+	programs map[string]string             // where each was built, nil until somebody asked
+	handles  map[string]*supervisor.Handle // of the clusters that this value made
+}
+
+var (
+	_ clusters.Provider            = (*Embedded)(nil)
+	_ clusters.NodeInspector       = (*Embedded)(nil)
+	_ clusters.Identifier          = (*Embedded)(nil)
+	_ clusters.ControllerRestarter = (*Embedded)(nil)
+	_ clusters.Keeper              = (*Embedded)(nil)
+)
+
+// Option changes what New makes.
+type Option func(*Embedded)
+
+// WithLogger passes on what takes long, line by line. Without it, nobody is told.
+func WithLogger(log func(line string)) Option {
+	return func(e *Embedded) { e.log = log }
+}
+
+// WithSupervisor names the program that calls [Supervise] with its last argument.
+// Without it, that is this executable with the argument [SuperviseCommand].
+func WithSupervisor(command ...string) Option {
+	return func(e *Embedded) { e.supervisor = command }
+}
+
+// WithReadyTimeout replaces [ReadyTimeout].
+func WithReadyTimeout(d time.Duration) Option {
+	return func(e *Embedded) { e.readyTimeout = d }
+}
+
+// New returns a provider that keeps its clusters under stateDir, and builds its
+// programs from the checkout at root into cacheDir, once. The error is a
+// *clusters.Problem on an operating system where it cannot work.
+func New(stateDir, root, cacheDir string, opts ...Option) (*Embedded, error) {
+	if runtime.GOOS == "windows" {
+		return nil, &clusters.Problem{
+			What: "the embedded control plane does not run on Windows itself", Mend: "use WSL2, which is Linux",
+		}
+	}
+	state, err := filepath.Abs(stateDir)
+	if err != nil {
+		return nil, fmt.Errorf("find state directory: %w", err)
+	}
+	e := &Embedded{state: state, log: func(string) {}, readyTimeout: ReadyTimeout, handles: map[string]*supervisor.Handle{}}
+	for _, opt := range opts {
+		opt(e)
+	}
+	if e.supervisor == nil {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+		e.supervisor = []string{self, SuperviseCommand}
+	}
+	e.builder = components.Builder{Root: root, CacheDir: cacheDir, OS: runtime.GOOS, Log: e.log}
+	return e, nil
+}
+
+// Supervise is the life of the process that answers for one cluster: it returns
+// when the cluster is gone.
+func Supervise(dir string) error {
+	g, err := openGate(dir)
+	if err != nil {
+		return err
+	}
+	go g.serve()
+	defer g.close()
+	return supervisor.Run(dir)
+}
+
+// Identity is [Identity].
+func (e *Embedded) Identity() string { return Identity }
+
+// Prepare builds the programs, unless they were built before. That takes minutes
+// the first time; Create does it too.
+func (e *Embedded) Prepare(ctx context.Context) error {
+	_, err := e.Programs(ctx)
+	return err
+}
+
+// Programs tells where each program was built, and builds what is missing.
+func (e *Embedded) Programs(ctx context.Context) (map[string]string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.programs != nil {
+		return e.programs, nil
+	}
+	built, err := e.builder.Build(ctx, programNames()...)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, &clusters.Problem{What: "cannot build the embedded control plane", Mend: "make doctor", Err: err}
+	}
+	e.programs = built
+	return built, nil
+}
+
+// planeFolder holds everything of a cluster but its kubeconfig.
+const planeFolder = "control-plane"
+
+func (e *Embedded) plane(name string) string {
+	return filepath.Join(clusters.Dir(e.state, name), planeFolder)
+}
+
+// List names the clusters of this state directory: each lives in its folder alone.
+func (e *Embedded) List(context.Context) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(e.state, "clusters"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	var names []string
+	for _, entry := range entries {
+		if exists(e.plane(entry.Name())) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Delete ends all processes of the cluster, sees that they are gone, and removes
+// its files.
+func (e *Embedded) Delete(_ context.Context, name string) error {
+	if err := clusters.CheckName(name); err != nil {
+		return err
+	}
+	if err := supervisor.End(e.plane(name)); err != nil {
+		return &clusters.Problem{What: "cannot delete cluster " + name, Mend: "make down", Err: err}
+	}
+	if err := os.Remove(clusters.Kubeconfig(e.state, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete kubeconfig of cluster %s: %w", name, err)
+	}
+	// Fails while the folder still holds the owner's record, which is right.
+	_ = os.Remove(clusters.Dir(e.state, name))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.handles, name)
+	return nil
+}
+
+// Keep lets a cluster that this provider made outlive this process, and returns the
+// process that answers for it from now on.
+func (e *Embedded) Keep(_ context.Context, name string) (pid int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h, ok := e.handles[name]
+	if !ok {
+		return 0, fmt.Errorf("keep cluster %s: this process did not make it", name)
+	}
+	return h.PID(), h.Keep()
+}
+
+// RestartControllers ends the controller manager; its supervisor starts it again.
+func (e *Embedded) RestartControllers(_ context.Context, name string) error {
+	if err := supervisor.Restart(e.plane(name), controllerManager); err != nil {
+		return &clusters.Problem{What: "cannot restart the controllers of cluster " + name, Mend: "make down", Err: err}
+	}
+	return nil
+}
+
+// LoadImageArchive has nothing to do: a Pod counts as running whatever its image.
+// It still wants to see the archive, as every provider does.
+func (e *Embedded) LoadImageArchive(_ context.Context, name, archive string) error {
+	if !exists(e.plane(name)) {
+		return fmt.Errorf("load image archive: cluster %s: %w", name, errNoCluster)
+	}
+	if _, err := os.Stat(archive); err != nil {
+		return fmt.Errorf("load image archive: %w", err)
+	}
+	return nil
+}
+
+var errNoCluster = errors.New("no such cluster")
+
+// CollectLogs copies the logs of all programs into dir.
+func (e *Embedded) CollectLogs(_ context.Context, name, dir string) error {
+	plane := e.plane(name)
+	if !exists(plane) {
+		return fmt.Errorf("collect logs: cluster %s: %w", name, errNoCluster)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("collect logs of cluster %s: %w", name, err)
+	}
+	entries, err := os.ReadDir(supervisor.Logs(plane))
+	errs := []error{err}
+	for _, entry := range entries {
+		data, err := os.ReadFile(filepath.Join(supervisor.Logs(plane), entry.Name()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, entry.Name()), data, 0o600)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("collect logs of cluster %s: %w", name, err)
+	}
+	return nil
+}
+
+// Nodes tells of each node whether all programs of the control plane run, without
+// which it is none, and how much disk etcd has left.
+func (e *Embedded) Nodes(_ context.Context, name string) ([]clusters.Node, error) {
+	plane := e.plane(name)
+	description, err := readDescription(plane)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // there is no such cluster
+	}
+	if err != nil {
+		return nil, err
+	}
+	state := health(plane)
+	nodes := make([]clusters.Node, 0, description.Nodes)
+	for i := range description.Nodes {
+		nodes = append(nodes, clusters.Node{
+			Name: nodeName(name, i), Running: state == "", State: state, FreeDisk: freeDisk(plane),
+		})
+	}
+	return nodes, nil
+}
+
+// health says what is wrong with the processes of a control plane, "" for nothing.
+func health(plane string) string {
+	s, err := supervisor.ReadState(plane)
+	if err != nil || !s.Supervisor.Alive() {
+		return "without its supervisor, so everything has ended"
+	}
+	for _, name := range programNames() {
+		if p := s.Program(name); p == nil || p.Ended != "" || !p.Process.Alive() {
+			return "without " + name
+		}
+	}
+	return ""
+}

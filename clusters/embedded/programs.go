@@ -1,0 +1,137 @@
+package embedded
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+
+	"github.com/example/operator-lab/clusters/embedded/supervisor"
+)
+
+// The names of the programs, which are also those of their components.
+const (
+	etcd              = "etcd"
+	apiServer         = "kube-apiserver"
+	controllerManager = "kube-controller-manager"
+	scheduler         = "kube-scheduler"
+	kwok              = "kwok"
+)
+
+// programNames are the components that a control plane is made of.
+func programNames() []string { return []string{etcd, apiServer, controllerManager, scheduler, kwok} }
+
+const (
+	// etcdSocket is where etcd listens: in a folder that is closed to others, because
+	// it asks nobody who they are. The programs work in that folder, so the path is
+	// short enough for a socket wherever the checkout is.
+	etcdSocket = "etcd.sock"
+	// serviceCIDR and podCIDR are kubeadm's and kind's.
+	serviceCIDR = "10.96.0.0/16"
+	podCIDR     = "10.244.0.0/16"
+	// serviceIP is the first address of serviceCIDR, that of the Service kubernetes.
+	serviceIP = "10.96.0.1"
+	// nodeIP is the address of the nodes, which nobody can reach: they are played.
+	nodeIP = "10.0.0.1"
+	// stagesFile tells kwok what becomes of nodes and Pods.
+	stagesFile = "stages.yaml"
+)
+
+// pki is the folder of the certificates below that of the control plane.
+const pki = "pki"
+
+func inPKI(name string) string { return filepath.Join(pki, name) }
+
+func kubeconfigOf(program string) string { return program + ".kubeconfig" }
+
+// plan says how to run the programs. Paths are relative to the control plane's
+// folder, in which they work.
+func plan(paths map[string]string, port int) supervisor.Plan {
+	api := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	return supervisor.Plan{Programs: []supervisor.Program{
+		{Name: etcd, Path: paths[etcd], Args: etcdArgs()},
+		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(port), After: etcdSocket, Env: memory(400)},
+		{Name: controllerManager, Path: paths[controllerManager], Args: controllerManagerArgs(), After: api, Env: memory(200)},
+		{Name: scheduler, Path: paths[scheduler], Args: schedulerArgs(), After: api, Env: memory(150)},
+		{Name: kwok, Path: paths[kwok], Args: kwokArgs(), After: api, Env: memory(150)},
+	}}
+}
+
+// memory lets a program collect its garbage when it uses that many MiB, and not
+// before: most of what a start allocates stays.
+func memory(mebibytes int) []string {
+	return []string{"GOGC=off", fmt.Sprintf("GOMEMLIMIT=%dMiB", mebibytes)}
+}
+
+func etcdArgs() []string {
+	return []string{
+		"--data-dir=etcd",
+		"--listen-client-urls=unix://" + etcdSocket,
+		// Nobody follows it, but it has to look like an address.
+		"--advertise-client-urls=http://127.0.0.1:2379",
+		"--listen-peer-urls=http://127.0.0.1:0",
+		// The data do not survive the machine, so nothing is gained by waiting for the disk.
+		"--unsafe-no-fsync",
+		// One member waits for its own election: 10 to 50 ms instead of 0.1 to 1 s.
+		"--heartbeat-interval=10",
+		"--election-timeout=50",
+		"--log-level=warn",
+	}
+}
+
+// apiServerArgs are kubeadm's, as far as they are not about a network of nodes.
+func apiServerArgs(port int) []string {
+	return []string{
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", port),
+		// The address in the Service kubernetes, which may not be a loopback one.
+		"--advertise-address=" + nodeIP,
+		"--etcd-servers=unix:" + etcdSocket,
+		"--allow-privileged=true",
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--enable-bootstrap-token-auth=true",
+		"--client-ca-file=" + inPKI("ca.crt"),
+		"--tls-cert-file=" + inPKI("apiserver.crt"),
+		"--tls-private-key-file=" + inPKI("apiserver.key"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + inPKI("sa.pub"),
+		"--service-account-signing-key-file=" + inPKI("sa.key"),
+		"--service-cluster-ip-range=" + serviceCIDR,
+	}
+}
+
+func controllerManagerArgs() []string {
+	return []string{
+		"--kubeconfig=" + kubeconfigOf(controllerManager),
+		"--secure-port=0", // nobody asks it
+		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller",
+		"--root-ca-file=" + inPKI("ca.crt"),
+		"--cluster-signing-cert-file=" + inPKI("ca.crt"),
+		"--cluster-signing-key-file=" + inPKI("ca.key"),
+		"--service-account-private-key-file=" + inPKI("sa.key"),
+		// There is nobody to elect a leader among.
+		"--leader-elect=false",
+		// A laptop that slept did not lose its node.
+		"--node-monitor-grace-period=24h",
+	}
+}
+
+func schedulerArgs() []string {
+	return []string{
+		"--kubeconfig=" + kubeconfigOf(scheduler),
+		"--secure-port=0",
+		"--leader-elect=false",
+	}
+}
+
+func kwokArgs() []string {
+	return []string{
+		"--kubeconfig=" + kubeconfigOf(kwok),
+		"--config=" + stagesFile,
+		"--manage-all-nodes=true",
+		"--node-lease-duration-seconds=40",
+		"--cidr=" + podCIDR,
+		"--node-ip=" + nodeIP,
+	}
+}

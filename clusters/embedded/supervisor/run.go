@@ -1,0 +1,253 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/example/operator-lab/clusters/internal/process"
+)
+
+const (
+	// beginPoll is how often to try an address that a program waits for.
+	beginPoll = 5 * time.Millisecond
+	// shortLife is what a program that works lives at least. One that ends sooner
+	// is started again after a pause that doubles each time, up to longPause.
+	shortLife = 5 * time.Second
+	pause     = 100 * time.Millisecond
+	longPause = 5 * time.Second
+)
+
+// Run is a supervisor's whole life: it starts the programs of the plan in dir,
+// starts again what ends, and ends everything and removes dir when it is told to,
+// or when whoever started it is gone without having kept it.
+//
+// It belongs into a process of its own, whose standard input is the lifeline and
+// whose standard output takes the news.
+func Run(dir string) error {
+	// The kernel ends the programs together with the thread that started them.
+	runtime.LockOSThread()
+	s, err := newSupervisor(dir)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE) // the terminal or the listener is gone
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for i := range s.plan.Programs {
+		go s.begin(ctx, i, 0)
+	}
+	words := make(chan byte)
+	go readLifeline(os.Stdin, words)
+	for {
+		select {
+		case i := <-s.due:
+			s.start(i)
+		case end := <-s.ended:
+			s.bury(ctx, end)
+		case word, linked := <-words:
+			switch {
+			case linked && word == keepWord:
+				s.state.Kept = true
+				s.save()
+			case !linked && !s.state.Kept:
+				return s.end()
+			case !linked:
+				words = nil
+			}
+		case <-signals:
+			return s.end()
+		}
+	}
+}
+
+type supervisor struct {
+	dir   string
+	plan  Plan
+	state State
+	live  map[int]*exec.Cmd // by index in the plan
+	since map[int]time.Time // when each was started last
+	brief map[int]int       // how often in a row each ended soon
+
+	due   chan int
+	ended chan ending
+}
+
+// ending is the end of one program.
+type ending struct {
+	index int
+	how   string
+}
+
+func newSupervisor(dir string) (*supervisor, error) {
+	s := &supervisor{
+		dir: dir, live: map[int]*exec.Cmd{}, since: map[int]time.Time{}, brief: map[int]int{},
+		due: make(chan int), ended: make(chan ending),
+	}
+	data, err := os.ReadFile(filepath.Join(dir, planFile))
+	if err == nil {
+		err = json.Unmarshal(data, &s.plan)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read plan: %w", err)
+	}
+	if s.state.Supervisor, err = process.Self(); err != nil {
+		return nil, err
+	}
+	for _, p := range s.plan.Programs {
+		s.state.Programs = append(s.state.Programs, Running{Name: p.Name, Ended: "not started yet"})
+	}
+	return s, writeJSON(filepath.Join(dir, stateFile), s.state)
+}
+
+// save writes the state down. Without it the processes still end, so there is
+// nothing to do about a failure.
+func (s *supervisor) save() {
+	if err := writeJSON(filepath.Join(s.dir, stateFile), s.state); err != nil {
+		fmt.Fprintln(os.Stderr, "supervisor:", err)
+	}
+}
+
+// begin says when a program is due: after a pause, when its address answers.
+func (s *supervisor) begin(ctx context.Context, index int, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return
+	}
+	after := s.plan.Programs[index].After
+	for tick := time.NewTicker(beginPoll); after != "" && !s.answers(ctx, after); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		}
+	}
+	select {
+	case s.due <- index:
+	case <-ctx.Done():
+	}
+}
+
+// answers says whether somebody takes connections at an address. For one with a
+// port that means TLS: the system takes connections for a server that only listens
+// and is far from serving.
+func (s *supervisor) answers(ctx context.Context, address string) bool {
+	var conn net.Conn
+	var err error
+	if strings.Contains(address, ":") {
+		// Who answers is checked by those who have something to say.
+		d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+		conn, err = d.DialContext(ctx, "tcp", address)
+	} else {
+		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.dir, address))
+	}
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
+
+// start starts a program. One that cannot be started counts as ended.
+func (s *supervisor) start(index int) {
+	p, state := s.plan.Programs[index], &s.state.Programs[index]
+	state.Starts++
+	s.since[index] = time.Now()
+	cmd, err := s.run(p)
+	if err != nil {
+		state.Ended = err.Error()
+		s.save()
+		s.tell(*state)
+		return
+	}
+	state.Ended = ""
+	if state.Process, err = process.Of(cmd.Process.Pid); err != nil {
+		state.Process = process.ID{PID: cmd.Process.Pid} // it has ended already
+	}
+	s.live[index] = cmd
+	s.save()
+	go func() {
+		_ = cmd.Wait()
+		s.ended <- ending{index, cmd.ProcessState.String()}
+	}()
+}
+
+func (s *supervisor) run(p Program) (*exec.Cmd, error) {
+	log, err := os.OpenFile(Log(s.dir, p.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log of %s: %w", p.Name, err)
+	}
+	defer log.Close() // the program has its own
+	cmd := exec.Command(p.Path, p.Args...)
+	cmd.Dir, cmd.Env = s.dir, append([]string{"HOME=" + s.dir, "TMPDIR=" + s.dir}, p.Env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = childAttributes()
+	return cmd, cmd.Start()
+}
+
+// bury notes the end of a program and has it started again.
+func (s *supervisor) bury(ctx context.Context, e ending) {
+	state := &s.state.Programs[e.index]
+	delete(s.live, e.index)
+	state.Ended = e.how
+	s.save()
+	s.tell(*state)
+	wait := time.Duration(0)
+	if time.Since(s.since[e.index]) < shortLife {
+		wait = min(pause<<min(s.brief[e.index], 10), longPause)
+		s.brief[e.index]++
+	} else {
+		s.brief[e.index] = 0
+	}
+	go s.begin(ctx, e.index, wait)
+}
+
+// tell sends the news to whoever started us, if they still listen.
+func (s *supervisor) tell(r Running) { _ = json.NewEncoder(os.Stdout).Encode(r) }
+
+// end ends all programs and removes the folder.
+func (s *supervisor) end() error {
+	for _, cmd := range s.live {
+		_ = cmd.Process.Kill()
+	}
+	for len(s.live) > 0 {
+		select {
+		case e := <-s.ended:
+			delete(s.live, e.index)
+		case <-s.due: // not any more
+		}
+	}
+	return os.RemoveAll(s.dir)
+}
+
+// readLifeline passes on what the starter says, and closes words when there is
+// nobody left who could say anything.
+func readLifeline(lifeline *os.File, words chan<- byte) {
+	defer close(words)
+	word := make([]byte, 1)
+	for {
+		n, err := lifeline.Read(word)
+		if n == 1 {
+			words <- word[0]
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// keepWord is what tells a supervisor over its lifeline that it shall go on alone.
+const keepWord = 'k'
+
+// Handle is a supervisor that this process started, and that ends with it.
+type Handle struct {
+	// Ended tells of programs that ended; it is closed when the supervisor ends.
+	Ended <-chan Running
+
+	pid      int
+	lifeline *os.File
+}
+
+// Start starts a supervisor for the plan in dir. command is a program that calls
+// [Run] with its last argument, which is dir. The supervisor and all its programs
+// end when this process does, in whatever way, unless Keep was called.
+func Start(dir string, command ...string) (*Handle, error) {
+	if len(command) == 0 {
+		return nil, errors.New("start supervisor: no command")
+	}
+	log, err := os.Create(Log(dir, "supervisor"))
+	if err != nil {
+		return nil, fmt.Errorf("start supervisor: %w", err)
+	}
+	defer log.Close()
+	read, lifeline, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start supervisor: %w", err)
+	}
+	defer read.Close()
+	cmd := exec.Command(command[0], append(command[1:], dir)...)
+	cmd.Env = os.Environ()
+	cmd.Stdin, cmd.Stderr = read, log
+	cmd.SysProcAttr = ownSession()
+	news, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		lifeline.Close()
+		return nil, fmt.Errorf("start supervisor: %w", err)
+	}
+	ended := make(chan Running, 64)
+	h := &Handle{Ended: ended, pid: cmd.Process.Pid, lifeline: lifeline}
+	go h.follow(cmd, news, ended)
+	return h, nil
+}
+
+// follow passes on the news. It holds the handle, and with it the lifeline, for as
+// long as the supervisor runs.
+func (h *Handle) follow(cmd *exec.Cmd, news io.Reader, ended chan<- Running) {
+	defer close(ended)
+	defer h.lifeline.Close()
+	for d := json.NewDecoder(news); ; {
+		var r Running
+		if err := d.Decode(&r); err != nil {
+			break
+		}
+		select {
+		case ended <- r:
+		default: // nobody has listened for a long time
+		}
+	}
+	_ = cmd.Wait() // how it ended does not matter any more
+}
+
+// PID is the process number of the supervisor.
+func (h *Handle) PID() int { return h.pid }
+
+// Keep lets the supervisor and its programs outlive this process.
+func (h *Handle) Keep() error {
+	if _, err := h.lifeline.Write([]byte{keepWord}); err != nil {
+		return fmt.Errorf("keep supervisor: %w", err)
+	}
+	return nil
+}
+
+// Restart ends a program of the plan in dir. Its supervisor starts it again.
+func Restart(dir, program string) error {
+	state, err := ReadState(dir)
+	if err != nil {
+		return err
+	}
+	p := state.Program(program)
+	if p == nil || p.Ended != "" || !p.Process.Alive() {
+		return fmt.Errorf("restart %s in %s: it is not running", program, filepath.Base(dir))
+	}
+	kill(p.Process.PID)
+	return nil
+}

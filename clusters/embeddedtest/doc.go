@@ -1,0 +1,3 @@
+// Package embeddedtest tests the embedded control plane with real processes. It
+// needs no container engine.
+package embeddedtest
