@@ -246,12 +246,7 @@ func newHostileRun(t *testing.T, c *course.Course, body string) *hostileRun {
 	h := &hostileRun{t: t, judge: newJudge(t, c), marker: fmt.Sprintf("hostile-%d-%d", os.Getpid(), time.Now().UnixNano())}
 	h.judge.Workspace = rendered(t, c, 4)
 	remove(t, h.judge.State) // results of an earlier run of this test
-	body = strings.NewReplacer("MARKER", h.marker, "CHECKOUT", c.Root, "WORKSPACE", h.judge.Workspace).Replace(body)
-	write(t, h.judge.Workspace, "cmd/hostile.go", importing(body)+"\nfunc init() {\n"+body+"\n}\n")
-	var err error
-	if h.workspace, err = course.ReadTree(h.judge.Workspace); err != nil {
-		t.Fatal(err)
-	}
+	h.add("", body)
 	h.judge.Progress = func(line string) {
 		t.Log(line)
 		if line == "checking" {
@@ -262,13 +257,50 @@ func newHostileRun(t *testing.T, c *course.Course, body string) *hostileRun {
 	return h
 }
 
+// add puts code into the workspace: at the beginning of Reconcile, and into an init function of the main
+// package.
+func (h *hostileRun) add(reconcile, start string) {
+	h.t.Helper()
+	names := strings.NewReplacer("MARKER", h.marker, "CHECKOUT", h.judge.Course.Root, "WORKSPACE", h.judge.Workspace)
+	start = names.Replace(start)
+	write(h.t, h.judge.Workspace, "cmd/hostile.go", importing("main", start)+"\nfunc init() {\n"+start+"\n}\n")
+	if reconcile != "" {
+		// In a file of its own, so that the imports of the operator's stay as they are.
+		write(h.t, h.judge.Workspace, "internal/controller/hostile.go", importing("controller", reconcile)+
+			"\nfunc hostile(req ctrl.Request) {\n"+reconcile+"\n}\n")
+		h.callHostile()
+	}
+	var err error
+	if h.workspace, err = course.ReadTree(h.judge.Workspace); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// callHostile has Reconcile begin with a call of what was added.
+func (h *hostileRun) callHostile() {
+	h.t.Helper()
+	const name, begin = "internal/controller/memcached_controller.go", "(ctrl.Result, error) {\n"
+	data, err := os.ReadFile(filepath.Join(h.judge.Workspace, filepath.FromSlash(name)))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	before, after, found := strings.Cut(string(data), begin)
+	if !found {
+		h.t.Fatalf("%s has no Reconcile", name)
+	}
+	write(h.t, h.judge.Workspace, name, before+begin+"\thostile(req)\n"+after)
+}
+
 // importing begins a file with the imports that the body needs.
-func importing(body string) string {
-	text := "package main\n\nimport (\n"
-	for _, pkg := range []string{"os", "os/exec", "os/signal", "strings", "syscall", "time"} {
+func importing(name, body string) string {
+	text := "package " + name + "\n\nimport (\n"
+	for _, pkg := range []string{"bytes", "os", "os/exec", "os/signal", "strings", "sync/atomic", "syscall", "time", "k8s.io/client-go/rest"} {
 		if strings.Contains(body, filepath.Base(pkg)+".") {
 			text += fmt.Sprintf("\t%q\n", pkg)
 		}
+	}
+	if name != "main" || strings.Contains(body, "ctrl.") {
+		text += "\tctrl \"sigs.k8s.io/controller-runtime\"\n"
 	}
 	return text + ")\n"
 }
@@ -297,6 +329,13 @@ func (h *hostileRun) scratch() string {
 // requireClean wants the machine to be as it was before the run, but for its artifacts.
 func (h *hostileRun) requireClean() {
 	h.t.Helper()
+	config := h.requireNothingLeft()
+	h.requireNoCluster(filepath.Base(filepath.Dir(config.Kubeconfig)))
+}
+
+// requireNothingLeft is requireClean for a run whose cluster stays.
+func (h *hostileRun) requireNothingLeft() *harness.Config {
+	h.t.Helper()
 	config := h.config()
 	if config == nil {
 		h.t.Fatal("the run left no configuration to look at")
@@ -307,7 +346,6 @@ func (h *hostileRun) requireClean() {
 	if _, err := os.Stat(config.Scratch); !errors.Is(err, os.ErrNotExist) {
 		h.t.Errorf("the scratch folder %s is left: %v", config.Scratch, err)
 	}
-	h.requireNoCluster(filepath.Base(filepath.Dir(config.Kubeconfig)))
 	now, err := course.ReadTree(h.judge.Workspace)
 	if err != nil {
 		h.t.Fatal(err)
@@ -324,6 +362,7 @@ func (h *hostileRun) requireClean() {
 			}
 		}
 	}
+	return config
 }
 
 func (h *hostileRun) requireNoCluster(name string) {

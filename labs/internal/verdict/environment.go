@@ -66,6 +66,9 @@ func (r *run) unjudged(ctx context.Context, numbers []int, err error) ([]*Result
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx, err)
 	}
+	if r.cluster != nil {
+		r.keepLogs(ctx, environment)
+	}
 	var results []*Result
 	for _, n := range numbers {
 		result, err := r.result(n)
@@ -93,6 +96,10 @@ func (r *run) unasked(because string) []Check {
 // know, the doctor is asked, so that nobody has to.
 func (r *run) diagnose(ctx context.Context, err error, numbers []int) Finding {
 	problem, ok := errors.AsType[*clusters.Problem](err)
+	if !ok && r.cluster != nil && r.vigil == nil {
+		// It has never been looked at since it was made.
+		problem, ok = errors.AsType[*clusters.Problem](clusters.Healthy(ctx, r.Clusters.Provider(), r.cluster))
+	}
 	if !ok {
 		problem = &clusters.Problem{What: err.Error(), Mend: askDoctor}
 	}
