@@ -46,7 +46,6 @@ func BenchmarkReady(b *testing.B) {
 	b.ReportMetric(ours.cores(), "cpu-s-embedded")
 	b.ReportMetric(theirs.cores(), "cpu-s-envtest")
 
-
 }
 
 // sample is what was measured.
