@@ -21,7 +21,7 @@ import (
 // clusterPackages have tests that need a container engine and a node image. All others run without.
 var clusterPackages = []string{
 	"./clusters/setup/enginetest", "./clusters/kindtest", "./clusters/e2e/e2etest", "./clusters/nodeimage/imagetest",
-	"./labs/internal/demo/demotest", "./labs/internal/proof",
+	"./clusters/embeddedtest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", "./labs/internal/proof",
 }
 
 // clusterTestLimit bounds all cluster tests together; it is far from what they take.
