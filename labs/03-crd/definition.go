@@ -62,7 +62,7 @@ func areGenerated(have, want []generate.Manifest) error {
 // wrote that.
 func unreadable(err error) error {
 	if f := (*finding.Finding)(nil); errors.As(err, &f) && f.Cause == harness.CauseRefused {
-		return f.As("stale")
+		return f.WithCause("stale")
 	}
 	return err
 }

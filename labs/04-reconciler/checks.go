@@ -291,5 +291,5 @@ func recast(err error, from, to string) error {
 	if f.Cause != from {
 		return err
 	}
-	return f.As(to)
+	return f.WithCause(to)
 }

@@ -249,7 +249,7 @@ func recast(err error, cause string) error {
 	if err == nil {
 		return nil
 	}
-	return finding.Of(err).As(cause)
+	return finding.Of(err).WithCause(cause)
 }
 
 // mayBlockDeletion asks for the right that admission wants of whoever sets blockOwnerDeletion. On kind

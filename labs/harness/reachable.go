@@ -25,7 +25,7 @@ func Reachable(ctx context.Context, pod corev1.Pod, port int32) error {
 	}
 	_, err = clientset.CoreV1().Pods(pod.Namespace).ProxyGet("", pod.Name, strconv.Itoa(int(port)), "/", nil).DoRaw(ctx)
 	if err == nil || !strings.Contains(err.Error(), refusedConnection) {
-		return nil //nolint:nilerr // no HTTP, and an answer
+		return nil // no HTTP, and an answer
 	}
 	return finding.New("listens-locally", fmt.Sprintf("memcached can be reached on port %d of Pod %s", port, pod.Name),
 		"it answers inside of the Pod and refuses whoever comes from outside: %v", err)

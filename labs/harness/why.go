@@ -91,7 +91,7 @@ func (m Memcached) unlessRefused(ctx context.Context, kind recorder.Request, con
 		}
 		requests, asked := Requests(ctx, next)
 		if asked != nil {
-			return err //nolint:nilerr // only one more reason to end early
+			return err // only one more reason to end early
 		}
 		if n := len(requests); n > 0 {
 			next = requests[n-1].Index + 1

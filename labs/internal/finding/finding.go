@@ -54,8 +54,8 @@ func (f *Finding) With(fields ...Field) *Finding {
 	return f
 }
 
-// As is the finding under another cause: the one by which another check explains it.
-func (f *Finding) As(cause string) *Finding {
+// WithCause is the finding under another cause: the one by which another check explains it.
+func (f *Finding) WithCause(cause string) *Finding {
 	other := *f
 	other.Cause = cause
 	return &other
