@@ -110,8 +110,9 @@ func newAPIHealth(c *Cluster, timeout time.Duration) (*apiHealth, error) {
 func (h *apiHealth) get() *rest.Request { return h.client.Get().MaxRetries(0) }
 
 func (h *apiHealth) look(ctx context.Context) error {
-	if err := h.get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
-		return problem(err, MendCluster, "the API server of cluster %s is not ready", h.cluster.Name)
+	answer, err := h.get().AbsPath("/readyz").DoRaw(ctx)
+	if err != nil {
+		return problem(unready(answer, err), MendCluster, "the API server of cluster %s is not ready", h.cluster.Name)
 	}
 	var nodes corev1.NodeList
 	if err := h.get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
@@ -121,6 +122,22 @@ func (h *apiHealth) look(ctx context.Context) error {
 		return problem(errors.New(strings.Join(unready, "; ")), "make doctor", "cluster %s is not healthy", h.cluster.Name)
 	}
 	return h.lookAtKubelets(ctx, nodes.Items)
+}
+
+// unready picks out of an answer of /readyz what is not ready: of some forty lines
+// those that begin with [-]. Without one it is err.
+func unready(answer []byte, err error) error {
+	var parts []string
+	for line := range strings.Lines(string(answer)) {
+		if part, ok := strings.CutPrefix(line, "[-]"); ok {
+			part, _, _ = strings.Cut(part, " ")
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 {
+		return err
+	}
+	return errors.New("it waits for " + strings.Join(parts, ", "))
 }
 
 // lookAtKubelets asks the kubelets themselves. A lab cluster is told so late that

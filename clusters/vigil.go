@@ -42,7 +42,8 @@ type Vigil struct {
 	// What follows is written until the vigil has ended, and read afterwards.
 	starts map[container]int32 // of the system's containers, when the vigil began
 	killed map[string]uint64   // [Node.Killed] by node, when it began
-	seen   error               // the first thing that was wrong beyond doubt
+	away   error               // what was heard when the API server was away for the first time
+	given  error               // why the cluster was given up
 }
 
 // Attend begins a vigil. The context ends when ctx does, when the vigil is ended,
@@ -95,11 +96,11 @@ func (v *Vigil) keep(ctx context.Context) {
 		}
 		switch {
 		case final != nil:
-			v.seen = final
+			v.given = final
 			v.give(final)
 			return
-		case v.seen == nil && unreachable(err):
-			v.seen = err
+		case v.away == nil && unreachable(err):
+			v.away = err
 		}
 	}
 }
@@ -139,9 +140,12 @@ func (v *Vigil) remember(ctx context.Context) {
 // is now, as a *Problem. It is nil when what was seen there can be trusted.
 func (v *Vigil) Problem(ctx context.Context) error {
 	v.End()
+	if v.given != nil {
+		return v.explain(ctx, v.given)
+	}
 	err := Healthy(ctx, v.provider, v.cluster)
-	if err == nil && v.seen != nil {
-		err = &Problem{What: fmt.Sprintf("cluster %s faltered while it was in use", v.cluster.Name), Mend: MendCluster, Err: cause(v.seen)}
+	if err == nil && v.away != nil {
+		err = &Problem{What: fmt.Sprintf("cluster %s faltered while it was in use", v.cluster.Name), Mend: MendCluster, Err: cause(v.away)}
 	}
 	if err == nil {
 		err = v.restarted(ctx)

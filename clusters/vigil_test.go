@@ -44,7 +44,7 @@ func (a *attended) change(what func()) {
 func good(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }
 
 func bad(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "etcd failed", http.StatusInternalServerError)
+	http.Error(w, "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed", http.StatusInternalServerError)
 }
 
 // silent answers as late as a busy server.
@@ -127,7 +127,7 @@ func TestAClusterThatFaltersIsFoundOut(t *testing.T) {
 		"all is well": {func(*attended) {}, soon, 0, nil},
 		"the node is paused": {func(a *attended) { a.machine.Running, a.machine.State, a.readyz = false, "paused", silent },
 			0, soon + quick.timeout, []string{"node one is paused"}},
-		"the API server is not ready":                    {func(a *attended) { a.readyz = bad }, 0, quick.patience + soon, []string{"API server", "etcd failed"}},
+		"the API server is not ready":                    {func(a *attended) { a.readyz = bad }, 0, quick.patience + soon, []string{"API server", "it waits for etcd"}},
 		"the API server hangs":                           {func(a *attended) { a.readyz = silent }, 0, quick.patience + soon + quick.timeout, []string{"API server"}},
 		"the API server is slow for once":                {func(a *attended) { a.readyz = silent }, soon, 0, nil},
 		"the API server grumbles for once":               {func(a *attended) { a.readyz = bad }, soon, 0, nil},

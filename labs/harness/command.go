@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // unprivileged is the user that learner programs run as when the lab itself runs as root: nobody.
@@ -74,7 +76,7 @@ func Untrusted(ctx context.Context, home string, env []string, program string, a
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("make a lifeline: %w", err)
+		return nil, finding.Machine("start a program", err)
 	}
 	cmd := exec.CommandContext(ctx, suite.config.Guard, append(append(guarded, program), args...)...)
 	cmd.Dir = home

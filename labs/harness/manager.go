@@ -157,7 +157,7 @@ func (m *Manager) Start(image string) error {
 	cmd.Stdout, cmd.Stderr = m.output, m.output
 	if err := cmd.Start(); err != nil {
 		kill()
-		return fmt.Errorf("start the manager: %w", err)
+		return finding.Machine("start the manager", err)
 	}
 	ended := make(chan struct{})
 	m.mu.Lock()

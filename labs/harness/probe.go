@@ -80,7 +80,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 		return nil, finding.New(probe.CauseNoAnswer, probe.Expected, "it was still running after %v; is there a loop in an init function?", ProgramLimit)
 	case cmd.ProcessState == nil, cmd.ProcessState.ExitCode() == guard.CannotRun:
 		// It never ran, so it says nothing about the learner.
-		return nil, fmt.Errorf("start probe: %w: %s", ended, output)
+		return nil, finding.Machine("start a small program", fmt.Errorf("%w: %s", ended, output))
 	}
 	return probe.Read(filepath.Join(home, "report.json"), ended, tidy(output.String()))
 }

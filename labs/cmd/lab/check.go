@@ -2,14 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
-	"hash/fnv"
-	"os"
-	"path/filepath"
 	"strconv"
 
-	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
@@ -135,25 +130,6 @@ func (a *app) course() (*course.Course, error) {
 		return nil, exit.Usage("%v", err)
 	}
 	return c, nil
-}
-
-// lock keeps two commands from working on one workspace at the same time.
-func (a *app) lock() (unlock func(), err error) {
-	h := fnv.New64a()
-	h.Write([]byte(a.workspace))
-	dir := filepath.Join(a.state, "locks")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("lock the workspace: %w", err)
-	}
-	lock := flock.New(filepath.Join(dir, hex.EncodeToString(h.Sum(nil))))
-	ok, err := lock.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("lock the workspace: %w", err)
-	}
-	if !ok {
-		return nil, exit.Usage("another lab command is working on %s: wait for it to end", a.workspace)
-	}
-	return func() { _ = lock.Unlock() }, nil
 }
 
 // answer prints the results, and what to do next.

@@ -199,7 +199,7 @@ func (g Generator) execute(ctx context.Context, dir string, args []string) (*fin
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("run controller-gen %s: %w", args[0], ctx.Err())
 	case !errors.As(err, &exited):
-		return nil, fmt.Errorf("run controller-gen: %w", err)
+		return nil, finding.Machine("run controller-gen", err)
 	}
 	return finding.New(CauseFailed, "types that controller-gen can read", "%s", complaint(output.String(), dir)), nil
 }

@@ -62,7 +62,8 @@ type Builder struct {
 }
 
 // Build compiles the program and returns its path. It takes one argument, the file to write its
-// [Reports] to. Code that does not compile is a finding with the cause [CauseBuild].
+// [Reports] to. Code that does not compile is a finding with the cause [CauseBuild], a machine that cannot
+// compile one with the cause [finding.CauseMachine].
 func (b Builder) Build(ctx context.Context) (string, error) {
 	module, err := modulePath(b.Workspace)
 	if err != nil {
@@ -119,7 +120,7 @@ func (b Builder) compile(ctx context.Context, overlay, program string) error {
 	cmd := exec.CommandContext(limited, "go", "build", "-buildvcs=false", "-overlay="+overlay, "-o", program, "./"+folder)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = b.Workspace, b.Env, time.Second
 	output, err := cmd.CombinedOutput()
-	const expected = "types that compile"
+	const tried = "compile a small program"
 	var exited *exec.ExitError
 	switch {
 	case err == nil:
@@ -127,11 +128,11 @@ func (b Builder) compile(ctx context.Context, overlay, program string) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("compile probe: %w", ctx.Err())
 	case limited.Err() != nil:
-		return finding.New(CauseBuild, expected, "the go command was still at it after %v", b.Limit)
+		return finding.Machine(tried, fmt.Errorf("the go command was still at it after %v", b.Limit))
 	case !errors.As(err, &exited):
-		return fmt.Errorf("compile probe: %w", err)
+		return finding.Machine(tried, err)
 	}
-	return finding.New(CauseBuild, expected, "%s", b.complaint(string(output)))
+	return finding.New(CauseBuild, "types that compile", "%s", b.complaint(string(output)))
 }
 
 // complaint keeps the lines that name a place in the learner's code, with paths relative to the

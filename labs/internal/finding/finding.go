@@ -11,6 +11,10 @@ import (
 // CauseOther is the cause that every check has a hint for.
 const CauseOther = "other"
 
+// CauseMachine is the cause when the machine could not do what a check needs, such as start a program. A
+// check that fails with it says nothing about the learner.
+const CauseMachine = "machine"
+
 // Finding says what a check expected and what it saw instead. It is an error, so that mechanisms can
 // return it and checks can wrap it.
 type Finding struct {
@@ -59,6 +63,11 @@ func (f *Finding) WithCause(cause string) *Finding {
 	other := *f
 	other.Cause = cause
 	return &other
+}
+
+// Machine makes the finding of [CauseMachine]. what is what was tried, and err how that failed.
+func Machine(what string, err error) *Finding {
+	return New(CauseMachine, "a machine that can "+what, "%v", err)
 }
 
 // Error gives both sides in one text.

@@ -288,18 +288,12 @@ func (l lab) requireDone(t *testing.T, a answer, says ...string) {
 	}
 }
 
-// files are the contents of everything in the checkout and the home, by path. Locks are no change.
+// files are the contents of everything in the checkout and the home, by path.
 func (l lab) files(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, dir := range []string{l.root, l.home} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-			if strings.HasPrefix(path, filepath.Join(l.root, ".lab")) {
-				if entry.IsDir() && entry.Name() != ".lab" && entry.Name() != "locks" {
-					files[path+"/"] = ""
-				}
-				return err
-			}
 			if err != nil || entry.IsDir() {
 				files[path+"/"] = ""
 				return err

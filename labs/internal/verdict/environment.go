@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 const (
@@ -40,6 +42,20 @@ func (r *run) attended(ctx context.Context, config harness.Config) (types.Report
 	return report, err
 }
 
+// killWhenLost has a suite killed whose cluster had to be given up: there it could only wait for its own
+// clean-up to fail. The learner's program ends with it; see package guard.
+func killWhenLost(ctx context.Context, cmd *exec.Cmd) {
+	interrupt := cmd.Cancel
+	cmd.Cancel = func() error {
+		_, lost := errors.AsType[*clusters.Problem](context.Cause(ctx))
+		if lost || interrupt == nil {
+			endGroup(cmd)
+			return cmd.Process.Kill()
+		}
+		return interrupt()
+	}
+}
+
 // environment asks whether a failure may be the machine's fault.
 func (r *run) environment(ctx context.Context, c Classification, numbers []int) Finding {
 	failed := slices.ContainsFunc(c.Checks, func(c Check) bool { return c.State == Failed })
@@ -50,6 +66,9 @@ func (r *run) environment(ctx context.Context, c Classification, numbers []int) 
 	if err == nil {
 		err = shortage(doctor.Disks(ctx, doctor.Options{Root: r.Course.Root}))
 	}
+	if err == nil {
+		err = incapable(c.Checks)
+	}
 	switch {
 	case err != nil:
 		return r.diagnose(ctx, err, numbers)
@@ -57,6 +76,16 @@ func (r *run) environment(ctx context.Context, c Classification, numbers []int) 
 		return Finding{Finding: c.Defect, Mend: defect}
 	}
 	return Finding{}
+}
+
+// incapable is what the machine could not do for a check, nil when it could do everything.
+func incapable(checks []Check) error {
+	for _, c := range checks {
+		if c.State == Failed && c.Cause == finding.CauseMachine {
+			return &clusters.Problem{What: fmt.Sprintf("the check %s could not be asked for want of %s", c.ID, c.Expected), Mend: askDoctor, Err: errors.New(c.Seen)}
+		}
+	}
+	return nil
 }
 
 // unjudged are the results of a run that err ended before it could judge. That is never the learner's

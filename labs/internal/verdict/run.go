@@ -46,6 +46,7 @@ func (t Tools) RunSuite(ctx context.Context, config harness.Config) (types.Repor
 	cmd.Dir = config.Artifacts
 	cmd.Env = append(os.Environ(), harness.ConfigEnv+"="+path)
 	ownGroup(cmd)
+	killWhenLost(ctx, cmd)
 	cmd.WaitDelay = suiteGrace
 	output, runErr := cmd.CombinedOutput()
 	logErr := os.WriteFile(filepath.Join(config.Artifacts, "suite.log"), output, 0o600)

@@ -63,11 +63,7 @@ func TestWhateverIsTheMachinesFaultIsEnvironment(t *testing.T) {
 			}},
 			{"the API server is killed, and comes back", fault{
 				breaks: inNode("pkill", "-KILL", "-x", "kube-apiserver"),
-				says:   "while it was in use", mend: "make down",
-			}},
-			{"the controllers are killed, and come back", fault{
-				breaks: inNode("pkill", "-KILL", "-x", "kube-controller"),
-				says:   "while it was in use", mend: "make down",
+				says:   "API server", mend: "make down",
 			}},
 			{"somebody deletes the cluster", fault{
 				breaks: docker("rm", "-f", "-v", node),
