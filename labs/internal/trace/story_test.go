@@ -227,3 +227,20 @@ func TestALineTellsOfSilenceOnlyWhenItMatters(t *testing.T) {
 		t.Errorf("of a manager that acted: %s", got)
 	}
 }
+
+func TestWhatHappensToTheManagerIsPartOfTheStoriesOfThatTime(t *testing.T) {
+	start := time.Unix(100, 0)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	s := &Story{Ended: at(10), Deeds: []Deed{{At: at(2), Verb: "first", Count: 1}, {At: at(6), Verb: "last", Count: 1}}}
+	s.finish([]Note{
+		{At: at(1), Actor: You, Text: "came before"}, {At: at(4), Actor: You, Text: "stopped your manager"},
+		{At: at(8), Actor: Manager, Text: "ended by itself"}, {At: at(11), Actor: You, Text: "came after"},
+	})
+	var got []string
+	for _, d := range s.Deeds {
+		got = append(got, d.String())
+	}
+	if diff := cmp.Diff([]string{"first", "stopped your manager", "last", "ended by itself"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
