@@ -133,6 +133,8 @@ func (s *Story) finish(notes []Note) {
 	s.Deeds = Fold(result)
 }
 
+func podStarted(d Deed) bool { return d.Kind == "Pod" && d.Verb == "started" }
+
 // Reached says how far the story got: 2 when the Memcached was reported as available, 1 when Pods of it
 // ran, else 0.
 func (s *Story) Reached() int {
@@ -141,7 +143,7 @@ func (s *Story) Reached() int {
 		switch {
 		case d.Kind == available+"True":
 			reached = 2
-		case d.Actor == "kubelet" && d.Verb == "started":
+		case podStarted(d):
 			reached = max(reached, 1)
 		}
 	}

@@ -64,7 +64,7 @@ func TestAStoryIsChosenByTheWordsOfAFinding(t *testing.T) {
 	story := func(check, name string, deeds ...Deed) *Story {
 		return &Story{Check: check, Of: types.NamespacedName{Name: name}, Deeds: deeds}
 	}
-	started, ready := Deed{Actor: "kubelet", Verb: "started"}, Deed{Kind: available + "True"}
+	started, ready := Deed{Actor: "kubelet", Verb: "started", Kind: "Pod"}, Deed{Kind: available + "True"}
 	stories := []*Story{
 		story("a", "first"), story("a", "second"), story("b", "third", started), story("c", "fourth", ready), story("d", "fifth", ready),
 	}
@@ -156,6 +156,18 @@ func TestWhatNoObjectShowsIsToldByTheRequest(t *testing.T) {
 	} {
 		if got := newTeller(&Recording{}).request(0, test.r).String(); got != test.want {
 			t.Errorf("%s: %q, want %q", test.r.Request, got, test.want)
+		}
+	}
+}
+
+func TestTheCastOfARun(t *testing.T) {
+	teller := newTeller(&Recording{Suite: "labs.test"})
+	for fieldManager, want := range map[string]string{
+		"labs.test": You, "kubectl-edit": You, "kubelet": "kubelet", "kube-scheduler": "kube-scheduler", "kwok": "kwok",
+		"manager": Manager, "memcached-operator": Manager,
+	} {
+		if got := teller.actor(fieldManager); got != want {
+			t.Errorf("%s is %s, want %s", fieldManager, got, want)
 		}
 	}
 }
