@@ -220,6 +220,7 @@ func (m *Manager) Kill() {
 	if kill == nil {
 		return
 	}
+	suite.trace.Note(trace.Storm, "killed your manager")
 	kill()
 	<-ended
 }

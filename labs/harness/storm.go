@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 const (
@@ -129,6 +130,7 @@ func (s *Sky) conflictIsDue() bool {
 // Outage keeps the API server from the manager for a while. It does not wait for the end.
 func (s *Sky) Outage(kind recorder.Outage, lasts time.Duration) {
 	s.tell("the API server is %s for %s", kind, lasts.Round(time.Millisecond))
+	suite.trace.Note(trace.Storm, fmt.Sprintf("made the API server %s for %s", kind, lasts.Round(time.Millisecond)))
 	s.stage.recorder.Outage(kind, lasts)
 }
 

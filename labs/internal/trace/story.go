@@ -10,8 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Manager is the actor of what the learner's program does.
-const Manager = "your manager"
+// Manager is the actor of what the learner's program does, Storm of what a check does to it and to its
+// API server.
+const (
+	Manager = "your manager"
+	Storm   = "the storm"
+)
 
 // Story is what happened around one Memcached of a check, from the moment the check touched the world
 // until it ended.
@@ -133,6 +137,8 @@ func (s *Story) finish(notes []Note) {
 	s.Deeds = Fold(result)
 }
 
+func podStarted(d Deed) bool { return d.Kind == "Pod" && d.Verb == "started" }
+
 // Reached says how far the story got: 2 when the Memcached was reported as available, 1 when Pods of it
 // ran, else 0.
 func (s *Story) Reached() int {
@@ -141,7 +147,7 @@ func (s *Story) Reached() int {
 		switch {
 		case d.Kind == available+"True":
 			reached = 2
-		case d.Actor == "kubelet" && d.Verb == "started":
+		case podStarted(d):
 			reached = max(reached, 1)
 		}
 	}

@@ -64,7 +64,7 @@ func TestAStoryIsChosenByTheWordsOfAFinding(t *testing.T) {
 	story := func(check, name string, deeds ...Deed) *Story {
 		return &Story{Check: check, Of: types.NamespacedName{Name: name}, Deeds: deeds}
 	}
-	started, ready := Deed{Actor: "kubelet", Verb: "started"}, Deed{Kind: available + "True"}
+	started, ready := Deed{Actor: "kubelet", Verb: "started", Kind: "Pod"}, Deed{Kind: available + "True"}
 	stories := []*Story{
 		story("a", "first"), story("a", "second"), story("b", "third", started), story("c", "fourth", ready), story("d", "fifth", ready),
 	}
@@ -160,6 +160,18 @@ func TestWhatNoObjectShowsIsToldByTheRequest(t *testing.T) {
 	}
 }
 
+func TestTheCastOfARun(t *testing.T) {
+	teller := newTeller(&Recording{Suite: "labs.test"})
+	for fieldManager, want := range map[string]string{
+		"labs.test": You, "kubectl-edit": You, "kubelet": "kubelet", "kube-scheduler": "kube-scheduler", "kwok": "kwok",
+		"manager": Manager, "memcached-operator": Manager,
+	} {
+		if got := teller.actor(fieldManager); got != want {
+			t.Errorf("%s is %s, want %s", fieldManager, got, want)
+		}
+	}
+}
+
 func TestACheckIsKnownByItsNamespace(t *testing.T) {
 	for namespace, want := range map[string]string{
 		"lab-creates-deployment-x7k2p": "creates-deployment", "lab-system": "", "default": "", "kube-system": "", "lab--x7k2p": "",
@@ -225,5 +237,22 @@ func TestALineTellsOfSilenceOnlyWhenItMatters(t *testing.T) {
 	s.Deeds = append(s.Deeds, Deed{At: start.Add(2 * time.Second), Actor: Manager, Verb: "changed", Kind: "Deployment", Count: 1})
 	if got := s.Line(true); strings.Contains(got, silence) {
 		t.Errorf("of a manager that acted: %s", got)
+	}
+}
+
+func TestWhatHappensToTheManagerIsPartOfTheStoriesOfThatTime(t *testing.T) {
+	start := time.Unix(100, 0)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	s := &Story{Ended: at(10), Deeds: []Deed{{At: at(2), Verb: "first", Count: 1}, {At: at(6), Verb: "last", Count: 1}}}
+	s.finish([]Note{
+		{At: at(1), Actor: You, Text: "came before"}, {At: at(4), Actor: You, Text: "stopped your manager"},
+		{At: at(8), Actor: Manager, Text: "ended by itself"}, {At: at(11), Actor: You, Text: "came after"},
+	})
+	var got []string
+	for _, d := range s.Deeds {
+		got = append(got, d.String())
+	}
+	if diff := cmp.Diff([]string{"first", "stopped your manager", "last", "ended by itself"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

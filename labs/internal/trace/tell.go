@@ -71,7 +71,7 @@ func (s *Story) milestones() []Deed {
 	for _, i := range []int{
 		s.last(by(You)), s.last(by(Manager)), s.first(by(Manager)),
 		s.last(func(d Deed) bool { return strings.HasPrefix(d.Kind, available) }),
-		s.last(func(d Deed) bool { return d.Verb == "counted" || d.Actor == "kubelet" }),
+		s.last(func(d Deed) bool { return d.Verb == "counted" || podStarted(d) }),
 		s.first(made("Deployment")), s.first(made("ReplicaSet")), s.first(made("Pod")),
 	} {
 		if i >= 0 && !slices.Contains(chosen, i) && len(chosen) < lineDeeds {

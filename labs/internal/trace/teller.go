@@ -140,13 +140,16 @@ func (t *teller) deeds() []Deed {
 	return deeds
 }
 
+// playedBy is the program that plays the kubelet where a cluster has no nodes.
+const playedBy = "kwok"
+
 // actor is the cast of a run: the checks act as you, and whoever is not a part of Kubernetes is the
 // manager, as nobody else is there.
 func (t *teller) actor(fieldManager string) string {
 	switch {
 	case fieldManager == t.suite || strings.HasPrefix(fieldManager, "kubectl"):
 		return You
-	case strings.HasPrefix(fieldManager, "kube"):
+	case strings.HasPrefix(fieldManager, "kube"), fieldManager == playedBy:
 		return fieldManager
 	default:
 		return Manager

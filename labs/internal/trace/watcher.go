@@ -27,8 +27,9 @@ const (
 	perObject = 200
 	// perRequest is the same for requests of one verb to one object.
 	perRequest = 50
-	// linesLimit bounds the file, and the watcher's memory with it, however many objects there are.
-	linesLimit = 40_000
+	// sizeLimit bounds the file, and the watcher's memory with it, however many objects there are. A whole
+	// run of lab 7 needs four megabytes.
+	sizeLimit = 32 << 20
 	// closeLimit is how long the watches may take to end. They end at once.
 	closeLimit = time.Second
 )
@@ -42,7 +43,7 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	file    *os.File
-	lines   int
+	size    int              // of the file, in bytes
 	ignored sets.Set[string] // namespaces
 	changes map[types.UID]*Omission
 }
@@ -117,7 +118,7 @@ func (w *Watcher) wanted(s Sight) bool {
 	if KindOf(s.Object) == "Namespace" {
 		ns = s.Object.GetName()
 	}
-	if w.ignored.Has(ns) || w.lines >= linesLimit {
+	if w.ignored.Has(ns) || w.size >= sizeLimit {
 		return false
 	}
 	o := w.changes[s.Object.GetUID()]
@@ -178,8 +179,8 @@ func (w *Watcher) write(e entry) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lines++
-	_, _ = w.file.Write(append(line, '\n'))
+	n, _ := w.file.Write(append(line, '\n'))
+	w.size += n
 }
 
 // inShort are the requests that asked for a change. Of a long row of the same, the first are kept, and

@@ -89,7 +89,7 @@ level=ERROR msg="Reconciler error" reconcileID=` + onePass + ` err="refused"`, 1
 }
 
 func TestTheStoryUnderAVerdictIsThatOfTheFirstFailure(t *testing.T) {
-	available := trace.Deed{Actor: "kubelet", Verb: "started"}
+	available := trace.Deed{Kind: "Pod", Verb: "started"}
 	stories := []*trace.Story{{Check: "a"}, {Check: "b", Deeds: []trace.Deed{available}}, {Check: "c"}, {Check: "earlier", Deeds: []trace.Deed{available}}}
 	check := func(id string, lab int, s State) Check { return Check{ID: id, Lab: lab, State: s} }
 	for _, test := range []struct {
