@@ -74,8 +74,8 @@ func weathers(ctx context.Context, seed int64) error {
 	if err != nil {
 		f := finding.Of(err)
 		report.Cause, report.Seen = f.Cause, f.Seen
-		err = errors.Join(err, s.keepStory())
 	}
+	err = errors.Join(err, s.keepStory())
 	AddReportEntry(harness.StormEntry, report, ReportEntryVisibilityNever)
 	if err != nil {
 		return err
@@ -153,11 +153,11 @@ func (s *storm) startTwin() error {
 const (
 	// shortest and longest are the length of an outage. It is over before an informer looks again for
 	// the first time.
-	shortest, longest = 300 * time.Millisecond, 600 * time.Millisecond
+	shortest, longest = 200 * time.Millisecond, 500 * time.Millisecond
 	// breath is the longest pause between two blows.
-	breath = 60 * time.Millisecond
+	breath = 40 * time.Millisecond
 	// darkness is the longest time between the death of a manager and its start.
-	darkness = 200 * time.Millisecond
+	darkness = 150 * time.Millisecond
 )
 
 // round is three gusts, in each of which everybody pulls at the Memcacheds and their Deployments: one
@@ -182,7 +182,7 @@ func (s *storm) death(ctx context.Context) error {
 	s.sky.Conflicts(2 + s.rand.IntN(2))
 	killed := make(chan error, 1)
 	writes, dark := 1+s.rand.IntN(3), s.draw(0, darkness)
-	blows := append(s.gust(true), s.gust(false)...)
+	blows := s.gust(true)
 	go func() { killed <- s.sky.KillAndRestart(ctx, victim, writes, dark) }()
 	err = s.strike(ctx, blows)
 	if err := errors.Join(err, <-killed); err != nil {
