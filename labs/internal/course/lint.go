@@ -135,7 +135,7 @@ func (c *Course) lintLessons() (problems []Problem) {
 			problems = append(problems, Problem{file, 0, "the lesson is missing"})
 			continue
 		}
-		problems = append(problems, compareIDs(lab, file, "the lesson", lessonChecks(string(text)))...)
+		problems = append(problems, compareIDs(lab, file, "the lesson's list of what is checked", lessonChecks(string(text)))...)
 	}
 	return problems
 }

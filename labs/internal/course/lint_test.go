@@ -53,11 +53,11 @@ func TestLintComparesLessonsManifestsAndSuite(t *testing.T) {
 		},
 		"a check that only the lesson has": {
 			file: "labs/03-shout/README.md", old: "- `shouts`", new: "- `whispers`: quiet.\n- `shouts`",
-			want: []string{"labs/03-shout/README.md: the lesson has a check whispers that labs/03-shout/lab.yaml does not have"},
+			want: []string{"labs/03-shout/README.md: the lesson's list of what is checked has a check whispers that labs/03-shout/lab.yaml does not have"},
 		},
 		"a check twice": {
 			file: "labs/03-shout/README.md", old: "- `shouts`", new: "- `shouts`: loud.\n- `shouts`",
-			want: []string{"labs/03-shout/README.md: the lesson has the check shouts twice"},
+			want: []string{"labs/03-shout/README.md: the lesson's list of what is checked has the check shouts twice"},
 		},
 		"no list of checks": {
 			file: "labs/03-shout/README.md", old: "## What is checked", new: "## Checks",
