@@ -31,12 +31,12 @@ func (s *Sighting) podLines() []string {
 	return append(lines, s.containerLines()...)
 }
 
-// containerLines tell of containers that do not run, those in the same state in one line, and what one of
-// them said last.
+// containerLines tell of containers that do not run, those with the same trouble in one line, and what one
+// of them said last.
 func (s *Sighting) containerLines() []string {
 	type state struct{ container, what string }
 	var order []state
-	pods := map[state][]string{}
+	pods, reasons := map[state][]string{}, map[state]string{}
 	for _, pod := range s.objects.pods {
 		for _, c := range statuses(pod) {
 			at := state{c.Name, trouble(c)}
@@ -47,11 +47,14 @@ func (s *Sighting) containerLines() []string {
 				order = append(order, at)
 			}
 			pods[at] = append(pods[at], pod.Name)
+			if c.State.Waiting != nil {
+				reasons[at] = c.State.Waiting.Reason + ", "
+			}
 		}
 	}
 	var lines []string
 	for _, at := range order {
-		lines = append(lines, fmt.Sprintf("container %s of %s: %s", at.container, amount(pods[at]), at.what))
+		lines = append(lines, fmt.Sprintf("container %s of %s: %s%s", at.container, amount(pods[at]), reasons[at], at.what))
 		for _, pod := range pods[at] {
 			if said := lastWords(s.output[pod+"/"+at.container]); said != "" {
 				lines = append(lines, "it said: "+said)
@@ -65,25 +68,19 @@ func (s *Sighting) containerLines() []string {
 // starting are the reasons for which a container that is about to run waits.
 var starting = []string{"", "ContainerCreating", "PodInitializing"}
 
-// trouble says what is wrong with a container that does not run, "" when nothing is.
+// trouble says what is wrong with a container that does not run, "" when nothing is. How often it was
+// started is left out: its twin in another Pod may be one start behind.
 func trouble(c corev1.ContainerStatus) string {
 	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
-	how := ""
-	if ended != nil && (ended.ExitCode != 0 || c.RestartCount > 0) {
-		how = fmt.Sprintf("it ended with exit code %d", ended.ExitCode)
-		if c.RestartCount > 0 {
-			how += fmt.Sprintf(" and was started %d times", c.RestartCount+1)
-		}
-	}
 	switch w := c.State.Waiting; {
-	case w != nil && how != "":
-		return w.Reason + ", " + how
-	case w != nil && !slices.Contains(starting, w.Reason):
-		return w.Reason + ", " + w.Message
 	case c.State.Running != nil:
 		return ""
+	case ended != nil && (ended.ExitCode != 0 || c.RestartCount > 0):
+		return fmt.Sprintf("it ended with exit code %d", ended.ExitCode)
+	case w != nil && !slices.Contains(starting, w.Reason):
+		return w.Message
 	}
-	return how
+	return ""
 }
 
 func amount(pods []string) string {

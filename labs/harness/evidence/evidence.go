@@ -35,6 +35,8 @@ type Sighting struct {
 	// Manager says whether the check judges a manager, User under which name the API server knows it.
 	Manager bool
 	User    string
+	// Gone says that the finding is about the manager itself, which did not get as far as the check.
+	Gone bool
 	// Log is the last part of the manager's output.
 	Log string
 	// Requests are those that the manager has sent since the check began, in order.
@@ -68,7 +70,9 @@ func (s *Sighting) Explain(f *finding.Finding) []finding.Evidence {
 	add("The Pods", s.podLines())
 	add("The events", s.eventLines())
 	if len(all) == 0 && s.Manager {
-		add("Your manager wrote", s.writes())
+		if !s.Gone {
+			add("Your manager wrote", s.writes())
+		}
 		add(s.quietLog())
 	}
 	return all

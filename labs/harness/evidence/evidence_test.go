@@ -142,6 +142,7 @@ func TestConflictsAreEvidenceWhenThereAreMany(t *testing.T) {
 
 func TestAPanicComesFirstAndIsSaidOnce(t *testing.T) {
 	s := sighting()
+	s.Gone = true
 	s.Log = "panic: the kettle is empty\n\ngoroutine 1 [running]:\nmain.main()\n\t/home/me/workspace/cmd/main.go:12 +0x1\nexit status 2\n"
 	requireEvidence(t, s, nothing, finding.Evidence{Title: "Your manager panicked", Lines: []string{"the kettle is empty", "at cmd/main.go:12"}})
 	said := finding.New("manager-exited", "it runs", "it panicked: the kettle is empty, at cmd/main.go:12")
@@ -158,14 +159,14 @@ func TestContainersThatDoNotRunAreOneLineEach(t *testing.T) {
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64}},
 	}
 	s := in(t, sighting(),
-		pod("a", crashing), pod("b", crashing),
+		pod("a", crashing), pod("b", corev1.ContainerStatus{State: crashing.LastTerminationState}), // not started again yet
 		pod("c", waiting("ErrImageNeverPull", "image is not present")),
 		pod("d", waiting("ContainerCreating", "")),
 		event(here, "1", "Warning", "BackOff", "Pod", "a", "back-off restarting a", 1), // as the state says
 		pod("e", corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}),
 	)
 	requireEvidence(t, s, nothing, finding.Evidence{Title: "The Pods", Lines: []string{
-		"container memcached of 2 Pods: CrashLoopBackOff, it ended with exit code 64 and was started 3 times",
+		"container memcached of 2 Pods: CrashLoopBackOff, it ended with exit code 64",
 		"it said: fake logs",
 		"container memcached of Pod c: ErrImageNeverPull, image is not present",
 	}})
