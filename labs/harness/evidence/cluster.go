@@ -93,28 +93,28 @@ func amount(pods []string) string {
 // restated are the reasons of a kubelet's warnings that say what a container's state says.
 var restated = []string{"BackOff", "Failed"}
 
-// eventLines are the warnings about the check's objects, and after them what was told about its
-// Memcacheds. Events of one kind are one line, with a count and the words of the last.
-func (s *Sighting) eventLines() []string {
-	type kind struct{ severity, reason, regarding string }
+// eventLines are the warnings about the check's objects, or what else was told about its Memcacheds. Events
+// of one kind are one line, with a count and the words of the last.
+func (s *Sighting) eventLines(severity string) []string {
+	type kind struct{ reason, regarding string }
 	last, counts, inTrouble := map[kind]eventsv1.Event{}, map[kind]int{}, len(s.containerLines()) > 0
 	var order []kind
 	for _, e := range s.objects.events {
 		repeats := inTrouble && e.Regarding.Kind == "Pod" && slices.Contains(restated, e.Reason)
-		if s.ownQuota(e.Note) || repeats || e.Type != corev1.EventTypeWarning && !s.isMemcached(e.Regarding) {
+		about := severity == corev1.EventTypeWarning || s.isMemcached(e.Regarding)
+		if e.Type != severity || s.ownQuota(e.Note) || repeats || !about {
 			continue
 		}
-		k := kind{e.Type, e.Reason, e.Regarding.Kind}
+		k := kind{e.Reason, e.Regarding.Kind}
 		if counts[k] == 0 {
 			order = append(order, k)
 		}
 		last[k] = e
 		counts[k] += told(e)
 	}
-	slices.SortStableFunc(order, func(a, b kind) int { return cmp.Compare(b.severity, a.severity) }) // "Warning", "Normal"
 	var lines []string
 	for _, k := range order {
-		lines = append(lines, fmt.Sprintf("%s %s on %s%s: %s", k.severity, k.reason, k.regarding, times(counts[k]), last[k].Note))
+		lines = append(lines, fmt.Sprintf("%s %s on %s%s: %s", severity, k.reason, k.regarding, times(counts[k]), last[k].Note))
 	}
 	return lines
 }

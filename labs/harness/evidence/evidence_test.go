@@ -122,10 +122,12 @@ func TestRefusalsAreCountedAndSaidInFewWords(t *testing.T) {
 func TestWhatTheFindingSaysIsNotSaidAgain(t *testing.T) {
 	s := sighting()
 	s.Requests = []recorder.Request{request("create", "deployments", here, 422, "spec.selector: Required value")}
-	said := finding.New("rejected", "a Deployment", "none; the API server did not take it: %s", s.Requests[0])
-	for _, e := range s.Explain(said) {
-		if e.Title == "The API server refused your manager" {
-			t.Errorf("the refusal is told twice: %q", e.Lines)
+	s.Log = "error: create Deployment: spec.selector: Required value in " + here + "\n"
+	for _, seen := range []string{s.Requests[0].String(), s.Requests[0].Kind() + ": not taken"} {
+		for _, e := range s.Explain(finding.New("rejected", "a Deployment", "none; the API server did not take it: %s", seen)) {
+			if strings.Contains(strings.Join(e.Lines, " "), "selector") {
+				t.Errorf("%s: %q, and so did the finding", e.Title, e.Lines)
+			}
 		}
 	}
 }
@@ -188,8 +190,17 @@ func TestTheChecksOwnQuotaExplainsNothing(t *testing.T) {
 	requireEvidence(t, s, nothing, finding.Evidence{Title: "The Pods", Lines: []string{"Deployment x gets none: " + strange}})
 }
 
-func TestWarningsComeBeforeWhatWasToldAboutTheMemcached(t *testing.T) {
+// What was told about the Memcached is worth a line when nothing complains.
+func TestWarningsBeforeGoodNews(t *testing.T) {
 	s := in(t, sighting(), memcached(here, "mine"),
+		event(here, "1", "Normal", "Created", "Memcached", "mine", "made it", 1),
+		event(here, "2", "Normal", "Pulled", "Pod", "mine-1", "image present", 2))
+	s.Gone = true
+	s.Log = "saw mine\n"
+	requireEvidence(t, s, nothing,
+		finding.Evidence{Title: "The events on the Memcached", Lines: []string{"Normal Created on Memcached: made it"}},
+		finding.Evidence{Title: "Your manager's log", Lines: []string{"saw mine"}})
+	s = in(t, sighting(), memcached(here, "mine"),
 		event(here, "1", "Normal", "Created", "Memcached", "mine", "made it", 1),
 		event(here, "2", "Normal", "Pulled", "Pod", "mine-1", "image present", 2),
 		event(here, "3", "Warning", "Unhealthy", "Pod", "mine-1", "readiness probe failed: earlier", 3),
@@ -198,7 +209,6 @@ func TestWarningsComeBeforeWhatWasToldAboutTheMemcached(t *testing.T) {
 	)
 	requireEvidence(t, s, nothing, finding.Evidence{Title: "The events", Lines: []string{
 		"Warning Unhealthy on Pod (2 times): readiness probe failed: later",
-		"Normal Created on Memcached: made it",
 	}})
 }
 
