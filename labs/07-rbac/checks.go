@@ -236,7 +236,7 @@ func refusals(ctx context.Context, since int) error {
 	cause := "forbidden"
 	var lines []string
 	for _, r := range refused {
-		lines = append(lines, r.String())
+		lines = append(lines, harness.Refusal(r))
 		if r.Verb == "list" || r.Verb == "watch" {
 			cause = "not-synced"
 		}

@@ -139,6 +139,9 @@ func Refused(ctx context.Context, since int) ([]recorder.Request, error) {
 	return refused, nil
 }
 
+// Refusal is a refused request in one short line.
+func Refusal(r recorder.Request) string { return r.Kind() + ": " + r.Reason(ManagerUser()) }
+
 // asSomebodyElse says whether the manager was refused under another name than its own: it did not use the
 // configuration that it was given as it is.
 func asSomebodyElse(r recorder.Request) bool {

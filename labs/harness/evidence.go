@@ -59,6 +59,7 @@ func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence
 	s := &evidence.Sighting{
 		Namespaces: suite.place.of(ID()), Strangers: strangers, Quota: quotaName, Workspace: suite.config.Workspace,
 		Manager: suite.arena != nil, User: ManagerUser(),
+		Gone: f.Cause == CauseManagerExited || f.Cause == CauseManagerSilent,
 	}
 	if s.Manager {
 		s.Log = managersLog(ctx)

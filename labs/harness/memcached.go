@@ -210,7 +210,7 @@ func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) erro
 		return err
 	}
 	if len(refused) > 0 {
-		return finding.New("forbidden", f.Expected, "none; the API server refused the manager: %s", refused[0])
+		return finding.New("forbidden", f.Expected, "none; the API server refused the manager: %s", Refusal(refused[0]))
 	}
 	requests, err := Requests(ctx, 0)
 	if err != nil {

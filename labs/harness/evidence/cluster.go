@@ -31,12 +31,12 @@ func (s *Sighting) podLines() []string {
 	return append(lines, s.containerLines()...)
 }
 
-// containerLines tell of containers that do not run, those in the same state in one line, and what one of
-// them said last.
+// containerLines tell of containers that do not run, those with the same trouble in one line, and what one
+// of them said last.
 func (s *Sighting) containerLines() []string {
 	type state struct{ container, what string }
 	var order []state
-	pods := map[state][]string{}
+	pods, reasons := map[state][]string{}, map[state]string{}
 	for _, pod := range s.objects.pods {
 		for _, c := range statuses(pod) {
 			at := state{c.Name, trouble(c)}
@@ -47,11 +47,14 @@ func (s *Sighting) containerLines() []string {
 				order = append(order, at)
 			}
 			pods[at] = append(pods[at], pod.Name)
+			if c.State.Waiting != nil {
+				reasons[at] = c.State.Waiting.Reason + ", "
+			}
 		}
 	}
 	var lines []string
 	for _, at := range order {
-		lines = append(lines, fmt.Sprintf("container %s of %s: %s", at.container, amount(pods[at]), at.what))
+		lines = append(lines, fmt.Sprintf("container %s of %s: %s%s", at.container, amount(pods[at]), reasons[at], at.what))
 		for _, pod := range pods[at] {
 			if said := lastWords(s.output[pod+"/"+at.container]); said != "" {
 				lines = append(lines, "it said: "+said)
@@ -65,25 +68,19 @@ func (s *Sighting) containerLines() []string {
 // starting are the reasons for which a container that is about to run waits.
 var starting = []string{"", "ContainerCreating", "PodInitializing"}
 
-// trouble says what is wrong with a container that does not run, "" when nothing is.
+// trouble says what is wrong with a container that does not run, "" when nothing is. How often it was
+// started is left out: its twin in another Pod may be one start behind.
 func trouble(c corev1.ContainerStatus) string {
 	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
-	how := ""
-	if ended != nil && (ended.ExitCode != 0 || c.RestartCount > 0) {
-		how = fmt.Sprintf("it ended with exit code %d", ended.ExitCode)
-		if c.RestartCount > 0 {
-			how += fmt.Sprintf(" and was started %d times", c.RestartCount+1)
-		}
-	}
 	switch w := c.State.Waiting; {
-	case w != nil && how != "":
-		return w.Reason + ", " + how
-	case w != nil && !slices.Contains(starting, w.Reason):
-		return w.Reason + ", " + w.Message
 	case c.State.Running != nil:
 		return ""
+	case ended != nil && (ended.ExitCode != 0 || c.RestartCount > 0):
+		return fmt.Sprintf("it ended with exit code %d", ended.ExitCode)
+	case w != nil && !slices.Contains(starting, w.Reason):
+		return w.Message
 	}
-	return how
+	return ""
 }
 
 func amount(pods []string) string {
@@ -96,28 +93,28 @@ func amount(pods []string) string {
 // restated are the reasons of a kubelet's warnings that say what a container's state says.
 var restated = []string{"BackOff", "Failed"}
 
-// eventLines are the warnings about the check's objects, and after them what was told about its
-// Memcacheds. Events of one kind are one line, with a count and the words of the last.
-func (s *Sighting) eventLines() []string {
-	type kind struct{ severity, reason, regarding string }
+// eventLines are the warnings about the check's objects, or what else was told about its Memcacheds. Events
+// of one kind are one line, with a count and the words of the last.
+func (s *Sighting) eventLines(severity string) []string {
+	type kind struct{ reason, regarding string }
 	last, counts, inTrouble := map[kind]eventsv1.Event{}, map[kind]int{}, len(s.containerLines()) > 0
 	var order []kind
 	for _, e := range s.objects.events {
 		repeats := inTrouble && e.Regarding.Kind == "Pod" && slices.Contains(restated, e.Reason)
-		if s.ownQuota(e.Note) || repeats || e.Type != corev1.EventTypeWarning && !s.isMemcached(e.Regarding) {
+		about := severity == corev1.EventTypeWarning || s.isMemcached(e.Regarding)
+		if e.Type != severity || s.ownQuota(e.Note) || repeats || !about {
 			continue
 		}
-		k := kind{e.Type, e.Reason, e.Regarding.Kind}
+		k := kind{e.Reason, e.Regarding.Kind}
 		if counts[k] == 0 {
 			order = append(order, k)
 		}
 		last[k] = e
 		counts[k] += told(e)
 	}
-	slices.SortStableFunc(order, func(a, b kind) int { return cmp.Compare(b.severity, a.severity) }) // "Warning", "Normal"
 	var lines []string
 	for _, k := range order {
-		lines = append(lines, fmt.Sprintf("%s %s on %s%s: %s", k.severity, k.reason, k.regarding, times(counts[k]), last[k].Note))
+		lines = append(lines, fmt.Sprintf("%s %s on %s%s: %s", severity, k.reason, k.regarding, times(counts[k]), last[k].Note))
 	}
 	return lines
 }

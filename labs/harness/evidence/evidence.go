@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/example/operator-lab/labs/harness/logs"
 	"github.com/example/operator-lab/labs/harness/recorder"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -35,6 +37,8 @@ type Sighting struct {
 	// Manager says whether the check judges a manager, User under which name the API server knows it.
 	Manager bool
 	User    string
+	// Gone says that the finding is about the manager itself, which did not get as far as the check.
+	Gone bool
 	// Log is the last part of the manager's output.
 	Log string
 	// Requests are those that the manager has sent since the check began, in order.
@@ -59,16 +63,19 @@ func (s *Sighting) Explain(f *finding.Finding) []finding.Evidence {
 		}
 	}
 	panicked, refused := logs.FindPanic(s.Log, s.Workspace, s.scene()), s.refused()
-	refused = slices.DeleteFunc(refused, func(r refusal) bool { return r.saysTheSame(f.Seen) })
 	if panicked != nil {
 		add(panicTitle(panicked), panicLines(panicked))
 	}
-	add("The API server refused your manager", s.refusedLines(refused))
+	unsaid := slices.DeleteFunc(slices.Clone(refused), func(r refusal) bool { return r.saidIn(f.Seen) })
+	add("The API server refused your manager", s.refusedLines(unsaid))
 	add("Your manager's log", s.complaints(panicked, refused))
 	add("The Pods", s.podLines())
-	add("The events", s.eventLines())
-	if len(all) == 0 && s.Manager {
-		add("Your manager wrote", s.writes())
+	add("The events", s.eventLines(corev1.EventTypeWarning))
+	if len(all) == 0 && s.Manager && panicked == nil && len(refused) == 0 { // else the finding has said it
+		if !s.Gone {
+			add("Your manager wrote", s.writes())
+		}
+		add("The events on the Memcached", s.eventLines(corev1.EventTypeNormal))
 		add(s.quietLog())
 	}
 	return all
@@ -104,7 +111,7 @@ func (s *Sighting) complaints(panicked *logs.Panic, refused []refusal) []string 
 		if panicked != nil && (strings.Contains(line, panicked.Message) || strings.HasPrefix(line, "panic: ")) {
 			return true
 		}
-		return slices.ContainsFunc(refused, func(r refusal) bool { return r.saysTheSame(line) })
+		return slices.ContainsFunc(refused, func(r refusal) bool { return r.saidIn(line) })
 	}
 	lines := slices.DeleteFunc(logs.Trouble(s.Log, s.scene(), 2*maxLines), known)
 	return lines[max(0, len(lines)-maxLines):]

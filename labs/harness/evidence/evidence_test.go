@@ -122,10 +122,12 @@ func TestRefusalsAreCountedAndSaidInFewWords(t *testing.T) {
 func TestWhatTheFindingSaysIsNotSaidAgain(t *testing.T) {
 	s := sighting()
 	s.Requests = []recorder.Request{request("create", "deployments", here, 422, "spec.selector: Required value")}
-	said := finding.New("rejected", "a Deployment", "none; the API server did not take it: %s", s.Requests[0])
-	for _, e := range s.Explain(said) {
-		if e.Title == "The API server refused your manager" {
-			t.Errorf("the refusal is told twice: %q", e.Lines)
+	s.Log = "error: create Deployment: spec.selector: Required value in " + here + "\n"
+	for _, seen := range []string{s.Requests[0].String(), s.Requests[0].Kind() + ": not taken"} {
+		for _, e := range s.Explain(finding.New("rejected", "a Deployment", "none; the API server did not take it: %s", seen)) {
+			if strings.Contains(strings.Join(e.Lines, " "), "selector") {
+				t.Errorf("%s: %q, and so did the finding", e.Title, e.Lines)
+			}
 		}
 	}
 }
@@ -142,6 +144,7 @@ func TestConflictsAreEvidenceWhenThereAreMany(t *testing.T) {
 
 func TestAPanicComesFirstAndIsSaidOnce(t *testing.T) {
 	s := sighting()
+	s.Gone = true
 	s.Log = "panic: the kettle is empty\n\ngoroutine 1 [running]:\nmain.main()\n\t/home/me/workspace/cmd/main.go:12 +0x1\nexit status 2\n"
 	requireEvidence(t, s, nothing, finding.Evidence{Title: "Your manager panicked", Lines: []string{"the kettle is empty", "at cmd/main.go:12"}})
 	said := finding.New("manager-exited", "it runs", "it panicked: the kettle is empty, at cmd/main.go:12")
@@ -158,14 +161,14 @@ func TestContainersThatDoNotRunAreOneLineEach(t *testing.T) {
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64}},
 	}
 	s := in(t, sighting(),
-		pod("a", crashing), pod("b", crashing),
+		pod("a", crashing), pod("b", corev1.ContainerStatus{State: crashing.LastTerminationState}), // not started again yet
 		pod("c", waiting("ErrImageNeverPull", "image is not present")),
 		pod("d", waiting("ContainerCreating", "")),
 		event(here, "1", "Warning", "BackOff", "Pod", "a", "back-off restarting a", 1), // as the state says
 		pod("e", corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}),
 	)
 	requireEvidence(t, s, nothing, finding.Evidence{Title: "The Pods", Lines: []string{
-		"container memcached of 2 Pods: CrashLoopBackOff, it ended with exit code 64 and was started 3 times",
+		"container memcached of 2 Pods: CrashLoopBackOff, it ended with exit code 64",
 		"it said: fake logs",
 		"container memcached of Pod c: ErrImageNeverPull, image is not present",
 	}})
@@ -187,8 +190,17 @@ func TestTheChecksOwnQuotaExplainsNothing(t *testing.T) {
 	requireEvidence(t, s, nothing, finding.Evidence{Title: "The Pods", Lines: []string{"Deployment x gets none: " + strange}})
 }
 
-func TestWarningsComeBeforeWhatWasToldAboutTheMemcached(t *testing.T) {
+// What was told about the Memcached is worth a line when nothing complains.
+func TestWarningsBeforeGoodNews(t *testing.T) {
 	s := in(t, sighting(), memcached(here, "mine"),
+		event(here, "1", "Normal", "Created", "Memcached", "mine", "made it", 1),
+		event(here, "2", "Normal", "Pulled", "Pod", "mine-1", "image present", 2))
+	s.Gone = true
+	s.Log = "saw mine\n"
+	requireEvidence(t, s, nothing,
+		finding.Evidence{Title: "The events on the Memcached", Lines: []string{"Normal Created on Memcached: made it"}},
+		finding.Evidence{Title: "Your manager's log", Lines: []string{"saw mine"}})
+	s = in(t, sighting(), memcached(here, "mine"),
 		event(here, "1", "Normal", "Created", "Memcached", "mine", "made it", 1),
 		event(here, "2", "Normal", "Pulled", "Pod", "mine-1", "image present", 2),
 		event(here, "3", "Warning", "Unhealthy", "Pod", "mine-1", "readiness probe failed: earlier", 3),
@@ -197,7 +209,6 @@ func TestWarningsComeBeforeWhatWasToldAboutTheMemcached(t *testing.T) {
 	)
 	requireEvidence(t, s, nothing, finding.Evidence{Title: "The events", Lines: []string{
 		"Warning Unhealthy on Pod (2 times): readiness probe failed: later",
-		"Normal Created on Memcached: made it",
 	}})
 }
 

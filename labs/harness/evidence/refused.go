@@ -3,7 +3,6 @@ package evidence
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -53,7 +52,7 @@ func sameKind(a, b recorder.Request) bool {
 func (s *Sighting) refusedLines(refused []refusal) []string {
 	var lines []string
 	for _, r := range refused {
-		lines = append(lines, fmt.Sprintf("%s%s: %d, %s", r.what(), times(r.times), r.Status, r.why(s.User)))
+		lines = append(lines, fmt.Sprintf("%s%s: %d, %s", r.Kind(), times(r.times), r.Status, r.Reason(s.User)))
 	}
 	return lines
 }
@@ -66,7 +65,7 @@ func (s *Sighting) writes() []string {
 		if !r.Mutating() || !slices.Contains(s.Namespaces, r.Namespace) {
 			continue
 		}
-		what := refusal{Request: r}.what()
+		what := r.Kind()
 		if counts[what]++; counts[what] == 1 {
 			order = append(order, what)
 		}
@@ -80,47 +79,12 @@ func (s *Sighting) writes() []string {
 	return []string{strings.Join(order, ", ")}
 }
 
-// what was asked for, without the name: there may have been many.
-func (r refusal) what() string {
-	text := r.Verb + " " + r.Resource
-	if r.Group != "" {
-		text += "." + r.Group
-	}
-	if r.Subresource != "" {
-		text += "/" + r.Subresource
-	}
-	switch {
-	case strings.HasPrefix(r.Resource, "/"):
-		return text
-	case r.Namespace == "":
-		return text + " in all namespaces"
-	}
-	return text
-}
-
-// asUser is how the API server says on whose behalf it was asked.
-var asUser = regexp.MustCompile(`User "([^"]+)" cannot `)
-
-// why it was refused. The API server's words for a missing right are twice as many as are needed; who has
-// no right is worth them when it is not the manager.
-func (r refusal) why(manager string) string {
-	user := asUser.FindStringSubmatch(r.Message)
-	switch {
-	case user != nil && user[1] == manager:
-		return "it has no right to do that"
-	case user != nil:
-		return user[1] + " has no right to do that, and your manager asks in its name"
-	case r.Message == "":
-		return http.StatusText(r.Status)
-	}
-	return r.Message
-}
-
-// saysTheSame says whether a text quotes the refusal.
-func (r refusal) saysTheSame(text string) bool {
+// saidIn says whether a text has the refusal: the API server's words for it, or ours.
+func (r refusal) saidIn(text string) bool {
 	const enough = 80 // the rest differs: it names the namespace
-	message := []rune(unquoted(r.Message))
-	return len(message) > 0 && strings.Contains(unquoted(text), string(message[:min(len(message), enough)]))
+	message, text := []rune(unquoted(r.Message)), unquoted(text)
+	quoted := len(message) > 0 && strings.Contains(text, string(message[:min(len(message), enough)]))
+	return quoted || strings.Contains(text, r.Kind()+":")
 }
 
 // unquoted is text without what a logger does to quotation marks and line breaks.
