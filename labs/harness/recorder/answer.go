@@ -25,8 +25,11 @@ func (r *Request) note(resp *http.Response) {
 		return
 	}
 	meta := metadata(peek(resp))
-	r.ResourceVersion = meta.ResourceVersion
 	r.Object = meta.Name
+	if meta.DeletionTimestamp != nil && len(meta.Finalizers) == 0 {
+		return // The last finalizer is gone, and the object with it; the answer shows the version before.
+	}
+	r.ResourceVersion = meta.ResourceVersion
 }
 
 // answerLimit is how much of an answer is read. The objects of this course need a tenth of it.

@@ -30,15 +30,20 @@ func TestTheVersionInTheAnswerToAChangeIsRemembered(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "cache", ResourceVersion: "42"},
 	}
 	const asJSON = `{"kind":"Memcached","metadata":{"name":"cache","resourceVersion":"42"},"spec":{}}`
+	const leaving = `{"kind":"Memcached","metadata":{"name":"cache","resourceVersion":"42","deletionTimestamp":"2026-11-21T10:00:00Z"},"spec":{}}`
 	for _, test := range []struct {
 		name, method, answer, version string
 		header                        string
+		gone                          bool // with this write
 		status                        int
 	}{
 		{name: "created as JSON", method: http.MethodPost, answer: asJSON, version: "42", status: 201},
 		{name: "created as protobuf", method: http.MethodPost, answer: asProtobuf(t, deployment), version: "42", status: 201},
 		{name: "updated", method: http.MethodPut, answer: asJSON, version: "42", status: 200},
 		{name: "patched", method: http.MethodPatch, answer: asJSON, version: "42", status: 200},
+		{name: "the last finalizer is removed", method: http.MethodPut, answer: leaving, gone: true, status: 200},
+		{name: "another finalizer holds it", method: http.MethodPut, version: "42", status: 200,
+			answer: strings.Replace(leaving, `"name"`, `"finalizers":["orphan"],"name"`, 1)},
 		{name: "read", method: http.MethodGet, answer: asJSON, status: 200},
 		{name: "deleted", method: http.MethodDelete, answer: asJSON, status: 200},
 		{name: "refused", method: http.MethodPut, answer: asJSON, status: 409},
@@ -57,7 +62,7 @@ func TestTheVersionInTheAnswerToAChangeIsRemembered(t *testing.T) {
 			t.Errorf("%s: the client got %d bytes of %d", test.name, len(got), len(test.answer))
 		}
 		got := rec.Since(0)[0]
-		if got.ResourceVersion != test.version || (got.Object == "cache") != (test.version != "") {
+		if got.ResourceVersion != test.version || (got.Object == "cache") != (test.version != "" || test.gone) {
 			t.Errorf("%s: recorded version %q of %q, want %q", test.name, got.ResourceVersion, got.Object, test.version)
 		}
 	}

@@ -90,6 +90,8 @@ func unusedVerbs(group, resource string, verbs []string, used map[string]bool) [
 			return did("create")
 		case resource == "deployments" && verb == "delete":
 			return true // where admission guards owner references, adopting needs it
+		case resource == "deployments" && verb == "create":
+			return did("create") || did("patch") // an apply that creates is a patch, and needs both
 		default:
 			return did(verb)
 		}

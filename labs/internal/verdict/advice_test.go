@@ -44,6 +44,15 @@ func TestRightsThatNobodyUsedAreNamed(t *testing.T) {
 	}
 }
 
+// A server-side apply of a Deployment that is not there is a patch, and admission asks for create as well.
+func TestAnApplyMayCreate(t *testing.T) {
+	applies := []recorder.Tally{{Verb: "patch", Group: "apps", Resource: "deployments"}}
+	rules := []rbacv1.PolicyRule{rule("apps", "deployments", "create", "patch")}
+	if got := adviseRights(rules, applies); got != nil {
+		t.Errorf("advice for an operator that applies: %q", got)
+	}
+}
+
 func TestWritesThatChangedNothingAreCounted(t *testing.T) {
 	write := func(resource, subresource string, times int) trace.Request {
 		return trace.Request{Times: times, Request: recorder.Request{Resource: resource, Subresource: subresource}}

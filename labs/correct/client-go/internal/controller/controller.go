@@ -108,7 +108,7 @@ func (c *Controller) next(ctx context.Context) bool {
 	}
 	defer c.queue.Done(key)
 	switch err := c.sync(ctx, key); {
-	case err == nil:
+	case err == nil, ctx.Err() != nil:
 		c.queue.Forget(key)
 	case errors.As(err, new(*foreignError)):
 		c.queue.Forget(key) // Its end brings the name back.

@@ -41,7 +41,7 @@ func AddToManager(mgr ctrl.Manager, image string) error {
 	o := &Operator{
 		client:   mgr.GetClient(),
 		uncached: mgr.GetAPIReader(),
-		recorder: mgr.GetEventRecorderFor("memcached"), // the old one, which writes events of the core group
+		recorder: mgr.GetEventRecorderFor("memcached"), //nolint:staticcheck // the old one, which writes events of the core group
 		image:    image,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
