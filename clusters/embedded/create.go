@@ -91,17 +91,22 @@ func (a *attempt) run(ctx context.Context) (c *clusters.Cluster, err error) {
 	if a.handle, err = supervisor.Start(a.plane(a.name), a.supervisor...); err != nil {
 		return nil, err
 	}
+	a.hold(a.handle)
 	version, err := a.awaitReady(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.handles[a.name] = a.handle
 	return &clusters.Cluster{
 		Name: a.name, Provider: Identity, Kubeconfig: clusters.Kubeconfig(a.state, a.name),
 		Version: version, Nodes: a.nodes, Logs: true,
 	}, nil
+}
+
+// hold remembers the supervisor, for whoever keeps or deletes the cluster.
+func (a *attempt) hold(h *supervisor.Handle) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.handles[a.name] = h
 }
 
 // prepare writes everything that the programs read.

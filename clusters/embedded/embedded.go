@@ -174,6 +174,10 @@ func (e *Embedded) Delete(_ context.Context, name string) error {
 	if err := clusters.CheckName(name); err != nil {
 		return err
 	}
+	// One that is only just starting has not written down yet that it exists.
+	if h := e.release(name); h != nil {
+		h.End()
+	}
 	if err := supervisor.End(e.plane(name)); err != nil {
 		return &clusters.Problem{What: "cannot delete cluster " + name, Mend: "make down", Err: err}
 	}
@@ -182,10 +186,16 @@ func (e *Embedded) Delete(_ context.Context, name string) error {
 	}
 	// Fails while the folder still holds the owner's record, which is right.
 	_ = os.Remove(clusters.Dir(e.state, name))
+	return nil
+}
+
+// release forgets the supervisor of a cluster that this value made, and returns it.
+func (e *Embedded) release(name string) *supervisor.Handle {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	h := e.handles[name]
 	delete(e.handles, name)
-	return nil
+	return h
 }
 
 // Keep lets a cluster that this provider made outlive this process, and returns the

@@ -1,51 +1,82 @@
 package embeddedtest
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
 )
 
-// TestMain lets this test binary be the supervisor of the clusters that its tests make.
+// makeCommand is the first argument of this test binary when it plays somebody who makes a cluster; the state
+// directory follows, and "keep" when the cluster shall stay.
+const makeCommand = "make"
+
+// TestMain lets this test binary be what its tests start: the supervisor of a cluster, and a maker of clusters.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand {
-		if err := embedded.Supervise(os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	log.SetLogger(logr.Discard()) // else envtest complains that nobody did
+	var err error
+	switch {
+	case len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand:
+		err = embedded.Supervise(os.Args[2])
+	case len(os.Args) == 4 && os.Args[1] == makeCommand:
+		err = makeCluster(os.Args[2], os.Args[3] == "keep")
+	default:
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// makeCluster makes a cluster, says its name, and waits for the end of its standard input.
+func makeCluster(state string, keep bool) error {
+	e, err := provider(state)
+	if err != nil {
+		return err
+	}
+	c, err := clusters.NewOwned(state, e).Create(context.Background(), "test", clusters.Spec{}, keep)
+	if err != nil {
+		return err
+	}
+	fmt.Println(c.Name)
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // checkout is where this test's own checkout begins.
 const checkout = "../.."
 
-// cacheDir is where programs are kept between runs.
-func cacheDir(t testing.TB) string {
-	t.Helper()
-	if dir := os.Getenv("LAB_CACHE"); dir != "" {
-		return dir
-	}
-	dir, err := os.UserCacheDir()
+// provider keeps its programs where everybody does.
+func provider(state string, opts ...embedded.Option) (*embedded.Embedded, error) {
+	root, err := filepath.Abs(checkout)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return filepath.Join(dir, "operator-lab")
+	cache := os.Getenv("LAB_CACHE")
+	if cache == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return nil, err
+		}
+		cache = filepath.Join(dir, "operator-lab")
+	}
+	return embedded.New(state, root, cache, opts...)
 }
 
 // newProvider returns a provider whose state is the test's own.
-func newProvider(t testing.TB, opts ...embedded.Option) (*embedded.Embedded, string) {
+func newProvider(t testing.TB, opts ...embedded.Option) (e *embedded.Embedded, state string) {
 	t.Helper()
-	state := t.TempDir()
-	root, err := filepath.Abs(checkout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := embedded.New(state, root, cacheDir(t), append([]embedded.Option{embedded.WithLogger(func(line string) { t.Log(line) })}, opts...)...)
+	state = t.TempDir()
+	e, err := provider(state, append(opts, embedded.WithLogger(func(line string) { t.Log(line) }))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,13 +33,17 @@ const (
 // or when whoever started it is gone without having kept it.
 //
 // It belongs into a process of its own, whose standard input is the lifeline and
-// whose standard output takes the news.
+// whose standard output takes the news, and which works in dir, an absolute path.
 func Run(dir string) error {
 	// The kernel ends the programs together with the thread that started them.
 	runtime.LockOSThread()
 	s, err := newSupervisor(dir)
 	if err != nil {
 		return err
+	}
+	// The path of a socket may have about a hundred letters, that of the folder more.
+	if err := os.Chdir(dir); err != nil {
+		return fmt.Errorf("work in %s: %w", dir, err)
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -155,7 +159,7 @@ func (s *supervisor) answers(ctx context.Context, address string) bool {
 		d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 		conn, err = d.DialContext(ctx, "tcp", address)
 	} else {
-		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.dir, address))
+		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", address)
 	}
 	if err != nil {
 		return false

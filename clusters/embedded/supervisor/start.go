@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 )
 
 // keepWord is what tells a supervisor over its lifeline that it shall go on alone.
@@ -20,6 +21,7 @@ type Handle struct {
 
 	pid      int
 	lifeline *os.File
+	done     chan struct{} // closed when the supervisor has ended
 }
 
 // Start starts a supervisor for the plan in dir. command is a program that calls
@@ -52,7 +54,7 @@ func Start(dir string, command ...string) (*Handle, error) {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
 	ended := make(chan Running, 64)
-	h := &Handle{Ended: ended, pid: cmd.Process.Pid, lifeline: lifeline}
+	h := &Handle{Ended: ended, pid: cmd.Process.Pid, lifeline: lifeline, done: make(chan struct{})}
 	go h.follow(cmd, news, ended)
 	return h, nil
 }
@@ -60,6 +62,7 @@ func Start(dir string, command ...string) (*Handle, error) {
 // follow passes on the news. It holds the handle, and with it the lifeline, for as
 // long as the supervisor runs.
 func (h *Handle) follow(cmd *exec.Cmd, news io.Reader, ended chan<- Running) {
+	defer close(h.done)
 	defer close(ended)
 	defer h.lifeline.Close()
 	for d := json.NewDecoder(news); ; {
@@ -77,6 +80,21 @@ func (h *Handle) follow(cmd *exec.Cmd, news io.Reader, ended chan<- Running) {
 
 // PID is the process number of the supervisor.
 func (h *Handle) PID() int { return h.pid }
+
+// End tells the supervisor to end everything and waits until it has ended. What it
+// may have left is a matter of the function [End].
+func (h *Handle) End() {
+	select {
+	case <-h.done: // its number may be somebody else's by now
+		return
+	default:
+	}
+	_ = ask(h.pid)
+	select {
+	case <-h.done:
+	case <-time.After(endTimeout):
+	}
+}
 
 // Keep lets the supervisor and its programs outlive this process.
 func (h *Handle) Keep() error {

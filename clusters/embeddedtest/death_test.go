@@ -1,0 +1,211 @@
+//go:build linux
+
+package embeddedtest
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/embedded/supervisor"
+	"github.com/example/operator-lab/clusters/internal/process"
+)
+
+const (
+	makeTimeout = 3 * time.Minute
+	// endTimeout is what the kernel and a supervisor may take to end everything.
+	endTimeout = 10 * time.Second
+)
+
+// maker is another process, with a cluster that it made.
+type maker struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	state string
+	plane string
+	owned *clusters.Owned
+	name  string
+}
+
+// startMaker starts a process that makes a cluster.
+func startMaker(t *testing.T, keep string) *maker {
+	t.Helper()
+	e, state := newProvider(t)
+	m := &maker{state: state, owned: clusters.NewOwned(state, e)}
+	m.cmd = exec.CommandContext(t.Context(), os.Args[0], makeCommand, state, keep)
+	m.cmd.Stderr = os.Stderr
+	stdin, err := m.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.stdin = stdin
+	out, err := m.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.remove(t) })
+	if err := m.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := time.AfterFunc(makeTimeout, func() { _ = m.cmd.Process.Kill() })
+	defer stop.Stop()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("no cluster: %v", err)
+	}
+	m.name = strings.TrimSpace(line)
+	m.plane = filepath.Join(clusters.Dir(state, m.name), "control-plane")
+	return m
+}
+
+// remove ends whatever a failed test left.
+func (m *maker) remove(t *testing.T) {
+	ctx := context.WithoutCancel(t.Context())
+	_ = m.cmd.Process.Kill()
+	_ = m.cmd.Wait() // killed, as intended
+	owners, _ := m.owned.List(ctx)
+	for _, o := range owners {
+		if err := m.owned.Delete(ctx, o.Name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// processes are the supervisor and the programs of the cluster.
+func (m *maker) processes(t *testing.T) []process.ID {
+	t.Helper()
+	s, err := supervisor.ReadState(m.plane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := []process.ID{s.Supervisor}
+	for _, p := range s.Programs {
+		ids = append(ids, p.Process)
+	}
+	if left := running(ids); len(left) != 6 {
+		t.Fatalf("processes %v run, want a supervisor and five programs", left)
+	}
+	return ids
+}
+
+func running(ids []process.ID) []process.ID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id process.ID) bool { return !id.Alive() })
+}
+
+// awaitEnd fails the test when a process is left.
+func awaitEnd(t *testing.T, ids []process.ID) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), endTimeout)
+	defer cancel()
+	for tick := time.NewTicker(10 * time.Millisecond); ; {
+		left := running(ids)
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("processes %v are left after %v", left, endTimeout)
+		}
+	}
+}
+
+func TestNothingOutlivesAMakerThatWasKilled(t *testing.T) {
+	m := startMaker(t, "")
+	ids := m.processes(t)
+	if err := m.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = m.cmd.Wait() // killed, as intended
+	awaitEnd(t, ids)
+	if _, err := os.Stat(m.plane); err == nil {
+		t.Errorf("%s is left", m.plane)
+	}
+	swept, err := m.owned.Sweep(t.Context())
+	if err != nil || !slices.Contains(swept, m.name) {
+		t.Errorf("Sweep() = %v, %v, want %s", swept, err, m.name)
+	}
+	if _, err := os.Stat(clusters.Dir(m.state, m.name)); err == nil {
+		t.Errorf("%s is left after the sweep", clusters.Dir(m.state, m.name))
+	}
+}
+
+func TestNothingOutlivesASupervisorThatWasKilled(t *testing.T) {
+	m := startMaker(t, "")
+	ids := m.processes(t)
+	if err := syscall.Kill(ids[0].PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, ids)
+	c := &clusters.Cluster{Name: m.name, Kubeconfig: clusters.Kubeconfig(m.state, m.name), Nodes: 1}
+	if err := clusters.Healthy(t.Context(), m.owned.Provider(), c); err == nil || !strings.Contains(err.Error(), "supervisor") {
+		t.Errorf("Healthy() = %v, want a problem that names the supervisor", err)
+	}
+	if err := m.owned.Delete(t.Context(), m.name); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAKeptClusterStaysUntilItIsDeleted(t *testing.T) {
+	m := startMaker(t, "keep")
+	ids := m.processes(t)
+	if err := m.stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	owners, err := m.owned.List(t.Context())
+	if err != nil || len(owners) != 1 {
+		t.Fatalf("List() = %v, %v, want the kept cluster", owners, err)
+	}
+	if o := owners[0]; !o.Kept || !o.Alive() || o.Process != ids[0] {
+		t.Errorf("owner = %+v, want it kept by the living supervisor %v", o, ids[0])
+	}
+	if swept, err := m.owned.Sweep(t.Context()); err != nil || len(swept) > 0 {
+		t.Errorf("Sweep() = %v, %v, want the kept cluster left alone", swept, err)
+	}
+	if err := clusters.Healthy(t.Context(), m.owned.Provider(), owners[0].Cluster); err != nil {
+		t.Errorf("Healthy() = %v after its maker has gone", err)
+	}
+	if err := m.owned.Delete(t.Context(), m.name); err != nil {
+		t.Fatal(err)
+	}
+	if left := running(ids); len(left) > 0 {
+		t.Errorf("processes %v are left after the deletion", left)
+	}
+}
+
+func TestAClusterWithoutEtcdIsNotHealthy(t *testing.T) {
+	e, state := newProvider(t)
+	owned := clusters.NewOwned(state, e)
+	c, err := owned.Create(t.Context(), "test", clusters.Spec{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := owned.Delete(context.WithoutCancel(t.Context()), c.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	s, err := supervisor.ReadState(filepath.Join(clusters.Dir(state, c.Name), "control-plane"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Stopped, it is still there, and that is what the API server has to notice.
+	if err := syscall.Kill(s.Program("etcd").Process.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := clusters.Healthy(t.Context(), e, c); err == nil || !strings.Contains(err.Error(), "not ready") {
+		t.Errorf("Healthy() = %v, want a problem of the API server", err)
+	}
+}
