@@ -95,6 +95,13 @@ func (e *Engine) Signal(name string) {
 	e.AsRoot("sh", "-c", "kill -"+name+" $(cat "+e.Dir+"/dockerd.pid)")
 }
 
+// AwaitEnd returns when the daemon that got a signal has ended. An orderly end takes as long as its
+// containers do.
+func (e *Engine) AwaitEnd() {
+	e.t.Helper()
+	e.AsRoot("timeout", "60", "sh", "-c", "while pid=$(cat "+e.Dir+"/dockerd.pid 2>/dev/null) && kill -0 $pid 2>/dev/null; do sleep 0.1; done")
+}
+
 func (e *Engine) script(command string) string {
 	e.t.Helper()
 	return e.AsRoot(filepath.Join(e.root, "scripts", "engine.sh"), command, "--private", e.Dir)
