@@ -52,8 +52,11 @@ func (e *examination) places(ctx context.Context) []place {
 		{name: "build cache", path: e.goFolder(ctx, "GOCACHE"), mend: "go clean -cache"},
 		{name: "module cache", path: e.goFolder(ctx, "GOMODCACHE"), mend: "go clean -modcache"},
 	} {
+		if p.path == "" {
+			continue
+		}
 		free, err := e.free(p.path)
-		if err != nil || p.path == "" {
+		if err != nil {
 			continue
 		}
 		p.free = free

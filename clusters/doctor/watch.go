@@ -22,13 +22,14 @@ type Watch struct {
 	ended  chan struct{}
 }
 
-// Begin begins a watch. [Watch.End] ends it, and so does ctx.
+// Begin begins a watch. [Watch.End] ends it, and so does ctx. Without a Root, only temporary files and Go's
+// caches are looked at.
 func Begin(ctx context.Context, o Options) *Watch {
 	return begin(ctx, o, thisMachine())
 }
 
 func begin(ctx context.Context, o Options, m machine) *Watch {
-	e := &examination{Options: o.withDefaults(), machine: m}
+	e := &examination{Options: o, machine: m}
 	w := &Watch{exam: e, places: e.places(ctx), killed: e.killedPrograms(), ended: make(chan struct{})}
 	w.least = make([]uint64, len(w.places))
 	for i, p := range w.places {

@@ -20,7 +20,7 @@ import (
 )
 
 // The environment of a child: this test binary again, which then makes one
-// cluster, says "ready" and ends.
+// cluster, says what it is about to do and at last "done", and ends.
 const (
 	childState = "KINDTEST_STATE"
 	childImage = "KINDTEST_IMAGE"
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 func child(state string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	kind, err := clusters.NewKind(state)
+	kind, err := clusters.NewKind(state, clusters.WithLogger(func(line string) { fmt.Println(line) }))
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func child(state string) error {
 	spec := clusters.Spec{NodeImage: os.Getenv(childImage)}
 	_, err = owned.Create(ctx, "child", spec, os.Getenv(childKeep) != "")
 	if err == nil {
-		fmt.Println("ready")
+		fmt.Println("done")
 	}
 	return err
 }
@@ -104,43 +104,28 @@ func (o *owner) records(t *testing.T) []clusters.Owner {
 	return records
 }
 
-// waitForRecord returns the name of the cluster that the child began to make.
-func (o *owner) waitForRecord(t *testing.T) string {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if records := o.records(t); len(records) > 0 {
-			return records[0].Name
-		}
-	}
-	t.Fatal("the child recorded no cluster within a minute")
-	return ""
-}
-
-// waitForNode returns when the engine lists the cluster.
-func (o *owner) waitForNode(t *testing.T, name string) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		names, err := o.kind.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slices.Contains(names, name) {
-			return
-		}
-	}
-	t.Fatalf("cluster %s did not appear within a minute", name)
-}
-
-// waitForReady returns when the child says that its cluster is ready.
-func (o *owner) waitForReady(t *testing.T) {
+// waitFor returns when the child says so.
+func (o *owner) waitFor(t *testing.T, line string) {
 	t.Helper()
 	for o.output.Scan() {
-		if strings.Contains(o.output.Text(), "ready") {
+		if strings.Contains(o.output.Text(), line) {
 			return
 		}
 		t.Log("child: " + o.output.Text())
 	}
-	t.Fatal("the child ended before its cluster was ready")
+	t.Fatalf("the child ended before it said %q", line)
+}
+
+// waitForRecord returns the name of the cluster that the child began to make: it is
+// recorded before kind is called.
+func (o *owner) waitForRecord(t *testing.T) string {
+	t.Helper()
+	o.waitFor(t, "Ensuring node image")
+	records := o.records(t)
+	if len(records) != 1 {
+		t.Fatalf("records = %+v, want that of the cluster which the child makes", records)
+	}
+	return records[0].Name
 }
 
 // signal sends a signal to the whole process group, as a terminal does, and
@@ -209,7 +194,7 @@ func TestSweepLeavesTheClusterOfALivingProcess(t *testing.T) {
 	t.Parallel()
 	o := startOwner(t)
 	name := o.waitForRecord(t)
-	o.waitForNode(t, name)
+	o.waitFor(t, "Writing configuration") // of nodes that exist
 	if swept, err := o.Sweep(t.Context()); err != nil || len(swept) > 0 {
 		t.Errorf("Sweep() = %v, %v while the owner lives", swept, err)
 	}
@@ -223,7 +208,7 @@ func TestSweepLeavesTheClusterOfALivingProcess(t *testing.T) {
 func TestAKeptClusterSurvivesItsProcess(t *testing.T) {
 	t.Parallel()
 	o := startOwner(t, childKeep+"=1")
-	o.waitForReady(t)
+	o.waitFor(t, "done")
 	if err := o.cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}

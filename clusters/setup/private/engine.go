@@ -45,31 +45,32 @@ func New(t *testing.T, root string) *Engine {
 	e := &Engine{Dir: dir, t: t, root: root}
 	t.Cleanup(func() {
 		e.Stop()
-		_, _ = run(nil, "umount", "-l", e.data()) // unless stopping did
+		_, _ = run(nil, "umount", "-l", e.Data()) // unless stopping did
 		e.AsRoot("rm", "-rf", dir)
 	})
 	return e
 }
 
-func (e *Engine) data() string { return filepath.Join(e.Dir, "data") }
+// Data is the folder in which the engine keeps images and containers.
+func (e *Engine) Data() string { return filepath.Join(e.Dir, "data") }
 
 // Limit gives the engine a disk of its own in memory, of a size such as "2500m". Call it before Start.
 func (e *Engine) Limit(size string) {
 	e.t.Helper()
-	e.AsRoot("mkdir", "-p", e.data())
-	e.AsRoot("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", e.data())
+	e.AsRoot("mkdir", "-p", e.Data())
+	e.AsRoot("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", e.Data())
 }
 
 // Fill uses up what is left of the disk that [Engine.Limit] gave, but for some megabytes.
 func (e *Engine) Fill() {
 	e.t.Helper()
-	e.AsRoot("sh", "-c", "dd if=/dev/zero of="+e.data()+"/filler bs=1M 2>/dev/null; truncate -s -4M "+e.data()+"/filler")
+	e.AsRoot("sh", "-c", "dd if=/dev/zero of="+e.Data()+"/filler bs=1M 2>/dev/null; truncate -s -4M "+e.Data()+"/filler")
 }
 
 // Empty takes away what Fill filled.
 func (e *Engine) Empty() {
 	e.t.Helper()
-	e.AsRoot("rm", "-f", e.data()+"/filler")
+	e.AsRoot("rm", "-f", e.Data()+"/filler")
 }
 
 // Start starts the engine, after it was stopped or killed too.
@@ -92,6 +93,13 @@ func (e *Engine) Stop() {
 func (e *Engine) Signal(name string) {
 	e.t.Helper()
 	e.AsRoot("sh", "-c", "kill -"+name+" $(cat "+e.Dir+"/dockerd.pid)")
+}
+
+// AwaitEnd returns when the daemon that got a signal has ended. An orderly end takes as long as its
+// containers do.
+func (e *Engine) AwaitEnd() {
+	e.t.Helper()
+	e.AsRoot("timeout", "60", "sh", "-c", "while pid=$(cat "+e.Dir+"/dockerd.pid 2>/dev/null) && kill -0 $pid 2>/dev/null; do sleep 0.1; done")
 }
 
 func (e *Engine) script(command string) string {

@@ -29,6 +29,7 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	binary := buildLab(t)
 	t.Run("bad input is one line", func(t *testing.T) { badInputIsOneLine(t, binary) })
+	t.Run("machine without an engine", func(t *testing.T) { machineWithoutAnEngine(t, binary) })
 	t.Run("outside of a checkout", func(t *testing.T) { outsideOfACheckout(t, binary) })
 	t.Run("node image that is none", func(t *testing.T) { nodeImageThatIsNone(t, binary) })
 	t.Run("work is never lost", func(t *testing.T) { workIsNeverLost(t, binary) })
@@ -97,6 +98,24 @@ func badInputIsOneLine(t *testing.T, binary string) {
 				t.Errorf("something was changed:\n%s", diff)
 			}
 		})
+	}
+}
+
+// machineWithoutAnEngine wants the machine to be blamed, whatever the learner wrote, and nothing to be made.
+func machineWithoutAnEngine(t *testing.T, binary string) {
+	l := newLab(t, binary)
+	before := l.files(t)
+	a := l.run(t, "check", "4")
+	if a.code != exit.EnvironmentError || a.stdout != "" {
+		t.Errorf("exit code %d and %q on stdout, want %d and nothing", a.code, a.stdout, exit.EnvironmentError)
+	}
+	for _, want := range []string{"no engine answers", "mend: unset DOCKER_HOST"} {
+		if !strings.Contains(a.stderr, want) {
+			t.Errorf("the line does not say %q: %s", want, a.stderr)
+		}
+	}
+	if diff := cmp.Diff(before, l.files(t)); diff != "" {
+		t.Errorf("something was changed:\n%s", diff)
 	}
 }
 

@@ -76,7 +76,7 @@ func (c compilation) command(ctx context.Context, env []string, args ...string) 
 func (c compilation) run(ctx context.Context) (*Build, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	watch := doctor.Begin(limited, doctor.Options{Root: filepath.Dir(c.out)})
+	watch := doctor.Begin(limited, doctor.Options{})
 	output, err := c.command(limited, nil, "build", "-buildvcs=false", "-mod=readonly", "-o", c.out, "./cmd").CombinedOutput()
 	lacking := shortage(watch.End())
 	var exited *exec.ExitError

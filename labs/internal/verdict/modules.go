@@ -201,7 +201,7 @@ func ingredient() (known module.Version) {
 func (c compilation) fetched(ctx context.Context, limit time.Duration, command func(context.Context) *exec.Cmd) (failure string, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	watch := doctor.Begin(limited, doctor.Options{Root: filepath.Dir(c.out)})
+	watch := doctor.Begin(limited, doctor.Options{})
 	cmd := command(limited)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -62,15 +62,26 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b.clusters = clusters.NewOwned(b.state, kind)
+	b.solution = solution(t)
+	return b
+}
+
+// solution is a folder with an operator that is right.
+func solution(t *testing.T) string {
+	t.Helper()
+	c, err := course.Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
 	tree, err := c.Render(lab)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.solution = filepath.Join(t.TempDir(), "workspace")
-	if err := tree.WriteTo(b.solution); err != nil {
+	dir := filepath.Join(t.TempDir(), "workspace")
+	if err := tree.WriteTo(dir); err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return dir
 }
 
 // create makes a cluster that several runs share.

@@ -88,7 +88,11 @@ func TestWhateverIsTheMachinesFaultIsEnvironment(t *testing.T) {
 	})
 	for _, signal := range []string{"TERM", "KILL"} {
 		t.Run("the engine gets SIG"+signal, func(t *testing.T) {
-			b.fails(t, fault{breaks: func() { b.engine.Signal(signal) }, heals: b.engine.Start, says: "docker", mend: "make setup", orphans: true})
+			heal := func() {
+				b.engine.AwaitEnd()
+				b.engine.Start()
+			}
+			b.fails(t, fault{breaks: func() { b.engine.Signal(signal) }, heals: heal, says: "docker", mend: "make setup", orphans: true})
 		})
 	}
 }

@@ -4,15 +4,21 @@ package faulttest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/setup/private"
+	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 // holdInotify makes this test binary a holder: it takes all inotify instances that root can still have,
@@ -108,4 +114,19 @@ func squeeze(t *testing.T, b *bench) {
 	}
 	limit := strconv.Itoa(used + 8<<20)
 	b.engine.Docker("update", "--memory", limit, "--memory-swap", limit, node)
+}
+
+// TestACompilationThatFillsTheDiskIsTheMachines gives the Go command a folder for temporary files that is
+// smaller than what it makes.
+func TestACompilationThatFillsTheDiskIsTheMachines(t *testing.T) {
+	small := private.New(t, root)
+	small.Limit("48m")
+	small.AsRoot("chmod", "1777", small.Data())
+	t.Setenv("TMPDIR", small.Data())
+	build, err := verdict.BuildManager(t.Context(), solution(t), filepath.Join(small.Data(), "manager"))
+	problem, ok := errors.AsType[*clusters.Problem](err)
+	if build != nil || !ok || !strings.Contains(problem.What, "temporary files") || !strings.Contains(problem.Mend, "TMPDIR") {
+		t.Errorf("the build gives %+v, %v, want that there is no room for temporary files", build, err)
+	}
+	t.Log(err)
 }
