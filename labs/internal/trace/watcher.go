@@ -73,16 +73,17 @@ func Watch(ctx context.Context, c client.WithWatch, path string, memcached schem
 	for _, list := range []client.ObjectList{
 		memcacheds, &corev1.NamespaceList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &eventsv1.EventList{},
 	} {
-		changes, err := c.Watch(ctx, list)
-		if err != nil {
-			continue
-		}
-		w.watches.Go(func() { w.look(ctx, changes) })
+		w.watches.Go(func() { w.look(ctx, c, list) })
 	}
 	return w
 }
 
-func (w *Watcher) look(ctx context.Context, changes watch.Interface) {
+// look writes down what a watch of list delivers, from the objects that are there already on.
+func (w *Watcher) look(ctx context.Context, c client.WithWatch, list client.ObjectList) {
+	changes, err := c.Watch(ctx, list)
+	if err != nil {
+		return
+	}
 	defer changes.Stop()
 	for {
 		select {

@@ -32,6 +32,7 @@ func watched(t *testing.T, act func(c client.Client, w *Watcher)) *Recording {
 		if w == nil {
 			t.Fatal("it does not watch")
 		}
+		synctest.Wait()
 		act(c, w)
 		synctest.Wait()
 		w.Close([]recorder.Request{{Verb: "create", Resource: "deployments"}, {Verb: "list", Resource: "deployments"}},
