@@ -114,7 +114,7 @@ func (m Memcached) Delete(ctx context.Context, propagation metav1.DeletionPropag
 	if err := suite.admin.Delete(ctx, m.object(), client.PropagationPolicy(propagation)); err != nil {
 		return fmt.Errorf("delete Memcached %s: %w", m, err)
 	}
-	return UntilAnswered(ctx, ReactBudget, m.Namespace, m.list(), func() error {
+	gone := func() error {
 		obj, err := m.Get(ctx)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -123,7 +123,12 @@ func (m Memcached) Delete(ctx context.Context, propagation metav1.DeletionPropag
 			return err
 		}
 		return finding.New("memcached-stuck", "the deleted Memcached goes", "it is still there, held by finalizers %q", obj.GetFinalizers())
-	})
+	}
+	if propagation == metav1.DeletePropagationBackground {
+		return UntilAnswered(ctx, ReactBudget, m.Namespace, m.list(), gone)
+	}
+	// The garbage collector comes first, whoever wrote the operator.
+	return UntilKubernetes(ctx, CollectBudget, m.list(), gone, client.InNamespace(m.Namespace))
 }
 
 func (m Memcached) list() *unstructured.UnstructuredList {
