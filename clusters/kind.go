@@ -202,6 +202,9 @@ func (k *Kind) Nodes(ctx context.Context, name string) ([]Node, error) {
 	result := make([]Node, 0, len(list))
 	for _, n := range list {
 		state, err := runEngine(ctx, k.engine, "inspect", "--format", "{{.State.Status}}", n.String())
+		if err != nil && k.vanished(ctx, name, n) {
+			continue // somebody removed it between the list and the look
+		}
 		if err != nil {
 			return nil, problem(err, mendEngine, "cannot look at node %s", n)
 		}
@@ -213,6 +216,12 @@ func (k *Kind) Nodes(ctx context.Context, name string) ([]Node, error) {
 	}
 	slices.SortFunc(result, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	return result, nil
+}
+
+// vanished says whether the engine, which answers, has no such node any more.
+func (k *Kind) vanished(ctx context.Context, name string, node nodes.Node) bool {
+	names, err := k.nodeNames(ctx, name)
+	return err == nil && !slices.Contains(names, node.String())
 }
 
 // insideScript prints the free disk space, how many programs the kernel has
