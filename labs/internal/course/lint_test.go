@@ -49,7 +49,7 @@ func TestLintComparesLessonsManifestsAndSuite(t *testing.T) {
 	}{
 		"a check that the lesson does not ask for": {
 			file: "labs/02-name/README.md", old: "- `says-name`: it is said.\n",
-			want: []string{"labs/02-name/README.md: the lesson does not have the check says-name of labs/02-name/lab.yaml"},
+			want: []string{"labs/02-name/README.md: the lesson's list of what is checked does not have the check says-name of labs/02-name/lab.yaml"},
 		},
 		"a check that only the lesson has": {
 			file: "labs/03-shout/README.md", old: "- `shouts`", new: "- `whispers`: quiet.\n- `shouts`",
@@ -61,7 +61,7 @@ func TestLintComparesLessonsManifestsAndSuite(t *testing.T) {
 		},
 		"no list of checks": {
 			file: "labs/03-shout/README.md", old: "## What is checked", new: "## Checks",
-			want: []string{"labs/03-shout/README.md: the lesson does not have the check shouts of labs/03-shout/lab.yaml"},
+			want: []string{"labs/03-shout/README.md: the lesson's list of what is checked does not have the check shouts of labs/03-shout/lab.yaml"},
 		},
 		"a suite without a check": {
 			suite: course.Suite{1: {"says-hello"}, 2: {"says-name"}, 3: {"shouts"}},
