@@ -28,7 +28,7 @@ const (
 	// RestLimit is how long a wait for the manager goes on while neither the manager nor anybody else
 	// does anything in its namespace. A right operator acts within milliseconds of a change, and what it
 	// retries it retries sooner than this; it is counted in time in which the machine was not too busy.
-	RestLimit = 3 * time.Second
+	RestLimit = 4 * time.Second
 	// SettleBudget is how long a world may take to be in order again after a storm. An informer that lost
 	// its watch looks again after 0.8 to 1.6 s, and a queue that met errors in the meantime waits as long.
 	SettleBudget = 10 * time.Second
