@@ -13,6 +13,7 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,7 +95,9 @@ func (s *storm) weather(ctx context.Context, report *harness.Storm) error {
 			return err
 		}
 	}
-	if err := s.vanish(ctx); err != nil {
+	last := s.residents[len(s.residents)-1]
+	last.gone = true
+	if err := s.strike(ctx, []blow{{act: vanish, on: last}}); err != nil {
 		return err
 	}
 	over := time.Now()
@@ -134,7 +137,7 @@ func (s *storm) calm(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return s.inOrder(ctx, harness.StartBudget)
+	return s.inOrder(ctx, harness.ReactBudget)
 }
 
 func (s *storm) startTwin() error {
@@ -182,7 +185,7 @@ func (s *storm) death(ctx context.Context) error {
 	s.sky.Conflicts(2 + s.rand.IntN(2))
 	killed := make(chan error, 1)
 	writes, dark := 1+s.rand.IntN(3), s.draw(0, darkness)
-	blows := s.gust(true)
+	blows := s.gust(true, acts...)
 	go func() { killed <- s.sky.KillAndRestart(ctx, victim, writes, dark) }()
 	err = s.strike(ctx, blows)
 	if err := errors.Join(err, <-killed); err != nil {
@@ -196,23 +199,20 @@ func (s *storm) absence(ctx context.Context) error {
 	s.sky.Conflicts(1 + s.rand.IntN(2))
 	kinds := []recorder.Outage{recorder.Unavailable, recorder.Unreachable}
 	s.sky.Outage(kinds[s.rand.IntN(len(kinds))], s.draw(shortest, longest))
-	if err := s.strike(ctx, s.gust(false)); err != nil {
+	blows := s.gust(false, acts...)
+	// One is always made anew here, after the last restart: what a manager remembers of it lives on.
+	anew := blow{act: recreate, on: s.residents[s.rand.IntN(len(s.residents)-1)], after: s.draw(0, breath)}
+	if err := s.strike(ctx, slices.Insert(blows, s.rand.IntN(len(blows)+1), anew)); err != nil {
 		return err
 	}
 	return s.backAtWork(ctx, "the API server was away for a moment")
 }
 
-// refusal is the gust in which nothing can be written.
+// refusal is the gust in which nothing can be written. Nobody is made anew here: a Memcached that a
+// finalizer holds would not go before it is over.
 func (s *storm) refusal(ctx context.Context) error {
-	s.sky.Outage(recorder.ReadOnly, s.draw(shortest, longest))
-	return s.strike(ctx, s.gust(false))
-}
-
-// vanish deletes the last Memcached for good, while nothing can be written.
-func (s *storm) vanish(ctx context.Context) error {
-	last := s.residents[len(s.residents)-1]
-	last.gone = true
-	return s.strike(ctx, []blow{{act: vanish, on: last}})
+	blows := s.gust(false, resize, move, deleteChild, editChild)
+	return s.sky.ReadOnly(ctx, s.draw(shortest, longest)/2, func() error { return s.strike(ctx, blows) })
 }
 
 // victim is the manager to kill: the twin, if there is one, in every second round.
@@ -230,8 +230,8 @@ type blow struct {
 	after time.Duration
 }
 
-// gust draws one act for each Memcached that is left. The first gust of a round holds every act.
-func (s *storm) gust(all bool) []blow {
+// gust draws one of the acts for each Memcached, or more, so that it holds all of them.
+func (s *storm) gust(all bool, acts ...act) []blow {
 	var blows []blow
 	order := s.rand.Perm(len(acts))
 	for i, on := range s.rand.Perm(len(s.residents)) {
@@ -269,15 +269,18 @@ func (s *storm) strike(ctx context.Context, blows []blow) error {
 // start of a manager: it may end then, and Kubernetes would start it again.
 func (s *storm) backAtWork(ctx context.Context, after string) error {
 	r := s.residents[s.rand.IntN(len(s.residents))]
-	what, err := resize(ctx, s.rand, r)
-	if err != nil {
+	if err := s.strike(ctx, []blow{{act: move, on: r}}); err != nil {
 		return err
 	}
-	s.tell("%s %s", r.Name, what)
-	_, err = r.AwaitDeployment(ctx, harness.StartBudget, harness.HasReplicas(r.Size, "not-converged"))
+	expected := fmt.Sprintf("Deployment %s has port %d, soon after %s", r.Name, r.Port, after)
+	_, err := r.AwaitDeployment(ctx, s.settle, func(d *appsv1.Deployment) error {
+		if have := r.wrongPorts(d); have != "" {
+			return finding.New("not-converged", expected, "port %s", have)
+		}
+		return nil
+	})
 	if err != nil {
-		f := finding.Of(err)
-		return s.inContext(finding.New("not-converged", fmt.Sprintf("Deployment %s has %s, soon after %s", r.Name, f.Expected, after), "%s", f.Seen))
+		return s.inContext(finding.New("not-converged", expected, "%s", finding.Of(err).Seen))
 	}
 	return nil
 }

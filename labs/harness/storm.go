@@ -134,6 +134,25 @@ func (s *Sky) Outage(kind recorder.Outage, lasts time.Duration) {
 	s.stage.recorder.Outage(kind, lasts)
 }
 
+// readOnlyLimit ends what [Sky.ReadOnly] began, should nobody be left to do so.
+const readOnlyLimit = 10 * time.Second
+
+// ReadOnly has the API server refuse all writes of the manager while act runs, and for hold after it, so
+// that the manager meets the refusal on whatever act made it do.
+func (s *Sky) ReadOnly(ctx context.Context, hold time.Duration, act func() error) error {
+	s.tell("the API server is %s", recorder.ReadOnly)
+	s.stage.recorder.Outage(recorder.ReadOnly, readOnlyLimit)
+	defer s.stage.recorder.Outage(recorder.Calm, 0)
+	if err := act(); err != nil {
+		return err
+	}
+	if err := Throughout(ctx, hold, func() error { return nil }); err != nil {
+		return err
+	}
+	s.tell("the API server takes writes again")
+	return nil
+}
+
 // killPatience is how long a manager that is to be killed in the middle of its work may take to begin it.
 const killPatience = time.Second
 
