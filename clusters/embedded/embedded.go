@@ -126,6 +126,11 @@ func (e *Embedded) Prepare(ctx context.Context) error {
 	return nil
 }
 
+// Missing names the programs that Prepare would build.
+func (e *Embedded) Missing(ctx context.Context) ([]string, error) {
+	return e.builder.Missing(ctx, programNames()...)
+}
+
 // Programs tells where each program was built, and builds what is missing.
 func (e *Embedded) Programs(ctx context.Context) (map[string]string, error) {
 	e.mu.Lock()
