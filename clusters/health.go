@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,9 +111,8 @@ func newAPIHealth(c *Cluster, timeout time.Duration) (*apiHealth, error) {
 func (h *apiHealth) get() *rest.Request { return h.client.Get().MaxRetries(0) }
 
 func (h *apiHealth) look(ctx context.Context) error {
-	answer, err := h.get().AbsPath("/readyz").DoRaw(ctx)
-	if err != nil {
-		return problem(unready(answer, err), MendCluster, "the API server of cluster %s is not ready", h.cluster.Name)
+	if err := h.ready(ctx); err != nil {
+		return problem(err, MendCluster, "the API server of cluster %s is not ready", h.cluster.Name)
 	}
 	var nodes corev1.NodeList
 	if err := h.get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
@@ -124,9 +124,41 @@ func (h *apiHealth) look(ctx context.Context) error {
 	return h.lookAtKubelets(ctx, nodes.Items)
 }
 
+const (
+	// hookPatience is what the hooks of an API server that just started may take. An
+	// embedded cluster is handed out while two of them look once more, a second after
+	// the start, at what is there.
+	hookPatience = 3 * time.Second
+	// hookPoll is how often to ask meanwhile.
+	hookPoll = 100 * time.Millisecond
+)
+
+// ready is nil when the API server says that it is ready. One that only waits for
+// hooks of its start gets the time for them.
+func (h *apiHealth) ready(ctx context.Context) error {
+	for end := time.Now().Add(hookPatience); ; {
+		answer, err := h.get().AbsPath("/readyz").DoRaw(ctx)
+		if err == nil {
+			return nil
+		}
+		parts := unready(answer)
+		if len(parts) == 0 {
+			return err
+		}
+		if !onlyHooks(parts) || time.Now().After(end) {
+			return errors.New("it waits for " + strings.Join(parts, ", "))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(hookPoll):
+		}
+	}
+}
+
 // unready picks out of an answer of /readyz what is not ready: of some forty lines
-// those that begin with [-]. Without one it is err.
-func unready(answer []byte, err error) error {
+// those that begin with [-].
+func unready(answer []byte) []string {
 	var parts []string
 	for line := range strings.Lines(string(answer)) {
 		if part, ok := strings.CutPrefix(line, "[-]"); ok {
@@ -134,10 +166,11 @@ func unready(answer []byte, err error) error {
 			parts = append(parts, part)
 		}
 	}
-	if len(parts) == 0 {
-		return err
-	}
-	return errors.New("it waits for " + strings.Join(parts, ", "))
+	return parts
+}
+
+func onlyHooks(parts []string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.HasPrefix(part, "poststarthook/") })
 }
 
 // lookAtKubelets asks the kubelets themselves. A lab cluster is told so late that

@@ -83,7 +83,7 @@ func Build(ctx context.Context, root, cacheDir string, names ...string) (map[str
 	return (&Builder{Root: root, CacheDir: cacheDir}).Build(ctx, names...)
 }
 
-// Builder builds programs for the architecture of this process.
+// Builder builds programs for the architecture of this process. It is for one goroutine at a time.
 type Builder struct {
 	// Root is the checkout.
 	Root string
@@ -93,6 +93,9 @@ type Builder struct {
 	OS string
 	// Log is told in one line what takes long. The default tells nobody.
 	Log func(line string)
+
+	version  string  // of Go, once it was asked for
+	packages counter // compiled so far
 }
 
 // Build returns the path of each named program, and of all that a node image contains when no name is given. What was built before from
@@ -136,33 +139,50 @@ func (b *Builder) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = lock.Close() }, nil
 }
 
-// buildModule adds to paths those of the named programs that m makes.
-func (b *Builder) buildModule(ctx context.Context, m module, names []string, paths map[string]string) error {
-	var wanted []string
-	for _, name := range names {
-		if _, ok := m.packages[name]; ok {
-			wanted = append(wanted, name)
+// Missing returns those of the named programs that Build would have to build.
+func (b *Builder) Missing(ctx context.Context, names ...string) ([]string, error) {
+	var missing []string
+	for _, m := range modules() {
+		_, wanted, err := b.missing(ctx, m, names, map[string]string{})
+		if err != nil {
+			return nil, fmt.Errorf("look for components: %w", err)
 		}
+		missing = append(missing, wanted...)
 	}
+	return missing, nil
+}
+
+// missing adds to paths those of the named programs that m makes, and returns the folder they belong into and which of
+// them are not there.
+func (b *Builder) missing(ctx context.Context, m module, names []string, paths map[string]string) (dir string, missing []string, err error) {
+	wanted := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, ok := m.packages[name]
+		return !ok
+	})
 	if len(wanted) == 0 {
-		return nil
+		return "", nil, nil
 	}
 	key, err := b.key(ctx, m)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	dir := filepath.Join(b.CacheDir, "components", key)
-	var missing []string
+	dir = filepath.Join(b.CacheDir, "components", key)
 	for _, name := range wanted {
 		paths[name] = filepath.Join(dir, name)
 		if _, err := os.Stat(paths[name]); err != nil {
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
 	slices.Sort(missing)
+	return dir, missing, nil
+}
+
+// buildModule adds to paths those of the named programs that m makes.
+func (b *Builder) buildModule(ctx context.Context, m module, names []string, paths map[string]string) error {
+	dir, missing, err := b.missing(ctx, m, names, paths)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
 	b.log("building " + strings.Join(missing, " "))
 	return b.compile(ctx, m, missing, dir)
 }
@@ -177,7 +197,9 @@ func (b *Builder) compile(ctx context.Context, m module, names []string, dir str
 		return fmt.Errorf("create component cache: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", m.linkerFlags(b.Root), "-o", tmp + "/"}
+	stop := b.follow(ctx, m, names)
+	defer stop()
+	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", m.linkerFlags(b.Root), "-o", tmp + "/"}
 	for _, name := range names {
 		args = append(args, m.packages[name])
 	}
@@ -199,7 +221,7 @@ func (b *Builder) goCommand(ctx context.Context, m module, args ...string) (stri
 	cmd.Dir = filepath.Join(b.Root, "clusters", "components", m.dir)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+b.os(), "GOARCH="+arch, "GOWORK=off", "GOFLAGS=")
 	var stderr strings.Builder
-	cmd.Stderr = &stderr
+	cmd.Stderr = io.MultiWriter(&stderr, &b.packages)
 	// Compilers that go started may hold the pipes after go was killed.
 	cmd.WaitDelay = killDelay
 	out, err := cmd.Output()

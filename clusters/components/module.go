@@ -98,12 +98,15 @@ func (m module) digest(root string, w io.Writer) error {
 
 // key names the folder of what is built from today's inputs with today's Go.
 func (b *Builder) key(ctx context.Context, m module) (string, error) {
-	version, err := b.goCommand(ctx, m, "env", "GOVERSION")
-	if err != nil {
-		return "", err
+	if b.version == "" {
+		version, err := b.goCommand(ctx, m, "env", "GOVERSION")
+		if err != nil {
+			return "", err
+		}
+		b.version = version
 	}
 	hash := sha256.New()
-	fmt.Fprintln(hash, version)
+	fmt.Fprintln(hash, b.version)
 	if b.os() != nodeOS {
 		fmt.Fprintln(hash, b.os())
 	}

@@ -53,6 +53,11 @@ type Options struct {
 	// Pullable is the image that could be pulled where there is no other, by its
 	// full name. "" means that pulling is no way out.
 	Pullable string
+	// NoEngine leaves out everything about container engines, because none is wanted.
+	NoEngine bool
+	// Embedded tells which programs of the embedded control plane have yet to be built.
+	// With it, a machine without an engine can run labs all the same. nil leaves it out.
+	Embedded func(ctx context.Context) (missing []string, err error)
 }
 
 // Image is a node image.
@@ -86,12 +91,18 @@ func (o Options) withDefaults() Options {
 
 func examine(ctx context.Context, o Options, m machine) []Finding {
 	e := &examination{Options: o.withDefaults(), machine: m}
-	e.findEngine(ctx)
+	if !e.NoEngine {
+		e.findEngine(ctx)
+	}
 	if e.engine != "" {
 		e.lookAtEngine(ctx)
 		e.lookAtNodeImage(ctx)
+	} else {
+		e.lookAtEmbedded(ctx)
 	}
-	e.lookAtKernel()
+	if !e.NoEngine {
+		e.lookAtKernel()
+	}
 	e.lookAtRoom(ctx)
 	e.lookAtTools(ctx)
 	e.lookAtClock()

@@ -407,3 +407,45 @@ func TestThisMachineCanBeRead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestWithoutAnEngineLabsRunOnTheEmbeddedControlPlane(t *testing.T) {
+	for name, test := range map[string]struct {
+		noEngine bool
+		missing  []string
+		err      error
+		problem  bool
+		want     string
+	}{
+		"it is built":                  {false, nil, nil, false, "embedded, and built"},
+		"it is not built yet":          {false, []string{"etcd", "kwok"}, nil, false, "etcd, kwok"},
+		"it cannot be built":           {false, nil, errors.New("go: no such tool\nmore"), true, "go: no such tool"},
+		"an engine is not even wanted": {true, nil, nil, false, "embedded, and built"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := healthy()
+			p.errors["docker version"] = errors.New("no daemon")
+			p.options.NoEngine = test.noEngine
+			p.options.Embedded = func(context.Context) ([]string, error) { return test.missing, test.err }
+			findings := examine(t.Context(), p.options, p.machine)
+			text, engine := "", false
+			for _, f := range findings {
+				text += f.String() + "\n"
+				engine = engine || f.Name == "container engine"
+			}
+			if !strings.Contains(text, test.want) || engine == test.noEngine {
+				t.Errorf("findings:\n%swant %q in them, and a word about engines: %v", text, test.want, !test.noEngine)
+			}
+			if err := Problem(findings); (err != nil) != test.problem {
+				t.Errorf("Problem() = %v, want one: %v", err, test.problem)
+			}
+		})
+	}
+}
+
+func TestWithAnEngineTheEmbeddedControlPlaneDoesNotMatter(t *testing.T) {
+	p := healthy()
+	p.options.Embedded = func(context.Context) ([]string, error) { return nil, errors.New("it cannot be built") }
+	if err := Problem(examine(t.Context(), p.options, p.machine)); err != nil {
+		t.Errorf("Problem() = %v, want nil: labs run on kind", err)
+	}
+}

@@ -32,7 +32,7 @@ func (e *examination) findEngine(ctx context.Context) {
 			return
 		}
 		if strings.Contains(err.Error(), "permission denied") {
-			e.bad(Stops, name, "sudo usermod -aG docker $USER, then log in again",
+			e.bad(e.withoutEngine(), name, "sudo usermod -aG docker $USER, then log in again",
 				"%s runs, but this user may not talk to it", engine)
 			return
 		}
@@ -41,7 +41,31 @@ func (e *examination) findEngine(ctx context.Context) {
 	if len(silent) == 0 {
 		silent = []string{"none is installed (" + strings.Join(candidates, ", ") + ")"}
 	}
-	e.bad(Stops, name, mendSetup, "%s", strings.Join(silent, "; "))
+	e.bad(e.withoutEngine(), name, mendSetup, "%s", strings.Join(silent, "; "))
+}
+
+// withoutEngine is what the lack of an engine means.
+func (e *examination) withoutEngine() Severity {
+	if e.Embedded == nil {
+		return Stops
+	}
+	return Warns
+}
+
+// lookAtEmbedded looks at what labs run on where there is no engine.
+func (e *examination) lookAtEmbedded(ctx context.Context) {
+	const name = "control plane"
+	if e.Embedded == nil {
+		return
+	}
+	switch missing, err := e.Embedded(ctx); {
+	case err != nil:
+		e.bad(Stops, name, "", "the embedded one cannot be built: %s", firstLine(err.Error()))
+	case len(missing) > 0:
+		e.bad(Tells, name, "", "embedded; the first lab builds it, which takes some minutes (%s)", strings.Join(missing, ", "))
+	default:
+		e.ok(name, "embedded, and built")
+	}
 }
 
 // engineVersion asks for the version of the daemon; podman has none on Linux, so

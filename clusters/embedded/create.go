@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,8 +57,12 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 	if err != nil {
 		return nil, err
 	}
+	seed, err := e.seed(ctx, programs)
+	if err != nil {
+		return nil, problem(ctx, "cannot prepare the embedded control plane", err)
+	}
 	for n := 1; ; n++ {
-		a := &attempt{Embedded: e, name: name, nodes: 1 + spec.Workers, programs: programs}
+		a := &attempt{Embedded: e, name: name, nodes: 1 + spec.Workers, programs: programs, seedDir: seed}
 		c, err := a.run(ctx)
 		if err == nil || n == attempts || !errors.Is(err, errPortTaken) {
 			return c, err
@@ -71,6 +76,7 @@ type attempt struct {
 	name     string
 	nodes    int
 	programs map[string]string
+	seedDir  string // what etcd begins with; "" for nothing
 	handle   *supervisor.Handle
 }
 
@@ -85,13 +91,9 @@ func (a *attempt) run(ctx context.Context) (c *clusters.Cluster, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := a.prepare(); err != nil {
+	if err := a.start(programNames()...); err != nil {
 		return nil, err
 	}
-	if a.handle, err = supervisor.Start(a.plane(a.name), a.supervisor...); err != nil {
-		return nil, err
-	}
-	a.hold(a.handle)
 	version, err := a.awaitReady(ctx)
 	if err != nil {
 		return nil, err
@@ -102,6 +104,18 @@ func (a *attempt) run(ctx context.Context) (c *clusters.Cluster, err error) {
 	}, nil
 }
 
+// start starts the named programs.
+func (a *attempt) start(programs ...string) (err error) {
+	if err := a.prepare(programs); err != nil {
+		return err
+	}
+	if a.handle, err = supervisor.Start(a.plane(a.name), a.supervisor...); err != nil {
+		return err
+	}
+	a.hold(a.handle)
+	return nil
+}
+
 // hold remembers the supervisor, for whoever keeps or deletes the cluster.
 func (a *attempt) hold(h *supervisor.Handle) {
 	a.mu.Lock()
@@ -110,7 +124,7 @@ func (a *attempt) hold(h *supervisor.Handle) {
 }
 
 // prepare writes everything that the programs read.
-func (a *attempt) prepare() error {
+func (a *attempt) prepare(programs []string) error {
 	if err := clusters.MakeDir(a.state, a.name); err != nil {
 		return fmt.Errorf("create cluster %s: %w", a.name, err)
 	}
@@ -132,7 +146,14 @@ func (a *attempt) prepare() error {
 	if err := a.writeIdentities(plane, server); err != nil {
 		return err
 	}
-	return supervisor.WritePlan(plane, plan(a.programs, port))
+	if a.seedDir != "" {
+		if err := os.CopyFS(filepath.Join(plane, etcdData), os.DirFS(a.seedDir)); err != nil {
+			return fmt.Errorf("copy seed: %w", err)
+		}
+	}
+	all := plan(a.programs, port)
+	all.Programs = slices.DeleteFunc(all.Programs, func(p supervisor.Program) bool { return !slices.Contains(programs, p.Name) })
+	return supervisor.WritePlan(plane, all)
 }
 
 // writeIdentities makes the certificates of the API server and of everybody who

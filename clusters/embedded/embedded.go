@@ -116,8 +116,19 @@ func (e *Embedded) Identity() string { return Identity }
 // Prepare builds the programs, unless they were built before. That takes minutes
 // the first time; Create does it too.
 func (e *Embedded) Prepare(ctx context.Context) error {
-	_, err := e.Programs(ctx)
-	return err
+	programs, err := e.Programs(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := e.seed(ctx, programs); err != nil {
+		return problem(ctx, "cannot prepare the embedded control plane", err)
+	}
+	return nil
+}
+
+// Missing names the programs that Prepare would build.
+func (e *Embedded) Missing(ctx context.Context) ([]string, error) {
+	return e.builder.Missing(ctx, programNames()...)
 }
 
 // Programs tells where each program was built, and builds what is missing.
@@ -129,13 +140,18 @@ func (e *Embedded) Programs(ctx context.Context) (map[string]string, error) {
 	}
 	built, err := e.builder.Build(ctx, programNames()...)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		return nil, &clusters.Problem{What: "cannot build the embedded control plane", Mend: "make doctor", Err: err}
+		return nil, problem(ctx, "cannot build the embedded control plane", err)
 	}
 	e.programs = built
 	return built, nil
+}
+
+// problem makes err a *clusters.Problem, unless the caller has ended ctx.
+func problem(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return &clusters.Problem{What: what, Mend: "make doctor", Err: err}
 }
 
 // planeFolder holds everything of a cluster but its kubeconfig.
@@ -267,26 +283,31 @@ func (e *Embedded) Nodes(_ context.Context, name string) ([]clusters.Node, error
 	if err != nil {
 		return nil, err
 	}
-	state := health(plane)
+	running, stopped := health(plane)
+	state := "running"
+	if !running {
+		state = "without its processes"
+	}
 	nodes := make([]clusters.Node, 0, description.Nodes)
 	for i := range description.Nodes {
 		nodes = append(nodes, clusters.Node{
-			Name: nodeName(name, i), Running: state == "", State: state, FreeDisk: freeDisk(plane),
+			Name: nodeName(name, i), Running: running, State: state, Stopped: stopped, FreeDisk: freeDisk(plane),
 		})
 	}
 	return nodes, nil
 }
 
-// health says what is wrong with the processes of a control plane, "" for nothing.
-func health(plane string) string {
+// health says whether the supervisor of a control plane is at work, and which of its
+// programs are not.
+func health(plane string) (running bool, stopped []string) {
 	s, err := supervisor.ReadState(plane)
 	if err != nil || !s.Supervisor.Alive() {
-		return "without its supervisor, so everything has ended"
+		return false, nil
 	}
 	for _, name := range programNames() {
 		if p := s.Program(name); p == nil || p.Ended != "" || !p.Process.Alive() {
-			return "without " + name
+			stopped = append(stopped, name)
 		}
 	}
-	return ""
+	return true, stopped
 }

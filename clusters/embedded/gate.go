@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -16,14 +17,30 @@ import (
 )
 
 // gate is the controller manager's way to the API server. A controller manager does
-// nothing before /healthz is green, asks once a second, and /healthz is red for the
-// first second of every API server because two of its hooks begin with a pause. The
-// gate answers that one question with /livez, which is green as soon as the API
-// works, and passes on everything else.
+// nothing before /healthz is green, asks for it once a second, and /healthz is red for
+// the first second of every API server because two of its hooks begin with a pause of
+// a second. The gate leaves those two out of the question, and holds the answer until
+// it is a yes. Everything else it passes on.
 type gate struct {
 	listener net.Listener
 	server   http.Server
+	proxy    *httputil.ReverseProxy
+	upstream *url.URL
 }
+
+const (
+	// healthPath is what a controller manager asks for.
+	healthPath = "/healthz"
+	// healthHold bounds how long the answer is held; the question is asked again.
+	healthHold = 5 * time.Second
+)
+
+// slowHooks are the hooks that begin with a pause: wait.Poll with a second in
+// pkg/registry/rbac/rest and pkg/registry/scheduling/rest. Nobody who may do everything
+// needs what they write, and nothing else waits for it.
+var slowHooks = url.Values{"exclude": {
+	"poststarthook/rbac/bootstrap-roles", "poststarthook/scheduling/bootstrap-system-priority-classes",
+}}
 
 // openGate listens on a port of its own and writes the kubeconfig that leads there.
 func openGate(plane string) (*gate, error) {
@@ -54,32 +71,72 @@ func openGate(plane string) (*gate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open gate: %w", err)
 	}
-	g := &gate{server: http.Server{
-		Handler: &httputil.ReverseProxy{
-			Rewrite: func(r *httputil.ProxyRequest) {
-				r.SetURL(upstream)
-				if r.In.URL.Path == "/healthz" {
-					r.Out.URL.Path = "/livez"
-				}
-			},
-			Transport: &http.Transport{
-				TLSClientConfig:   &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{identity}},
-				ForceAttemptHTTP2: true,
-			},
-			FlushInterval: -1, // watches are told at once
-			ErrorLog:      log.New(os.Stderr, "gate: ", log.LstdFlags),
+	g := &gate{upstream: upstream}
+	g.proxy = &httputil.ReverseProxy{
+		Rewrite: g.rewrite,
+		Transport: &http.Transport{
+			TLSClientConfig:   &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{identity}},
+			ForceAttemptHTTP2: true,
 		},
+		FlushInterval: -1, // watches are told at once
+		ErrorLog:      log.New(os.Stderr, "gate: ", log.LstdFlags),
+	}
+	g.server = http.Server{
+		Handler: g,
 		TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{serving}, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert,
 			VerifyConnection: onlyUser(identity.Leaf),
 		},
 		ReadHeaderTimeout: time.Minute,
 		ErrorLog:          log.New(os.Stderr, "gate: ", log.LstdFlags),
-	}}
+	}
 	if g.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("open gate: %w", err)
 	}
 	return g, writeKubeconfig(filepath.Join(plane, kubeconfigOf(controllerManager)), "https://"+g.listener.Addr().String(), "gate", authority, user)
+}
+
+func (g *gate) rewrite(r *httputil.ProxyRequest) {
+	r.SetURL(g.upstream)
+	if r.In.URL.Path == healthPath {
+		r.Out.URL.RawQuery = slowHooks.Encode()
+	}
+}
+
+// ServeHTTP passes a request on.
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == healthPath {
+		g.awaitHealth(r.Context())
+	}
+	g.proxy.ServeHTTP(w, r)
+}
+
+// awaitHealth returns when the API server is healthy, or when it has taken long.
+func (g *gate) awaitHealth(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, healthHold)
+	defer cancel()
+	for tick := time.NewTicker(apiPoll); !g.healthy(ctx); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (g *gate) healthy(ctx context.Context) bool {
+	question := g.upstream.JoinPath(healthPath)
+	question.RawQuery = slowHooks.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, question.String(), nil)
+	if err != nil {
+		return false
+	}
+	answer, err := g.proxy.Transport.RoundTrip(req)
+	if err != nil {
+		return false
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
 }
 
 // onlyUser lets nobody in but the owner of a certificate: everybody else has a way

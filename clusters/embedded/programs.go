@@ -22,6 +22,8 @@ const (
 func programNames() []string { return []string{etcd, apiServer, controllerManager, scheduler, kwok} }
 
 const (
+	// etcdData is the folder of etcd's data.
+	etcdData = "etcd"
 	// etcdSocket is where etcd listens: in a folder that is closed to others, because
 	// it asks nobody who they are. The programs work in that folder, so the path is
 	// short enough for a socket wherever the checkout is.
@@ -65,7 +67,7 @@ func memory(mebibytes int) []string {
 
 func etcdArgs() []string {
 	return []string{
-		"--data-dir=etcd",
+		"--data-dir=" + etcdData,
 		"--listen-client-urls=unix://" + etcdSocket,
 		// Nobody follows it, but it has to look like an address.
 		"--advertise-client-urls=http://127.0.0.1:2379",

@@ -78,6 +78,14 @@ func (a *attempt) boot(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make client: %w", err)
 	}
+	// kwok tries again only after a second when it finds no place for a node's lease.
+	err = a.poll(ctx, "namespace of leases", func() error {
+		_, err := client.CoreV1().Namespaces().Get(ctx, corev1.NamespaceNodeLease, metav1.GetOptions{})
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
 	for i := range a.nodes {
 		if err := a.addNode(ctx, client, nodeName(a.name, i)); err != nil {
 			return "", err
@@ -90,10 +98,28 @@ func (a *attempt) boot(ctx context.Context) (string, error) {
 		return err
 	})
 	g.Go(func() error { return AwaitPods(all, client) })
-	g.Go(func() error {
-		return a.poll(all, "readyz", func() error { return get(all, client, "/readyz") })
-	})
+	g.Go(func() error { return a.poll(all, "readyz", func() error { return a.served(all, client) }) })
 	return version, g.Wait()
+}
+
+// served says whether the API server has everything that others rely on. With a seed,
+// what the hooks write that begin with a pause is there before them; they only look
+// at it again.
+func (a *attempt) served(ctx context.Context, client kubernetes.Interface) error {
+	if a.seedDir == "" {
+		return get(ctx, client, "/readyz")
+	}
+	if _, err := client.RbacV1().ClusterRoles().Get(ctx, "cluster-admin", metav1.GetOptions{}); err != nil {
+		return err
+	}
+	if _, err := client.SchedulingV1().PriorityClasses().Get(ctx, "system-cluster-critical", metav1.GetOptions{}); err != nil {
+		return err
+	}
+	request := client.Discovery().RESTClient().Get().AbsPath("/readyz")
+	for _, hook := range slowHooks["exclude"] {
+		request = request.Param("exclude", hook)
+	}
+	return request.Do(ctx).Error()
 }
 
 func get(ctx context.Context, client kubernetes.Interface, path string) error {

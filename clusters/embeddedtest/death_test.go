@@ -147,8 +147,8 @@ func TestNothingOutlivesASupervisorThatWasKilled(t *testing.T) {
 	}
 	awaitEnd(t, ids)
 	c := &clusters.Cluster{Name: m.name, Kubeconfig: clusters.Kubeconfig(m.state, m.name), Nodes: 1}
-	if err := clusters.Healthy(t.Context(), m.owned.Provider(), c); err == nil || !strings.Contains(err.Error(), "supervisor") {
-		t.Errorf("Healthy() = %v, want a problem that names the supervisor", err)
+	if err := clusters.Healthy(t.Context(), m.owned.Provider(), c); err == nil || !strings.Contains(err.Error(), "without its processes") {
+		t.Errorf("Healthy() = %v, want a problem that names the processes", err)
 	}
 	if err := m.owned.Delete(t.Context(), m.name); err != nil {
 		t.Error(err)

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -13,6 +14,8 @@ func ask(pid int) error {
 	kill(pid)
 	return nil
 }
+
+func freeze(int) error { return errors.ErrUnsupported }
 
 func kill(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
 )
 
@@ -106,14 +105,36 @@ func (h *Handle) Keep() error {
 
 // Restart ends a program of the plan in dir. Its supervisor starts it again.
 func Restart(dir, program string) error {
+	pid, err := running(dir, program)
+	if err != nil {
+		return fmt.Errorf("restart %s: %w", program, err)
+	}
+	kill(pid)
+	return nil
+}
+
+// Freeze stops a program of the plan in dir in the middle of whatever it does, so
+// that its files can be copied. It is not meant to go on afterwards.
+func Freeze(dir, program string) error {
+	pid, err := running(dir, program)
+	if err == nil {
+		err = freeze(pid)
+	}
+	if err != nil {
+		return fmt.Errorf("freeze %s: %w", program, err)
+	}
+	return nil
+}
+
+// running is the process of a program of the plan in dir.
+func running(dir, program string) (pid int, err error) {
 	state, err := ReadState(dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	p := state.Program(program)
 	if p == nil || p.Ended != "" || !p.Process.Alive() {
-		return fmt.Errorf("restart %s in %s: it is not running", program, filepath.Base(dir))
+		return 0, errors.New("it is not running")
 	}
-	kill(p.Process.PID)
-	return nil
+	return p.Process.PID, nil
 }

@@ -44,6 +44,22 @@ func (a *app) doctorOptions() doctor.Options {
 		GoVersion: goVersion(a.root),
 		NodeImage: a.localNodeImage,
 		Pullable:  clusters.DefaultNodeImage,
+		NoEngine:  a.cluster == onEmbedded,
+		Embedded:  a.missingPrograms(),
+	}
+}
+
+// missingPrograms tells the doctor what the embedded control plane lacks, unless only kind will do.
+func (a *app) missingPrograms() func(context.Context) ([]string, error) {
+	if a.cluster == onKind {
+		return nil
+	}
+	return func(ctx context.Context) ([]string, error) {
+		_, provider, err := a.ownedEmbedded()
+		if err != nil {
+			return nil, err
+		}
+		return provider.Missing(ctx)
 	}
 }
 

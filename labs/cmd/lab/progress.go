@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,8 +39,8 @@ func (a *app) printProgress() error {
 		tries, first := attempts(events, lab.Number)
 		switch e, ok := passed[lab.Number]; {
 		case ok:
-			fmt.Fprintf(a.out, "✓ lab %d  %-40s passed %s, %s after the first try, %s\n",
-				lab.Number, lab.Title, e.Time.Local().Format("2006-01-02 15:04"), e.Time.Sub(first).Round(time.Minute), times(tries))
+			fmt.Fprintf(a.out, "✓ lab %d  %-40s passed %s, %s after the first try, %s%s\n",
+				lab.Number, lab.Title, e.Time.Local().Format("2006-01-02 15:04"), e.Time.Sub(first).Round(time.Minute), times(tries), unasked(e))
 		case tries > 0:
 			fmt.Fprintf(a.out, "✗ lab %d  %-40s %s since %s\n", lab.Number, lab.Title, times(tries), first.Local().Format("2006-01-02 15:04"))
 		default:
@@ -61,6 +62,14 @@ func attempts(events []verdict.Event, lab int) (n int, first time.Time) {
 		n++
 	}
 	return n, first
+}
+
+// unasked says how much of a pass kind has yet to confirm.
+func unasked(e verdict.Event) string {
+	if len(e.NotChecked) == 0 {
+		return ""
+	}
+	return ", without " + strings.Join(e.NotChecked, " and ")
 }
 
 func times(n int) string {

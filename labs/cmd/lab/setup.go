@@ -16,13 +16,25 @@ func newSetupCommand(a *app) *cobra.Command {
 		Short: "Set up what this machine lacks: container engine, kernel settings, node image",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.setUpAll(cmd.Context()); err != nil {
+			if err := a.setUpChosen(cmd.Context()); err != nil {
 				return err
 			}
 			fmt.Fprintln(a.out, "This machine has what lab clusters need.")
 			return nil
 		},
 	}
+}
+
+// setUpChosen sets up what clusters of the chosen kind need: kind, unless embedded is asked for.
+func (a *app) setUpChosen(ctx context.Context) error {
+	if a.cluster != onEmbedded {
+		return a.setUpAll(ctx)
+	}
+	_, provider, err := a.ownedEmbedded()
+	if err != nil {
+		return err
+	}
+	return provider.Prepare(ctx)
 }
 
 // setUp does what this machine lacks for a lab, with consent: a yes at the terminal, --yes, or a CI system that runs us.

@@ -30,6 +30,7 @@ func TestCommand(t *testing.T) {
 	binary := buildLab(t)
 	t.Run("bad input is one line", func(t *testing.T) { badInputIsOneLine(t, binary) })
 	t.Run("machine without an engine", func(t *testing.T) { machineWithoutAnEngine(t, binary) })
+	t.Run("machine with nothing", func(t *testing.T) { machineWithNothing(t, binary) })
 	t.Run("outside of a checkout", func(t *testing.T) { outsideOfACheckout(t, binary) })
 	t.Run("node image that is none", func(t *testing.T) { nodeImageThatIsNone(t, binary) })
 	t.Run("work is never lost", func(t *testing.T) { workIsNeverLost(t, binary) })
@@ -55,7 +56,7 @@ func badInputIsOneLine(t *testing.T, binary string) {
 		"solve what":           {[]string{"solve", "99"}, []string{"1 to 7"}, nil},
 		"reset what":           {[]string{"reset", "x"}, []string{"1 to 7"}, nil},
 		"hint for what":        {[]string{"hint", "8"}, []string{"1 to 7"}, nil},
-		"cluster on the moon":  {[]string{"--cluster", "moon", "check", "1"}, []string{"moon", "kind", "auto"}, nil},
+		"cluster on the moon":  {[]string{"--cluster", "moon", "check", "1"}, []string{"moon", "kind", "embedded", "auto"}, nil},
 		"hint without a check": {[]string{"hint", "3"}, []string{"make lab-3"}, nil},
 		"undo without work":    {[]string{"undo"}, []string{"workspace"}, nil},
 		"workspace is a file": {[]string{"--workspace", "HOME/letter", "check", "1"}, []string{"is a file"}, func(t *testing.T, l lab) {
@@ -105,7 +106,7 @@ func badInputIsOneLine(t *testing.T, binary string) {
 func machineWithoutAnEngine(t *testing.T, binary string) {
 	l := newLab(t, binary)
 	before := l.files(t)
-	a := l.run(t, "check", "4")
+	a := l.run(t, "--cluster", "kind", "check", "4")
 	if a.code != exit.EnvironmentError || a.stdout != "" {
 		t.Errorf("exit code %d and %q on stdout, want %d and nothing", a.code, a.stdout, exit.EnvironmentError)
 	}
@@ -116,6 +117,19 @@ func machineWithoutAnEngine(t *testing.T, binary string) {
 	}
 	if diff := cmp.Diff(before, l.files(t)); diff != "" {
 		t.Errorf("something was changed:\n%s", diff)
+	}
+}
+
+// machineWithNothing wants it to be said that there is no engine, and what is missing for doing without.
+func machineWithNothing(t *testing.T, binary string) {
+	a := newLab(t, binary).run(t, "check", "4")
+	if a.code != exit.EnvironmentError || a.stdout != "" {
+		t.Errorf("exit code %d and %q on stdout, want %d and nothing", a.code, a.stdout, exit.EnvironmentError)
+	}
+	for _, want := range []string{"no container engine answers", "kind has the last word", "make setup", "cannot build the embedded control plane", "\"go\""} {
+		if !strings.Contains(a.stderr, want) {
+			t.Errorf("it does not say %q: %s", want, a.stderr)
+		}
 	}
 }
 

@@ -159,14 +159,18 @@ func again(numbers []int) string {
 func (r *run) doctor(ctx context.Context) (doctor.Finding, bool) {
 	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
 	defer cancel()
-	return doctor.Worst(doctor.Run(ctx, doctor.Options{Root: r.Course.Root, Engine: r.engine(), NodeImage: r.nodeImage}))
+	engine, needed := r.engine()
+	return doctor.Worst(doctor.Run(ctx, doctor.Options{
+		Root: r.Course.Root, Engine: engine, NoEngine: !needed, NodeImage: r.nodeImage,
+	}))
 }
 
-func (r *run) engine() string {
+// engine is the container engine that the run's clusters need, if they need one.
+func (r *run) engine() (name string, needed bool) {
 	if p, ok := r.Clusters.Provider().(interface{ Engine() string }); ok {
-		return p.Engine()
+		return p.Engine(), true
 	}
-	return ""
+	return "", false
 }
 
 // nodeImage is the run's node image, if it is on this machine.

@@ -19,6 +19,8 @@ type Event struct {
 	Workspace string    `json:"workspace"`
 	Run       string    `json:"run"`
 	Failed    []string  `json:"failed,omitempty"`
+	// NotChecked are checks that the kind of cluster could not judge.
+	NotChecked []string `json:"notChecked,omitempty"`
 }
 
 func historyPath(state string) string { return filepath.Join(state, "history.jsonl") }
@@ -29,8 +31,11 @@ func remember(state string, results []*Result) error {
 	for _, r := range results {
 		e := Event{Time: r.Started, Lab: r.Lab, Verdict: r.Verdict, Seconds: r.Seconds, Workspace: r.Workspace, Run: r.Run}
 		for _, c := range r.Checks {
-			if c.State == Failed {
+			switch c.State {
+			case Failed:
 				e.Failed = append(e.Failed, c.ID)
+			case NotChecked:
+				e.NotChecked = append(e.NotChecked, c.ID)
 			}
 		}
 		line, err := json.Marshal(e)

@@ -194,6 +194,14 @@ func (p *printer) passed() {
 	}
 	p.gap()
 	p.line(fmt.Sprintf("%s: all %s.", p.green("pass"), holding(p.r)))
+	p.lastWord()
+}
+
+// lastWord says where the checks are asked that this kind of cluster cannot judge.
+func (p *printer) lastWord() {
+	if p.r.Count(NotChecked) > 0 {
+		p.line(fmt.Sprintf("kind has the last word on the rest: `make lab-%d CLUSTER=kind`.", p.r.Lab))
+	}
 }
 
 // holding says how many checks there were to hold.
@@ -219,6 +227,7 @@ func (p *printer) failures() {
 	open := p.r.Count(Failed) + p.r.Count(Blocked)
 	p.line(fmt.Sprintf("%s: %d of %d checks do not hold yet. `make hint-%d` says more.",
 		p.red("fail"), open, len(p.r.Checks)-p.r.Count(NotChecked), p.r.Lab))
+	p.lastWord()
 	p.line("Objects, events and logs: " + p.artifacts())
 }
 

@@ -1,0 +1,239 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/embedded/supervisor"
+)
+
+// A seed is the data of an etcd to which an API server of the same build has written
+// what every API server writes first and what says nothing about its cluster: the
+// roles of RBAC above all, 130 objects one after the other, a second after its start.
+// With them already there, nobody has to wait for the hooks that write them.
+//
+// Namespaces, certificates, addresses and everything else is not part of it.
+
+// seedPrefixes are where what a seed keeps is stored.
+func seedPrefixes() []string {
+	return []string{
+		"/registry/clusterroles/", "/registry/clusterrolebindings/", "/registry/roles/", "/registry/rolebindings/",
+		"/registry/priorityclasses/", "/registry/flowschemas/", "/registry/prioritylevelconfigurations/",
+		"/registry/apiregistration.k8s.io/apiservices/",
+	}
+}
+
+const (
+	// seedName is the cluster that a seed is taken from.
+	seedName = "lab-seed"
+	// seedTimeout bounds the making of a seed: 3 s on an idle machine.
+	seedTimeout = time.Minute
+	// lockPoll is how often to look whether another process has made it.
+	lockPoll = 100 * time.Millisecond
+)
+
+// seed returns the folder of the seed for today's programs, and makes it if there is
+// none.
+func (e *Embedded) seed(ctx context.Context, programs map[string]string) (string, error) {
+	dir := filepath.Join(e.builder.CacheDir, "embedded", "seed-"+seedKey(programs))
+	if exists(dir) {
+		return dir, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", fmt.Errorf("make seed: %w", err)
+	}
+	lock := flock.New(filepath.Join(filepath.Dir(dir), "lock"))
+	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
+		return "", fmt.Errorf("wait for another process that makes a seed: %w", err)
+	}
+	defer func() { _ = lock.Close() }()
+	if exists(dir) {
+		return dir, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, seedTimeout)
+	defer cancel()
+	if err := e.makeSeed(ctx, programs, dir); err != nil {
+		return "", fmt.Errorf("make seed: %w", err)
+	}
+	return dir, nil
+}
+
+// seedKey changes with the programs, which live in folders named by what they were
+// built from, and with what they are told.
+func seedKey(programs map[string]string) string {
+	hash := sha256.New()
+	for _, name := range []string{etcd, apiServer} {
+		fmt.Fprintln(hash, filepath.Base(filepath.Dir(programs[name])))
+	}
+	fmt.Fprintln(hash, etcdArgs(), apiServerArgs(0), seedPrefixes())
+	return fmt.Sprintf("%x", hash.Sum(nil)[:6])
+}
+
+// makeSeed runs an etcd and an API server until the latter is ready, and keeps a
+// part of what is in the former.
+func (e *Embedded) makeSeed(ctx context.Context, programs map[string]string, dir string) (err error) {
+	work, err := os.MkdirTemp(filepath.Dir(dir), "making-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	source := &Embedded{
+		state: work, supervisor: e.supervisor, log: e.log, readyTimeout: seedTimeout, handles: map[string]*supervisor.Handle{},
+	}
+	a := &attempt{Embedded: source, name: seedName, programs: programs}
+	defer func() { err = errors.Join(err, source.Delete(context.WithoutCancel(ctx), seedName)) }()
+	if err := a.start(etcd, apiServer); err != nil {
+		return err
+	}
+	if err := a.awaitHooks(ctx); err != nil {
+		return err
+	}
+	plane := source.plane(seedName)
+	// Nobody shall write any more while the rest is thrown away.
+	if err := supervisor.Freeze(plane, apiServer); err != nil {
+		return err
+	}
+	if err := prune(ctx, filepath.Join(plane, etcdSocket)); err != nil {
+		return err
+	}
+	if err := supervisor.Freeze(plane, etcd); err != nil {
+		return err
+	}
+	kept := filepath.Join(work, "seed")
+	if err := copyData(filepath.Join(plane, etcdData), kept); err != nil {
+		return err
+	}
+	return os.Rename(kept, dir)
+}
+
+// awaitHooks returns when the API server has done everything that it does first.
+func (a *attempt) awaitHooks(ctx context.Context) error {
+	config, err := clusters.RESTConfig(clusters.Kubeconfig(a.state, a.name))
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	return a.poll(ctx, "readyz", func() error { return get(ctx, client, "/readyz") })
+}
+
+// prune deletes what is not part of a seed, through etcd's JSON interface.
+func prune(ctx context.Context, socket string) error {
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialShort(ctx, socket) },
+	}}
+	type keyRange struct {
+		Key      []byte `json:"key"`
+		RangeEnd []byte `json:"range_end,omitempty"`
+		KeysOnly bool   `json:"keys_only,omitempty"`
+	}
+	var found struct {
+		KVs []struct {
+			Key []byte `json:"key"`
+		} `json:"kvs"`
+	}
+	// From the first key there can be to the last.
+	if err := askEtcd(ctx, client, "range", keyRange{Key: []byte{0}, RangeEnd: []byte{0}, KeysOnly: true}, &found); err != nil {
+		return err
+	}
+	for _, kv := range found.KVs {
+		if slices.ContainsFunc(seedPrefixes(), func(p string) bool { return strings.HasPrefix(string(kv.Key), p) }) {
+			continue
+		}
+		if err := askEtcd(ctx, client, "deleterange", keyRange{Key: kv.Key}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func askEtcd(ctx context.Context, client *http.Client, what string, question, answer any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://etcd/v3/kv/"+what, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask etcd: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("ask etcd: %s", resp.Status)
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.NewDecoder(resp.Body).Decode(answer)
+}
+
+// dialShort reaches a socket whose path may be too long for one.
+func dialShort(ctx context.Context, socket string) (net.Conn, error) {
+	dir, err := os.MkdirTemp("", "s")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	link := filepath.Join(dir, "s")
+	if err := os.Symlink(socket, link); err != nil {
+		return nil, err
+	}
+	return (&net.Dialer{}).DialContext(ctx, "unix", link)
+}
+
+// copyData copies the folder of an etcd without the space that it has reserved.
+func copyData(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o700)
+		case filepath.Ext(path) == ".tmp":
+			return nil // a log that is not yet one
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if filepath.Ext(path) == ".wal" {
+			data = withoutReserve(data)
+		}
+		return os.WriteFile(target, data, 0o600)
+	})
+}
+
+// withoutReserve cuts the zeros off the end of a log, and leaves some by which its
+// end is known.
+func withoutReserve(log []byte) []byte {
+	const keep = 4096
+	used := len(bytes.TrimRight(log, "\x00"))
+	return log[:min(len(log), (used/keep+2)*keep)]
+}
