@@ -147,9 +147,8 @@ func TestAMissingToolIsNobodysMistake(t *testing.T) {
 	g := generator(t, testmodule.New(t))
 	g.Binary = filepath.Join(t.TempDir(), "controller-gen")
 	_, err := g.CustomResources(t.Context())
-	var f *finding.Finding
-	if err == nil || errors.As(err, &f) {
-		t.Errorf("CustomResources without a tool = %v, want an error that is no finding", err)
+	if f, ok := errors.AsType[*finding.Finding](err); !ok || f.Cause != finding.CauseMachine {
+		t.Errorf("CustomResources without a tool = %v, want a finding about the machine", err)
 	}
 }
 
