@@ -28,10 +28,8 @@ const (
 	// calmWrites is how many writes a manager may send in that time about all Memcacheds together. One
 	// that applies again on each pass sends a few, a loop sends hundreds.
 	calmWrites = 10
-	// calmBudget is how long it may take until there is such a second.
-	calmBudget = 5 * time.Second
 	// eventLimit is how many events one Memcached may get in each round. A right operator tells each
-	// creation, scaling and failure; ours needs 10 for it. One that tells every pass needs hundreds.
+	// creation, scaling and failure, and was never seen to need more than 16 for it.
 	eventLimit = 60
 )
 
@@ -235,7 +233,7 @@ func references(d *appsv1.Deployment) string {
 
 // rests wants the manager to stop writing once there is nothing left to do.
 func (s *storm) rests(ctx context.Context) error {
-	end := time.Now().Add(calmBudget)
+	end := time.Now().Add(s.calmBudget)
 	for {
 		err := s.calmly(ctx)
 		if err == nil || finding.Of(err).Cause == finding.CauseOther || time.Now().After(end) {

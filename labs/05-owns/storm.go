@@ -36,14 +36,17 @@ type force struct {
 	memcacheds int
 	rounds     int
 	twin       bool // a second process of the manager works beside the first
-	settle     time.Duration
+	// settle is how long the world may take to be in order, and calmBudget how long it may take from
+	// then on until nothing is written for a while.
+	settle, calmBudget time.Duration
 }
 
 // forces are the two storms there are. An outage costs an informer 0.8 to 1.6 s before it looks again,
-// and twice that with each further one, so a long storm takes longer to settle.
+// and twice that with each further one that its process lives through. Of two managers one may see new
+// Deployments and old specs until then, and the other undoes what it writes; that has to end, not at once.
 var forces = map[string]force{
-	"":                {memcacheds: 4, rounds: 1, settle: harness.SettleBudget},
-	harness.StormLong: {memcacheds: 6, rounds: 4, twin: true, settle: 3 * harness.SettleBudget},
+	"":                {memcacheds: 4, rounds: 1, settle: harness.SettleBudget, calmBudget: 5 * time.Second},
+	harness.StormLong: {memcacheds: 6, rounds: 4, twin: true, settle: 3 * harness.SettleBudget, calmBudget: 2 * harness.SettleBudget},
 }
 
 // storm is one storm: what is drawn for it, and what has happened so far.
