@@ -66,6 +66,7 @@ var burdens = []struct {
 		want: verdict.Pass, limit: 60 * time.Second,
 	},
 	{
+		// The kernel refuses what exceeds the limit of one file, and an operator that does not care goes on.
 		name: "writes a file without end", start: `
 	go func() {
 		file, _ := os.Create(os.Getenv("HOME") + "/diary")
@@ -73,7 +74,7 @@ var burdens = []struct {
 			file.Write(page)
 		}
 	}()`,
-		want: verdict.Fail, cause: harness.CauseManagerExited, says: "file size limit", limit: 20 * time.Second,
+		want: verdict.Pass, limit: 60 * time.Second,
 	},
 	{
 		name: "takes memory without end", start: `
