@@ -127,6 +127,9 @@ type Node struct {
 	// Killed counts the programs that the node's kernel, which it may share with
 	// the whole machine, has killed for want of memory.
 	Killed uint64
+	// Starts counts how often each service was started, where the provider knows; nil
+	// where it does not.
+	Starts map[string]int
 }
 
 // NodeInspector is a provider that can look at the machines of its clusters

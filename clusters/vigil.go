@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -42,6 +43,7 @@ type Vigil struct {
 	// What follows is written until the vigil has ended, and read afterwards.
 	starts map[container]int32 // of the system's containers, when the vigil began
 	killed map[string]uint64   // [Node.Killed] by node, when it began
+	served map[string]int      // [Node.Starts] by node and service, when it began
 	away   error               // what was heard when the API server was away for the first time
 	given  error               // why the cluster was given up
 }
@@ -134,6 +136,31 @@ func (v *Vigil) remember(ctx context.Context) {
 	for _, node := range nodes {
 		v.killed[node.Name] = node.Killed
 	}
+	v.served = serviceStarts(nodes)
+}
+
+// serviceStarts puts the starts of all services together.
+func serviceStarts(nodes []Node) map[string]int {
+	starts := map[string]int{}
+	for _, node := range nodes {
+		for service, n := range node.Starts {
+			starts[service+" of node "+node.Name] = n
+		}
+	}
+	return starts
+}
+
+// startedAnew is a *Problem when a service ended while the cluster was in use, even
+// if it is back.
+func (v *Vigil) startedAnew(ctx context.Context) error {
+	nodes, _ := healthyMachines(ctx, v.provider, v.cluster)
+	now := serviceStarts(nodes)
+	for _, service := range slices.Sorted(maps.Keys(now)) {
+		if before, known := v.served[service]; known && before < now[service] {
+			return &Problem{What: service + " ended and was started anew", Mend: MendCluster}
+		}
+	}
+	return nil
 }
 
 // Problem ends the vigil and says what was wrong with the cluster meanwhile, or
@@ -149,6 +176,9 @@ func (v *Vigil) Problem(ctx context.Context) error {
 	}
 	if err == nil {
 		err = v.restarted(ctx)
+	}
+	if err == nil {
+		err = v.startedAnew(ctx)
 	}
 	if err == nil {
 		return nil

@@ -95,7 +95,7 @@ func controllers(restarts int32, running bool) []corev1.Pod {
 func keepVigil(t *testing.T) (*attended, *Vigil, context.Context) {
 	t.Helper()
 	a := &attended{
-		machine: Node{Name: "one", Running: true, State: "running", FreeDisk: 1 << 40, Killed: 3},
+		machine: Node{Name: "one", Running: true, State: "running", FreeDisk: 1 << 40, Killed: 3, Starts: map[string]int{"etcd": 1}},
 		pods:    controllers(1, true), readyz: good, kubelet: good,
 	}
 	server := httptest.NewServer(a)
@@ -135,6 +135,7 @@ func TestAClusterThatFaltersIsFoundOut(t *testing.T) {
 		"the kubelet is gone":                            {func(a *attended) { a.kubelet = bad }, 0, quick.patience + soon, []string{"the kubelet of node one"}},
 		"controllers start anew":                         {func(a *attended) { a.pods = controllers(2, true) }, soon, 0, []string{"kube-controller-manager", "went down"}},
 		"controllers are down":                           {func(a *attended) { a.pods = controllers(1, false) }, soon, 0, []string{"kube-controller-manager", "went down"}},
+		"a service starts anew":                          {func(a *attended) { a.machine.Starts = map[string]int{"etcd": 2} }, soon, 0, []string{"etcd of node one", "started anew"}},
 		"another Pod has its restarts":                   {func(a *attended) { a.pods = controllers(7, true); a.pods[0].UID = "2" }, soon, 0, nil},
 		"a Pod of its own goes over its limit of memory": {func(a *attended) { a.machine.Killed = 5 }, soon, 0, nil},
 		"memory runs out": {func(a *attended) { a.machine.Killed, a.pods = 5, controllers(2, true) }, soon, 0,

@@ -283,7 +283,7 @@ func (e *Embedded) Nodes(_ context.Context, name string) ([]clusters.Node, error
 	if err != nil {
 		return nil, err
 	}
-	running, stopped := health(plane)
+	running, stopped, starts := health(plane)
 	state := "running"
 	if !running {
 		state = "without its processes"
@@ -291,23 +291,28 @@ func (e *Embedded) Nodes(_ context.Context, name string) ([]clusters.Node, error
 	nodes := make([]clusters.Node, 0, description.Nodes)
 	for i := range description.Nodes {
 		nodes = append(nodes, clusters.Node{
-			Name: nodeName(name, i), Running: running, State: state, Stopped: stopped, FreeDisk: freeDisk(plane),
+			Name: nodeName(name, i), Running: running, State: state, Stopped: stopped, Starts: starts, FreeDisk: freeDisk(plane),
 		})
 	}
 	return nodes, nil
 }
 
-// health says whether the supervisor of a control plane is at work, and which of its
-// programs are not.
-func health(plane string) (running bool, stopped []string) {
+// health says whether the supervisor of a control plane is at work, which of its
+// programs are not, and how often each was started.
+func health(plane string) (running bool, stopped []string, starts map[string]int) {
 	s, err := supervisor.ReadState(plane)
 	if err != nil || !s.Supervisor.Alive() {
-		return false, nil
+		return false, nil, nil
 	}
+	starts = map[string]int{}
 	for _, name := range programNames() {
-		if p := s.Program(name); p == nil || p.Ended != "" || !p.Process.Alive() {
+		p := s.Program(name)
+		if p == nil || p.Ended != "" || !p.Process.Alive() {
 			stopped = append(stopped, name)
 		}
+		if p != nil {
+			starts[name] = p.Starts
+		}
 	}
-	return true, stopped
+	return true, stopped, starts
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/embedded/supervisor"
 )
 
 // apiPoll is how often to ask an API server that is starting. Nothing announces
@@ -50,10 +51,12 @@ func (a *attempt) watchPrograms(done <-chan struct{}) error {
 		case <-done:
 			return nil
 		case p, running := <-a.handle.Ended:
-			if !running {
-				return fmt.Errorf("the supervisor ended: %s", a.lastWords("supervisor"))
-			}
-			if p.Name != etcd && p.Name != apiServer {
+			switch {
+			case !running:
+				return fmt.Errorf("the supervisor ended: %s", a.lastWords(supervisor.Self))
+			case p.Name == supervisor.Self:
+				return fmt.Errorf("the supervisor ended: %s", p.Ended)
+			case p.Name != etcd && p.Name != apiServer:
 				continue
 			}
 			words := a.lastWords(p.Name)

@@ -209,3 +209,45 @@ func TestAClusterWithoutEtcdIsNotHealthy(t *testing.T) {
 		t.Errorf("Healthy() = %v, want a problem of the API server", err)
 	}
 }
+
+func TestAProgramThatWasKilledIsBackAndNotForgotten(t *testing.T) {
+	e, state := newProvider(t)
+	owned := clusters.NewOwned(state, e)
+	c, err := owned.Create(t.Context(), "test", clusters.Spec{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := owned.Delete(context.WithoutCancel(t.Context()), c.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	s, err := supervisor.ReadState(filepath.Join(clusters.Dir(state, c.Name), "control-plane"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if starts := etcdStarts(t, e, c); starts != 1 {
+		t.Fatalf("etcd was started %d times, want once", starts)
+	}
+	if err := syscall.Kill(s.Program("etcd").Process.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), endTimeout)
+	defer cancel()
+	for tick := time.NewTicker(10 * time.Millisecond); etcdStarts(t, e, c) != 2 || clusters.Healthy(ctx, e, c) != nil; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("etcd is not started again")
+		}
+	}
+}
+
+func etcdStarts(t *testing.T, p clusters.NodeInspector, c *clusters.Cluster) int {
+	t.Helper()
+	nodes, err := p.Nodes(t.Context(), c.Name)
+	if err != nil || len(nodes) != 1 {
+		t.Fatalf("Nodes() = %v, %v, want one", nodes, err)
+	}
+	return nodes[0].Starts["etcd"]
+}

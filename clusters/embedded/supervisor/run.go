@@ -67,12 +67,12 @@ func Run(dir string) error {
 				s.state.Kept = true
 				s.save()
 			case !linked && !s.state.Kept:
-				return s.end()
+				return s.end("whoever started it is gone")
 			case !linked:
 				words = nil
 			}
-		case <-signals:
-			return s.end()
+		case sig := <-signals:
+			return s.end("told to by " + sig.String())
 		}
 	}
 }
@@ -225,8 +225,13 @@ func (s *supervisor) bury(ctx context.Context, e ending) {
 // tell sends the news to whoever started us, if they still listen.
 func (s *supervisor) tell(r Running) { _ = json.NewEncoder(os.Stdout).Encode(r) }
 
-// end ends all programs and removes the folder.
-func (s *supervisor) end() error {
+// Self is the name under which a supervisor tells of its own end.
+const Self = "supervisor"
+
+// end ends all programs and removes the folder. If somebody still listens, it says
+// why.
+func (s *supervisor) end(why string) error {
+	s.tell(Running{Name: Self, Process: s.state.Supervisor, Ended: why})
 	for _, cmd := range s.live {
 		_ = cmd.Process.Kill()
 	}

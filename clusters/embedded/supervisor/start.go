@@ -30,7 +30,7 @@ func Start(dir string, command ...string) (*Handle, error) {
 	if len(command) == 0 {
 		return nil, errors.New("start supervisor: no command")
 	}
-	log, err := os.Create(Log(dir, "supervisor"))
+	log, err := os.Create(Log(dir, Self))
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
@@ -103,13 +103,25 @@ func (h *Handle) Keep() error {
 	return nil
 }
 
-// Restart ends a program of the plan in dir. Its supervisor starts it again.
+// restartTimeout is what a supervisor has to start a program again, without the
+// pauses that it makes where a program ends again and again.
+const restartTimeout = 10 * time.Second
+
+// Restart ends a program of the plan in dir and returns when its supervisor has
+// started it again.
 func Restart(dir, program string) error {
 	pid, err := running(dir, program)
 	if err != nil {
 		return fmt.Errorf("restart %s: %w", program, err)
 	}
 	kill(pid)
+	another := func() bool {
+		now, err := running(dir, program)
+		return err == nil && now != pid
+	}
+	if !gone(restartTimeout, func() bool { return !another() }) {
+		return fmt.Errorf("restart %s: it does not come back within %v", program, restartTimeout)
+	}
 	return nil
 }
 

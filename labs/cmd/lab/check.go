@@ -21,7 +21,7 @@ func newCheckCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check N|all",
 		Short: "Judge step N on a fresh cluster (make lab-N)",
-		Long: `check compiles the operator in the workspace, creates a fresh kind cluster, runs the checks of step N
+		Long: `check compiles the operator in the workspace, creates a fresh cluster, runs the checks of step N
 against it and says which hold and, if one does not, why. The workspace is never written to.
 
 With "all" it judges every step up to the one that you are at.`,

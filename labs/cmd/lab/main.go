@@ -76,7 +76,8 @@ func newRootCommand(a *app, begin func()) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lab",
 		Short: "Build a Kubernetes operator in steps, each judged on a fresh cluster",
-		Long: `lab judges each step of the Memcached operator that you build in workspace/, on a fresh kind cluster.
+		Long: `lab judges each step of the Memcached operator that you build in workspace/, on a fresh cluster: kind, or, without a
+container engine, an embedded control plane.
 
 Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 130 interrupted.`,
 		SilenceUsage: true, SilenceErrors: true,

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/embedded"
+)
+
+func TestWithoutAnEngineClustersAreEmbedded(t *testing.T) {
+	for name, test := range map[string]struct {
+		engine             bool
+		cluster, nodeImage string
+		want               string
+		says               bool
+	}{
+		"an engine answers":              {true, auto, "", onKind, false},
+		"none answers":                   {false, auto, "", onEmbedded, true},
+		"kind is asked for":              {false, onKind, "", onKind, false},
+		"a node image is asked for":      {false, auto, "my/node:v1", onKind, false},
+		"embedded is asked for":          {true, onEmbedded, "", onEmbedded, false},
+		"embedded, and none answers too": {false, onEmbedded, "", onEmbedded, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, _, progress := newTestApp(t)
+			if !test.engine {
+				t.Setenv("PATH", t.TempDir())
+			}
+			a.cluster, a.nodeImage = test.cluster, test.nodeImage
+			for range 2 {
+				if got := a.chosen(t.Context()); got != test.want {
+					t.Errorf("chosen() = %s, want %s", got, test.want)
+				}
+			}
+			lines := strings.Count(progress.String(), "\n")
+			if want := map[bool]int{true: 1}[test.says]; lines != want {
+				t.Errorf("%d lines about it, want %d:\n%s", lines, want, progress)
+			}
+			if test.says && (!strings.Contains(progress.String(), "kind has the last word") || !strings.Contains(progress.String(), "make setup")) {
+				t.Errorf("%q does not say what it means and what mends it", progress)
+			}
+		})
+	}
+}
+
+func TestDownRemovesClustersOfEveryKind(t *testing.T) {
+	a, out, _ := newTestApp(t)
+	kind := pretend(t, a, "up", true)
+	processes, err := clusters.NewOwned(a.state, standIn{embedded.Identity}).Create(t.Context(), "up", clusters.Spec{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.status(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.down(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{kind.Name, processes.Name} {
+		if !strings.Contains(out.String(), "\n"+name) || !strings.Contains(out.String(), "Removed cluster "+name) {
+			t.Errorf("%s is not both listed and removed:\n%s", name, out)
+		}
+	}
+	if left := recorded(t, a); len(left) > 0 {
+		t.Errorf("records left: %v", left)
+	}
+}
