@@ -27,13 +27,14 @@ func (a *app) engine() string {
 	return "docker"
 }
 
-// chosen is the kind of cluster to make: that of --cluster, or what this machine can do.
+// chosen is the kind of cluster to make: that of --cluster, or what this machine can do. Who has agreed beforehand
+// to what a container engine takes gets one, and kind.
 func (a *app) chosen(ctx context.Context) string {
 	if a.cluster != auto {
 		return a.cluster
 	}
 	a.cluster = onKind
-	if err := clusters.PingEngine(ctx, a.engine()); err != nil && ctx.Err() == nil && a.nodeImage == "" {
+	if err := clusters.PingEngine(ctx, a.engine()); err != nil && ctx.Err() == nil && a.nodeImage == "" && !a.yes {
 		a.cluster = onEmbedded
 		a.progress("no container engine answers, so this runs on an embedded control plane: " + kindHasWord + " (" + wantAnEngine + ")")
 	}

@@ -13,21 +13,22 @@ func TestWithoutAnEngineClustersAreEmbedded(t *testing.T) {
 		engine             bool
 		cluster, nodeImage string
 		want               string
-		says               bool
+		says, yes          bool
 	}{
-		"an engine answers":              {true, auto, "", onKind, false},
-		"none answers":                   {false, auto, "", onEmbedded, true},
-		"kind is asked for":              {false, onKind, "", onKind, false},
-		"a node image is asked for":      {false, auto, "my/node:v1", onKind, false},
-		"embedded is asked for":          {true, onEmbedded, "", onEmbedded, false},
-		"embedded, and none answers too": {false, onEmbedded, "", onEmbedded, false},
+		"an engine answers":              {true, auto, "", onKind, false, false},
+		"none answers":                   {false, auto, "", onEmbedded, true, false},
+		"none answers, and one may come": {false, auto, "", onKind, false, true},
+		"kind is asked for":              {false, onKind, "", onKind, false, false},
+		"a node image is asked for":      {false, auto, "my/node:v1", onKind, false, false},
+		"embedded is asked for":          {true, onEmbedded, "", onEmbedded, false, false},
+		"embedded, and none answers too": {false, onEmbedded, "", onEmbedded, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _, progress := newTestApp(t)
 			if !test.engine {
 				t.Setenv("PATH", t.TempDir())
 			}
-			a.cluster, a.nodeImage = test.cluster, test.nodeImage
+			a.cluster, a.nodeImage, a.yes = test.cluster, test.nodeImage, test.yes
 			for range 2 {
 				if got := a.chosen(t.Context()); got != test.want {
 					t.Errorf("chosen() = %s, want %s", got, test.want)
