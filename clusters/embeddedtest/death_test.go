@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/embedded/supervisor"
 	"github.com/example/operator-lab/clusters/internal/process"
 )
@@ -185,7 +186,9 @@ func TestAKeptClusterStaysUntilItIsDeleted(t *testing.T) {
 	}
 }
 
-func TestAClusterWithoutEtcdIsNotHealthy(t *testing.T) {
+// runningCluster makes a cluster, which the test's end deletes, and reads which programs it is made of.
+func runningCluster(t *testing.T) (*embedded.Embedded, *clusters.Cluster, supervisor.State) {
+	t.Helper()
 	e, state := newProvider(t)
 	owned := clusters.NewOwned(state, e)
 	c, err := owned.Create(t.Context(), "test", clusters.Spec{}, false)
@@ -201,6 +204,11 @@ func TestAClusterWithoutEtcdIsNotHealthy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e, c, s
+}
+
+func TestAClusterWithoutEtcdIsNotHealthy(t *testing.T) {
+	e, c, s := runningCluster(t)
 	// Stopped, it is still there, and that is what the API server has to notice.
 	if err := syscall.Kill(s.Program("etcd").Process.PID, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -211,21 +219,7 @@ func TestAClusterWithoutEtcdIsNotHealthy(t *testing.T) {
 }
 
 func TestAProgramThatWasKilledIsBackAndNotForgotten(t *testing.T) {
-	e, state := newProvider(t)
-	owned := clusters.NewOwned(state, e)
-	c, err := owned.Create(t.Context(), "test", clusters.Spec{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := owned.Delete(context.WithoutCancel(t.Context()), c.Name); err != nil {
-			t.Error(err)
-		}
-	})
-	s, err := supervisor.ReadState(filepath.Join(clusters.Dir(state, c.Name), "control-plane"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, c, s := runningCluster(t)
 	if starts := etcdStarts(t, e, c); starts != 1 {
 		t.Fatalf("etcd was started %d times, want once", starts)
 	}

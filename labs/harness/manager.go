@@ -60,6 +60,20 @@ type Manager struct {
 }
 
 func newManager(rec *recorder.Recorder, token string) (*Manager, error) {
+	m, err := settle(ManagerLog)
+	if err != nil {
+		return nil, err
+	}
+	m.kubeconfig, m.sent = filepath.Join(m.home, "kubeconfig"), rec.Count
+	if err := m.writeKubeconfig(rec.URL(), rec.CA(), token); err != nil {
+		return nil, err
+	}
+	m.flags, m.refused = m.supportedFlags()
+	return m, nil
+}
+
+// settle gives a manager a home, addresses and a log of its own, and no identity yet.
+func settle(log string) (*Manager, error) {
 	home, err := Home("manager")
 	if err != nil {
 		return nil, err
@@ -68,15 +82,10 @@ func newManager(rec *recorder.Recorder, token string) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{
-		home: home, kubeconfig: filepath.Join(home, "kubeconfig"), metrics: addresses[0], health: addresses[1], sent: rec.Count,
-		output: newTail(filepath.Join(suite.config.Artifacts, ManagerLog)),
-	}
-	if err := m.writeKubeconfig(rec.URL(), rec.CA(), token); err != nil {
-		return nil, err
-	}
-	m.flags, m.refused = m.supportedFlags()
-	return m, nil
+	return &Manager{
+		home: home, metrics: addresses[0], health: addresses[1], starts: func() {},
+		output: newTail(filepath.Join(suite.config.Artifacts, log)),
+	}, nil
 }
 
 func (m *Manager) writeKubeconfig(url string, ca []byte, token string) error {
@@ -229,18 +238,11 @@ func (m *Manager) Kill() {
 // its own. It is not started yet. Nobody asks whether it ends by itself: a program whose ports are fixed
 // cannot have a twin on one machine.
 func (m *Manager) Twin() (*Manager, error) {
-	home, err := Home("manager")
+	twin, err := settle("manager-twin.log")
 	if err != nil {
 		return nil, err
 	}
-	addresses, err := freeAddresses(2)
-	if err != nil {
-		return nil, err
-	}
-	twin := &Manager{
-		home: home, kubeconfig: m.kubeconfig, metrics: addresses[0], health: addresses[1], sent: m.sent,
-		output: newTail(filepath.Join(suite.config.Artifacts, "manager-twin.log")), starts: func() {},
-	}
+	twin.kubeconfig, twin.sent = m.kubeconfig, m.sent
 	twin.flags, twin.refused = twin.supportedFlags()
 	return twin, nil
 }

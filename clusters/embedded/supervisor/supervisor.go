@@ -182,7 +182,8 @@ func endAll(dir string, state State) error {
 	return nil
 }
 
-// gone waits until alive says no, and returns whether it did.
+// gone waits until alive says no, and returns whether it did. It asks again and again: nobody is told of the
+// end of a process that is not a child.
 func gone(timeout time.Duration, alive func() bool) bool {
 	for end := time.Now().Add(timeout); alive(); time.Sleep(endPoll) {
 		if time.Now().After(end) {

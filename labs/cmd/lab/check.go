@@ -111,6 +111,16 @@ func (a *app) labs(c *course.Course, which string) ([]int, error) {
 	return labs, nil
 }
 
+// lab is the course, and the number of one of its labs.
+func (a *app) lab(text string) (*course.Course, int, error) {
+	c, err := a.course()
+	if err != nil {
+		return nil, 0, err
+	}
+	n, err := labNumber(c, text)
+	return c, n, err
+}
+
 // labNumber reads the number of a lab of the course.
 func labNumber(c *course.Course, text string) (int, error) {
 	n, err := strconv.Atoi(text)

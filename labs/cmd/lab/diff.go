@@ -23,11 +23,7 @@ Other ways are right, too: the checks are the measure, not this.
 As it shows the solution, it waits until step N has passed in this workspace.`,
 		Args: one("diff N, such as diff 4"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := a.course()
-			if err != nil {
-				return err
-			}
-			n, err := labNumber(c, args[0])
+			c, n, err := a.lab(args[0])
 			if err != nil {
 				return err
 			}

@@ -20,11 +20,7 @@ func newHintCommand(a *app) *cobra.Command {
 		Short: "The next hint for what failed last in step N (make hint-N)",
 		Args:  one("hint N, such as hint 4"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := a.course()
-			if err != nil {
-				return err
-			}
-			n, err := labNumber(c, args[0])
+			c, n, err := a.lab(args[0])
 			if err != nil {
 				return err
 			}

@@ -27,11 +27,7 @@ func newSolveCommand(a *app) *cobra.Command {
 func (a *app) bring(ctx context.Context, lab, state string,
 	change func(context.Context, *course.Course, string, int) (workspace.Change, error),
 ) error {
-	c, err := a.course()
-	if err != nil {
-		return err
-	}
-	n, err := labNumber(c, lab)
+	c, n, err := a.lab(lab)
 	if err != nil {
 		return err
 	}

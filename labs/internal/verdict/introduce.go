@@ -15,11 +15,11 @@ import (
 // introduce brings the learner's definition to the cluster while their manager is still being compiled: the
 // API server keeps the first custom resource of a new kind waiting for 2 s. A manifest that is missing or
 // refused is left to the suite, which says what is wrong with it.
-func (r *run) introduce(ctx context.Context, wanted []*course.Lab) error {
-	if !slices.ContainsFunc(wanted, func(lab *course.Lab) bool { return lab.Number > 3 }) {
+func (r *run) introduce(ctx context.Context) error {
+	if !slices.ContainsFunc(r.wanted, func(lab *course.Lab) bool { return lab.Number > 3 }) {
 		return nil // lab 3 looks on while its definition is installed
 	}
-	if !r.installed(ctx) || !needs(wanted, course.NeedsCollection) {
+	if !r.installed(ctx) || !needs(r.wanted, course.NeedsCollection) {
 		return ctx.Err()
 	}
 	if restarter, ok := r.Clusters.Provider().(clusters.ControllerRestarter); ok {

@@ -186,14 +186,14 @@ func (r *run) prepare(ctx context.Context) error {
 	})
 	g.Go(func() (err error) {
 		if r.cluster = r.Cluster; r.cluster != nil {
-			return r.introduce(both, r.wanted)
+			return r.introduce(both)
 		}
 		r.Progress("creating a fresh cluster")
 		r.cluster, err = r.Clusters.Create(both, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
 		if err != nil {
 			return err
 		}
-		if err := r.introduce(both, r.wanted); err != nil {
+		if err := r.introduce(both); err != nil {
 			return err
 		}
 		if !r.cluster.RealPods {
