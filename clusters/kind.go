@@ -208,6 +208,9 @@ func (k *Kind) Nodes(ctx context.Context, name string) ([]Node, error) {
 		if err != nil {
 			return nil, problem(err, mendEngine, "cannot look at node %s", n)
 		}
+		if state == "removing" || state == "dead" {
+			continue // the engine still lists it, and nothing brings it back
+		}
 		node := Node{Name: n.String(), State: state, Running: state == "running"}
 		if node.Running {
 			lookInside(ctx, n, &node)

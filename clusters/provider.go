@@ -133,8 +133,8 @@ type Node struct {
 }
 
 // NodeInspector is a provider that can look at the machines of its clusters
-// without the help of the API server. errors.ErrUnsupported says that it cannot
-// after all.
+// without the help of the API server. Those that are gone, or on their way out, are
+// not among them. errors.ErrUnsupported says that it cannot after all.
 type NodeInspector interface {
 	Nodes(ctx context.Context, name string) ([]Node, error)
 }

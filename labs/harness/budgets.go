@@ -16,6 +16,9 @@ const (
 	// quiet machine, and 28 s were seen on one with twenty runnable programs for each core; Pods that cannot
 	// become available for a reason that shows are not waited for.
 	PodsBudget = 60 * time.Second
+	// PodsPatience is how long Pods are still waited for once another check has failed. Two seconds is what a
+	// quiet machine needs; an operator that fights the Deployment controller would use up [PodsBudget].
+	PodsPatience = 5 * time.Second
 	// UpPeriod is how long containers are watched after they became available. One that ends over its
 	// command line does so within a tenth of it; the kubelet tells a second later.
 	UpPeriod = 2 * time.Second

@@ -36,7 +36,9 @@ type wait struct {
 	list    client.ObjectList
 	opts    []client.ListOption
 	answers string // the namespace in which the manager has to act
-	idle    bool   // given up when another check has failed
+	idle    bool   // given up when another check has failed, after patience
+	// patience is how long it waits all the same, so that the check can still see what it is there for
+	patience time.Duration
 }
 
 func (w wait) until(ctx context.Context, cond func() error) error {
@@ -50,6 +52,7 @@ func (w wait) until(ctx context.Context, cond func() error) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	changes := watching.ResultChan()
+	started := time.Now()
 	for {
 		err := cond()
 		var stop stopped
@@ -59,7 +62,7 @@ func (w wait) until(ctx context.Context, cond func() error) error {
 		case errors.As(err, &stop):
 			return stop.error
 		}
-		if final := w.hopeless(ctx, err); final != nil {
+		if final := w.hopeless(ctx, time.Since(started), err); final != nil {
 			return final
 		}
 		if changes, err = next(ctx, changes, tick.C, err); err != nil {
@@ -69,14 +72,14 @@ func (w wait) until(ctx context.Context, cond func() error) error {
 }
 
 // hopeless is the error to end with when waiting longer makes no sense, or nil. last is what was missing.
-func (w wait) hopeless(ctx context.Context, last error) error {
+func (w wait) hopeless(ctx context.Context, waited time.Duration, last error) error {
 	o := look(ctx, w.answers)
 	switch {
 	case o.Gone != nil:
 		return o.Gone
 	case o.Blocked != "":
 		return blocked(o.Blocked)
-	case w.idle && o.Failed != "":
+	case w.idle && o.Failed != "" && waited >= w.patience:
 		return blocked(o.Failed)
 	case w.answers != "" && o.AtRest > RestLimit:
 		return last

@@ -1,6 +1,7 @@
 package mutants
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ type Bench struct {
 	Progress func(line string)
 }
 
+// reportFile is what the learner would have read, in the folder of each answer.
+const reportFile = "report.txt"
+
 // errStop ends a run that does not go on after an outcome that is not what it should be.
 var errStop = errors.New("stopped")
 
@@ -49,7 +53,7 @@ type bout struct {
 	answers  []Answer
 	next     chan int       // indices of answers
 	outcomes []chan Outcome // by index
-	turns    chan struct{}  // one for each answer that is being judged
+	turns    chan struct{}  // one for each answer that is being judged, or cluster that is being made
 }
 
 // Run judges the answers and tells each outcome, in their order, as soon as it is known. An error means
@@ -96,10 +100,8 @@ func (r *bout) work(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.close(ctx, s)) }()
 	for i := range r.next {
-		select {
-		case r.turns <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := r.turn(ctx); err != nil {
+			return err
 		}
 		o, err := r.judge(ctx, s.cluster, r.answers[i])
 		<-r.turns
@@ -117,23 +119,38 @@ func (r *bout) work(ctx context.Context) (err error) {
 	return nil
 }
 
+// turn waits until the machine is free for one more answer.
+func (r *bout) turn(ctx context.Context) error {
+	select {
+	case r.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // seat is a cluster as it was when it was fresh.
 type seat struct {
 	cluster *clusters.Cluster
 	broom   *broom
 }
 
-func (b *Bench) open(ctx context.Context) (s seat, err error) {
-	b.Progress("creating a kind cluster")
-	if s.cluster, err = b.Clusters.Create(ctx, "mutants", clusters.Spec{NodeImage: b.NodeImage.Ref}, false); err != nil {
+// open makes a cluster. It takes a turn for it: an answer that is judged meanwhile would look slow.
+func (r *bout) open(ctx context.Context) (s seat, err error) {
+	if err := r.turn(ctx); err != nil {
 		return s, err
 	}
-	err = nodeimage.EnsureOperand(ctx, b.Clusters.Provider(), s.cluster.Name, b.NodeImage, b.Cache)
+	defer func() { <-r.turns }()
+	r.Progress("creating a kind cluster")
+	if s.cluster, err = r.Clusters.Create(ctx, "mutants", clusters.Spec{NodeImage: r.NodeImage.Ref}, false); err != nil {
+		return s, err
+	}
+	err = nodeimage.EnsureOperand(ctx, r.Clusters.Provider(), s.cluster.Name, r.NodeImage, r.Cache)
 	if err == nil {
 		s.broom, err = newBroom(ctx, s.cluster.Kubeconfig)
 	}
 	if err != nil {
-		return s, errors.Join(err, b.close(ctx, s))
+		return s, errors.Join(err, r.close(ctx, s))
 	}
 	return s, nil
 }
@@ -149,16 +166,21 @@ func (b *Bench) close(ctx context.Context, s seat) error {
 
 // clean makes the cluster what it was, or another one if that does not work: the answer that was judged
 // on it may have done anything.
-func (b *Bench) clean(ctx context.Context, s seat) (seat, error) {
-	err := s.broom.sweep(ctx)
-	if err == nil || ctx.Err() != nil {
+func (r *bout) clean(ctx context.Context, s seat) (seat, error) {
+	worn, err := s.broom.worn(ctx)
+	if err == nil && !worn {
+		err = s.broom.sweep(ctx)
+	}
+	if err == nil && !worn || ctx.Err() != nil {
 		return s, ctx.Err()
 	}
-	b.Progress(fmt.Sprintf("replacing cluster %s: %v", s.cluster.Name, err))
-	if err := b.close(ctx, s); err != nil {
+	if err != nil {
+		r.Progress(fmt.Sprintf("replacing cluster %s: %v", s.cluster.Name, err))
+	}
+	if err := r.close(ctx, s); err != nil {
 		return s, err
 	}
-	return b.open(ctx)
+	return r.open(ctx)
 }
 
 // judge gives the verdict on one answer.
@@ -186,7 +208,24 @@ func (b *Bench) judge(ctx context.Context, cluster *clusters.Cluster, a Answer) 
 		return Outcome{}, err
 	}
 	seconds := time.Since(ready).Seconds()
+	if err := b.keepReport(filepath.Join(dir, reportFile), results[0]); err != nil {
+		return Outcome{}, err
+	}
 	o := outcome(b.Course, a, results[0])
 	o.Seconds = seconds
 	return o, nil
+}
+
+// keepReport writes the report as a learner would see it, for authors who want to read it.
+func (b *Bench) keepReport(path string, result *verdict.Result) error {
+	lab, err := b.Course.Lab(result.Lab)
+	if err != nil {
+		return err
+	}
+	var report bytes.Buffer
+	verdict.Print(&report, result, lab, verdict.CourseHints{Course: b.Course})
+	if err := os.WriteFile(path, report.Bytes(), 0o600); err != nil {
+		return fmt.Errorf("keep report: %w", err)
+	}
+	return nil
 }

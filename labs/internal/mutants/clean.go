@@ -80,6 +80,25 @@ func newBroom(ctx context.Context, kubeconfig string) (*broom, error) {
 	return b, nil
 }
 
+// worn says whether the cluster's controllers were started again, as labs with the check of garbage collection
+// need it. The kubelet makes the next start wait for ten seconds, and longer each time.
+func (b *broom) worn(ctx context.Context) (bool, error) {
+	options := metav1.ListOptions{LabelSelector: "component=kube-controller-manager"}
+	controllers, err := b.client.Resource(pods).Namespace(metav1.NamespaceSystem).List(ctx, options)
+	if err != nil {
+		return false, fmt.Errorf("look at the controllers: %w", err)
+	}
+	for _, pod := range controllers.Items {
+		statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")
+		for _, status := range statuses {
+			if fields, ok := status.(map[string]any); ok && fields["restartCount"] != int64(0) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 // sweep deletes what is new, and waits until it is gone.
 func (b *broom) sweep(ctx context.Context) error {
 	var left []string

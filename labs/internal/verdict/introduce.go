@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/crd"
@@ -19,7 +22,7 @@ func (r *run) introduce(ctx context.Context) error {
 	if !slices.ContainsFunc(r.wanted, func(lab *course.Lab) bool { return lab.Number > 3 }) {
 		return nil // lab 3 looks on while its definition is installed
 	}
-	if !r.installed(ctx) || !needs(r.wanted, course.NeedsCollection) {
+	if !r.installedNew(ctx) || !needs(r.wanted, course.NeedsCollection) {
 		return ctx.Err()
 	}
 	if restarter, ok := r.Clusters.Provider().(clusters.ControllerRestarter); ok {
@@ -28,8 +31,9 @@ func (r *run) introduce(ctx context.Context) error {
 	return nil
 }
 
-// installed says whether a definition of Memcached was there to be installed, and was taken.
-func (r *run) installed(ctx context.Context) bool {
+// installedNew says whether a definition of Memcached was there to be installed, was taken, and is of a kind
+// that the cluster has not had before.
+func (r *run) installedNew(ctx context.Context) bool {
 	manifests, err := generate.ReadManifests(filepath.Join(r.Workspace, filepath.FromSlash(harness.ManifestDir)))
 	if err != nil {
 		return false
@@ -47,7 +51,8 @@ func (r *run) installed(ctx context.Context) bool {
 		if err != nil || definition.Name != harness.CRDName {
 			continue
 		}
-		return crd.Install(ctx, api, definition) == nil
+		unknown := apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(definition), definition.DeepCopy()))
+		return crd.Install(ctx, api, definition) == nil && unknown
 	}
 	return false
 }

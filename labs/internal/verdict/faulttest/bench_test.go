@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +111,8 @@ type fault struct {
 	breaks func()
 	// heals is done after the verdict, where others need what was broken.
 	heals func()
-	// says and mend are parts of the finding and of the command that mends it.
+	// says is a regular expression for a part of the finding, mend a part of the
+	// command that mends it.
 	says, mend string
 	// limit is for the verdict, from the moment of breaking.
 	limit time.Duration
@@ -170,7 +172,7 @@ func requireEnvironment(t *testing.T, a answer, f fault, took time.Duration) {
 	if r.Verdict != verdict.Environment {
 		t.Errorf("the verdict is %s, want environment", r.Verdict)
 	}
-	if !strings.Contains(r.Environment.Finding, f.says) {
+	if !regexp.MustCompile(f.says).MatchString(r.Environment.Finding) {
 		t.Errorf("the finding does not say %q", f.says)
 	}
 	if !strings.Contains(r.Environment.Mend, f.mend) {
