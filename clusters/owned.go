@@ -145,6 +145,22 @@ func (o *Owned) identity() string {
 	return fmt.Sprintf("%T", o.provider)
 }
 
+// Claim writes down that a cluster, which was made before anybody needed it, is used from now on. That happens
+// once in its life: a second claim is an error, whatever came of the first. The caller must be the process
+// that made it.
+func (o *Owned) Claim(name string) error {
+	owner, err := o.read(name)
+	if err != nil {
+		return fmt.Errorf("claim cluster %s: %w", name, err)
+	}
+	if owner.Claimed != nil {
+		return fmt.Errorf("claim cluster %s: it was claimed at %s already", name, owner.Claimed.Format(time.RFC3339))
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	owner.Claimed = &now
+	return o.write(owner)
+}
+
 // List returns the records of all clusters of this state directory, sorted by
 // name, those of other processes and providers included. With an error it
 // returns what could be read.

@@ -354,6 +354,23 @@ func TestTwoCommandsAtOnce(t *testing.T) {
 	}
 }
 
+func TestAClusterIsClaimedOnce(t *testing.T) {
+	o, _ := newTestOwned(t)
+	c, err := o.Create(t.Context(), "pool", Spec{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Claim(c.Name); err != nil {
+		t.Errorf("Claim() = %v, want nil: nobody has used it", err)
+	}
+	if err := NewOwned(o.state, o.provider).Claim(c.Name); err == nil {
+		t.Error("a second Claim() = nil: two would use the same cluster")
+	}
+	if err := o.Claim("lab-pool-00000000"); err == nil {
+		t.Error("Claim() = nil for a cluster that is not there")
+	}
+}
+
 func TestPurposesThatCannotBePartOfAHostName(t *testing.T) {
 	o, f := newTestOwned(t)
 	for _, purpose := range []string{"", "Lab", "a_b", "-a", "a-", "../x", strings.Repeat("a", 21)} {

@@ -27,6 +27,8 @@ type Owner struct {
 	// cluster is ready, so that a half-made one is nobody's wish.
 	Kept    bool      `json:"kept"`
 	Created time.Time `json:"created"`
+	// Claimed is when somebody took the cluster that had been made for nobody yet. It happens once.
+	Claimed *time.Time `json:"claimed,omitempty"`
 	// Cluster describes the cluster once it is ready, and is nil before.
 	Cluster *Cluster `json:"cluster,omitempty"`
 }

@@ -131,6 +131,13 @@ func (e *examination) lookAtMemory() {
 	}
 }
 
+// FreeMemory is how many bytes of memory new programs can have on this machine, and false where that is not
+// known: an engine in a virtual machine of its own has other memory.
+func FreeMemory() (uint64, bool) {
+	e := examination{machine: thisMachine()}
+	return e.memory()
+}
+
 // memory is what is available to nodes, in bytes.
 func (e *examination) memory() (uint64, bool) {
 	if e.inside != nil && e.inside.memory > 0 {

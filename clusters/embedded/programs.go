@@ -116,6 +116,8 @@ func controllerManagerArgs() []string {
 		"--leader-elect=false",
 		// A laptop that slept did not lose its node.
 		"--node-monitor-grace-period=24h",
+		// By default the controllers share 20 requests a second, and Pods that a quota refuses use them up.
+		"--kube-api-qps=200", "--kube-api-burst=400",
 	}
 }
 

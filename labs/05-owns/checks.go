@@ -21,6 +21,9 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
+// toTell is how long a wrong status has time to be written once its occasion is there.
+const toTell = harness.QuietPeriod / 2
+
 // deletions is how often a Deployment is deleted: an operator that polls can be lucky once.
 const deletions = 5
 
@@ -83,16 +86,9 @@ var _ = harness.Lab(5, func() {
 		if harness.Run().RealPods {
 			harness.Require(m.AwaitSome(ctx, nearlyAll))
 		}
-		harness.Require(m.Await(ctx, harness.ReactBudget, unavailable))
+		harness.Require(staysUnavailable(ctx, m))
 		harness.Require(m.SetSpec(ctx, "size", nearlyAll+2))
-		harness.Require(m.Await(ctx, harness.ReactBudget, unavailable))
-		harness.Require(harness.Throughout(ctx, harness.QuietPeriod, func() error {
-			obj, err := m.Get(ctx)
-			if err != nil {
-				return err
-			}
-			return unavailable(obj)
-		}))
+		harness.Require(staysUnavailable(ctx, m))
 	})
 
 	harness.Check("garbage-collected", SpecPriority(1), func(ctx SpecContext) {
@@ -134,8 +130,9 @@ var _ = harness.Lab(5, func() {
 		_, err := m.AwaitPods(ctx) // a Pod that starts late would be news
 		harness.Require(err)
 		harness.Require(m.Settled(ctx))
-		harness.Require(m.Unchanged(ctx, func() error { return m.Annotate(ctx, "one more pass") }))
-		harness.Require(m.HardlyReconciles(ctx))
+		harness.Require(m.HardlyReconciles(ctx, func() error {
+			return m.Unchanged(ctx, func() error { return m.Annotate(ctx, "one more pass") })
+		}))
 	})
 })
 
@@ -212,10 +209,29 @@ func comesBack(ctx context.Context, m harness.Memcached) error {
 		return nil
 	}
 	expected := fmt.Sprintf("a deleted Deployment is back within %s", harness.RestoreBudget)
-	if _, late := m.AwaitDeployment(ctx, harness.ReactBudget, nil); late == nil {
+	late := harness.Until(ctx, harness.LateBudget, &appsv1.DeploymentList{}, func() error {
+		_, err := m.Deployment(ctx)
+		return err
+	}, client.InNamespace(m.Namespace))
+	if late == nil {
 		return finding.New("too-slow", expected, "it came back later: your operator polls, or waits")
 	}
 	return finding.New("not-recreated", expected, "no Deployment %s", m)
+}
+
+// staysUnavailable waits for the condition to say that Pods are missing, and holds it to that: the news of those
+// that did start may still be on its way.
+func staysUnavailable(ctx context.Context, m harness.Memcached) error {
+	if err := m.Await(ctx, harness.ReactBudget, unavailable); err != nil {
+		return err
+	}
+	return harness.Throughout(ctx, toTell, func() error {
+		obj, err := m.Get(ctx)
+		if err != nil {
+			return err
+		}
+		return unavailable(obj)
+	})
 }
 
 // drift is one edit of a Deployment that its operator has to put back.
@@ -391,10 +407,14 @@ func becomesAvailable(ctx context.Context, m harness.Memcached) error {
 // lost wants the condition of a Memcached that was available and is no more, without any edit of it.
 func lost(obj *unstructured.Unstructured) error {
 	c, err := available(obj)
-	if err == nil && c.Status != metav1.ConditionFalse {
-		err = finding.New("stays-true", "Available is False again after all Pods were lost", "Available is %s (%s: %s)", c.Status, c.Reason, c.Message)
+	if err != nil || c.Status == metav1.ConditionFalse {
+		return err
 	}
-	return err
+	cause := "stays-true"
+	if c.Status != metav1.ConditionTrue {
+		cause = "not-false"
+	}
+	return finding.New(cause, "Available is False again after all Pods were lost", "Available is %s (%s: %s)", c.Status, c.Reason, c.Message)
 }
 
 func unavailable(obj *unstructured.Unstructured) error {

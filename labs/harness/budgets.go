@@ -27,6 +27,9 @@ const (
 	ListenBudget = 5 * time.Second
 	// RestoreBudget is the contract's limit for a deleted Deployment to be back. Polling operators miss it.
 	RestoreBudget = 2 * time.Second
+	// LateBudget is how long a deleted Deployment is still waited for after [RestoreBudget]. Operators that poll
+	// look every five seconds or so, and should hear that they do.
+	LateBudget = 4 * time.Second
 	// CollectBudget is how long garbage collection may take. The collector looks for new kinds every
 	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
 	CollectBudget = 45 * time.Second

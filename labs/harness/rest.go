@@ -319,35 +319,39 @@ func (m Memcached) alone(ctx context.Context) error {
 // every second makes more, however few objects it has.
 const restPasses = 2
 
-// restTries is how many [QuietPeriod]s a manager has to show that it can rest: the first one may still be
-// about what earlier checks left.
-const restTries = 2
-
 // aloneBudget is how long the objects of earlier checks may take to go: their namespaces are deleted
 // when a check ends, and nobody waits for that.
 const aloneBudget = 20 * time.Second
 
 // HardlyReconciles wants the manager's own counter of passes to come to rest, once this Memcached is the
-// only one. The counter is evidence: a manager without it is not judged by it, and neither is one that
-// is still busy with what earlier checks left.
-func (m Memcached) HardlyReconciles(ctx context.Context) error {
-	if err := m.alone(ctx); err != nil {
+// only one: either while act, which takes at least a [QuietPeriod] and asks for no work, is at it, or in
+// another such period right after it. The counter is evidence: a manager without it is not judged by it, and
+// neither is one that is still busy with what earlier checks left. The error of act comes first.
+func (m Memcached) HardlyReconciles(ctx context.Context, act func() error) error {
+	busy := m.alone(ctx)
+	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	for try := 1; ; try++ {
-		before, err := passes(ctx)
-		if err != nil || before < 0 {
-			return err
-		}
-		if err := Throughout(ctx, QuietPeriod, func() error { return nil }); err != nil {
-			return err
-		}
-		after, err := passes(ctx)
-		if err != nil || after-before <= restPasses {
-			return err
-		}
-		if try == restTries {
-			return finding.New("polling", "a manager that sleeps while nothing happens", "%d passes in %s of rest", after-before, QuietPeriod)
-		}
+	made, err := passesMade(ctx, act)
+	if err != nil || made <= restPasses || busy != nil {
+		return err
 	}
+	made, err = passesMade(ctx, func() error { return Throughout(ctx, QuietPeriod, func() error { return nil }) })
+	if err != nil || made <= restPasses {
+		return err
+	}
+	return finding.New("polling", "a manager that sleeps while nothing happens", "%d passes in %s of rest", made, QuietPeriod)
+}
+
+// passesMade is how many passes the manager made during act, 0 when it does not count them.
+func passesMade(ctx context.Context, act func() error) (int, error) {
+	before, err := passes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := act(); err != nil || before < 0 {
+		return 0, err
+	}
+	after, err := passes(ctx)
+	return after - before, err
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,7 +143,18 @@ func Namespace(ctx context.Context) string {
 	}
 	suite.place.remember(ID(), ns.Name)
 	ginkgo.DeferCleanup(func(ctx context.Context) error {
-		return client.IgnoreNotFound(suite.admin.Delete(ctx, ns))
+		err := client.IgnoreNotFound(suite.admin.Delete(ctx, ns))
+		vacate(ctx, ns.Name)
+		return err
 	}, ginkgo.NodeTimeout(StopBudget))
 	return ns.Name
+}
+
+// vacate deletes what the manager cares for. The namespace takes it along, but its controller rests for five
+// seconds before it begins, and later checks want to see a manager without other work. What cannot be deleted
+// is left to it.
+func vacate(ctx context.Context, namespace string) {
+	for _, kind := range []client.Object{Memcached{}.object(), &appsv1.Deployment{}} {
+		_ = suite.admin.DeleteAllOf(ctx, kind, client.InNamespace(namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	}
 }

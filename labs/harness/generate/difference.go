@@ -119,7 +119,7 @@ func join(path, key string) string {
 func named(list []any) bool {
 	seen := map[string]bool{}
 	for _, entry := range list {
-		name, _ := at(entry, "name").(string)
+		name := nameOf(entry)
 		if name == "" || seen[name] {
 			return false
 		}
@@ -128,10 +128,19 @@ func named(list []any) bool {
 	return len(list) > 0
 }
 
+// nameOf is what tells an entry of a list from the others: its name, or the type of a condition.
+func nameOf(entry any) string {
+	if name, _ := at(entry, "name").(string); name != "" {
+		return name
+	}
+	name, _ := at(entry, "type").(string)
+	return name
+}
+
 func byName(list []any) map[string]any {
 	m := map[string]any{}
 	for _, entry := range list {
-		m[fmt.Sprintf("[%s]", at(entry, "name"))] = entry
+		m["["+nameOf(entry)+"]"] = entry
 	}
 	return m
 }

@@ -43,6 +43,18 @@ func TestManifestDifferences(t *testing.T) {
 	}
 }
 
+func TestConditionsAreMatchedByTheirType(t *testing.T) {
+	condition := func(kind, status string) any { return map[string]any{"type": kind, "status": status} }
+	got := generate.Compare(
+		map[string]any{"conditions": []any{condition("Available", "True"), condition("Degraded", "False")}},
+		map[string]any{"conditions": []any{condition("Degraded", "False"), condition("Available", "False")}},
+	)
+	want := []generate.Difference{{Path: "conditions[Available].status", Got: `"True"`, Want: `"False"`}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+}
+
 func manifest(t *testing.T, workspace string) generate.Manifest {
 	t.Helper()
 	all, err := generate.ReadManifests(workspace + "/config/crd/bases")

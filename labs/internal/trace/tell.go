@@ -56,7 +56,7 @@ func (s *Story) short(d Deed) string {
 	case strings.HasPrefix(d.Kind, available):
 		return d.Kind
 	case d.Name != "" && d.Count == 1 && (d.Name == s.Of.Name || strings.HasPrefix(d.Name, s.Of.Name+"-") && d.Kind != "Deployment"):
-		d.Kind, d.Name = "the "+d.Kind, ""
+		d.Kind, d.Name = "the "+strings.TrimPrefix(d.Kind, "the "), ""
 	}
 	d.Detail = cut(d.Detail, lineDetail)
 	return d.String()

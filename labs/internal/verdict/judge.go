@@ -20,9 +20,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/course"
 )
 
-// cleanupLimit is how long a run may take to delete its cluster, also after an interrupt.
-const cleanupLimit = 90 * time.Second
-
 // Judge gives verdicts on one workspace.
 type Judge struct {
 	Course    *course.Course
@@ -31,8 +28,10 @@ type Judge struct {
 	Workspace string
 	Clusters  *clusters.Owned
 	NodeImage nodeimage.Image
-	// Cluster is a ready cluster to judge on, which stays; nil makes a fresh one, and deletes it.
+	// Cluster is a ready cluster to judge on, which stays; nil takes a fresh one, and deletes it.
 	Cluster *clusters.Cluster
+	// Pool has fresh clusters that are ready; nil makes one.
+	Pool Pool
 	// Tools are what [BuildTools] made; the zero value has it make them.
 	Tools Tools
 	// Seed decides what a run draws; 0 draws the seed itself.
@@ -64,6 +63,7 @@ type run struct {
 	manager   string
 	build     *Build
 	cluster   *clusters.Cluster
+	pooled    bool            // the cluster had been waiting for somebody
 	vigil     *clusters.Vigil // over the cluster, while the suite runs
 	wanted    []*course.Lab   // what the suite runs
 	held      map[int]bool    // the labs that this workspace has passed before
@@ -169,7 +169,8 @@ func newSeed() int64 {
 // errNotBuilt ends the preparation early: without a program there is nothing to judge.
 var errNotBuilt = errors.New("the learner's code does not compile")
 
-// prepare compiles and creates the cluster side by side.
+// prepare compiles, and creates the cluster side by side. A cluster of a pool is there at once, so it is only
+// taken for a program that does compile: people save what is half written.
 func (r *run) prepare(ctx context.Context) error {
 	g, both := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -184,26 +185,15 @@ func (r *run) prepare(ctx context.Context) error {
 		}
 		return err
 	})
-	g.Go(func() (err error) {
-		if r.cluster = r.Cluster; r.cluster != nil {
-			return r.introduce(both)
-		}
-		r.Progress("creating a fresh cluster")
-		r.cluster, err = r.Clusters.Create(both, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
-		if err != nil {
-			return err
-		}
-		if err := r.introduce(both); err != nil {
-			return err
-		}
-		if !r.cluster.RealPods {
-			return nil
-		}
-		return nodeimage.EnsureOperand(both, r.Clusters.Provider(), r.cluster.Name, r.NodeImage, r.Cache)
-	})
+	if r.Pool == nil {
+		g.Go(func() error { return r.settle(both) })
+	}
 	err := g.Wait()
 	if r.build != nil && ctx.Err() == nil {
 		return nil
+	}
+	if err == nil && r.Pool != nil {
+		err = r.settle(ctx)
 	}
 	return interrupted(ctx, err)
 }
@@ -214,22 +204,6 @@ func interrupted(ctx context.Context, err error) error {
 		return err
 	}
 	return errors.Join(ctx.Err(), err)
-}
-
-// deleteCluster deletes the run's own cluster. Where the machine is at fault and does not let it, the
-// record of the cluster stays, and the next command removes it.
-func (r *run) deleteCluster(ctx context.Context, results []*Result) error {
-	if r.cluster == nil || r.Keep || r.Cluster != nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
-	defer cancel()
-	err := r.Clusters.Delete(ctx, r.cluster.Name)
-	if err != nil && len(results) > 0 && results[0].Verdict == Environment {
-		r.Progress("the cluster " + r.cluster.Name + " could not be removed now; the next command of the lab does it")
-		return nil
-	}
-	return err
 }
 
 // judge runs the suite and makes one result for each lab.
@@ -373,7 +347,7 @@ func (r *run) result(n int) (*Result, error) {
 		Workspace: r.Workspace, Run: r.id, Seed: r.Seed, Artifacts: r.artifacts, Build: r.build,
 	}
 	if r.cluster != nil {
-		result.Cluster = Cluster{Provider: r.cluster.Provider, Version: r.cluster.Version}
+		result.Cluster = Cluster{Provider: r.cluster.Provider, Version: r.cluster.Version, Pooled: r.pooled}
 	}
 	return result, nil
 }

@@ -1,0 +1,48 @@
+package clusters
+
+import (
+	"context"
+	"time"
+)
+
+// Pauser is a provider whose clusters can wait without taking any processor time.
+type Pauser interface {
+	// Pause stops everything in the cluster where it is.
+	Pause(ctx context.Context, name string) error
+	// Resume lets it go on, as if no time had passed.
+	Resume(ctx context.Context, name string) error
+}
+
+var _ Pauser = (*Kind)(nil)
+
+// pauseAttempts is how often a pause is tried: the freezer of cgroup v1 can fail to catch the processes of a
+// node that is busy starting others.
+const pauseAttempts = 3
+
+// Pause freezes the node containers of the cluster.
+func (k *Kind) Pause(ctx context.Context, name string) error {
+	return k.freeze(ctx, name, "pause", pauseAttempts)
+}
+
+// Resume thaws them.
+func (k *Kind) Resume(ctx context.Context, name string) error {
+	return k.freeze(ctx, name, "unpause", 1)
+}
+
+func (k *Kind) freeze(ctx context.Context, name, verb string, attempts int) error {
+	nodes, err := k.nodeNames(ctx, name)
+	if err != nil {
+		return problem(describe(err), mendEngine, "cannot list the nodes of cluster %s", name)
+	}
+	if len(nodes) == 0 {
+		return problem(errNoCluster, MendCluster, "cannot %s cluster %s", verb, name)
+	}
+	err = retry(ctx, attempts, 500*time.Millisecond, func() error {
+		_, err := runEngine(ctx, k.engine, append([]string{verb}, nodes...)...)
+		return err
+	})
+	if err != nil {
+		return problem(err, MendCluster, "cannot %s cluster %s", verb, name)
+	}
+	return nil
+}

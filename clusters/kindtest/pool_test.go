@@ -1,0 +1,173 @@
+package kindtest
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/clusters/pool"
+)
+
+const (
+	// podLimit is the promise of a pool: a new Pod runs so soon after the claim.
+	podLimit = 2 * time.Second
+	// fillLimit is how long a pool may take to have its cluster.
+	fillLimit = 3 * time.Minute
+	// looks is how often the test looks at the pool: it has no watch.
+	looks = 100 * time.Millisecond
+)
+
+// pauses are for how long clusters wait. POOL_PAUSES=7m,30m tries others.
+func pauses(t *testing.T) []time.Duration {
+	t.Helper()
+	var all []time.Duration
+	for text := range strings.SplitSeq(cmp.Or(os.Getenv("POOL_PAUSES"), "10s"), ",") {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func startPool(t *testing.T, kind *clusters.Kind, state string) (*pool.Pool, *clusters.Owned) {
+	t.Helper()
+	owned := clusters.NewOwned(state, kind)
+	p := pool.Start(owned, pool.Options{
+		Size: 1, Spec: clusters.Spec{NodeImage: nodeImage(t, kind.Engine())}, Progress: func(line string) { t.Log(line) },
+	})
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if owners, err := owned.List(context.WithoutCancel(t.Context())); err != nil || len(owners) > 0 {
+			t.Errorf("records of a pool that was closed: %v, %v", owners, err)
+		}
+	})
+	return p, owned
+}
+
+// awaitWaiting returns when a cluster of the pool sleeps, and says which.
+func awaitWaiting(t *testing.T, p *pool.Pool, owned *clusters.Owned, kind *clusters.Kind) string {
+	t.Helper()
+	for end := time.Now().Add(fillLimit); time.Now().Before(end); time.Sleep(looks) {
+		owners, err := owned.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range owners {
+			nodes, err := kind.Nodes(t.Context(), o.Name)
+			if err == nil && len(nodes) == 1 && nodes[0].State == "paused" && p.Waiting() == 1 {
+				return o.Name
+			}
+		}
+	}
+	t.Fatalf("no cluster waits after %v", fillLimit)
+	return ""
+}
+
+func TestAClusterThatWaitedRunsAPodAtOnce(t *testing.T) {
+	t.Parallel()
+	kind, state := newKind(t)
+	p, owned := startPool(t, kind, state)
+	for _, pause := range pauses(t) {
+		waiting := awaitWaiting(t, p, owned, kind)
+		idle(t, kind, waiting)
+		time.Sleep(pause) // that it passes is what the test is about
+		started := time.Now()
+		c, pooled, err := p.Claim(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		claimed := time.Since(started)
+		ran := runPod(t, c)
+		t.Logf("after a pause of %v: claimed in %v, a new Pod ran %v later", pause, claimed.Round(time.Millisecond), ran.Round(time.Millisecond))
+		if !pooled || c.Name != waiting {
+			t.Errorf("claimed %s, pooled %v; want %s, which waited", c.Name, pooled, waiting)
+		}
+		if ran > podLimit {
+			t.Errorf("a new Pod ran %v after the claim, want %v at most", ran, podLimit)
+		}
+		if err := clusters.Healthy(t.Context(), kind, c); err != nil {
+			t.Errorf("Healthy() = %v after the pause", err)
+		}
+		p.Discard(c.Name)
+	}
+}
+
+// idle fails the test when the engine sees a paused node work.
+func idle(t *testing.T, kind *clusters.Kind, cluster string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), kind.Engine(), "stats", "--no-stream", "--format", "{{.CPUPerc}}", cluster+"-control-plane").Output()
+	if err != nil {
+		t.Fatalf("ask for the node's processor time: %v", err)
+	}
+	if used := strings.TrimSpace(string(out)); used != "0.00%" {
+		t.Errorf("cluster %s uses %s of a processor while it is paused", cluster, used)
+	}
+}
+
+// runPod runs the operand and says how long it took until the kubelet called it Ready.
+func runPod(t *testing.T, c *clusters.Cluster) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	config, err := clusters.RESTConfig(c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := kubernetes.NewForConfigOrDie(config).CoreV1()
+	started := time.Now()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: metav1.NamespaceDefault},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "memcached", Image: nodeimage.Operand, ImagePullPolicy: corev1.PullNever,
+		}}},
+	}
+	if _, err := client.Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pods := cache.NewListWatchFromClient(client.RESTClient(), "pods", pod.Namespace, fields.OneTermEqualSelector("metadata.name", pod.Name))
+	_, err = toolswatch.UntilWithSync(ctx, pods, &corev1.Pod{}, nil, func(e watch.Event) (bool, error) {
+		now, ok := e.Object.(*corev1.Pod)
+		if !ok {
+			return false, nil
+		}
+		for _, condition := range now.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		t.Fatalf("await the Pod: %v", err)
+	}
+	return time.Since(started)
+}
+
+func TestSweepRemovesAPausedCluster(t *testing.T) {
+	t.Parallel()
+	kind, state := newKind(t)
+	p, owned := startPool(t, kind, state)
+	name := awaitWaiting(t, p, owned, kind)
+	if err := owned.Delete(t.Context(), name); err != nil {
+		t.Errorf("Delete() = %v for a paused cluster", err)
+	}
+	mustBeGone(t, kind, name)
+}

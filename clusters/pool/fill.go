@@ -1,0 +1,175 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/example/operator-lab/clusters"
+)
+
+// purpose is that of the clusters' records.
+const purpose = "pool"
+
+// fill makes one cluster after the other, as long as some are missing.
+func (p *Pool) fill() {
+	delay := p.delay
+	for p.ctx.Err() == nil {
+		idle, err := p.step()
+		switch {
+		case err != nil && p.ctx.Err() == nil:
+			p.opts.Progress(fmt.Sprintf("could not make a cluster: %v", err))
+			p.pause(delay)
+			delay = min(2*delay, maxRetryDelay)
+		case idle:
+			p.pause(p.patrol)
+		default:
+			delay = p.delay
+		}
+	}
+}
+
+// step does the next thing that there is to do; idle says that there was nothing.
+func (p *Pool) step() (idle bool, err error) {
+	for _, e := range p.awake() {
+		return false, p.putToSleep(e)
+	}
+	if p.wanted() {
+		return false, p.add()
+	}
+	return true, nil
+}
+
+// pause waits for a while, or until something has changed.
+func (p *Pool) pause(d time.Duration) {
+	ctx, cancel := context.WithTimeout(p.ctx, d)
+	defer cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.await(ctx) // that the time is over is no error
+}
+
+// wanted says whether to make a cluster: always for somebody who waits for it, and for the pool while there is
+// memory for it.
+func (p *Pool) wanted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	missing := p.opts.Size + p.claimants - len(p.waiting)
+	return p.claimants > len(p.waiting) || missing > 0 && p.memory(enoughMemory)
+}
+
+// memory says whether so much memory is free, as far as that is known.
+func (p *Pool) memory(enough uint64) bool {
+	if p.opts.FreeMemory == nil {
+		return true
+	}
+	free, known := p.opts.FreeMemory()
+	return !known || free >= enough
+}
+
+// add makes a cluster, which whoever waits for one may take.
+func (p *Pool) add() error {
+	c, err := p.create(p.ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.tell()
+	if p.failure = err; err != nil {
+		p.failures++
+		return err
+	}
+	p.waiting = append(p.waiting, &entry{cluster: c, made: time.Now().Round(0)})
+	return nil
+}
+
+// awake are the clusters that nobody wants at the moment and that still run.
+func (p *Pool) awake() []*entry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.claimants > 0 {
+		return nil // somebody is about to take one
+	}
+	return slices.DeleteFunc(slices.Clone(p.waiting), func(e *entry) bool { return e.paused.Load() })
+}
+
+// putToSleep pauses a cluster, unless somebody takes it. One that cannot be paused leaves the pool.
+func (p *Pool) putToSleep(e *entry) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.taken {
+		return nil
+	}
+	e.broken = p.provider.Pause(p.ctx, e.cluster.Name)
+	e.paused.Store(e.broken == nil)
+	if e.broken != nil && p.remove(e) {
+		p.Discard(e.cluster.Name)
+	}
+	return e.broken
+}
+
+// remove takes an entry out of those that wait, and says whether it was there.
+func (p *Pool) remove(e *entry) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.waiting, e)
+	if i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+		p.tell()
+	}
+	return i >= 0
+}
+
+// create makes a cluster that is ready for use.
+func (p *Pool) create(ctx context.Context) (*clusters.Cluster, error) {
+	c, err := p.owned.Create(ctx, purpose, p.opts.Spec, false)
+	if err != nil {
+		return nil, err
+	}
+	if p.opts.Prepare != nil {
+		if err := p.opts.Prepare(ctx, c); err != nil {
+			return nil, errors.Join(err, p.delete(c.Name))
+		}
+	}
+	return c, nil
+}
+
+// keepWatch gives up those that are gone or too old, and one after the other while memory is short.
+func (p *Pool) keepWatch() {
+	tick := time.NewTicker(p.patrol)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, e := range p.useless() {
+			p.Discard(e.cluster.Name)
+		}
+	}
+}
+
+// useless takes those out of the pool that should not wait any longer.
+func (p *Pool) useless() []*entry {
+	there, err := p.provider.List(p.ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []*entry
+	p.waiting = slices.DeleteFunc(p.waiting, func(e *entry) bool {
+		gone := err == nil && !slices.Contains(there, e.cluster.Name)
+		if gone || time.Since(e.made) > maxAge {
+			out = append(out, e)
+			return true
+		}
+		return false
+	})
+	if len(p.waiting) > 0 && !p.memory(shortMemory) {
+		p.opts.Progress("memory is short: giving up a waiting cluster")
+		out, p.waiting = append(out, p.waiting[0]), p.waiting[1:]
+	}
+	if len(out) > 0 {
+		p.tell()
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package verdict
+
+import (
+	"context"
+	"time"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+)
+
+// cleanupLimit is how long a run may take to delete its cluster, also after an interrupt.
+const cleanupLimit = 90 * time.Second
+
+// Pool hands out fresh clusters, ready for a run. *pool.Pool is one.
+type Pool interface {
+	// Claim takes a cluster for good. pooled says that it had been waiting.
+	Claim(ctx context.Context) (c *clusters.Cluster, pooled bool, err error)
+	// Discard takes it away after its use, and does not wait for that.
+	Discard(name string)
+}
+
+// settle gets the run its cluster, and brings the learner's definition to it.
+func (r *run) settle(ctx context.Context) (err error) {
+	switch {
+	case r.Cluster != nil:
+		r.cluster = r.Cluster
+		return r.introduce(ctx)
+	case r.Pool != nil:
+		if r.cluster, r.pooled, err = r.Pool.Claim(ctx); err != nil {
+			return err
+		}
+		return r.introduce(ctx)
+	}
+	r.Progress("creating a fresh cluster")
+	if r.cluster, err = r.Clusters.Create(ctx, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep); err != nil {
+		return err
+	}
+	if err := r.introduce(ctx); err != nil {
+		return err
+	}
+	if !r.cluster.RealPods {
+		return nil
+	}
+	return nodeimage.EnsureOperand(ctx, r.Clusters.Provider(), r.cluster.Name, r.NodeImage, r.Cache)
+}
+
+// deleteCluster deletes the run's own cluster. Where the machine is at fault and does not let it, the
+// record of the cluster stays, and the next command removes it.
+func (r *run) deleteCluster(ctx context.Context, results []*Result) error {
+	switch {
+	case r.cluster == nil || r.Cluster != nil:
+		return nil
+	case r.Pool != nil:
+		r.Pool.Discard(r.cluster.Name)
+		return nil
+	case r.Keep:
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
+	defer cancel()
+	err := r.Clusters.Delete(ctx, r.cluster.Name)
+	if err != nil && len(results) > 0 && results[0].Verdict == Environment {
+		r.Progress("the cluster " + r.cluster.Name + " could not be removed now; the next command of the lab does it")
+		return nil
+	}
+	return err
+}
