@@ -130,7 +130,7 @@ var _ = harness.Lab(4, func() {
 		harness.Require(err)
 	})
 
-	harness.Check("nothing-to-do", Serial, func(ctx SpecContext) {
+	harness.Check("nothing-to-do", Serial, harness.Late, func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
 		m.Size = 1
 		harness.Require(m.Create(ctx))

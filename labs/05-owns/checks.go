@@ -4,7 +4,6 @@ package owns
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,7 +118,7 @@ var _ = harness.Lab(5, func() {
 		harness.Require(harness.Throughout(ctx, harness.QuietPeriod, func() error { return untouched(ctx, m, foreign) }))
 	})
 
-	harness.Check("status-settles", Serial, func(ctx SpecContext) {
+	harness.Check("status-settles", Serial, harness.Late, func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
 		m.Size = 1
 		harness.Require(m.Create(ctx))
@@ -304,11 +303,11 @@ func edit(ctx context.Context, m harness.Memcached, change func(*appsv1.Deployme
 // commandLine is everything that tells memcached where to listen.
 func commandLine(d *appsv1.Deployment) string {
 	c := d.Spec.Template.Spec.Containers[0]
-	data, err := json.Marshal(map[string]any{"command": c.Command, "args": c.Args, "env": c.Env})
-	if err != nil {
-		return err.Error()
+	var words []string
+	for _, variable := range c.Env {
+		words = append(words, variable.Name+"="+variable.Value)
 	}
-	return string(data)
+	return strings.Join(slices.Concat(words, c.Command, c.Args), " ")
 }
 
 func replacePort(d *appsv1.Deployment, from, to string) {

@@ -35,6 +35,13 @@ func Lab(n int, checks func()) bool {
 // First is a decorator for checks that explain others: they run before those.
 const First = ginkgo.SpecPriority(10)
 
+// Late is for a check that takes long and would be in vain if another one fails; those that are later still,
+// Latest.
+const (
+	Late   = ginkgo.SpecPriority(-1)
+	Latest = ginkgo.SpecPriority(-2)
+)
+
 // Check declares one check. id stands in lab.yaml; body and decorators are Ginkgo's. The check is
 // bounded by [CheckLimit] unless it brings its own NodeTimeout.
 func Check(id string, args ...any) bool {

@@ -51,10 +51,14 @@ type Sighting struct {
 // Explain chooses what explains f, the most telling first. What f says itself is not said again.
 func (s *Sighting) Explain(f *finding.Finding) []finding.Evidence {
 	var all []finding.Evidence
+	said := f.Seen
+	if len(f.Fields) > 0 {
+		said = "" // the fields are shown in its place
+	}
 	add := func(title string, lines []string) {
 		var chosen []string
 		for _, line := range lines {
-			if line = brief(redact.Text(line)); !strings.Contains(brief(f.Seen), line) && len(chosen) < maxLines {
+			if line = brief(redact.Text(line)); !strings.Contains(brief(said), line) && len(chosen) < maxLines {
 				chosen = append(chosen, line)
 			}
 		}
@@ -66,7 +70,7 @@ func (s *Sighting) Explain(f *finding.Finding) []finding.Evidence {
 	if panicked != nil {
 		add(panicTitle(panicked), panicLines(panicked))
 	}
-	unsaid := slices.DeleteFunc(slices.Clone(refused), func(r refusal) bool { return r.saidIn(f.Seen) })
+	unsaid := slices.DeleteFunc(slices.Clone(refused), func(r refusal) bool { return r.saidIn(said) })
 	add("The API server refused your manager", s.refusedLines(unsaid))
 	add("Your manager's log", s.complaints(panicked, refused))
 	add("The Pods", s.podLines())

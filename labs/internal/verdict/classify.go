@@ -108,15 +108,15 @@ func Block(checks []Check, labs []*course.Lab) {
 			requires[c.ID] = c.Requires
 		}
 	}
-	state := map[string]State{}
+	state, givenUpFor := map[string]State{}, map[string]string{}
 	for _, c := range checks {
-		state[c.ID] = c.State
+		state[c.ID], givenUpFor[c.ID] = c.State, c.BlockedBy
 	}
 	for i := range checks {
 		if checks[i].State != Failed && checks[i].State != Blocked {
 			continue
 		}
-		if root := rootOf(checks[i].ID, requires, state); root != checks[i].ID {
+		if root := rootOf(checks[i].ID, requires, state, givenUpFor, map[string]bool{}); root != checks[i].ID {
 			checks[i].State, checks[i].BlockedBy = Blocked, root
 		}
 	}
@@ -135,13 +135,20 @@ func requirements(labs []*course.Lab) map[string][]string {
 	return all
 }
 
-// rootOf follows failed prerequisites to the one that has none itself. lab.yaml only lets a check
-// require earlier ones, so that this ends.
-func rootOf(id string, requires map[string][]string, state map[string]State) string {
+// rootOf follows failed prerequisites, and the checks for whose failure others were given up, to the one that
+// failed by itself. A check can be given up for one that requires it: seen ends that circle.
+func rootOf(id string, requires map[string][]string, state map[string]State, givenUpFor map[string]string, seen map[string]bool) string {
+	if seen[id] {
+		return id
+	}
+	seen[id] = true
 	for _, need := range requires[id] {
 		if state[need] == Failed || state[need] == Blocked {
-			return rootOf(need, requires, state)
+			return rootOf(need, requires, state, givenUpFor, seen)
 		}
+	}
+	if by := givenUpFor[id]; by != "" {
+		return rootOf(by, requires, state, givenUpFor, seen)
 	}
 	return id
 }

@@ -122,6 +122,38 @@ func TestACheckThatWasGivenUpIsBlocked(t *testing.T) {
 	}
 }
 
+func TestACheckIsFoldedUnderTheOneThatItWasGivenUpFor(t *testing.T) {
+	checks := []verdict.Check{
+		{ID: "first", State: verdict.Blocked, BlockedBy: "fourth"},
+		{ID: "second", State: verdict.Blocked, BlockedBy: "first"},
+		{ID: "third", State: verdict.Blocked, BlockedBy: "second"},
+		{ID: "fourth", State: verdict.Failed},
+	}
+	verdict.Block(checks, []*course.Lab{lab, {Checks: []course.Check{{ID: "fourth"}}}})
+	want := []verdict.Check{
+		{ID: "first", State: verdict.Blocked, BlockedBy: "fourth"},
+		{ID: "second", State: verdict.Blocked, BlockedBy: "fourth"},
+		{ID: "third", State: verdict.Blocked, BlockedBy: "fourth"},
+		{ID: "fourth", State: verdict.Failed},
+	}
+	if diff := cmp.Diff(want, checks); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestACheckThatWasGivenUpForOneThatNeedsIt(t *testing.T) {
+	checks := []verdict.Check{
+		{ID: "first", State: verdict.Blocked, BlockedBy: "second"}, {ID: "second", State: verdict.Failed}, {ID: "third", State: verdict.Passed},
+	}
+	verdict.Block(checks, []*course.Lab{lab})
+	want := []verdict.Check{
+		{ID: "first", State: verdict.Blocked, BlockedBy: "second"}, {ID: "second", State: verdict.Failed}, {ID: "third", State: verdict.Passed},
+	}
+	if diff := cmp.Diff(want, checks); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestEvidenceReachesTheAnswer(t *testing.T) {
 	want := []finding.Evidence{{Title: "Your manager's log", Lines: []string{"no luck"}}}
 	s := spec("first", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none"))
