@@ -78,17 +78,9 @@ func Now(ctx context.Context) (int, error) {
 
 // LogLines are the manager's recent lines of output that contain text.
 func LogLines(ctx context.Context, text string) ([]string, error) {
-	var tail string
-	if err := suite.arena.get(ctx, pathLog, nil, &tail); err != nil {
-		return nil, err
-	}
 	var lines []string
-	for line := range strings.Lines(tail) {
-		if strings.Contains(line, text) {
-			lines = append(lines, strings.TrimSpace(line))
-		}
-	}
-	return lines, nil
+	err := suite.arena.get(ctx, pathLogLines, url.Values{"text": {text}}, &lines)
+	return lines, err
 }
 
 // Writes are the mutating requests of the manager since index that concern the Memcached, its status

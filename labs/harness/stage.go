@@ -21,6 +21,7 @@ const (
 	pathFailed   = "/failed"
 	pathRequests = "/requests"
 	pathLog      = "/log"
+	pathLogLines = "/log/lines"
 	pathCount    = "/count"
 	pathPasses   = "/passes"
 )
@@ -79,6 +80,7 @@ func (s *stage) listen() error {
 		return nil
 	}))
 	mux.HandleFunc(pathLog, answering(func(*http.Request) any { return s.manager.LogTail() }))
+	mux.HandleFunc(pathLogLines, answering(func(r *http.Request) any { return s.manager.output.Lines(r.URL.Query().Get("text")) }))
 	mux.HandleFunc(pathPasses, answering(func(r *http.Request) any { return s.manager.passes(r.Context()) }))
 	mux.HandleFunc(pathCount, answering(func(*http.Request) any { return s.recorder.Count() }))
 	mux.HandleFunc(pathRequests, answering(func(r *http.Request) any {

@@ -11,8 +11,11 @@ import (
 const (
 	// logLimit is how much of a manager's output is kept on disk; a program can write without end.
 	logLimit = 10 << 20
-	// tailLimit is how much of its end is kept in memory, and quoted from.
-	tailLimit = 64 << 10
+	// tailLimit is how much of its end is at least kept in memory, and quoted from. Each recovered panic
+	// takes 6 KB, and controller-runtime tries again sixteen times in two minutes, for each Memcached.
+	tailLimit = 512 << 10
+	// lineLimit is how much of a line is waited for before it is written.
+	lineLimit = 64 << 10
 )
 
 // tail is a writer that keeps the beginning of what it gets in a file and the end in memory. Neither of
@@ -39,8 +42,8 @@ func (t *tail) Write(data []byte) (int, error) {
 	defer t.mu.Unlock()
 	t.keep(data)
 	t.last = append(t.last, data...)
-	if excess := len(t.last) - tailLimit; excess > 0 {
-		t.last = append([]byte(nil), t.last[excess:]...)
+	if len(t.last) > 2*tailLimit { // not each time: a program can write fast
+		t.last = append([]byte(nil), t.last[len(t.last)-tailLimit:]...)
 	}
 	return len(data), nil
 }
@@ -52,7 +55,7 @@ func (t *tail) keep(data []byte) {
 	}
 	t.begun = append(t.begun, data...)
 	end := bytes.LastIndexByte(t.begun, '\n') + 1
-	if len(t.begun) > tailLimit {
+	if len(t.begun) > lineLimit {
 		end = len(t.begun)
 	}
 	t.toFile(t.begun[:end])
@@ -79,5 +82,18 @@ func (t *tail) Flush() {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return redact.Text(string(t.last))
+	return redact.Text(string(t.last[max(0, len(t.last)-tailLimit):]))
+}
+
+// Lines are the recent lines that contain text.
+func (t *tail) Lines(text string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var lines []string
+	for line := range bytes.Lines(t.last) {
+		if bytes.Contains(line, []byte(text)) {
+			lines = append(lines, redact.Text(string(bytes.TrimSpace(line))))
+		}
+	}
+	return lines
 }

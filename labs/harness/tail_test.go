@@ -53,3 +53,16 @@ func TestALogIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are kept in memory, want at most %d", n, tailLimit)
 	}
 }
+
+// A panic of the first check must still be found after those of many others.
+func TestLinesAreFoundBehindManyOthers(t *testing.T) {
+	log := newTail(filepath.Join(t.TempDir(), "manager.log"))
+	_, _ = log.Write([]byte("Observed a panic for early, with the token " + secret + "\n"))
+	for range 60 {
+		_, _ = log.Write([]byte(strings.Repeat("goroutine 1 [running]\n", 300)))
+	}
+	lines := log.Lines("early")
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "Observed a panic for early") || strings.Contains(lines[0], secret) {
+		t.Errorf("Lines() = %q, want the one line, without its credential", lines)
+	}
+}

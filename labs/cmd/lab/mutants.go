@@ -25,7 +25,6 @@ const sampleSize = 4
 // mutantsRun is what `lab mutants` is asked for.
 type mutantsRun struct {
 	lab       int    // 0 for all
-	upTo      int    // a sample draws from the labs up to this one; 0 for all
 	only      string // an id, or lab/id
 	all       bool
 	seed      int64
@@ -143,8 +142,7 @@ func (a *app) writeMutants(ctx context.Context, run mutantsRun) error {
 // choose says what to judge.
 func (r mutantsRun) choose(c *course.Course, all []*mutants.Mutant) ([]mutants.Answer, error) {
 	if r.lab == 0 && r.only == "" && !r.all {
-		late := func(m *mutants.Mutant) bool { return r.upTo != 0 && m.Lab > r.upTo }
-		return mutants.Sample(c, slices.DeleteFunc(slices.Clone(all), late), sampleSize, r.seed), nil
+		return mutants.Sample(c, all, sampleSize, r.seed), nil
 	}
 	answers := slices.DeleteFunc(mutants.Answers(c, all), func(a mutants.Answer) bool {
 		switch {
