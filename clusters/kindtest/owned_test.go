@@ -25,6 +25,7 @@ const (
 	childState = "KINDTEST_STATE"
 	childImage = "KINDTEST_IMAGE"
 	childKeep  = "KINDTEST_KEEP"
+	childPool  = "KINDTEST_POOL"
 )
 
 // interrupted is the child's exit code when its error says that it was
@@ -54,6 +55,9 @@ func child(state string) error {
 	}
 	owned := clusters.NewOwned(state, kind)
 	spec := clusters.Spec{NodeImage: os.Getenv(childImage)}
+	if os.Getenv(childPool) != "" {
+		return poolChild(ctx, owned, spec)
+	}
 	_, err = owned.Create(ctx, "child", spec, os.Getenv(childKeep) != "")
 	if err == nil {
 		fmt.Println("done")

@@ -1,11 +1,16 @@
+//go:build unix
+
 package kindtest
 
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -161,13 +166,75 @@ func runPod(t *testing.T, c *clusters.Cluster) time.Duration {
 	return time.Since(started)
 }
 
-func TestSweepRemovesAPausedCluster(t *testing.T) {
-	t.Parallel()
-	kind, state := newKind(t)
-	p, owned := startPool(t, kind, state)
-	name := awaitWaiting(t, p, owned, kind)
-	if err := owned.Delete(t.Context(), name); err != nil {
-		t.Errorf("Delete() = %v for a paused cluster", err)
+// poolChild is a child that uses a pool, as `lab watch` does: one cluster is in use and another one waits. It
+// says "claimed" and "waiting", and goes on until it is interrupted.
+func poolChild(ctx context.Context, owned *clusters.Owned, spec clusters.Spec) error {
+	p := pool.Start(owned, pool.Options{Size: 1, Spec: spec, Progress: func(line string) { fmt.Println(line) }})
+	c, _, err := p.Claim(ctx)
+	if err == nil {
+		fmt.Println("claimed")
+		tick := time.NewTicker(looks)
+		defer tick.Stop()
+		for said := false; ctx.Err() == nil; {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+			if p.Waiting() == 1 && !said {
+				fmt.Println("waiting")
+				said = true
+			}
+		}
+		p.Discard(c.Name)
 	}
-	mustBeGone(t, kind, name)
+	return errors.Join(ctx.Err(), p.Close())
+}
+
+// Whenever a command with a pool is killed, the next one removes what it leaves: clusters that are being made, in
+// use and paused.
+func TestSweepRemovesAPoolWhoseProcessWasKilled(t *testing.T) {
+	t.Parallel()
+	for _, moment := range []struct {
+		line  string
+		later time.Duration
+		left  int
+	}{
+		{"Ensuring node image", 700 * time.Millisecond, 1},
+		{"claimed", 2 * time.Second, 2},
+		{"waiting", time.Second, 2},
+	} {
+		t.Run("killed after it said "+moment.line, func(t *testing.T) {
+			o := startOwner(t, childPool+"=1")
+			o.waitFor(t, moment.line)
+			time.Sleep(moment.later) // the moment is what is tested
+			if err := o.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = o.cmd.Wait() // killed, as intended
+			swept, err := o.Sweep(t.Context())
+			if err != nil || len(swept) != moment.left {
+				t.Errorf("Sweep() = %v, %v, want %d clusters", swept, err, moment.left)
+			}
+			for _, name := range swept {
+				mustBeGone(t, o.kind, name)
+			}
+			if records := o.records(t); len(records) > 0 {
+				t.Errorf("records left: %+v", records)
+			}
+		})
+	}
+}
+
+func TestAnInterruptedPoolLeavesNothing(t *testing.T) {
+	t.Parallel()
+	o := startOwner(t, childPool+"=1")
+	o.waitFor(t, "waiting")
+	records := o.records(t)
+	o.signal(t, syscall.SIGTERM)
+	for _, record := range records {
+		mustBeGone(t, o.kind, record.Name)
+	}
+	if left := o.records(t); len(left) > 0 || len(records) != 2 {
+		t.Errorf("records left: %+v of %+v", left, records)
+	}
 }

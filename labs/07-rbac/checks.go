@@ -22,7 +22,7 @@ import (
 )
 
 var _ = harness.Lab(7, func() {
-	harness.Check("role-generated", func(ctx SpecContext) {
+	harness.Check("role-generated", harness.First, func(ctx SpecContext) {
 		roles := requireRole(ctx)
 		harness.Require(asGenerated(ctx, roles))
 	})
@@ -45,14 +45,14 @@ var _ = harness.Lab(7, func() {
 		harness.Require(refusals(ctx, 0))
 	})
 
-	harness.Check("role-within-ceiling", func(ctx SpecContext) {
+	harness.Check("role-within-ceiling", harness.First, func(ctx SpecContext) {
 		roles := requireRole(ctx)
 		_, err := works(ctx)
 		harness.Require(recast(err, "does-not-work"))
 		harness.Require(withinCeiling(rules(roles)))
 	})
 
-	harness.Check("finalizers-granted", func(ctx SpecContext) {
+	harness.Check("finalizers-granted", harness.First, func(ctx SpecContext) {
 		requireRole(ctx)
 		m, err := works(ctx)
 		harness.Require(err)

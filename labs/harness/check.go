@@ -2,12 +2,14 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/example/operator-lab/labs/internal/finding"
 )
@@ -49,6 +51,18 @@ func Check(id string, args ...any) bool {
 	return ginkgo.It(id, all...)
 }
 
+// findingOf is what a check has found. A request of ours that the API server could not serve in time is the
+// machine's fault: its flow control does not apply to us, so that no flood of the manager's can delay it.
+func findingOf(err error) *finding.Finding {
+	if f, ok := errors.AsType[*finding.Finding](err); ok {
+		return f
+	}
+	if apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) {
+		return finding.Machine("serve the requests of the checks", err)
+	}
+	return finding.Of(err)
+}
+
 // Require ends the check if err is not nil. A finding in err's chain, or one made of its text, goes
 // into the report.
 func Require(err error) {
@@ -56,7 +70,7 @@ func Require(err error) {
 	if err == nil {
 		return
 	}
-	f := finding.Of(err)
+	f := findingOf(err)
 	if o := look(context.Background(), ""); o.Gone != nil {
 		f = o.Gone // explains whatever else is missing
 	} else if o.Blocked != "" {

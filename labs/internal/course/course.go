@@ -54,7 +54,7 @@ type Lab struct {
 	Checks []Check
 	// Reruns are earlier labs whose checks are part of this lab's verdict.
 	Reruns []int
-	// RerunsRequire are checks of this lab without which none of those it reruns can hold.
+	// RerunsRequire are checks of this lab that have to hold before those that it reruns are worth their time.
 	RerunsRequire []string
 	// Representative is the check that later labs ask again, to see whether
 	// this lab still holds; "" when none does.
