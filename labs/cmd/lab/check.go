@@ -71,12 +71,8 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 		return err
 	}
 	// Only now: bad input that the engine finds out about changes nothing either.
-	created, err := workspace.Ensure(ctx, c, a.workspace)
-	if err != nil {
+	if err := a.ensure(ctx, c); err != nil {
 		return err
-	}
-	if created {
-		a.progress("made your workspace " + a.workspace + ": this is where you write your operator")
 	}
 	judge := &verdict.Judge{
 		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
@@ -88,6 +84,15 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 		return err
 	}
 	return worst(results)
+}
+
+// ensure makes a workspace that does not exist yet, and says so.
+func (a *app) ensure(ctx context.Context, c *course.Course) error {
+	created, err := workspace.Ensure(ctx, c, a.workspace)
+	if created {
+		a.progress("made your workspace " + a.workspace + ": this is where you write your operator")
+	}
+	return err
 }
 
 // labs reads the argument: a number of the course, or all.

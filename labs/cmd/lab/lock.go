@@ -28,11 +28,14 @@ func (a *app) lock() (unlock func(), err error) {
 		case err != nil:
 			return nil, fmt.Errorf("lock the workspace: %w", err)
 		case lock == nil:
-			return nil, exit.Usage("another lab command is working on %s: wait for it to end", a.workspace)
+			return nil, exit.Usage("%w on %s: wait for it to end", errBusy, a.workspace)
 		}
 		return func() { release(lock) }, nil
 	}
 }
+
+// errBusy says that somebody else has the lock.
+var errBusy = errors.New("another lab command is working")
 
 // errStale says that the file that was locked is not the one that others would lock: its owner has just
 // taken it away.

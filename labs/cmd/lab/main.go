@@ -94,7 +94,7 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 	flags.StringVar(&a.workspace, "workspace", filepath.Join(a.root, "workspace"), "folder that you work in")
 	flags.BoolVar(&a.yes, "yes", false, "consent to what needs root or minutes")
 	root.AddCommand(
-		newDemoCommand(a), newCheckCommand(a), newHintCommand(a), newTraceCommand(a), newDiffCommand(a), newProgressCommand(a),
+		newDemoCommand(a), newCheckCommand(a), newWatchCommand(a), newHintCommand(a), newTraceCommand(a), newDiffCommand(a), newProgressCommand(a),
 		newSolveCommand(a), newResetCommand(a), newUndoCommand(a),
 		newUpCommand(a), newDownCommand(a), newShellCommand(a), newStatusCommand(a),
 		newDoctorCommand(a), newSetupCommand(a), newNodeImageCommand(a),

@@ -59,6 +59,24 @@ func width(file *os.File, terminal bool) int {
 	return max(narrowest, min(n, widest))
 }
 
+// Rule writes a line across the reader's terminal, with a title at its beginning.
+func Rule(w io.Writer, title string) {
+	s := newScreen(w)
+	const before = "── "
+	room := s.width - visible(before) - 2 // a space, and at least some of the line
+	if text := []rune(title); len(text) > room {
+		title = string(text[:room-1]) + "…"
+	}
+	head := before + title + " "
+	fmt.Fprintln(w, s.faint(head+strings.Repeat("─", s.width-visible(head))))
+}
+
+// Note writes a remark beside a report, as a paragraph that fits the reader's terminal.
+func Note(w io.Writer, text string) {
+	s := newScreen(w)
+	s.print("", text, s.faint)
+}
+
 // print writes text as one paragraph that begins with head. Its other lines begin below the text. style
 // paints the text, nil leaves it as it is.
 func (s *screen) print(head, text string, style func(string) string) {

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/verdict"
+	"github.com/example/operator-lab/labs/internal/watch"
+	"github.com/example/operator-lab/labs/internal/workspace"
+)
+
+// newWatchCommand is `lab watch`.
+func newWatchCommand(a *app) *cobra.Command {
+	var pool int
+	cmd := &cobra.Command{
+		Use:   "watch [N]",
+		Short: "Judge step N again on every save (make watch, make watch-N)",
+		Long: `watch judges step N, and again whenever you save what its verdict depends on: a Go file, go.mod, a manifest. A newer
+save gives up the check that is under way. Each check has a fresh cluster of its own; --pool says how many wait for
+the next ones, paused.
+
+Without N it is the first step that you have not passed. In a terminal, keys ask for more: h the next hint, n the next
+step, once this one has passed, r or Enter another check, q the end.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exit.Usage("%d arguments: use lab watch, or lab watch N, such as watch 4", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args, pool) },
+	}
+	cmd.Flags().IntVar(&pool, "pool", 1, "ready clusters that wait beside the one in use; 0 makes one when a check needs it")
+	return cmd
+}
+
+func (a *app) watch(ctx context.Context, args []string, pool int) error {
+	if pool < 0 {
+		return exit.Usage("POOL=%d is less than nothing: use 0 for no pool", pool)
+	}
+	c, n, err := a.watched(args)
+	if err != nil {
+		return err
+	}
+	if err := workspace.Possible(c, a.workspace); err != nil {
+		return err
+	}
+	checker, err := a.newChecker(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := a.ensureWorkspace(ctx, c); err != nil {
+		return err
+	}
+	return a.attend(ctx, c, n, checker)
+}
+
+// watched is the lab to begin with.
+func (a *app) watched(args []string) (*course.Course, int, error) {
+	if len(args) == 1 {
+		return a.lab(args[0])
+	}
+	c, err := a.course()
+	if err != nil {
+		return nil, 0, err
+	}
+	labs, err := a.labs(c, "all")
+	if err != nil {
+		return nil, 0, err
+	}
+	return c, labs[len(labs)-1], nil
+}
+
+// ensureWorkspace makes a workspace that does not exist yet, while no other command does.
+func (a *app) ensureWorkspace(ctx context.Context, c *course.Course) error {
+	unlock, err := a.lockWhenFree(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return a.ensure(ctx, c)
+}
+
+// attend watches the workspace until the learner quits.
+func (a *app) attend(ctx context.Context, c *course.Course, n int, checker watch.Checker) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	keyboard, err := watch.OpenKeyboard(a.in)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, keyboard.Close()) }()
+	files, changes := watch.NewFiles(a.workspace), make(chan watch.Change)
+	go files.Run(ctx, changes) // what is saved from here on is noticed, and the first check reads what is there by now
+	session := &watch.Session{
+		Lab: n, Labs: len(c.Labs), Checker: checker,
+		Report:  func(r *verdict.Result) { a.answer(c, []*verdict.Result{r}, nil, false) },
+		Hint:    func(lab int) error { return a.hint(c, lab) },
+		Changes: changes, Keys: keyboard.Keys(ctx),
+		Out: a.out, Err: a.err,
+	}
+	return session.Run(ctx)
+}
+
+// checker judges as `lab check` does, again and again. What all its checks have in common is made once.
+type checker struct {
+	*app
+	judge verdict.Judge // what every check begins with
+}
+
+// newChecker prepares this machine for checks, and compiles what they need besides the learner's code.
+func (a *app) newChecker(ctx context.Context, c *course.Course) (*checker, error) {
+	owned, image, err := a.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.progress("compiling the checks")
+	tools, err := verdict.BuildTools(ctx, c.Root, a.state)
+	if err != nil {
+		return nil, err
+	}
+	return &checker{a, verdict.Judge{
+		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
+		Tools: tools, Progress: a.progress,
+	}}, nil
+}
+
+// Check judges one lab, when no other command works on the workspace.
+func (k *checker) Check(ctx context.Context, lab int, answered func(*verdict.Result)) error {
+	unlock, err := k.lockWhenFree(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	judge := k.judge // its own, because a run draws its seed
+	judge.Answer = func(results []*verdict.Result, _ *clusters.Cluster) { answered(results[0]) }
+	_, err = judge.Check(ctx, []int{lab})
+	return err
+}
+
+// lockPeriod is how often it is tried to get a lock that another command has. It ends unseen: a solve or a reset
+// takes a moment, and its changes are what is checked next.
+const lockPeriod = 200 * time.Millisecond
+
+// lockWhenFree waits for the end of another command that works on the workspace, and says so in one line.
+func (a *app) lockWhenFree(ctx context.Context) (unlock func(), err error) {
+	tick := time.NewTicker(lockPeriod)
+	defer tick.Stop()
+	for said := false; ; {
+		unlock, err := a.lock()
+		if !errors.Is(err, errBusy) {
+			return unlock, err
+		}
+		if !said {
+			a.progress("another lab command is working on " + a.workspace + "; this goes on when it ends")
+			said = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
