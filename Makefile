@@ -26,6 +26,13 @@ lab-%: bin/lab ## judge step N of your operator on a fresh cluster
 labs: bin/lab ## judge every step up to where you are
 	$(LAB) check all $(if $(filter 1,$(KEEP)),--keep)
 
+.PHONY: watch
+watch: bin/lab ## judge again on every save, from the first step that you have not passed (POOL=n)
+	$(LAB) watch $(if $(POOL),--pool '$(POOL)')
+
+watch-%: bin/lab ## the same for step N
+	$(LAB) watch $* $(if $(POOL),--pool '$(POOL)')
+
 hint-%: bin/lab ## the next hint for what failed last in step N
 	$(LAB) hint $*
 
@@ -134,4 +141,4 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: CLUSTER=kind|embedded|auto  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  YES=1\n'
+	@printf '\nSettings: CLUSTER=kind|embedded|auto  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  POOL=n  YES=1\n'
