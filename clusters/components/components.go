@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -96,6 +97,7 @@ type Builder struct {
 
 	version  string  // of Go, once it was asked for
 	packages counter // compiled so far
+	estimate estimate
 }
 
 // Build returns the path of each named program, and of all that a node image contains when no name is given. What was built before from
@@ -113,6 +115,11 @@ func (b *Builder) Build(ctx context.Context, names ...string) (map[string]string
 		return nil, err
 	}
 	defer unlock()
+	missing, err := b.Missing(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	b.estimate = estimate{begun: time.Now(), all: usually(missing)}
 	paths := map[string]string{}
 	for _, m := range modules() {
 		if err := b.buildModule(ctx, m, names, paths); err != nil {
@@ -183,8 +190,12 @@ func (b *Builder) buildModule(ctx context.Context, m module, names []string, pat
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	b.log("building " + strings.Join(missing, " "))
-	return b.compile(ctx, m, missing, dir)
+	b.announce(missing)
+	if err := b.compile(ctx, m, missing, dir); err != nil {
+		return err
+	}
+	b.estimate.built += usually(missing)
+	return nil
 }
 
 // compile builds the programs into a folder of their own and moves them to dir when all of them are there.

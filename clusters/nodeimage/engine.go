@@ -20,8 +20,6 @@ import (
 type engine string
 
 const (
-	// pullTimeout bounds a pull of about 400 MB over a slow line.
-	pullTimeout = 15 * time.Minute
 	// releaseTimeout bounds the removal of a container whose command was interrupted.
 	releaseTimeout = 30 * time.Second
 	// endDelay is what a cancelled command has for its own clean-up.
@@ -72,20 +70,6 @@ func (e engine) inspect(ctx context.Context, ref string) (*inspection, error) {
 		return nil, fmt.Errorf("inspect image %s: unexpected answer of %s: %w", ref, e, err)
 	}
 	return &found[0], nil
-}
-
-// obtain inspects an image and pulls it first when it is not here. It returns nil when it cannot be pulled.
-func (e engine) obtain(ctx context.Context, ref string) (*inspection, error) {
-	found, err := e.inspect(ctx, ref)
-	if err != nil || found != nil {
-		return found, err
-	}
-	pullCtx, cancel := context.WithTimeout(ctx, pullTimeout)
-	defer cancel()
-	if _, err := e.run(pullCtx, nil, "pull", "--quiet", ref); err != nil {
-		return nil, ctx.Err()
-	}
-	return e.inspect(ctx, ref)
 }
 
 // load makes the images of a docker-archive known to the engine.

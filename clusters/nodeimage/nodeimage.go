@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/example/operator-lab/clusters"
 )
@@ -57,18 +58,32 @@ func (e *InputError) Error() string {
 		e.Ref, e.Why, localRef(true), clusters.DefaultNodeImage)
 }
 
+// Resolve finds the node image to use without reporting progress; see [Resolver.Resolve].
+func Resolve(ctx context.Context, engineName, requested string) (Image, error) {
+	return Resolver{Engine: engineName}.Resolve(ctx, requested)
+}
+
+// Resolver finds node images.
+type Resolver struct {
+	// Engine is the container engine's command line: docker, podman or nerdctl.
+	Engine string
+	// Log is told in one line what takes long. The default tells nobody.
+	Log func(line string)
+
+	period time.Duration // in place of reportPeriod, in tests
+}
+
 // Resolve finds the node image to use: the requested one; else the one that [Build] made, with the operand or without;
 // else kind's default by digest, which is pulled when it is not here yet. An image that turns out to be none is an
 // [*InputError]; when there is nothing to use, the error is a [*clusters.Problem].
 //
 // Whether a local image is stale is known only inside a checkout.
-func Resolve(ctx context.Context, engineName, requested string) (Image, error) {
-	e := engine(engineName)
+func (r Resolver) Resolve(ctx context.Context, requested string) (Image, error) {
 	if requested != "" {
-		return resolveRequested(ctx, e, requested)
+		return r.resolveRequested(ctx, requested)
 	}
 	for _, withOperand := range []bool{true, false} {
-		found, err := e.inspect(ctx, localRef(withOperand))
+		found, err := engine(r.Engine).inspect(ctx, localRef(withOperand))
 		if err != nil {
 			return Image{}, err
 		}
@@ -76,11 +91,11 @@ func Resolve(ctx context.Context, engineName, requested string) (Image, error) {
 			return found.image(localRef(withOperand), checkout()), nil
 		}
 	}
-	return resolveDefault(ctx, e)
+	return r.resolveDefault(ctx)
 }
 
-func resolveRequested(ctx context.Context, e engine, ref string) (Image, error) {
-	found, err := e.obtain(ctx, ref)
+func (r Resolver) resolveRequested(ctx context.Context, ref string) (Image, error) {
+	found, err := r.obtain(ctx, ref)
 	if err != nil {
 		return Image{}, err
 	}
@@ -93,9 +108,9 @@ func resolveRequested(ctx context.Context, e engine, ref string) (Image, error) 
 	return found.image(ref, checkout()), nil
 }
 
-func resolveDefault(ctx context.Context, e engine) (Image, error) {
+func (r Resolver) resolveDefault(ctx context.Context) (Image, error) {
 	ref := clusters.DefaultNodeImage
-	found, err := e.obtain(ctx, ref)
+	found, err := r.obtain(ctx, ref)
 	if err != nil {
 		return Image{}, err
 	}

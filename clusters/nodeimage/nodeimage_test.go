@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -79,6 +80,32 @@ func TestResolvePullsKindsDefaultOnce(t *testing.T) {
 	}
 	if want := "pull --quiet " + clusters.DefaultNodeImage + "\n"; e.calls() != want {
 		t.Errorf("the engine was told to %q, want %q", e.calls(), want)
+	}
+}
+
+func TestAPullSaysWhatItIsAndThatItGoesOn(t *testing.T) {
+	e := newFakeEngine(t)
+	e.write("answer-pull", 0o644, `for i in $(seq 500); do [ ! -e enough ] || break; sleep 0.01; done; mv pulled "image-$(echo "$3" | tr '/:@' '___')"`)
+	e.write("pulled", 0o644, `[{"Id":"sha256:2"}]`)
+	var lines []string
+	r := Resolver{Engine: e.name(), period: time.Millisecond, Log: func(line string) {
+		if lines = append(lines, line); len(lines) == 3 {
+			e.write("enough", 0o644, "")
+		}
+	}}
+	resolve := func() {
+		t.Helper()
+		if _, err := r.Resolve(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resolve()
+	if len(lines) < 3 || !strings.HasPrefix(lines[0], "pulling "+clusters.DefaultNodeImage) || !strings.HasPrefix(lines[2], "still pulling ") {
+		t.Fatalf("got %q", lines)
+	}
+	lines = nil
+	if resolve(); len(lines) > 0 {
+		t.Errorf("about an image that is here: %q", lines)
 	}
 }
 

@@ -228,7 +228,8 @@ func (o Options) raiseSettings(ctx context.Context) error { return o.engineScrip
 
 // provideImage prefers a pull: it takes less time, and is what everybody else uses.
 func (o Options) provideImage(ctx context.Context) error {
-	image, err := nodeimage.Resolve(ctx, o.Engine, "")
+	log := func(line string) { fmt.Fprintln(o.Out, line) }
+	image, err := nodeimage.Resolver{Engine: o.Engine, Log: log}.Resolve(ctx, "")
 	if _, none := errors.AsType[*clusters.Problem](err); err != nil && !none {
 		return err
 	}
@@ -240,7 +241,7 @@ func (o Options) provideImage(ctx context.Context) error {
 	}
 	_, err = nodeimage.Build(ctx, nodeimage.Options{
 		Engine: o.Engine, CacheDir: o.CacheDir, Root: o.Root, WithOperand: true,
-		Log: func(line string) { fmt.Fprintln(o.Out, line) },
+		Log: log,
 	})
 	return err
 }

@@ -65,7 +65,7 @@ func (a *app) readyKind(ctx context.Context) (*clusters.Owned, nodeimage.Image, 
 	if err != nil {
 		return nil, nodeimage.Image{}, err
 	}
-	image, err := nodeimage.Resolve(ctx, a.engine(), a.nodeImage)
+	image, err := nodeimage.Resolver{Engine: a.engine(), Log: a.progress}.Resolve(ctx, a.nodeImage)
 	if err != nil {
 		return nil, image, err
 	}
