@@ -17,7 +17,7 @@ import (
 
 // newWatchCommand is `lab watch`.
 func newWatchCommand(a *app) *cobra.Command {
-	var pool int
+	var size int
 	cmd := &cobra.Command{
 		Use:   "watch [N]",
 		Short: "Judge step N again on every save (make watch, make watch-N)",
@@ -33,15 +33,15 @@ step, once this one has passed, r or Enter another check, q the end.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args, pool) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args, size) },
 	}
-	cmd.Flags().IntVar(&pool, "pool", 1, "ready clusters that wait beside the one in use; 0 makes one when a check needs it")
+	cmd.Flags().IntVar(&size, "pool", 1, "ready clusters that wait beside the one in use; 0 makes one when a check needs it")
 	return cmd
 }
 
-func (a *app) watch(ctx context.Context, args []string, pool int) error {
-	if pool < 0 {
-		return exit.Usage("POOL=%d is less than nothing: use 0 for no pool", pool)
+func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
+	if size < 0 {
+		return exit.Usage("POOL=%d is less than nothing: use 0 for no pool", size)
 	}
 	c, n, err := a.watched(args)
 	if err != nil {
@@ -50,14 +50,24 @@ func (a *app) watch(ctx context.Context, args []string, pool int) error {
 	if err := workspace.Possible(c, a.workspace); err != nil {
 		return err
 	}
-	checker, err := a.newChecker(ctx, c)
+	owned, image, err := a.ready(ctx)
 	if err != nil {
 		return err
 	}
 	if err := a.ensureWorkspace(ctx, c); err != nil {
 		return err
 	}
-	return a.attend(ctx, c, n, checker)
+	waiting := a.startPool(owned, image, size) // the first one is made while the checks are compiled
+	defer func() { err = errors.Join(err, waiting.Close()) }()
+	a.progress("compiling the checks")
+	tools, err := verdict.BuildTools(ctx, c.Root, a.state)
+	if err != nil {
+		return err
+	}
+	return a.attend(ctx, c, n, &checker{a, verdict.Judge{
+		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
+		Pool: waiting, Tools: tools, Progress: a.progress,
+	}})
 }
 
 // watched is the lab to begin with.
@@ -111,23 +121,6 @@ func (a *app) attend(ctx context.Context, c *course.Course, n int, checker watch
 type checker struct {
 	*app
 	judge verdict.Judge // what every check begins with
-}
-
-// newChecker prepares this machine for checks, and compiles what they need besides the learner's code.
-func (a *app) newChecker(ctx context.Context, c *course.Course) (*checker, error) {
-	owned, image, err := a.ready(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a.progress("compiling the checks")
-	tools, err := verdict.BuildTools(ctx, c.Root, a.state)
-	if err != nil {
-		return nil, err
-	}
-	return &checker{a, verdict.Judge{
-		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
-		Tools: tools, Progress: a.progress,
-	}}, nil
 }
 
 // Check judges one lab, when no other command works on the workspace.

@@ -111,7 +111,7 @@ func (f *Files) wait(ctx context.Context, took time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	case <-f.happenings():
-	case <-f.complaints():
+	case <-f.complaints(): //nolint:errcheck // a reason to look, whatever it says
 	case <-timer.C:
 	}
 	return true
@@ -124,7 +124,7 @@ func (f *Files) pass(ctx context.Context, d time.Duration) {
 	for {
 		select {
 		case <-f.happenings():
-		case <-f.complaints():
+		case <-f.complaints(): //nolint:errcheck // a reason to look, whatever it says
 		case <-timer.C:
 			return
 		case <-ctx.Done():

@@ -14,8 +14,8 @@ import (
 // Checker judges the workspace.
 type Checker interface {
 	// Check judges one lab. It calls answered, from any goroutine and at most once, as soon as there is an answer,
-	// and returns when nothing of the check is left: no process, no cluster. When ctx ends it gives up, and cleans
-	// up all the same.
+	// and returns when nothing of the check is left that the next one could meet: no process, no file. When ctx ends
+	// it gives up, and cleans up all the same.
 	Check(ctx context.Context, lab int, answered func(*verdict.Result)) error
 }
 
@@ -193,7 +193,7 @@ func (s *Session) bury(e end) {
 
 // withoutCancellation is what is wrong beside a check having been given up: a cluster that could not be deleted.
 func withoutCancellation(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the errors side by side, not those below
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var rest []error
 		for _, e := range joined.Unwrap() {
 			rest = append(rest, withoutCancellation(e))
