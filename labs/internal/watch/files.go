@@ -17,8 +17,8 @@ const (
 	// none for pollShare × t.
 	pollShare = 20
 	// quiet is how long nothing may happen before a burst is over: an editor that saves all its files, a formatter
-	// after it, a checkout.
-	quiet = 200 * time.Millisecond
+	// after it, a checkout. It is part of the wait for every verdict, and whoever saves later is checked anew.
+	quiet = 100 * time.Millisecond
 	// patience bounds a burst that does not end.
 	patience = 2 * time.Second
 )
