@@ -36,11 +36,12 @@ const (
 	looks = 100 * time.Millisecond
 )
 
-// pauses are for how long clusters wait. POOL_PAUSES=7m,30m tries others.
+// pauses are for how long clusters wait: one is longer than a kubelet believes that its runtime lives without
+// looking at it. POOL_PAUSES=7m,30m tries others.
 func pauses(t *testing.T) []time.Duration {
 	t.Helper()
 	var all []time.Duration
-	for text := range strings.SplitSeq(cmp.Or(os.Getenv("POOL_PAUSES"), "10s"), ",") {
+	for text := range strings.SplitSeq(cmp.Or(os.Getenv("POOL_PAUSES"), "10s,40s"), ",") {
 		d, err := time.ParseDuration(text)
 		if err != nil {
 			t.Fatal(err)
