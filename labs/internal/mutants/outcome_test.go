@@ -55,7 +55,7 @@ func TestOutcome(t *testing.T) {
 			if c.verdict == verdict.Environment {
 				r.Environment.Finding = "the disk is full"
 			}
-			got := outcome(small(t), Answer{Lab: 2, Mutant: c.mutant}, r)
+			got := Compare(small(t), Answer{Lab: 2, Mutant: c.mutant}, r)
 			if diff := cmp.Diff(c.want, got.Wrong); diff != "" {
 				t.Error(diff)
 			}
@@ -64,7 +64,7 @@ func TestOutcome(t *testing.T) {
 }
 
 func TestOutcomeShowsTheHintAndTheSlowestCheck(t *testing.T) {
-	got := outcome(small(t), Answer{Lab: 2, Mutant: &Mutant{Lab: 2, ID: "mute", Misconception: "m", Caught: "says-name", Cause: "silent"}},
+	got := Compare(small(t), Answer{Lab: 2, Mutant: &Mutant{Lab: 2, ID: "mute", Misconception: "m", Caught: "says-name", Cause: "silent"}},
 		&verdict.Result{Lab: 2, Verdict: verdict.Fail, Artifacts: "here", Checks: []verdict.Check{
 			{ID: "takes-name", State: verdict.Passed, Seconds: 0.2},
 			{ID: "says-name", Cause: "silent", State: verdict.Failed, Seconds: 0.1},
