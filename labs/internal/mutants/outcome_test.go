@@ -146,18 +146,3 @@ lab 3: from the ready cluster to the verdict 12.0 s (median of 1), 95 of 100 wit
 		t.Error(diff)
 	}
 }
-
-func TestPercentile(t *testing.T) {
-	var values []float64
-	for i := 100; i > 0; i-- {
-		values = append(values, float64(i))
-	}
-	for p, want := range map[int]float64{50: 50, 95: 95, 100: 100} {
-		if got := percentile(values, p); got != want {
-			t.Errorf("percentile %d = %v", p, got)
-		}
-	}
-	if got := percentile([]float64{3, 1}, 95); got != 3 {
-		t.Errorf("percentile of two = %v", got)
-	}
-}

@@ -16,7 +16,7 @@ import (
 // GoTest asks the checks of lab n as somebody would who has no lab command: `go test` compiles the suite and runs it on
 // j.Cluster in one process, one check after the other. manager is the learner's compiled program, in a folder that an
 // unprivileged user can pass through. It is there to be compared with [Judge.Check]: it keeps no result, and its error
-// is also that of a check that did not pass.
+// is also that of a check that did not pass. Artifacts stay only then.
 func (j *Judge) GoTest(ctx context.Context, n int, manager string) error {
 	r, err := j.newRun()
 	if err != nil {
@@ -40,7 +40,7 @@ func (j *Judge) GoTest(ctx context.Context, n int, manager string) error {
 			return fmt.Errorf("run go test ./labs: %s did not pass: expected %s; saw %s; artifacts in %s", check.ID, check.Expected, check.Seen, r.artifacts)
 		}
 	}
-	return nil
+	return os.RemoveAll(r.artifacts)
 }
 
 // goTest is [Tools.RunSuite] without the compiled suite and without Ginkgo's command.
