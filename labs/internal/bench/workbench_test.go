@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -36,7 +37,10 @@ func (p *fakeProvider) Create(_ context.Context, name string, spec clusters.Spec
 	return &clusters.Cluster{Name: name, RealPods: true, Nodes: 1}, nil
 }
 
-func (p *fakeProvider) Delete(_ context.Context, name string) error {
+func (p *fakeProvider) Delete(ctx context.Context, name string) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // an interrupt must not reach the removal
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, "delete")
@@ -158,10 +162,21 @@ func TestAnInterruptLeavesNoneOfTheClustersSideBySide(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	p := &fakeProvider{}
 	w, dir := byHand(t, p)
-	w.Ours, w.Settle = w.Stock, 1 // ns
-	interrupt()
-	if err := w.Grow(ctx, []int{4}, func(g Growth) { t.Errorf("told %+v, want nothing", g) }); !errors.Is(err, context.Canceled) {
+	w.Ours, w.Settle = w.Stock, time.Hour
+	go func() {
+		defer interrupt()
+		for tick := time.NewTicker(time.Millisecond); ctx.Err() == nil; <-tick.C {
+			// Once the engine is asked about its nodes, all clusters are there.
+			if data, err := os.ReadFile(filepath.Join(dir, "calls")); err == nil && strings.Contains(string(data), "engine ps") {
+				return
+			}
+		}
+	}()
+	if err := w.Grow(ctx, []int{4, 8}, func(g Growth) { t.Errorf("told %+v, want nothing", g) }); !errors.Is(err, context.Canceled) {
 		t.Errorf("Grow() = %v, want the interrupt", err)
+	}
+	if len(p.specs) != 4 {
+		t.Errorf("%d clusters were made, want the four of the first size", len(p.specs))
 	}
 	nothingLeft(t, w, p, dir)
 }
