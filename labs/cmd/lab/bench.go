@@ -115,6 +115,12 @@ func (a *app) bench(ctx context.Context, run benchRun) error {
 	if err != nil {
 		return err
 	}
+	a.workspace = filepath.Join(a.state, "bench") // nobody's; two runs at once would measure each other
+	unlock, err := a.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	w, remove, err := a.workbench(ctx, c, run)
 	if err != nil {
 		return err
@@ -223,7 +229,9 @@ func (a *app) workbench(ctx context.Context, c *course.Course, run benchRun) (w 
 		remove()
 		return nil, nil, err
 	}
-	return w, remove, nil
+	var closePool func()
+	w.Pool, closePool = a.benchPool(owned, image)
+	return w, func() { closePool(); remove() }, nil
 }
 
 // prepareBench compiles everything, which takes minutes the first time.
@@ -243,13 +251,13 @@ func (a *app) prepareBench(ctx context.Context, w *bench.Workbench) error {
 	if w.Ready, err = bench.BuildReady(ctx, a.root, a.state, a.cache, w.Tools.Guard); err != nil {
 		return err
 	}
-	w.Pool = a.benchPool(w.Ours, w.NodeImage)
 	return w.Prepare(ctx)
 }
 
-// benchPool is the pool whose clusters are claimed; nil measures nothing warm.
-func (a *app) benchPool(_ *clusters.Owned, _ nodeimage.Image) bench.Pool {
-	return nil
+// benchPool is the pool whose clusters are claimed, and what takes away those that still wait in it at the end. Without
+// a pool nothing warm is measured.
+func (a *app) benchPool(_ *clusters.Owned, _ nodeimage.Image) (pool bench.Pool, closePool func()) {
+	return nil, func() {}
 }
 
 // ownedStock gives kind clusters of this checkout that are not tuned.
