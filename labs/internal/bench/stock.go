@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -34,47 +35,43 @@ func (w *Workbench) stockVerdict(ctx context.Context, _ int) (samples []Sample, 
 	if err := os.Chmod(dir, 0o711); err != nil { // the manager runs as somebody else
 		return nil, fmt.Errorf("open folder: %w", err)
 	}
-	s, clock, way := Sample{Series: GreenStock}, startWatch(), &steps{}
-	judge := &verdict.Judge{
-		Course: w.Course, State: w.State, Cache: w.Cache, Workspace: w.Solution, Clusters: w.Stock,
-		NodeImage: w.NodeImage, Tools: w.Tools, Seed: w.Seed, Progress: func(string) {},
-	}
+	clock, way := startWatch(), &steps{}
+	var c *clusters.Cluster
 	err = way.do("kind create", func() (err error) {
-		judge.Cluster, err = w.Stock.Create(ctx, "stock", w.stockSpec(), false)
+		c, err = w.Stock.Create(ctx, "stock", w.stockSpec(), false)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	name, deleted := judge.Cluster.Name, false
-	defer func() {
-		if !deleted {
-			remove(ctx, w.Stock, name, &err)
-		}
-	}()
-	manager := filepath.Join(dir, "manager")
-	err = way.do("go build", func() error { return buildManager(ctx, w.Solution, manager) })
+	err = w.judgeByHand(ctx, way, c, filepath.Join(dir, "manager"))
+	cpu, cpuErr := w.nodesCPU(ctx, c)
+	deleteErr := way.do("kind delete", func() (err error) {
+		remove(ctx, w.Stock, c.Name, &err)
+		return err
+	})
+	if err := errors.Join(err, deleteErr); err != nil {
+		return nil, err
+	}
+	s := Sample{Series: GreenStock, Seconds: way.seconds(), Parts: way.parts}
+	clock.read(&s, cpu, cpuErr)
+	return []Sample{s}, nil
+}
+
+// judgeByHand is everything between the cluster's creation and its deletion. manager is where to build the program.
+func (w *Workbench) judgeByHand(ctx context.Context, way *steps, c *clusters.Cluster, manager string) error {
+	judge := &verdict.Judge{
+		Course: w.Course, State: w.State, Cache: w.Cache, Workspace: w.Solution, Clusters: w.Stock, Cluster: c,
+		NodeImage: w.NodeImage, Tools: w.Tools, Seed: w.Seed, Progress: func(string) {},
+	}
+	err := way.do("go build", func() error { return buildManager(ctx, w.Solution, manager) })
 	if err == nil {
-		err = way.do("kind load", func() error { return w.loadManager(ctx, name, manager) })
+		err = way.do("kind load", func() error { return w.loadManager(ctx, c.Name, manager) })
 	}
 	if err == nil {
 		err = way.do("go test", func() error { return judge.GoTest(ctx, Lab, manager) })
 	}
-	if err != nil {
-		return nil, err
-	}
-	cpu, cpuErr := w.nodesCPU(ctx, judge.Cluster)
-	deleted = true
-	err = way.do("kind delete", func() (err error) {
-		remove(ctx, w.Stock, name, &err)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.Seconds, s.Parts = way.seconds(), way.parts
-	clock.read(&s, cpu, cpuErr)
-	return []Sample{s}, nil
+	return err
 }
 
 func buildManager(ctx context.Context, workspace, out string) error {
@@ -86,7 +83,7 @@ func buildManager(ctx context.Context, workspace, out string) error {
 }
 
 // loadManager makes an image of the program and brings it into the nodes as `kind load docker-image` does: saved to a
-// file, imported by each node. So is the operand, where the node image lacks it.
+// file beside the program, imported by each node. So is the operand, where the node image lacks it.
 func (w *Workbench) loadManager(ctx context.Context, cluster, manager string) (err error) {
 	program, err := os.ReadFile(manager)
 	if err != nil {
@@ -102,7 +99,6 @@ func (w *Workbench) loadManager(ctx context.Context, cluster, manager string) (e
 		return err
 	}
 	archive := manager + ".tar"
-	defer os.Remove(archive)
 	if err := w.engine(ctx, nil, "save", "--output", archive, managerImage); err != nil {
 		return err
 	}

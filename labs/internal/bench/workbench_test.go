@@ -134,7 +134,7 @@ func TestTheWayByHandHasItsStepsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(data)), "\n"), func(c string) bool { return c == "go env" })
-	want := []string{"go build", "engine import --change", "engine save --output", "engine image ls", "engine image rm", "go test"}
+	want := []string{"go build", "engine import --change", "engine save --output", "engine image ls", "engine image rm", "go test", "engine ps --all"}
 	if diff := cmp.Diff(want, calls); diff != "" {
 		t.Errorf("programs (-want +got):\n%s", diff)
 	}
