@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -149,9 +150,6 @@ func (a *app) measure(ctx context.Context, w *bench.Workbench, run benchRun, rep
 			a.progress(fmt.Sprintf("%d clusters: ready after %.1f s", g.Clusters, g.Seconds))
 		})
 	}
-	if w.Pool == nil {
-		a.progress("there is no pool, so nothing warm is measured")
-	}
 	a.progress(fmt.Sprintf("measuring %d rounds, seed %d", run.rounds, run.seed))
 	report.Samples, report.Failures, err = bench.Run(ctx, w.Subjects(), run.rounds, run.seed, a.progress)
 	return err
@@ -226,12 +224,11 @@ func (a *app) workbench(ctx context.Context, c *course.Course, run benchRun) (w 
 		return nil, nil, err
 	}
 	if err := a.prepareBench(ctx, w); err != nil {
+		a.closePool(w.Pool)
 		remove()
 		return nil, nil, err
 	}
-	var closePool func()
-	w.Pool, closePool = a.benchPool(owned, image)
-	return w, func() { closePool(); remove() }, nil
+	return w, func() { a.closePool(w.Pool); remove() }, nil
 }
 
 // prepareBench compiles everything, which takes minutes the first time.
@@ -251,13 +248,19 @@ func (a *app) prepareBench(ctx context.Context, w *bench.Workbench) error {
 	if w.Ready, err = bench.BuildReady(ctx, a.root, a.state, a.cache, w.Tools.Guard); err != nil {
 		return err
 	}
+	w.Pool = a.startPool(w.Ours, w.NodeImage, 1)
 	return w.Prepare(ctx)
 }
 
-// benchPool is the pool whose clusters are claimed, and what takes away those that still wait in it at the end. Without
-// a pool nothing warm is measured.
-func (a *app) benchPool(_ *clusters.Owned, _ nodeimage.Image) (pool bench.Pool, closePool func()) {
-	return nil, func() {}
+// closePool ends the pool, if there is one yet, and deletes what waits in it.
+func (a *app) closePool(waiting bench.Pool) {
+	closer, ok := waiting.(io.Closer)
+	if !ok {
+		return
+	}
+	if err := closer.Close(); err != nil {
+		a.progress(fmt.Sprintf("could not remove what waited in the pool: %v", err))
+	}
 }
 
 // ownedStock gives kind clusters of this checkout that are not tuned.

@@ -23,14 +23,11 @@ const (
 	deleteLimit = 90 * time.Second
 )
 
-// Pool hands out ready clusters that nobody has used.
+// Pool hands out clusters that have been waiting, as those of `lab watch` do. *pool.Pool is one.
 type Pool interface {
-	// Fill returns when a cluster waits to be claimed, paused as those of `lab watch` are. It is not measured.
-	Fill(ctx context.Context) error
-	// Claim takes the cluster, and returns when it can be used. It is measured. No other cluster is made before the
-	// next Fill: it would take the machine's time from whatever is measured meanwhile. The cluster is the caller's
-	// to delete, through Workbench.Ours, and has the operand in its nodes.
-	Claim(ctx context.Context) (*clusters.Cluster, error)
+	verdict.Pool
+	// Rest returns when clusters wait and the pool has nothing else to do.
+	Rest(ctx context.Context) error
 }
 
 // Workbench has everything that the measurements work with.
@@ -44,7 +41,8 @@ type Workbench struct {
 	Ours, Stock, Embedded *clusters.Owned
 	NodeImage             nodeimage.Image
 	Tools                 verdict.Tools
-	// Pool is nil where there is none: then nothing warm is measured.
+	// Pool is where warm verdicts get their clusters. It makes the next one while a verdict is on its way, as it does
+	// for a learner. nil measures nothing warm.
 	Pool Pool
 	// Solution is a workspace with the right answer to [Lab], and Wrong are wrong answers to it in the order in which
 	// they are to be judged, WrongEach in each round.
@@ -129,28 +127,24 @@ func pause(ctx context.Context, d time.Duration) error {
 type trial struct {
 	workspace string
 	owned     *clusters.Owned
-	cluster   *clusters.Cluster // nil for a fresh one
+	pool      *lender // nil for a cluster that is made for it
 }
 
 // judge takes the time until the answer; deleting a cluster comes after it, as it does for a learner. The sample's
-// processor time contains all of it.
+// processor time contains all that the verdict took of the cluster, and where it made one, the making and the end.
 func (w *Workbench) judge(ctx context.Context, t trial) (s Sample, result *verdict.Result, err error) {
-	var before, cpu time.Duration
-	var cpuErr error
-	if t.cluster != nil {
-		if before, cpuErr = w.nodesCPU(ctx, t.cluster); cpuErr != nil {
-			before = 0
-		}
-	}
 	var mu sync.Mutex
+	var cpu time.Duration
+	var cpuErr error
 	clock, began := startWatch(), time.Now()
 	judge := &verdict.Judge{
 		Course: w.Course, State: w.State, Cache: w.Cache, Workspace: t.workspace, Clusters: t.owned,
-		NodeImage: w.NodeImage, Cluster: t.cluster, Tools: w.Tools, Seed: w.Seed, Progress: func(string) {},
+		NodeImage: w.NodeImage, Tools: w.Tools, Seed: w.Seed, Progress: func(string) {},
 		Answer: func(_ []*verdict.Result, c *clusters.Cluster) {
 			s.Seconds = time.Since(began).Seconds()
-			if c != nil && cpuErr == nil {
+			if c != nil {
 				cpu, cpuErr = w.nodesCPU(ctx, c)
+				cpu -= t.pool.usedBefore(c.Name)
 			}
 		},
 		Took: func(part verdict.Part, took time.Duration) {
@@ -159,11 +153,14 @@ func (w *Workbench) judge(ctx context.Context, t trial) (s Sample, result *verdi
 			s.Parts = append(s.Parts, Part{Name: string(part), Seconds: took.Seconds()})
 		},
 	}
+	if t.pool != nil {
+		judge.Pool = t.pool
+	}
 	results, err := judge.Check(ctx, []int{Lab})
 	if err != nil {
 		return s, nil, err
 	}
-	clock.read(&s, cpu-before, cpuErr)
+	clock.read(&s, cpu, cpuErr)
 	if n := results[0].Count(verdict.NotChecked); n > 0 {
 		s.Note = joinNotes(s.Note, fmt.Sprintf("%d of %d checks need real Pods and were not asked", n, len(results[0].Checks)))
 	}
@@ -198,27 +195,6 @@ func (w *Workbench) coldVerdict(ctx context.Context, series string, owned *clust
 	s, err := w.green(ctx, trial{owned: owned})
 	s.Series = series
 	return []Sample{s}, err
-}
-
-// claimed measures a verdict on a cluster of the pool, and the claim.
-func (w *Workbench) claimed(ctx context.Context, series string, judge func(context.Context, trial) (Sample, error)) (samples []Sample, err error) {
-	if err := w.Pool.Fill(ctx); err != nil {
-		return nil, fmt.Errorf("fill the pool: %w", err)
-	}
-	began := time.Now()
-	c, err := w.Pool.Claim(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("claim a cluster: %w", err)
-	}
-	claim := Sample{Series: Claim, Seconds: time.Since(began).Seconds()}
-	defer remove(ctx, w.Ours, c.Name, &err)
-	s, err := judge(ctx, trial{owned: w.Ours, cluster: c})
-	if err != nil {
-		return nil, err
-	}
-	s.Series, s.Seconds = series, s.Seconds+claim.Seconds
-	s.Parts = append([]Part{{Name: "claim", Seconds: claim.Seconds}}, s.Parts...)
-	return []Sample{s, claim}, nil
 }
 
 func (w *Workbench) warmVerdict(ctx context.Context, _ int) ([]Sample, error) {
@@ -259,8 +235,8 @@ func (w *Workbench) red(ctx context.Context, t trial, answer mutants.Answer) (s 
 	return s, os.RemoveAll(result.Artifacts)
 }
 
-// Prepare compiles what the measurements compile, so that none of them pays for a cold cache, and removes what a killed
-// run has left.
+// Prepare compiles what the measurements compile, so that none of them pays for a cold cache, removes what a killed run has
+// left, and waits for the pool.
 func (w *Workbench) Prepare(ctx context.Context) error {
 	if err := w.RemoveImage(ctx); err != nil {
 		return err
@@ -273,5 +249,8 @@ func (w *Workbench) Prepare(ctx context.Context) error {
 	if err := buildManager(ctx, w.Solution, filepath.Join(dir, "manager")); err != nil {
 		return err
 	}
-	return compileSuite(ctx, w.Course.Root)
+	if err := compileSuite(ctx, w.Course.Root); err != nil || w.Pool == nil {
+		return err
+	}
+	return w.Pool.Rest(ctx)
 }

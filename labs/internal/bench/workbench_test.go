@@ -181,52 +181,76 @@ func TestAnInterruptLeavesNoneOfTheClustersSideBySide(t *testing.T) {
 	nothingLeft(t, w, p, dir)
 }
 
-// fakePool hands out clusters of a provider, and none that was not made before.
+// fakePool hands out clusters of a provider, and says what is asked of it.
 type fakePool struct {
 	owned *clusters.Owned
 	ready []*clusters.Cluster
+	asked []string
+	cold  bool // its clusters have not been waiting
 }
 
-func (p *fakePool) Fill(ctx context.Context) error {
+func (p *fakePool) Rest(ctx context.Context) error {
+	p.asked = append(p.asked, "rest")
+	if ctx.Err() != nil || len(p.ready) > 0 {
+		return ctx.Err()
+	}
 	c, err := p.owned.Create(ctx, "pool", clusters.Spec{}, false)
 	p.ready = append(p.ready, c)
 	return err
 }
 
-func (p *fakePool) Claim(context.Context) (*clusters.Cluster, error) {
-	if len(p.ready) == 0 {
-		return nil, errors.New("the pool is empty")
-	}
+func (p *fakePool) Claim(context.Context) (*clusters.Cluster, bool, error) {
+	p.asked = append(p.asked, "claim")
 	c := p.ready[0]
-	p.ready = p.ready[1:]
-	return c, nil
+	p.ready = nil
+	return c, !p.cold, nil
 }
 
-func TestAClaimedClusterIsUsedOnceAndTheClaimIsPartOfTheAnswer(t *testing.T) {
+func (p *fakePool) Discard(string) { p.asked = append(p.asked, "discard") }
+
+// Between two measurements there is neither a used cluster nor one that is being made.
+func TestWarmMeasurementsBeginAndEndWithThePoolAtRest(t *testing.T) {
 	p := &fakeProvider{}
 	w, dir := byHand(t, p)
-	w.Ours, w.Pool = w.Stock, &fakePool{owned: w.Stock}
+	pool := &fakePool{owned: w.Stock}
+	w.Ours, w.Pool = w.Stock, pool
 	var used []string
-	judge := func(_ context.Context, t trial) (Sample, error) {
-		used = append(used, t.cluster.Name)
-		return Sample{Seconds: 3, Parts: []Part{{Name: "checks", Seconds: 3}}}, nil
+	judge := func(ctx context.Context, t trial) (Sample, error) {
+		c, _, err := t.pool.Claim(ctx)
+		used = append(used, c.Name)
+		t.pool.Discard(c.Name)
+		return Sample{Seconds: 3}, err
 	}
 	for range 2 {
 		samples, err := w.claimed(t.Context(), GreenWarm, judge)
 		if err != nil || len(samples) != 2 {
 			t.Fatalf("claimed() = %+v, %v, want the verdict and the claim", samples, err)
 		}
-		verdict, claim := samples[0], samples[1]
-		if verdict.Series != GreenWarm || claim.Series != Claim || claim.Seconds <= 0 || verdict.Seconds != 3+claim.Seconds {
-			t.Errorf("samples = %+v, want the claim's seconds in those of the verdict", samples)
+		if v, c := samples[0], samples[1]; v.Series != GreenWarm || v.Seconds != 3 || c.Series != Claim || c.Seconds <= 0 {
+			t.Errorf("samples = %+v, want the verdict as it was judged, and the claim", samples)
 		}
 	}
 	if len(used) != 2 || used[0] == used[1] {
 		t.Errorf("used %q, want another cluster each time", used)
 	}
+	if diff := cmp.Diff([]string{"rest", "claim", "rest", "rest", "claim", "rest"}, pool.asked); diff != "" {
+		t.Errorf("asked of the pool (-want +got):\n%s", diff)
+	}
 	broken := errors.New("broken")
-	if _, err := w.claimed(t.Context(), Red, func(context.Context, trial) (Sample, error) { return Sample{}, broken }); !errors.Is(err, broken) {
+	_, err := w.claimed(t.Context(), Red, func(ctx context.Context, t trial) (Sample, error) { _, _ = judge(ctx, t); return Sample{}, broken })
+	if !errors.Is(err, broken) {
 		t.Errorf("claimed() = %v, want the judge's error", err)
+	}
+	pool.cold = true
+	if samples, err := w.claimed(t.Context(), GreenWarm, judge); err == nil {
+		t.Errorf("claimed() = %+v on a cluster that had not been waiting, want an error", samples)
+	}
+	waits := pool.ready[0].Name
+	if diff := cmp.Diff([]string{waits}, p.names); diff != "" {
+		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+	if err := w.Ours.Delete(t.Context(), waits); err != nil {
+		t.Fatal(err)
 	}
 	nothingLeft(t, w, p, dir)
 }
