@@ -114,6 +114,11 @@ soak: bin/lab ## storm after storm on our own operator: SEEDS=200 FROM=1
 flakes: bin/lab ## every suite on its solution N times in a row: N=20 FRESH=1
 	$(LAB) flakes $(if $(N),--runs '$(N)') $(if $(filter 1,$(FRESH)),--fresh)
 
+.PHONY: bench
+bench: bin/lab ## time and memory side by side with stock kind and envtest (ROUNDS=n SEED=n SHORT=1 GROWTH=1 WRITE=page)
+	$(LAB) bench $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(SEED),--seed '$(SEED)') $(if $(filter 1,$(SHORT)),--short) \
+	  $(if $(filter 1,$(GROWTH)),--growth) $(if $(WRITE),--write '$(WRITE)')
+
 .PHONY: verify
 verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms
 	$(LAB) verify

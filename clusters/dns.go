@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 )
 
 // dnsPatch asks CoreDNS every second whether it is ready, not every ten, of
@@ -18,13 +17,9 @@ const dnsPatch = `{"spec": {"replicas": 1, "template": {"spec": {"containers": [
 
 // hastenDNS makes CoreDNS of a new cluster ready sooner.
 func hastenDNS(ctx context.Context, kubeconfig string) error {
-	config, err := RESTConfig(kubeconfig)
+	client, err := connect(kubeconfig)
 	if err != nil {
 		return err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("make client: %w", err)
 	}
 	_, err = client.AppsV1().Deployments(dnsNamespace).Patch(ctx, dnsName,
 		types.StrategicMergePatchType, []byte(dnsPatch), metav1.PatchOptions{})

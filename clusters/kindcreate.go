@@ -103,11 +103,7 @@ func (a *attempt) run(ctx context.Context) (c *Cluster, err error) {
 	if err := os.Chmod(a.Kubeconfig(a.name), 0o600); err != nil {
 		return nil, fmt.Errorf("protect kubeconfig: %w", err)
 	}
-	if err := hastenDNS(ctx, a.Kubeconfig(a.name)); err != nil {
-		a.logger.Warn(err.Error()) // without it, it only takes longer
-	}
-	a.log("Waiting until everything is ready")
-	version, err := WaitReady(ctx, a.Kubeconfig(a.name), Readiness{Nodes: len(a.config.Nodes), DNS: true}, a.readyTimeout)
+	version, err := a.awaitReady(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +111,18 @@ func (a *attempt) run(ctx context.Context) (c *Cluster, err error) {
 		Name: a.name, Provider: "kind", Kubeconfig: a.Kubeconfig(a.name), Version: version,
 		Nodes: len(a.config.Nodes), RealPods: true, Logs: true,
 	}, nil
+}
+
+// awaitReady returns the version of the API server when the cluster is ready.
+func (a *attempt) awaitReady(ctx context.Context) (string, error) {
+	if a.kindsWait > 0 {
+		return serverVersion(a.Kubeconfig(a.name)) // kind has waited
+	}
+	if err := hastenDNS(ctx, a.Kubeconfig(a.name)); err != nil {
+		a.logger.Warn(err.Error()) // without it, it only takes longer
+	}
+	a.log("Waiting until everything is ready")
+	return WaitReady(ctx, a.Kubeconfig(a.name), Readiness{Nodes: len(a.config.Nodes), DNS: true}, a.readyTimeout)
 }
 
 func (a *attempt) bootWithRetries(ctx context.Context) error {
@@ -159,8 +167,9 @@ func (a *attempt) boot(ctx context.Context) error {
 				cluster.CreateWithKubeconfigPath(a.Kubeconfig(a.name)),
 				// So that there are logs to collect; abandon deletes.
 				cluster.CreateWithRetain(true),
-				// kind's own waiting does not fail, and looks at one node only.
-				cluster.CreateWithWaitForReady(0),
+				// kind's own waiting does not fail, and looks at one node only; so it
+				// is 0 unless that is wanted.
+				cluster.CreateWithWaitForReady(a.kindsWait),
 			)
 		})
 		done <- err

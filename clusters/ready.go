@@ -45,18 +45,39 @@ func (c *Cluster) Readiness() Readiness { return Readiness{Nodes: c.Nodes, DNS: 
 // it is wanted, and the default ServiceAccount exists. After timeout it returns a
 // *Problem that says what was not ready.
 func WaitReady(ctx context.Context, kubeconfig string, want Readiness, timeout time.Duration) (string, error) {
-	config, err := RESTConfig(kubeconfig)
+	client, err := connect(kubeconfig)
 	if err != nil {
 		return "", err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return "", fmt.Errorf("make client: %w", err)
 	}
 	if err := watchReady(ctx, client, want, timeout); err != nil {
 		return "", err
 	}
-	version, err := client.ServerVersion()
+	return versionOf(client)
+}
+
+// serverVersion is the version of the API server behind kubeconfig.
+func serverVersion(kubeconfig string) (string, error) {
+	client, err := connect(kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	return versionOf(client)
+}
+
+func connect(kubeconfig string) (kubernetes.Interface, error) {
+	config, err := RESTConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return client, nil
+}
+
+func versionOf(client kubernetes.Interface) (string, error) {
+	version, err := client.Discovery().ServerVersion()
 	if err != nil {
 		return "", fmt.Errorf("read version of the API server: %w", err)
 	}

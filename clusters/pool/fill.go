@@ -102,6 +102,11 @@ func (p *Pool) putToSleep(e *entry) error {
 	}
 	e.broken = p.provider.Pause(p.ctx, e.cluster.Name)
 	e.paused.Store(e.broken == nil)
+	defer func() { // whoever waits for the pool to come to rest
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.tell()
+	}()
 	if e.broken != nil && p.remove(e) {
 		p.Discard(e.cluster.Name)
 	}

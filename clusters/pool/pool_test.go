@@ -24,6 +24,7 @@ type fake struct {
 	most   int             // the largest number of clusters that were there at once
 	fails  error           // what creations fail with
 	stuck  map[string]error
+	pause  time.Duration // how long a pause takes
 }
 
 func (f *fake) Create(ctx context.Context, name string, _ clusters.Spec) (*clusters.Cluster, error) {
@@ -63,7 +64,11 @@ func (f *fake) List(context.Context) ([]string, error) {
 func (f *fake) LoadImageArchive(context.Context, string, string) error { return nil }
 func (f *fake) CollectLogs(context.Context, string, string) error      { return nil }
 
-func (f *fake) Pause(_ context.Context, name string) error  { return f.set(name, true) }
+func (f *fake) Pause(_ context.Context, name string) error {
+	time.Sleep(f.pause)
+	return f.set(name, true)
+}
+
 func (f *fake) Resume(_ context.Context, name string) error { return f.set(name, false) }
 
 func (f *fake) set(name string, paused bool) error {

@@ -82,7 +82,9 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 	}
 	wrong := slices.DeleteFunc(slices.Clone(answers), func(a mutants.Answer) bool { return a.Mutant == nil })
 	fmt.Fprintf(a.out, "%d of %d wrong answers, seed %d\n", len(wrong), of, run.seed)
-	report := mutantsReport{Schema: 1, Started: time.Now(), Seed: run.seed, Judged: len(wrong), Of: of}
+	report := mutantsReport{
+		Schema: 1, Started: time.Now(), Commit: a.commit(ctx), Cluster: a.cluster, Seed: run.seed, Judged: len(wrong), Of: of,
+	}
 	table := mutants.NewTable(a.out, answers)
 	err = bench.Run(ctx, answers, func(o mutants.Outcome) {
 		table.Tell(o)
@@ -163,7 +165,10 @@ func (r mutantsRun) choose(c *course.Course, all []*mutants.Mutant) ([]mutants.A
 type mutantsReport struct {
 	Schema  int       `json:"schema"`
 	Started time.Time `json:"started"`
-	Seed    int64     `json:"seed"`
+	// Commit is that of the checkout, with "+" when it had changes, and Cluster the kind of cluster.
+	Commit  string `json:"commit"`
+	Cluster string `json:"cluster"`
+	Seed    int64  `json:"seed"`
 	// Judged wrong answers, Of all there are.
 	Judged int `json:"judged"`
 	Of     int `json:"of"`

@@ -211,7 +211,7 @@ func (b *Bench) judge(ctx context.Context, cluster *clusters.Cluster, a Answer) 
 	if err := b.keepReport(filepath.Join(dir, reportFile), results[0]); err != nil {
 		return Outcome{}, err
 	}
-	o := outcome(b.Course, a, results[0])
+	o := Compare(b.Course, a, results[0])
 	o.Seconds = seconds
 	return o, nil
 }

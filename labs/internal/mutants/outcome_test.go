@@ -55,7 +55,7 @@ func TestOutcome(t *testing.T) {
 			if c.verdict == verdict.Environment {
 				r.Environment.Finding = "the disk is full"
 			}
-			got := outcome(small(t), Answer{Lab: 2, Mutant: c.mutant}, r)
+			got := Compare(small(t), Answer{Lab: 2, Mutant: c.mutant}, r)
 			if diff := cmp.Diff(c.want, got.Wrong); diff != "" {
 				t.Error(diff)
 			}
@@ -64,7 +64,7 @@ func TestOutcome(t *testing.T) {
 }
 
 func TestOutcomeShowsTheHintAndTheSlowestCheck(t *testing.T) {
-	got := outcome(small(t), Answer{Lab: 2, Mutant: &Mutant{Lab: 2, ID: "mute", Misconception: "m", Caught: "says-name", Cause: "silent"}},
+	got := Compare(small(t), Answer{Lab: 2, Mutant: &Mutant{Lab: 2, ID: "mute", Misconception: "m", Caught: "says-name", Cause: "silent"}},
 		&verdict.Result{Lab: 2, Verdict: verdict.Fail, Artifacts: "here", Checks: []verdict.Check{
 			{ID: "takes-name", State: verdict.Passed, Seconds: 0.2},
 			{ID: "says-name", Cause: "silent", State: verdict.Failed, Seconds: 0.1},
@@ -144,20 +144,5 @@ lab 3: from the ready cluster to the verdict 12.0 s (median of 1), 95 of 100 wit
 `
 	if diff := cmp.Diff(want, text.String()); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestPercentile(t *testing.T) {
-	var values []float64
-	for i := 100; i > 0; i-- {
-		values = append(values, float64(i))
-	}
-	for p, want := range map[int]float64{50: 50, 95: 95, 100: 100} {
-		if got := percentile(values, p); got != want {
-			t.Errorf("percentile %d = %v", p, got)
-		}
-	}
-	if got := percentile([]float64{3, 1}, 95); got != 3 {
-		t.Errorf("percentile of two = %v", got)
 	}
 }

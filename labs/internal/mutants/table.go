@@ -3,7 +3,6 @@ package mutants
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -11,6 +10,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/quantile"
 )
 
 const (
@@ -123,7 +123,7 @@ func Summarize(c *course.Course, outcomes []Outcome) Summary {
 		}
 		s.Paces = append(s.Paces, Pace{
 			Labs: span(labs[again]), Count: len(seconds[again]), Target: target,
-			Median: percentile(seconds[again], 50), P95: percentile(seconds[again], 95),
+			Median: quantile.Of(seconds[again], 50), P95: quantile.Of(seconds[again], 95),
 		})
 	}
 	return s
@@ -135,12 +135,6 @@ func span(labs []int) string {
 		return fmt.Sprintf("lab %d", first)
 	}
 	return fmt.Sprintf("labs %d to %d", first, last)
-}
-
-// percentile is the smallest value that p of 100 values do not exceed.
-func percentile(values []float64, p int) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[max(0, int(math.Ceil(float64(len(sorted)*p)/100))-1)]
 }
 
 // Print writes the summary for a person.

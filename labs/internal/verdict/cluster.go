@@ -26,13 +26,19 @@ func (r *run) settle(ctx context.Context) (err error) {
 		r.cluster = r.Cluster
 		return r.introduce(ctx)
 	case r.Pool != nil:
-		if r.cluster, r.pooled, err = r.Pool.Claim(ctx); err != nil {
+		claimed := r.timed(PartClaim)
+		r.cluster, r.pooled, err = r.Pool.Claim(ctx)
+		claimed()
+		if err != nil {
 			return err
 		}
 		return r.introduce(ctx)
 	}
 	r.Progress("creating a fresh cluster")
-	if r.cluster, err = r.Clusters.Create(ctx, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep); err != nil {
+	created := r.timed(PartCreate)
+	r.cluster, err = r.Clusters.Create(ctx, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
+	created()
+	if err != nil {
 		return err
 	}
 	if err := r.introduce(ctx); err != nil {
@@ -41,6 +47,7 @@ func (r *run) settle(ctx context.Context) (err error) {
 	if !r.cluster.RealPods {
 		return nil
 	}
+	defer r.timed(PartOperand)()
 	return nodeimage.EnsureOperand(ctx, r.Clusters.Provider(), r.cluster.Name, r.NodeImage, r.Cache)
 }
 
@@ -56,6 +63,7 @@ func (r *run) deleteCluster(ctx context.Context, results []*Result) error {
 	case r.Keep:
 		return nil
 	}
+	defer r.timed(PartDelete)()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
 	defer cancel()
 	err := r.Clusters.Delete(ctx, r.cluster.Name)

@@ -32,6 +32,7 @@ func (r *run) attended(ctx context.Context, config harness.Config) (types.Report
 		return types.Report{}, err
 	}
 	defer vigil.End()
+	defer r.timed(PartChecks)()
 	r.vigil = vigil
 	report, err := r.tools.RunSuite(watched, config)
 	if err != nil && ctx.Err() == nil {

@@ -48,6 +48,9 @@ type Judge struct {
 	Progress func(line string)
 	// Ready, if it is not nil, is told when the cluster and all programs are there and the checks begin.
 	Ready func()
+	// Took, if it is not nil, is told how long each part of a run took. Some parts run side by side, so it may be
+	// called from several goroutines at once.
+	Took func(part Part, took time.Duration)
 	// Answer gets the results as soon as they are known, before the cluster is deleted.
 	Answer func(results []*Result, cluster *clusters.Cluster)
 }
@@ -174,6 +177,7 @@ var errNotBuilt = errors.New("the learner's code does not compile")
 func (r *run) prepare(ctx context.Context) error {
 	g, both := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
+		defer r.timed(PartBuild)()
 		if r.build, err = BuildManager(both, r.Workspace, r.manager); err == nil && r.build != nil {
 			err = errNotBuilt
 		}
@@ -181,6 +185,7 @@ func (r *run) prepare(ctx context.Context) error {
 	})
 	g.Go(func() (err error) {
 		if r.tools = r.Tools; r.tools.Suite == "" {
+			defer r.timed(PartTools)()
 			r.tools, err = BuildTools(both, r.Course.Root, r.State)
 		}
 		return err
