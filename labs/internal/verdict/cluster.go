@@ -26,6 +26,7 @@ func (r *run) settle(ctx context.Context) (err error) {
 		r.cluster = r.Cluster
 		return r.introduce(ctx)
 	case r.Pool != nil:
+		r.Progress("taking a fresh cluster")
 		claimed := r.timed(PartClaim)
 		r.cluster, r.pooled, err = r.Pool.Claim(ctx)
 		claimed()

@@ -147,14 +147,13 @@ func (r *run) keepJUnit(labs []int) error {
 
 // newRun also gives a run with its error, for the blame.
 func (j *Judge) newRun() (*run, error) {
-	r := &run{Judge: j, started: time.Now()}
-	r.id = r.started.UTC().Format("20060102-150405") + "-" + rand.Text()[:4]
-	r.artifacts = filepath.Join(j.State, "artifacts", r.id)
-	if err := os.MkdirAll(r.artifacts, 0o755); err != nil {
-		return r, fmt.Errorf("make artifacts folder: %w", err)
+	started := time.Now()
+	r := &run{Judge: j, started: started, id: newRunID(started)}
+	var err error
+	if r.artifacts, err = makeArtifacts(j.State, r.id); err != nil {
+		return r, err
 	}
 	sweepScratch()
-	var err error
 	r.scratch, err = newScratch()
 	r.manager = filepath.Join(r.scratch, "manager")
 	if j.Seed == 0 {
