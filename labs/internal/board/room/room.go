@@ -1,0 +1,192 @@
+// Package room says how a room of learners is doing: who is where, who is stuck, and on what. It is
+// arithmetic on verdicts; it keeps nothing, and knows neither a database nor a browser.
+package room
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+// Rules say when somebody is stuck. Either is enough.
+type Rules struct {
+	// Red is how long the same check has to be red. 0 switches the rule off.
+	Red time.Duration
+	// Tries is how many times in a row. 0 switches the rule off.
+	Tries int
+}
+
+// DefaultRules are those of the board: ten minutes, or three tries.
+var DefaultRules = Rules{Red: 10 * time.Minute, Tries: 3}
+
+// Red is a check that failed.
+type Red struct{ ID, Title string }
+
+// buildRed stands for the checks of code that does not compile.
+var buildRed = Red{ID: "build", Title: "The code does not compile"}
+
+// Attempt is what the board remembers of one verdict.
+type Attempt struct {
+	// ID is the result's in the store.
+	ID      int64
+	Run     string
+	Lab     int
+	At      time.Time
+	Verdict verdict.Verdict
+	// Red are the checks that failed, the one that explains the others first.
+	Red []Red
+	// Holds is how many checks hold, Of how many could be asked.
+	Holds, Of int
+	// passed are the checks that hold, by id.
+	passed map[string]bool
+}
+
+// NewAttempt digests a result.
+func NewAttempt(id int64, at time.Time, r *verdict.Result) Attempt {
+	a := Attempt{
+		ID: id, Run: r.Run, Lab: r.Lab, At: at, Verdict: r.Verdict,
+		Holds: r.Count(verdict.Passed), Of: len(r.Checks) - r.Count(verdict.NotChecked), passed: map[string]bool{},
+	}
+	if r.Build != nil {
+		a.Red = append(a.Red, buildRed)
+	}
+	if first := r.First(); first != nil {
+		a.Red = append(a.Red, Red{first.ID, first.Title})
+	}
+	for _, c := range r.Checks {
+		switch {
+		case c.State == verdict.Passed:
+			a.passed[c.ID] = true
+		case c.State == verdict.Failed && !a.red(c.ID):
+			a.Red = append(a.Red, Red{c.ID, c.Title})
+		}
+	}
+	if r.Build == nil {
+		a.passed[buildRed.ID] = true // whatever was checked has been compiled
+	}
+	return a
+}
+
+func (a *Attempt) red(id string) bool {
+	return slices.ContainsFunc(a.Red, func(r Red) bool { return r.ID == id })
+}
+
+// counts says whether the verdict is the learner's and not their machine's.
+func (a *Attempt) counts() bool { return a.Verdict != verdict.Environment }
+
+// Learner is one row of the board.
+type Learner struct {
+	ID   int64
+	Name string
+	// attempts by lab, the oldest first.
+	attempts map[int][]Attempt
+}
+
+// NewLearner is somebody who has not tried anything yet.
+func NewLearner(id int64, name string) *Learner {
+	return &Learner{ID: id, Name: name, attempts: map[int][]Attempt{}}
+}
+
+// Add adds an attempt, in the order of when they were and not of when the board heard of them.
+func (l *Learner) Add(a Attempt) {
+	of := append(l.attempts[a.Lab], a)
+	slices.SortStableFunc(of, func(a, b Attempt) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	l.attempts[a.Lab] = of
+}
+
+// Attempts are those on a lab, the oldest first.
+func (l *Learner) Attempts(lab int) []Attempt { return l.attempts[lab] }
+
+// Last is the latest attempt on a lab, nil if there is none.
+func (l *Learner) Last(lab int) *Attempt {
+	of := l.attempts[lab]
+	if len(of) == 0 {
+		return nil
+	}
+	return &of[len(of)-1]
+}
+
+// Tries is how many verdicts on a lab were the learner's.
+func (l *Learner) Tries(lab int) int {
+	n := 0
+	for _, a := range l.attempts[lab] {
+		if a.counts() {
+			n++
+		}
+	}
+	return n
+}
+
+// Passed says whether the last verdict of the learner's own on a lab is a pass. A machine that failed
+// afterwards does not take it away.
+func (l *Learner) Passed(lab int) bool {
+	for _, a := range slices.Backward(l.attempts[lab]) {
+		if a.counts() {
+			return a.Verdict == verdict.Pass
+		}
+	}
+	return false
+}
+
+// Seen is when the learner was last heard of; zero if never.
+func (l *Learner) Seen() time.Time {
+	var seen time.Time
+	for _, of := range l.attempts {
+		if last := of[len(of)-1].At; last.After(seen) {
+			seen = last
+		}
+	}
+	return seen
+}
+
+// current are the learner's own verdicts of their latest run that has any: where they are working. One run
+// can judge several labs.
+func (l *Learner) current() []*Attempt {
+	var latest []*Attempt
+	for _, lab := range l.labs() {
+		a := l.lastOwn(lab)
+		switch {
+		case a == nil:
+		case len(latest) == 0 || a.Run != latest[0].Run && a.At.After(latest[0].At):
+			latest = []*Attempt{a}
+		case a.Run == latest[0].Run:
+			latest = append(latest, a)
+		}
+	}
+	return latest
+}
+
+func (l *Learner) labs() []int {
+	var labs []int
+	for lab := range l.attempts {
+		labs = append(labs, lab)
+	}
+	slices.Sort(labs)
+	return labs
+}
+
+func (l *Learner) lastOwn(lab int) *Attempt {
+	of := l.attempts[lab]
+	for i := len(of) - 1; i >= 0; i-- {
+		if of[i].counts() {
+			return &of[i]
+		}
+	}
+	return nil
+}
+
+// At is the lab that the learner works on: the first that does not pass of their latest run, or the one
+// after those that do; the last one when they are done, and 1 before their first try.
+func (l *Learner) At(labs []*course.Lab) int {
+	at := 0
+	for _, a := range l.current() {
+		if a.Verdict == verdict.Fail {
+			return a.Lab
+		}
+		at = max(at, a.Lab)
+	}
+	return min(at+1, len(labs))
+}
