@@ -74,10 +74,12 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 	if err := a.ensure(ctx, c); err != nil {
 		return err
 	}
+	answer, sent := a.reporting(ctx, func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, keep) })
+	defer sent()
 	judge := &verdict.Judge{
 		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
 		Seed: seed, Storm: storm, Keep: keep, Progress: a.progress,
-		Answer: func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, keep) },
+		Answer: answer,
 	}
 	results, err := judge.Check(ctx, labs)
 	if err != nil {

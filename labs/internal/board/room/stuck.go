@@ -174,6 +174,12 @@ func obstacles(learners []*Learner) []Obstacle {
 	return all
 }
 
+// Obstacle is the lab in which the learner is stopped, 0 if nothing stops them.
+func (l *Learner) Obstacle() int {
+	lab, _, _ := l.obstacle()
+	return lab
+}
+
 // obstacle is what the learner's latest report begins with.
 func (l *Learner) obstacle() (lab int, red Red, ok bool) {
 	for _, a := range l.current() {

@@ -1,0 +1,332 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/board/export"
+	"github.com/example/operator-lab/labs/internal/board/folders"
+	"github.com/example/operator-lab/labs/internal/board/intake"
+	"github.com/example/operator-lab/labs/internal/board/room"
+	"github.com/example/operator-lab/labs/internal/board/server"
+	"github.com/example/operator-lab/labs/internal/board/store"
+	"github.com/example/operator-lab/labs/internal/exit"
+)
+
+const (
+	// boardDir is where a board is kept, below .lab.
+	boardDir = "board"
+	// tokenAge is how long a token is good unless --expires says otherwise: a day of lessons.
+	tokenAge = 12 * time.Hour
+)
+
+// board is `lab board`: what its commands share.
+type board struct {
+	*app
+	dir    string // --state
+	listen string
+	addr   string // --address
+	from   string
+	rules  room.Rules
+	valid  time.Duration // --expires
+}
+
+func newBoardCommand(a *app) *cobra.Command {
+	b := &board{app: a}
+	cmd := &cobra.Command{
+		Use:   "board",
+		Short: "Show an instructor how the room is doing (make board)",
+		Long: `board serves a page with every learner and every lab: who is stuck, and on what. It prints the link that opens it.
+Results come from the learners' lab check, where their handout names the board, or from folders (--from DIR reads
+DIR/<learner>/.lab/results and DIR/<learner>/results, and what comes there later).
+
+It is kept in .lab/board until you delete that folder; --state keeps another room's board elsewhere.`,
+		Args: noArguments("board"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return b.serve(cmd.Context()) },
+	}
+	cmd.PersistentFlags().StringVar(&b.dir, "state", filepath.Join(a.state, boardDir), "folder that the board is kept in")
+	cmd.PersistentFlags().DurationVar(&b.rules.Red, "stuck-after", room.DefaultRules.Red, "somebody is stuck when the same check is red for so long; 0 is never")
+	cmd.PersistentFlags().IntVar(&b.rules.Tries, "stuck-tries", room.DefaultRules.Tries, "or for so many tries in a row; 0 is never")
+	cmd.Flags().StringVar(&b.listen, "listen", "127.0.0.1:0", "address on this machine; port 0 takes any that is free")
+	cmd.Flags().StringVar(&b.addr, "address", "", "address of this machine that the whole network may open, instead of loopback")
+	cmd.Flags().StringVar(&b.from, "from", "", "folder with one folder of results per learner")
+	b.expiresFlag(cmd)
+	cmd.AddCommand(newBoardTokenCommand(b), newBoardExportCommand(b))
+	return cmd
+}
+
+func (b *board) expiresFlag(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&b.valid, "expires", tokenAge, "how long the token is good")
+}
+
+func noArguments(command string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return exit.Usage("%s takes no arguments, and %q is one", command, args[0])
+		}
+		return nil
+	}
+}
+
+// check looks at the flags that cobra cannot.
+func (b *board) check() error {
+	if b.rules.Red < 0 || b.rules.Tries < 0 {
+		return exit.Usage("--stuck-after and --stuck-tries cannot be negative; 0 switches a rule off")
+	}
+	if b.valid <= 0 {
+		return exit.Usage("--expires %v: a token is good for a time above zero, such as 12h", b.valid)
+	}
+	return nil
+}
+
+// open opens the board, and makes it when it is not there.
+func (b *board) open(ctx context.Context) (*store.Store, error) {
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	s, err := store.Open(ctx, b.dir)
+	if err != nil {
+		return nil, exit.Environment(err)
+	}
+	return s, nil
+}
+
+func (b *board) serve(ctx context.Context) (err error) {
+	where, err := bindAddress(b.listen, b.addr)
+	if err != nil {
+		return err
+	}
+	if err := b.readable(); err != nil {
+		return err
+	}
+	c, err := b.course()
+	if err != nil {
+		return err
+	}
+	s, err := b.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	srv, err := server.New(ctx, server.Config{Store: s, Course: c, Rules: b.rules, Log: b.progress})
+	if err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", where)
+	if err != nil {
+		return exit.Environment(fmt.Errorf("open %s: %w; choose another with --listen 127.0.0.1:0", where, err))
+	}
+	if err := b.announce(ctx, s, listener.Addr()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	if b.from != "" {
+		in := intake.Intake{Store: s, Course: c, Now: time.Now}
+		go folders.New(b.from, in, b.progress).Watch(ctx, srv.Changed)
+	}
+	return srv.Serve(ctx, listener)
+}
+
+// readable says whether --from is a folder.
+func (b *board) readable() error {
+	if b.from == "" {
+		return nil
+	}
+	if info, err := os.Stat(b.from); err != nil || !info.IsDir() {
+		return exit.Usage("--from %s is no folder: it holds one folder of results per learner", b.from)
+	}
+	return nil
+}
+
+// announce prints the link. Its token stands behind the #, which browsers keep to themselves.
+func (b *board) announce(ctx context.Context, s *store.Store, addr net.Addr) error {
+	t, err := s.AddInstructorToken(ctx, "instructor, "+time.Now().Format("2006-01-02 15:04"), b.valid)
+	if err != nil {
+		return err
+	}
+	if b.addr != "" {
+		fmt.Fprintf(b.err, "Warning: everybody on the network of %s can reach this board. Results and tokens pass unencrypted; "+
+			"use a network that you trust.\n", b.addr)
+	}
+	fmt.Fprintf(b.out, "The board: http://%s/#token=%s\n", addr, t.Reveal())
+	fmt.Fprintf(b.out, "The link is good for %s. Ctrl-C ends the board; what it has is kept in %s\n", b.valid, b.dir)
+	return nil
+}
+
+// bindAddress is where to listen: on loopback, or, asked for by address, on one of this machine's.
+func bindAddress(listen, address string) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", exit.Usage("--listen %s: use an address and a port, such as 127.0.0.1:0", listen)
+	}
+	if address != "" {
+		ip, err := netip.ParseAddr(address)
+		if err != nil {
+			return "", exit.Usage("--address %s is no IP address of this machine, such as 192.168.1.5", address)
+		}
+		return net.JoinHostPort(ip.String(), port), nil
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return "", exit.Usage("--listen %s is open to the network: use 127.0.0.1, or say so with --address", listen)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+func newBoardTokenCommand(b *board) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Let learners and instructors in, and out again",
+		RunE:  func(*cobra.Command, []string) error { return exit.Usage("use lab board token add|list|revoke") },
+	}
+	var instructor bool
+	add := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Print a new token, once; NAME is a learner's name or pseudonym",
+		Args:  one("board token add NAME"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return b.addToken(cmd.Context(), args[0], instructor) },
+	}
+	add.Flags().BoolVar(&instructor, "instructor", false, "a token that reads the board instead of writing results")
+	b.expiresFlag(add)
+	cmd.AddCommand(add, &cobra.Command{
+		Use:   "list",
+		Short: "List all tokens, without their secrets",
+		Args:  noArguments("board token list"),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return b.listTokens(cmd.Context()) },
+	}, &cobra.Command{
+		Use:   "revoke NAME",
+		Short: "End all tokens of a name, or the one with that id",
+		Args:  one("board token revoke NAME"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return b.revokeTokens(cmd.Context(), args[0]) },
+	})
+	return cmd
+}
+
+func (b *board) addToken(ctx context.Context, name string, instructor bool) (err error) {
+	if err := store.CheckName(name); err != nil {
+		return exit.Usage("%v", err)
+	}
+	s, err := b.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	add := s.AddLearnerToken
+	if instructor {
+		add = s.AddInstructorToken
+	}
+	t, err := add(ctx, name, b.valid)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(b.out, t.Reveal())
+	return nil
+}
+
+func (b *board) listTokens(ctx context.Context) (err error) {
+	s, err := b.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	tokens, err := s.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	if len(tokens) == 0 {
+		fmt.Fprintln(b.out, "There are no tokens: lab board token add NAME")
+		return nil
+	}
+	table := tabwriter.NewWriter(b.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tNAME\tMAY\tCREATED\tEXPIRES\tSTATE")
+	for _, t := range tokens {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, may(t), minute(t.Created), minute(t.Expires), tokenState(t))
+	}
+	return table.Flush()
+}
+
+func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+func may(t store.TokenInfo) string {
+	if t.Instructor {
+		return "read"
+	}
+	return "write"
+}
+
+func tokenState(t store.TokenInfo) string {
+	switch {
+	case t.Revoked:
+		return "revoked"
+	case !time.Now().Before(t.Expires):
+		return "expired"
+	}
+	return "good"
+}
+
+func (b *board) revokeTokens(ctx context.Context, name string) (err error) {
+	s, err := b.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	n, err := s.Revoke(ctx, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return exit.Usage("nobody here is called %s: see lab board token list", name)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b.out, "%d of the tokens of %s ended now.\n", n, name)
+	return nil
+}
+
+func newBoardExportCommand(b *board) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write what is on the board: csv, json, junit, or html, a copy of the page for the records",
+		Args:  noArguments("board export"),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return b.export(cmd.Context(), format) },
+	}
+	var names []string
+	for _, f := range export.Formats() {
+		names = append(names, f.Name)
+	}
+	slices.Sort(names)
+	cmd.Flags().StringVar(&format, "format", "csv", fmt.Sprintf("one of %v", names))
+	return cmd
+}
+
+func (b *board) export(ctx context.Context, name string) (err error) {
+	format, err := export.ByName(name)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(b.dir, store.FileName)); err != nil {
+		return exit.Usage("there is no board in %s: --state names another folder", b.dir)
+	}
+	c, err := b.course()
+	if err != nil {
+		return err
+	}
+	s, err := b.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	records, err := export.Read(ctx, s, c, b.rules, time.Now())
+	if err != nil {
+		return err
+	}
+	return format.Write(b.out, records)
+}
