@@ -69,6 +69,11 @@ type Board struct {
 	URL string
 	// Instructor is a token that reads.
 	Instructor string
+
+	rules   room.Rules
+	address string
+	// stop ends the server and waits for it; nil when there is none.
+	stop func() error
 }
 
 // Serve serves an empty board on loopback until the test ends.
@@ -78,34 +83,55 @@ func Serve(t testing.TB, c *course.Course, rules room.Rules) *Board {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := server.New(t.Context(), server.Config{Store: s, Course: c, Rules: rules, Log: func(line string) { t.Log(line) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var lc net.ListenConfig
-	listener, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, listener) }()
+	b := &Board{Store: s, Course: c, rules: rules, address: "127.0.0.1:0"}
+	b.Start(t)
 	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		b.Stop(t)
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	b := &Board{Store: s, Course: c, URL: "http://" + listener.Addr().String()}
 	instructor, err := s.AddInstructorToken(t.Context(), "instructor", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Instructor = instructor.Reveal()
 	return b
+}
+
+// Start serves the board, at the address that it had before.
+func (b *Board) Start(t testing.TB) {
+	t.Helper()
+	srv, err := server.New(t.Context(), server.Config{Store: b.Store, Course: b.Course, Rules: b.rules, Log: func(line string) { t.Log(line) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(t.Context(), "tcp", b.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.address = listener.Addr().String()
+	b.URL = "http://" + b.address
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ctx, listener) }()
+	b.stop = func() error {
+		cancel()
+		return <-served
+	}
+}
+
+// Stop ends serving, as Ctrl-C does.
+func (b *Board) Stop(t testing.TB) {
+	t.Helper()
+	if b.stop == nil {
+		return
+	}
+	if err := b.stop(); err != nil {
+		t.Error(err)
+	}
+	b.stop = nil
 }
 
 // Learner lets somebody in, and returns their token.

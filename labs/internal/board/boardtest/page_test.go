@@ -37,6 +37,7 @@ func TestAnEmptyRoomSaysHowPeopleGetIn(t *testing.T) {
 	b.shoot("empty")
 	board.Learner(t, "Ada") // by another process, for all that the server knows
 	b.do(b.until(`document.querySelectorAll("#room tbody tr").length === 1`))
+	b.holds(`[...document.querySelectorAll(".top .none")].every((p) => p.checkVisibility())`)
 	b.holds(`!document.getElementById("empty").checkVisibility() && document.getElementById("room").checkVisibility()`)
 	b.holds(`!location.href.includes("token")`)
 }
@@ -160,7 +161,7 @@ func TestThePageNeedsNeitherScriptsNorTheInternet(t *testing.T) {
 	b := look(t, plain)
 	b.do(chromedp.Navigate(board.URL), visible("#token"), chromedp.SendKeys(chromedp.CSS("#token"), board.Instructor+kb.Enter), visible("#room"))
 	b.shoot("without-scripts")
-	b.do(chromedp.Click(chromedp.CSS(`#room a[href="/cell/3/4"]`)), visible("main.detail"))
+	b.do(chromedp.Click(chromedp.CSS(`#room a[href="/cell/3/3"]`)), visible("main.detail pre"), visible("main.detail .history li"))
 	b.shoot("without-scripts-detail")
 	b.do(chromedp.Click(chromedp.CSS(`main.detail p a`)), visible("#room"))
 
@@ -176,4 +177,38 @@ func TestThePageNeedsNeitherScriptsNorTheInternet(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A laptop that slept and a board that was started anew: the page catches up by itself.
+func TestThePageCatchesUp(t *testing.T) {
+	c := boardtest.Course(t)
+	board := boardtest.Serve(t, c, room.DefaultRules)
+	ada := board.Learner(t, "Ada")
+	b := look(t, laptop)
+	b.open(board)
+	b.do(b.until(cellOf(1, 1) + " !== null"))
+	b.hush(true)
+	board.Stop(t)
+	b.do(b.until(`document.getElementById("live").className === "off"`))
+	b.shoot("off")
+	board.Start(t)
+	board.Send(t, ada, boardtest.Result(c, 1, "while-away", time.Now()))
+	board.Learner(t, "Aaron")
+	b.do(b.until(`document.getElementById("live").className === "on"`), b.until(cellOf(1, 1)+`.parentElement.className === "pass"`))
+	b.do(b.until(`document.querySelector("#room tbody th").textContent === "Aaron"`))
+	b.holds(`document.querySelectorAll("#room tbody tr").length === 2`)
+}
+
+// The token ends while the page is open: it must not go on showing the room.
+func TestARevokedTokenEndsThePage(t *testing.T) {
+	board := boardtest.Serve(t, boardtest.Course(t), room.DefaultRules)
+	board.Learner(t, "Ada")
+	b := look(t, laptop)
+	b.open(board)
+	b.hush(true)
+	if _, err := board.Store.Revoke(t.Context(), "instructor"); err != nil {
+		t.Fatal(err)
+	}
+	b.do(visible("#token"))
+	b.holds(`!document.body.textContent.includes("Ada")`)
 }

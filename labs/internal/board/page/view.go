@@ -117,7 +117,7 @@ func words(a *room.Attempt) (symbol, word, more string) {
 	case a.Verdict == verdict.Pass:
 		return "✓", "pass", "pass"
 	case a.Verdict == verdict.Environment:
-		return "!", "machine", "the machine was at fault"
+		return "!", "host", "the machine was at fault"
 	case len(a.Red) > 0 && a.Red[0].ID == "build":
 		return "✗", "build", "fail, the code does not compile"
 	}
@@ -161,6 +161,9 @@ func headline(s room.Summary) string {
 		return "Nobody is here yet."
 	}
 	parts := []string{count(s.Learners, "learner", "learners")}
+	if len(s.Stuck) > 0 {
+		parts = append(parts, fmt.Sprintf("%d stuck", len(s.Stuck)))
+	}
 	if waiting := s.Learners - s.Started; waiting > 0 {
 		parts = append(parts, fmt.Sprintf("%d not started", waiting))
 	}

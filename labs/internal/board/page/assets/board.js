@@ -26,7 +26,8 @@ function setText(node, text) {
 
 function showCell(td, cell) {
   const link = td.firstElementChild;
-  if (td.dataset.run !== cell.run && td.dataset.run !== undefined) flash(td);
+  if (td.dataset.run === cell.run && link.getAttribute("aria-label") === cell.label) return;
+  if (td.dataset.run !== undefined && td.dataset.run !== cell.run) flash(td);
   td.className = cell.state;
   td.dataset.run = cell.run;
   link.setAttribute("href", cell.href);
@@ -113,7 +114,7 @@ function live() {
     setText(status, "no connection to the board; trying again");
     // A browser tries again by itself unless it was turned away: by a board that is being started, or
     // because the token has ended.
-    if (source.readyState === EventSource.CLOSED) setTimeout(again, 5000);
+    if (source.readyState === EventSource.CLOSED) setTimeout(again, 2000);
   };
   source.onmessage = (event) => {
     const update = JSON.parse(event.data);
