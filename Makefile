@@ -82,6 +82,12 @@ status: bin/lab ## what is still running
 down: bin/lab ## remove everything that is still running
 	$(LAB) down
 
+##@ Teach
+
+.PHONY: board
+board: bin/lab ## who is where, and who is stuck: a page for the instructor (FROM=dir ADDRESS=ip PORT=n)
+	$(LAB) board $(if $(FROM),--from '$(FROM)') $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
+
 ##@ Prepare the machine
 
 .PHONY: doctor

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,9 @@ var clusterPackages = []string{
 	"./clusters/setup/enginetest", "./clusters/kindtest", "./clusters/e2e/e2etest", "./clusters/nodeimage/imagetest",
 	"./clusters/embeddedtest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", "./labs/internal/proof",
 }
+
+// browserPackages have tests that look at pages in Chromium.
+var browserPackages = []string{"./labs/internal/board/boardtest"}
 
 // clusterTestLimit bounds all cluster tests together; it is far from what they take.
 const clusterTestLimit = 60 * time.Minute
@@ -47,7 +51,7 @@ type phase struct {
 }
 
 func (a *app) test(ctx context.Context, unit bool) error {
-	phases := []phase{{"unit tests", a.unitTests}}
+	phases := []phase{{"unit tests", a.unitTests}, {"pages in a browser", a.browserTests}}
 	if !unit {
 		phases = append(phases, phase{"setup", a.testSetup}, phase{"cluster tests", a.clusterTests}, phase{"wrong answers", a.wrongAnswers}, phase{"the operator's own tests", a.operatorTests})
 	}
@@ -82,9 +86,25 @@ func (a *app) unitTests(ctx context.Context) (gotest.Count, error) {
 	packages := slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool {
 		_, rel, _ := strings.Cut(p, "operator-lab/")
 		// labs itself is the suite, which `lab check` runs and the proof judges.
-		return rel == "labs" || slices.Contains(clusterPackages, "./"+rel)
+		return rel == "labs" || slices.Contains(clusterPackages, "./"+rel) || slices.Contains(browserPackages, "./"+rel)
 	})
 	return gotest.Run{Dir: a.root, Args: append([]string{"-timeout=15m"}, packages...), Out: a.out}.Test(ctx)
+}
+
+// browserTests bring a browser when there is none and somebody has agreed to it, such as CI. Without one they
+// fail, and say how to get it.
+func (a *app) browserTests(ctx context.Context) (gotest.Count, error) {
+	_, noBrowser := exec.LookPath("chromium")
+	if apt, err := exec.LookPath("apt-get"); noBrowser != nil && err == nil && a.yes && os.Geteuid() == 0 {
+		a.progress("installing Chromium, to look at the board with")
+		cmd := exec.CommandContext(ctx, apt, "install", "-y", "chromium")
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive"), a.err, a.err
+		if err := cmd.Run(); err != nil {
+			return gotest.Count{}, exit.Environment(fmt.Errorf("install Chromium: %w; apt-get update && apt-get install chromium", err))
+		}
+	}
+	// Alone and after the others: they measure how quick the page is.
+	return gotest.Run{Dir: a.root, Args: append([]string{"-timeout=15m"}, browserPackages...), Out: a.out}.Test(ctx)
 }
 
 func (a *app) testSetup(ctx context.Context) (gotest.Count, error) {
