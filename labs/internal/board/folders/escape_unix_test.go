@@ -5,6 +5,7 @@ package folders_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -41,6 +42,9 @@ func TestNothingInAFolderLeadsOutOfIt(t *testing.T) {
 	case got := <-done:
 		if diff := cmp.Diff([]string{"mallory 5 m-1", "victim 1 v-1"}, got); diff != "" {
 			t.Error(diff)
+		}
+		if told := strings.Join(s.lines, "\n"); !strings.Contains(told, "mallory/results/lab-4.json is left out: it is no plain file") {
+			t.Errorf("complains: %s", told)
 		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("the board waits for a pipe")

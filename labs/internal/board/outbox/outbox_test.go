@@ -247,7 +247,12 @@ func TestNoPathOfThisMachineLeavesIt(t *testing.T) {
 	if strings.Contains(b.body, "lovelace") || !strings.Contains(b.body, "main.go") {
 		t.Error(b.body)
 	}
-	if !strings.Contains(results[0].Workspace, "lovelace") {
+	elsewhere := filepath.Join(t.TempDir(), "grace.hopper")
+	results[0].Workspace, results[0].Checks[0].Seen = elsewhere, "in "+filepath.Join(elsewhere, "main.go")
+	if report(t, state, results); strings.Contains(b.body, "hopper") || !strings.Contains(b.body, "main.go") {
+		t.Error(b.body)
+	}
+	if !strings.Contains(results[0].Workspace, "hopper") {
 		t.Error("the learner's own result was changed")
 	}
 }

@@ -41,9 +41,6 @@ type Config struct {
 	Store  *store.Store
 	Course *course.Course
 	Rules  room.Rules
-	// Hosts are names under which the board may be called, beside localhost and any address. A web page on the
-	// internet can make its own name point at this machine, but not one of these.
-	Hosts []string
 	// Log is told what goes wrong, in one line each; nil drops it.
 	Log func(line string)
 	// Now is the clock; nil is the machine's.

@@ -397,3 +397,15 @@ func TestACellShowsItsOwnResults(t *testing.T) {
 		t.Errorf("without scripts: %.200s", got.body)
 	}
 }
+
+// Pages that are open must not keep the instructor waiting at Ctrl-C.
+func TestABoardEndsAtOnceWithPagesOpen(t *testing.T) {
+	b := serve(t)
+	b.Learner(t, "Ada")
+	next(t, follow(t, b, ""))
+	begun := time.Now()
+	b.Stop(t)
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

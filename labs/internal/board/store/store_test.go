@@ -138,7 +138,7 @@ func TestTokensOpenWhatTheyAreFor(t *testing.T) {
 func TestTokensEnd(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	now := time.Now()
+	now := time.Now().Truncate(time.Millisecond) // as exact as the store
 	s.SetClock(func() time.Time { return now })
 	ada, err := s.AddLearnerToken(t.Context(), "Ada", time.Hour)
 	if err != nil {
@@ -234,13 +234,19 @@ func TestABoardOfANewerLabIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Writers of one board wait for each other; none is told that the database is locked.
+// Processes open a new board at the same moment and write to it: they wait for each other, and none is told
+// that the database is locked.
 func TestTwoProcessesWriteAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	for range 4 {
-		s := open(t, dir)
 		wg.Go(func() {
+			s, err := store.Open(t.Context(), dir)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.Close()
 			l, err := s.Learner(t.Context(), "Ada")
 			for i := 0; i < 25 && err == nil; i++ {
 				_, err = s.AddResult(t.Context(), &store.Result{Learner: l.ID, Run: fmt.Sprintf("%p-%d", s, i), Lab: 1, Document: []byte("x")})
