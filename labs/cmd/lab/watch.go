@@ -125,13 +125,15 @@ type checker struct {
 
 // Check judges one lab, when no other command works on the workspace.
 func (k *checker) Check(ctx context.Context, lab int, answered func(*verdict.Result)) error {
+	answer, sent := k.reporting(ctx, func(results []*verdict.Result, _ *clusters.Cluster) { answered(results[0]) })
+	defer sent()
 	unlock, err := k.lockWhenFree(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	judge := k.judge // its own, because a run draws its seed
-	judge.Answer = func(results []*verdict.Result, _ *clusters.Cluster) { answered(results[0]) }
+	judge.Answer = answer
 	_, err = judge.Check(ctx, []int{lab})
 	return err
 }

@@ -129,7 +129,14 @@ func (f *Folders) learner(ctx context.Context, name string) (added int, err erro
 func (f *Folders) file(ctx context.Context, root *os.Root, learner store.Learner, name string) (int, error) {
 	key := learner.Name + "/" + name
 	info, err := root.Lstat(name)
-	if err != nil || f.seen[key] == (stamp{info.Size(), info.ModTime()}) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil // it was there a moment ago
+	}
+	if err != nil {
+		f.complain(fmt.Sprintf("%s is left out: %v", key, err))
+		return 0, nil
+	}
+	if f.seen[key] == (stamp{info.Size(), info.ModTime()}) {
 		return 0, nil
 	}
 	f.seen[key] = stamp{info.Size(), info.ModTime()}
