@@ -47,11 +47,14 @@ func TestStockClusterHasNoneOfOurTuning(t *testing.T) {
 			t.Fatal(err)
 		}
 		command := strings.Join(pod.Spec.Containers[0].Command, " ")
-		for _, ours := range []string{"unsafe-no-fsync", "leader-elect=false", "node-monitor-grace-period"} {
+		for _, ours := range []string{"unsafe-no-fsync", "leader-elect=false", "node-monitor-grace-period", "kube-api-qps"} {
 			if strings.Contains(command, ours) {
 				t.Errorf("%s runs with %s, which is our tuning: %s", component, ours, command)
 			}
 		}
+	}
+	if err := kind.Delete(t.Context(), name); err != nil {
+		t.Error(err)
 	}
 }
 
