@@ -215,7 +215,7 @@ func (s *storm) absence(ctx context.Context) error {
 // finalizer holds would not go before it is over.
 func (s *storm) refusal(ctx context.Context) error {
 	blows := s.gust(false, resize, move, deleteChild, editChild)
-	return s.sky.ReadOnly(ctx, s.draw(shortest, longest)/2, func() error { return s.strike(ctx, blows) })
+	return s.sky.ReadOnly(ctx, s.draw(shortest, longest), 2*len(blows), func() error { return s.strike(ctx, blows) })
 }
 
 // victim is the manager to kill: the twin, if there is one, in every second round.

@@ -137,20 +137,51 @@ func (s *Sky) Outage(kind recorder.Outage, lasts time.Duration) {
 // readOnlyLimit ends what [Sky.ReadOnly] began, should nobody be left to do so.
 const readOnlyLimit = 10 * time.Second
 
-// ReadOnly has the API server refuse all writes of the manager while act runs, and for hold after it, so
-// that the manager meets the refusal on whatever act made it do.
-func (s *Sky) ReadOnly(ctx context.Context, hold time.Duration, act func() error) error {
+// ReadOnly has the API server refuse all writes of the manager while act runs, and after it until so many were
+// refused, for hold at most. No longer: with each of them the manager waits twice as long before it tries
+// again, and a right one, too, would be late in the end.
+func (s *Sky) ReadOnly(ctx context.Context, hold time.Duration, refusals int, act func() error) error {
+	since := s.stage.recorder.Count()
 	s.tell("the API server is %s", recorder.ReadOnly)
 	s.stage.recorder.Outage(recorder.ReadOnly, readOnlyLimit)
 	defer s.stage.recorder.Outage(recorder.Calm, 0)
 	if err := act(); err != nil {
 		return err
 	}
-	if err := Throughout(ctx, hold, func() error { return nil }); err != nil {
+	if err := s.awaitRefusals(ctx, hold, since, refusals); err != nil {
 		return err
 	}
 	s.tell("the API server takes writes again")
 	return nil
+}
+
+// refusalPoll is how often to look for refusals. The manager tries again after 5 ms.
+const refusalPoll = 10 * time.Millisecond
+
+// awaitRefusals waits until so many writes in the storm's namespace were refused, for hold at most.
+func (s *Sky) awaitRefusals(ctx context.Context, hold time.Duration, since, refusals int) error {
+	end := time.NewTimer(hold)
+	defer end.Stop()
+	tick := time.NewTicker(refusalPoll)
+	defer tick.Stop()
+	for {
+		met := 0
+		for _, r := range s.stage.recorder.Since(since) {
+			if r.Disturbed && r.Mutating() && r.Namespace == s.namespace {
+				met++
+			}
+		}
+		if met >= refusals {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-end.C:
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // killPatience is how long a manager that is to be killed in the middle of its work may take to begin it.
