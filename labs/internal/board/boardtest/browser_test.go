@@ -61,6 +61,7 @@ func look(t *testing.T, s screen) *browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()),
+		chromedp.Env("HOME="+t.TempDir()), // it leaves a folder for reports of its crashes there
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-gpu", true), chromedp.WindowSize(int(s.width), int(s.height)),
 	)
