@@ -220,15 +220,17 @@ func (a *app) workbench(ctx context.Context, c *course.Course, run benchRun) (w 
 	if w.Stock, err = a.ownedStock(); err != nil {
 		return nil, nil, err
 	}
-	if w.Solution, remove, err = renderAside(c, bench.Lab); err != nil {
+	solution, forget, err := renderAside(c, bench.Lab)
+	if err != nil {
 		return nil, nil, err
 	}
+	w.Solution = solution
+	remove = func() { a.closePool(w.Pool); forget() }
 	if err := a.prepareBench(ctx, w); err != nil {
-		a.closePool(w.Pool)
 		remove()
 		return nil, nil, err
 	}
-	return w, func() { a.closePool(w.Pool); remove() }, nil
+	return w, remove, nil
 }
 
 // prepareBench compiles everything, which takes minutes the first time.
