@@ -28,14 +28,9 @@ var systemNamespaces = []string{
 // Fresh is nil when the cluster's nodes are Ready and nobody has left anything in it: no definition of a custom
 // resource, no namespace of somebody's own and no Pod in the default one.
 func Fresh(ctx context.Context, c *Cluster) error {
-	config, err := RESTConfig(c.Kubeconfig)
+	client, err := c.client(freshTimeout)
 	if err != nil {
-		return problem(err, MendCluster, "cluster %s cannot be reached", c.Name)
-	}
-	config.Timeout, config.QPS = freshTimeout, -1
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return problem(err, MendCluster, "cluster %s cannot be reached", c.Name)
+		return err
 	}
 	if err := awaitNodes(ctx, client); err != nil {
 		return problem(err, "make doctor", "cluster %s is not ready any more", c.Name)

@@ -95,6 +95,15 @@ type apiHealth struct {
 
 // newAPIHealth prepares questions that take as long as timeout at most, each.
 func newAPIHealth(c *Cluster, timeout time.Duration) (*apiHealth, error) {
+	client, err := c.client(timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &apiHealth{c, client.CoreV1().RESTClient()}, nil
+}
+
+// client asks the cluster's API server. Each question takes as long as timeout at most, and none waits for its turn.
+func (c *Cluster) client(timeout time.Duration) (kubernetes.Interface, error) {
 	config, err := RESTConfig(c.Kubeconfig)
 	if err != nil {
 		return nil, problem(err, MendCluster, "cluster %s cannot be reached", c.Name)
@@ -104,7 +113,7 @@ func newAPIHealth(c *Cluster, timeout time.Duration) (*apiHealth, error) {
 	if err != nil {
 		return nil, problem(err, MendCluster, "cluster %s cannot be reached", c.Name)
 	}
-	return &apiHealth{c, client.CoreV1().RESTClient()}, nil
+	return client, nil
 }
 
 // get asks once: a question that is asked again and again hides what is wrong.

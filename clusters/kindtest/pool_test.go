@@ -32,8 +32,6 @@ const (
 	podLimit = 2 * time.Second
 	// fillLimit is how long a pool may take to have its cluster.
 	fillLimit = 3 * time.Minute
-	// looks is how often the test looks at the pool: it has no watch.
-	looks = 100 * time.Millisecond
 )
 
 // pauses are for how long clusters wait: one is longer than a kubelet believes that its runtime lives without
@@ -71,19 +69,21 @@ func startPool(t *testing.T, kind *clusters.Kind, state string) (*pool.Pool, *cl
 // awaitWaiting returns when a cluster of the pool sleeps, and says which.
 func awaitWaiting(t *testing.T, p *pool.Pool, owned *clusters.Owned, kind *clusters.Kind) string {
 	t.Helper()
-	for end := time.Now().Add(fillLimit); time.Now().Before(end); time.Sleep(looks) {
-		owners, err := owned.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range owners {
-			nodes, err := kind.Nodes(t.Context(), o.Name)
-			if err == nil && len(nodes) == 1 && nodes[0].State == "paused" && p.Waiting() == 1 {
-				return o.Name
-			}
+	ctx, cancel := context.WithTimeout(t.Context(), fillLimit)
+	defer cancel()
+	if err := p.Rest(ctx); err != nil {
+		t.Fatalf("no cluster waits: %v", err)
+	}
+	owners, err := owned.List(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range owners {
+		if nodes, err := kind.Nodes(ctx, o.Name); err == nil && len(nodes) == 1 && nodes[0].State == "paused" {
+			return o.Name
 		}
 	}
-	t.Fatalf("no cluster waits after %v", fillLimit)
+	t.Fatalf("none of %+v is paused", owners)
 	return ""
 }
 
@@ -176,21 +176,13 @@ func poolChild(ctx context.Context, owned *clusters.Owned, spec clusters.Spec) e
 	c, _, err := p.Claim(ctx)
 	if err == nil {
 		fmt.Println("claimed")
-		tick := time.NewTicker(looks)
-		defer tick.Stop()
-		for said := false; ctx.Err() == nil; {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-			}
-			if p.Waiting() == 1 && !said {
-				fmt.Println("waiting")
-				said = true
-			}
+		if err = p.Rest(ctx); err == nil {
+			fmt.Println("waiting")
+			<-ctx.Done()
 		}
 		p.Discard(c.Name)
 	}
-	return errors.Join(ctx.Err(), p.Close())
+	return errors.Join(err, ctx.Err(), p.Close())
 }
 
 // Whenever a command with a pool is killed, the next one removes what it leaves: clusters that are being made, in

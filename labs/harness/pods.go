@@ -48,10 +48,13 @@ func Pods(ctx context.Context, d *appsv1.Deployment) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
+// forPods is a wait for real Pods, whoever wrote the operator.
+var forPods = wait{budget: PodsBudget, idle: true, patience: PodsPatience}
+
 // AwaitPods waits until the Memcached's Deployment has as many available Pods as its size says. Meanwhile
 // each of the conditions has to hold whenever the Deployment has changed.
 func (m Memcached) AwaitPods(ctx context.Context, throughout ...func(*appsv1.Deployment) error) (*appsv1.Deployment, error) {
-	return m.awaitDeployment(ctx, wait{budget: PodsBudget, idle: true, patience: PodsPatience}, func(d *appsv1.Deployment) error {
+	return m.awaitDeployment(ctx, forPods, func(d *appsv1.Deployment) error {
 		for _, hold := range throughout {
 			if err := hold(d); err != nil {
 				return Stop(err)
@@ -99,7 +102,7 @@ func hasEnded(pod corev1.Pod, status corev1.ContainerStatus) error {
 
 // AwaitSome waits until n Pods of the Memcached's Deployment are available, however many it wants.
 func (m Memcached) AwaitSome(ctx context.Context, n int32) error {
-	_, err := m.awaitDeployment(ctx, wait{budget: PodsBudget, idle: true, patience: PodsPatience}, func(d *appsv1.Deployment) error {
+	_, err := m.awaitDeployment(ctx, forPods, func(d *appsv1.Deployment) error {
 		if d.Status.AvailableReplicas < n {
 			return finding.New("too-few", fmt.Sprintf("%d available Pods", n), "%d", d.Status.AvailableReplicas)
 		}

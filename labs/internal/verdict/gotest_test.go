@@ -56,7 +56,7 @@ func goTestWith(t *testing.T, id string, state types.SpecState) (dir string, err
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("FAKE_DIR", dir)
 	judge := &Judge{
-		Course: c, State: t.TempDir(), Workspace: "/work/space", Seed: 7,
+		Course: c, State: t.TempDir(), Workspace: "/learner/space", Seed: 7,
 		Cluster: &clusters.Cluster{Name: "lab-stock", Kubeconfig: "/kube/config", RealPods: true},
 		Tools:   Tools{Guard: "/bin/guard", ControllerGen: "/bin/controller-gen"},
 	}
@@ -95,7 +95,7 @@ func TestGoTestAsksWhatACheckAsks(t *testing.T) {
 	if !slices.Equal(config.Checks, ids) || len(ids) == 0 {
 		t.Errorf("checks = %q, want those of lab check 4: %q", config.Checks, ids)
 	}
-	if config.Manager != "/tmp/manager" || config.Workspace != "/work/space" || config.Kubeconfig != "/kube/config" || !config.RealPods {
+	if config.Manager != "/tmp/manager" || config.Workspace != "/learner/space" || config.Kubeconfig != "/kube/config" || !config.RealPods {
 		t.Errorf("config = %+v, want manager, workspace and cluster that were given", config)
 	}
 	args, err := os.ReadFile(filepath.Join(dir, "args"))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/board/boardtest"
 	"github.com/example/operator-lab/labs/internal/board/room"
 	"github.com/example/operator-lab/labs/internal/board/store"
+	"github.com/example/operator-lab/labs/internal/quantile"
 )
 
 const (
@@ -166,21 +166,16 @@ func (s *traffic) quick(t *testing.T, seen map[string]float64, longest float64) 
 	}
 	t.Logf("%d results; answered: %s; on the page after the answer: %s; longest task of the page %.0f ms",
 		len(updates), spread(s.answers), spread(updates), longest)
-	share := 0.5
+	share := 50
 	if loadTime(t) > short {
-		share = 0.95
+		share = 95
 	}
-	if late := quantile(updates, share); late >= updateLimit {
-		t.Errorf("%.0f of 100 results take %v or more to the page, limit %v", 100-100*share, late, updateLimit)
+	if late := quantile.Of(updates, share); late >= updateLimit {
+		t.Errorf("%d of 100 results take %v or more to the page, limit %v", 100-share, late, updateLimit)
 	}
-}
-
-func quantile(of []time.Duration, q float64) time.Duration {
-	sorted := slices.Sorted(slices.Values(of))
-	return sorted[int(q*float64(len(sorted)-1))]
 }
 
 func spread(of []time.Duration) string {
-	return fmt.Sprintf("median %v, p95 %v, p99 %v, worst %v", quantile(of, 0.5).Round(time.Millisecond),
-		quantile(of, 0.95).Round(time.Millisecond), quantile(of, 0.99).Round(time.Millisecond), quantile(of, 1).Round(time.Millisecond))
+	return fmt.Sprintf("median %v, p95 %v, p99 %v, worst %v", quantile.Of(of, 50).Round(time.Millisecond),
+		quantile.Of(of, 95).Round(time.Millisecond), quantile.Of(of, 99).Round(time.Millisecond), quantile.Of(of, 100).Round(time.Millisecond))
 }
