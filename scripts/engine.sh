@@ -263,6 +263,16 @@ delete_links() {
 
 # ---------------------------------------------------------------------------------------------- the machine's engine
 
+# Without systemd, cgroup v1 puts all containers into one group that weighs as much as a single program of the host:
+# beside a compilation a cluster's etcd then needs a second for a write. So the group gets the weight of eight.
+readonly DOCKER_GROUP=/sys/fs/cgroup/cpu/docker WEIGHT=8192
+
+weigh_containers() {
+	# On cgroup v2, and where systemd places the containers, there is no such group, and none is made.
+	[[ -e /sys/fs/cgroup/cpu/cpu.shares && ! -d /run/systemd/system ]] || return 0
+	mkdir -p "$DOCKER_GROUP" && echo "$WEIGHT" >"$DOCKER_GROUP/cpu.shares" || say "could not give the containers more weight; they may be slow"
+}
+
 readonly SOCKET=unix:///var/run/docker.sock
 
 start() {
@@ -280,6 +290,7 @@ start() {
 	mkdir -p "$STATE"
 	write_config "$STATE" /etc/docker/daemon.json
 	launch "$STATE" "$SOCKET" /var/run/docker
+	weigh_containers
 	say "dockerd answers; its log is $STATE/dockerd.log"
 }
 
@@ -348,6 +359,7 @@ start_private() {
 		# When networks are there already, because the dockerd before this one was killed, they keep their
 		# addresses; and a dockerd that finds some beside this option deletes docker0, which is not its own.
 		[[ -e $dir/data/network ]] || pool=(--default-address-pool "base=10.$n.128.0/17,size=24")
+		weigh_containers
 		launch "$dir" "$host" "$dir/exec" --host "$host" --data-root "$dir/data" --exec-root "$dir/exec" --iptables=false \
 			--bridge "lab$n" "${pool[@]}"
 		say "dockerd answers; its log is $dir/dockerd.log"
