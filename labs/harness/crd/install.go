@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -54,7 +55,36 @@ func Install(ctx context.Context, c client.Client, definition *apiextensionsv1.C
 	if lacking != nil && ctx.Err() == nil {
 		return lacking
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return settle(ctx, c, client.ObjectKeyFromObject(current))
+}
+
+// youth is how old a definition has to be for the API server to take objects of the new kind at once. It holds each
+// of them for 2 s as long as the condition Established is younger than that, lest another API server of the same
+// cluster should not know the kind yet (serveResource in apiextensions-apiserver/pkg/apiserver/
+// customresource_handler.go). Our clusters have one.
+const youth = 10 * time.Second
+
+// settle dates the condition Established back, so that the first object does not wait.
+func settle(ctx context.Context, c client.Client, key client.ObjectKey) error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		current := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(ctx, key, current); err != nil {
+			return err
+		}
+		for i := range current.Status.Conditions {
+			if cond := &current.Status.Conditions[i]; cond.Type == apiextensionsv1.Established {
+				cond.LastTransitionTime = metav1.NewTime(time.Now().Add(-youth))
+			}
+		}
+		return c.Status().Update(ctx, current)
+	})
+	if err != nil {
+		return fmt.Errorf("settle definition %s: %w", key.Name, err)
+	}
+	return nil
 }
 
 func established(crd *apiextensionsv1.CustomResourceDefinition) error {
