@@ -184,11 +184,15 @@ func packagesWith(dir string, marks []string) (map[string]bool, error) {
 	return marked, err
 }
 
+// pipeDelay is how long the output is still read once the command has ended: on a starved machine the last of it
+// comes late, and children of a killed command may hold the pipe open for ever.
+const pipeDelay = 10 * time.Second
+
 // execute runs controller-gen in dir. Its exit code is the learner's business; that it could not be
 // run, or did not end in time, is not.
 func (g Generator) execute(ctx context.Context, dir string, args []string) (*finding.Finding, error) {
 	cmd := exec.CommandContext(ctx, g.Binary, args...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, g.Env, time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, g.Env, pipeDelay
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	err := cmd.Run()

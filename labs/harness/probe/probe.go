@@ -114,11 +114,15 @@ func (b Builder) overlay(dir, sharingImport, apiImport string) (string, error) {
 	return overlay, nil
 }
 
+// pipeDelay is how long the output is still read once the command has ended: on a starved machine the last of it
+// comes late, and children of a killed command may hold the pipe open for ever.
+const pipeDelay = 10 * time.Second
+
 func (b Builder) compile(ctx context.Context, overlay, program string) error {
 	limited, cancel := context.WithTimeout(ctx, b.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(limited, "go", "build", "-buildvcs=false", "-overlay="+overlay, "-o", program, "./"+folder)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = b.Workspace, b.Env, time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = b.Workspace, b.Env, pipeDelay
 	output, err := cmd.CombinedOutput()
 	const tried = "compile a small program"
 	var exited *exec.ExitError
