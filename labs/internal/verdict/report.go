@@ -308,13 +308,16 @@ func (p *printer) evidence(all []finding.Evidence) {
 // shared are causes of which one is enough to see: whoever mends it mends it for every check.
 var shared = []string{harness.CausePanicked, "crashing", "image-pull"}
 
+// sameComplaint says whether two checks saw the same, in more than a word: an error that somebody quotes.
+func sameComplaint(a, b *Check) bool { return a.Seen == b.Seen && strings.Contains(b.Seen, " ") }
+
 // others shows the failures beside the first. Those that the first explains are only named.
 func (p *printer) others(first *Check, others []*Check) {
 	var same, more []string
 	shown := 0
 	for _, c := range others {
 		switch {
-		case c.Cause == first.Cause && (p.r.reachOf(c) < ownReason || slices.Contains(shared, c.Cause)):
+		case c.Cause == first.Cause && (p.r.reachOf(c) < ownReason || slices.Contains(shared, c.Cause) || sameComplaint(c, first)):
 			same = append(same, c.ID)
 		case shown == othersShown:
 			more = append(more, c.ID)

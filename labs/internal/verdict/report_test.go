@@ -189,6 +189,13 @@ var reports = map[string]struct {
 	"nothing-to-do": {result: result(verdict.Fail, failed("nothing-to-do",
 		finding.New("deployment-changed", "nothing changes, as nothing was asked for", "the Deployment changed:\nspec.replicas: want 1, have 2").
 			With(finding.Field{Path: "spec.replicas", Want: "1", Have: "2"})), check("creates-deployment", verdict.Passed))},
+	"one-complaint": {result: func() *verdict.Result {
+		const complaint = "the API server refused it: spec.size: Invalid value: \"object\": must be of type integer"
+		return result(verdict.Fail,
+			failed("creates-deployment", finding.New("other", "a Memcached of size 1 is taken", "%s", complaint)),
+			failed("follows-size", finding.New("other", "a Memcached of size 5 is taken", "%s", complaint)),
+			failed("pods-run", finding.New("other", "a Memcached of size 6 is refused", "it was taken")))
+	}()},
 	"fail-with-trace": {result: told(result(verdict.Fail, failed("follows-size", replicas), check("creates-deployment", verdict.Passed)), redTrace)},
 	"pass-with-advice": {result: told(result(verdict.Pass, passed("creates-deployment", "pods-run")...), greenTrace,
 		"Your role grants what no request of labs 4 to 7 needed: patch on deployments.apps. What is not granted cannot be misused: try without.",
