@@ -195,27 +195,37 @@ func comesBack(ctx context.Context, m harness.Memcached) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served, err := harness.Served(ctx, m.Namespace)
+	if err != nil {
+		return err
+	}
 	if err := harness.Admin().Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		return fmt.Errorf("delete Deployment %s: %w", m, err)
 	}
-	_, err = m.AwaitDeployment(ctx, harness.RestoreBudget, func(now *appsv1.Deployment) error {
+	took := time.Duration(0)
+	back := harness.Until(ctx, harness.LateBudget, &appsv1.DeploymentList{}, func() error {
+		now, err := m.Deployment(ctx)
+		if err != nil {
+			return err
+		}
 		if now.UID == d.UID {
 			return fmt.Errorf("the deleted Deployment %s is still there", m)
 		}
+		took = served()
 		return nil
-	})
-	if err == nil {
-		return nil
-	}
-	expected := fmt.Sprintf("a deleted Deployment is back within %s", harness.RestoreBudget)
-	late := harness.Until(ctx, harness.LateBudget, &appsv1.DeploymentList{}, func() error {
-		_, err := m.Deployment(ctx)
-		return err
 	}, client.InNamespace(m.Namespace))
-	if late == nil {
-		return finding.New("too-slow", expected, "it came back later: your operator polls, or waits")
+	expected := fmt.Sprintf("a deleted Deployment is back within %s", harness.RestoreBudget)
+	switch {
+	case back != nil && finding.Of(back).Cause != harness.CauseNoDeployment:
+		return back
+	case back != nil:
+		return finding.New("not-recreated", expected, "no Deployment %s", m)
+	case took > harness.RestoreBudget:
+		return finding.New("too-slow", expected, "it came back after %s: your operator polls, or waits", took.Round(100*time.Millisecond))
 	}
-	return finding.New("not-recreated", expected, "no Deployment %s", m)
+	return nil
 }
 
 // staysUnavailable waits for the condition to say that Pods are missing, and holds it to that: the news of those

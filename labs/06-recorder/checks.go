@@ -96,7 +96,7 @@ func normalEvent(events []eventsv1.Event, known []string, expected string) error
 	}
 	switch {
 	case other == nil:
-		return finding.New("no-event", expected, "none")
+		return finding.New(harness.CauseNoEvent, expected, "none")
 	case other.Type != corev1.EventTypeNormal:
 		return finding.New("wrong-type", expected, "%s %s: %s", other.Type, other.Reason, other.Note)
 	default:
@@ -106,7 +106,7 @@ func normalEvent(events []eventsv1.Event, known []string, expected string) error
 
 // explain asks further when an event did not come.
 func explain(ctx context.Context, m harness.Memcached, err error, expected string) error {
-	if err == nil || finding.Of(err).Cause != "no-event" {
+	if err == nil || finding.Of(err).Cause != harness.CauseNoEvent {
 		return err
 	}
 	return m.WhyNoEvent(ctx, expected)
@@ -151,7 +151,7 @@ func scale(ctx context.Context, m harness.Memcached, size int32, known []string)
 
 // sameAsCreation gives an event that did not come another cause when one with a reason of the creation came instead.
 func sameAsCreation(ctx context.Context, m harness.Memcached, before []eventsv1.Event, err error) error {
-	if err == nil || finding.Of(err).Cause != "no-event" {
+	if err == nil || finding.Of(err).Cause != harness.CauseNoEvent {
 		return err
 	}
 	events, listErr := m.Events(ctx)
@@ -247,7 +247,7 @@ func toldFailure(ctx context.Context, m harness.Memcached, good []string) error 
 	const expected = "a Warning on the Memcached whose Deployment belongs to somebody else, with a reason of its own in CamelCase"
 	err := m.AwaitEvents(ctx, func(events []eventsv1.Event) error {
 		if len(events) == 0 {
-			return finding.New("no-event", expected, "none")
+			return finding.New(harness.CauseNoEvent, expected, "none")
 		}
 		for _, e := range events {
 			if e.Type != corev1.EventTypeWarning {

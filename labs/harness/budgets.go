@@ -10,7 +10,7 @@ const (
 	// A right one needs 50 ms; the rest is for a busy machine.
 	ReactBudget = 8 * time.Second
 	// StartBudget is [ReactBudget] for the first thing a manager does after it was started: it has to
-	// build its caches, and the API server delays the first custom resource after a new CRD by 2 s.
+	// build its caches.
 	StartBudget = 15 * time.Second
 	// PodsBudget is how long real Pods may take to be available: scheduling, sandbox, start. Two seconds on a
 	// quiet machine, and 28 s were seen on one with twenty runnable programs for each core; Pods that cannot
@@ -25,18 +25,26 @@ const (
 	// ListenBudget is how long memcached may take to listen once its container counts as started. Without
 	// a readiness probe, which nobody has to write, that is a moment before it does.
 	ListenBudget = 5 * time.Second
-	// RestoreBudget is the contract's limit for a deleted Deployment to be back. Polling operators miss it.
+	// RestoreBudget is the contract's limit for a deleted Deployment to be back, in time in which the API server
+	// takes writes: see [Served]. Polling operators miss it.
 	RestoreBudget = 2 * time.Second
-	// LateBudget is how long a deleted Deployment is still waited for after [RestoreBudget]. Operators that poll
-	// look every five seconds or so, and should hear that they do.
-	LateBudget = 4 * time.Second
+	// LateBudget is how long a deleted Deployment is waited for in all. Operators that poll look every five
+	// seconds or so, and should hear that they do.
+	LateBudget = 6 * time.Second
 	// CollectBudget is how long garbage collection may take. The collector looks for new kinds every
 	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
 	CollectBudget = 45 * time.Second
 	// RestLimit is how long a wait for the manager goes on while neither the manager nor anybody else
 	// does anything in its namespace. A right operator acts within milliseconds of a change, and what it
-	// retries it retries sooner than this; it is counted in time in which the machine was not too busy.
+	// retries it retries sooner than this; it is counted in time in which the machine was not too busy, and the
+	// manager not at work for others.
 	RestLimit = 4 * time.Second
+	// SecondThought is [RestLimit] where the manager has done something, and it is not as it should be. What it
+	// means to do about that follows within milliseconds.
+	SecondThought = 2 * time.Second
+	// CourtesyBudget is how long a check that is about to fail waits for one that it requires and that is still
+	// at work: should that one fail, too, it explains more.
+	CourtesyBudget = 2 * time.Second
 	// SettleBudget is how long a world may take to be in order again after a storm. An informer that lost
 	// its watch looks again after 0.8 to 1.6 s, and a queue that met errors in the meantime waits as long.
 	SettleBudget = 8 * time.Second

@@ -29,6 +29,8 @@ func Lab(n int, checks func()) bool {
 			if by := look(context.Background(), "").Blocked; by != "" {
 				Require(blocked(by))
 			}
+			tell(context.Background(), pathBegun)
+			ginkgo.DeferCleanup(func() { tell(context.Background(), pathEnded) })
 		})
 		checks()
 	})
@@ -71,14 +73,14 @@ func Require(err error) {
 		return
 	}
 	f := findingOf(err)
-	if o := look(context.Background(), ""); o.Gone != nil {
+	if o := lookBeforeFailing(context.Background()); o.Gone != nil {
 		f = o.Gone // explains whatever else is missing
 	} else if o.Blocked != "" {
 		f = blocked(o.Blocked)
 	}
 	ginkgo.AddReportEntry(FindingEntry, f, ginkgo.ReportEntryVisibilityNever)
 	if f.Cause != CauseBlocked {
-		tellFailed(context.Background())
+		tell(context.Background(), pathFailed)
 		ginkgo.AddReportEntry(EvidenceEntry, collectEvidence(context.Background(), f), ginkgo.ReportEntryVisibilityNever)
 	}
 	ginkgo.Fail(f.Error())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,9 +39,22 @@ func Times(e eventsv1.Event) int {
 	return max(n, int(e.DeprecatedCount))
 }
 
-// AwaitEvents waits until the events on the Memcached are as cond wants them.
+// CauseNoEvent is the cause when an event did not come, and nothing is known about why.
+const CauseNoEvent = "no-event"
+
+// AwaitEvents waits until the events on the Memcached are as cond wants them. An event that came and is not as it
+// should be is waited over for [SecondThought] only; cond tells that none came by [CauseNoEvent].
 func (m Memcached) AwaitEvents(ctx context.Context, cond func([]eventsv1.Event) error) error {
-	return UntilAnswered(ctx, ReactBudget, m.Namespace, &eventsv1.EventList{}, func() error {
+	w := wait{
+		budget: ReactBudget, list: &eventsv1.EventList{}, opts: []client.ListOption{client.InNamespace(m.Namespace)}, answers: m.Namespace,
+		rest: func(last error) time.Duration {
+			if finding.Of(last).Cause == CauseNoEvent {
+				return RestLimit
+			}
+			return SecondThought
+		},
+	}
+	return w.until(ctx, func() error {
 		events, err := m.Events(ctx)
 		if err != nil {
 			return err
@@ -69,7 +83,7 @@ func (m Memcached) WhyNoEvent(ctx context.Context, expected string) error {
 			return finding.New("wrong-object", expected, "an event %s on %s %s", e.Reason, e.Regarding.Kind, e.Regarding.Name)
 		}
 	}
-	f := m.whyPanicked(ctx, finding.New("no-event", expected, "none"))
+	f := m.whyPanicked(ctx, finding.New(CauseNoEvent, expected, "none"))
 	if f.Cause == CausePanicked {
 		return f
 	}

@@ -168,15 +168,15 @@ func Condition(obj *unstructured.Unstructured, conditionType string) (*metav1.Co
 	return nil, nil
 }
 
-// causeNoDeployment is the cause when nothing is known about why there is no Deployment.
-const causeNoDeployment = "no-deployment"
+// CauseNoDeployment is the cause when nothing is known about why there is no Deployment.
+const CauseNoDeployment = "no-deployment"
 
 // Deployment reads the Deployment of the Memcached's name. When there is none, the error is a finding.
 func (m Memcached) Deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
 	err := suite.admin.Get(ctx, m.Key(), d)
 	if apierrors.IsNotFound(err) {
-		return nil, finding.New(causeNoDeployment, fmt.Sprintf("a Deployment %s for the Memcached of that name", m), "none")
+		return nil, finding.New(CauseNoDeployment, fmt.Sprintf("a Deployment %s for the Memcached of that name", m), "none")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get Deployment %s: %w", m, err)

@@ -22,33 +22,57 @@ type outlook struct {
 	Blocked string `json:"blocked,omitempty"`
 	// Failed is any failed check, the first one that was told.
 	Failed string `json:"failed,omitempty"`
+	// Explained says that a check which the asking one requires is still at work.
+	Explained bool `json:"explained,omitempty"`
 	// AtRest is for how long nothing has happened in the namespace that was asked about.
 	AtRest time.Duration `json:"atRest,omitempty"`
 }
 
-// failedChecks are the ids of the checks that have failed so far, in order.
-type failedChecks struct {
-	mu  sync.Mutex
-	ids []string
+// progress is how far the checks are.
+type progress struct {
+	mu     sync.Mutex
+	failed []string // in order
+	atWork map[string]bool
 }
 
-func (f *failedChecks) add(id string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ids = append(f.ids, id)
+func newProgress() *progress { return &progress{atWork: map[string]bool{}} }
+
+func (p *progress) begin(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.atWork[id] = true
+}
+
+func (p *progress) end(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.atWork, id)
+}
+
+func (p *progress) fail(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = append(p.failed, id)
 }
 
 // among is the first of the wanted checks that has failed, "" when none has. Without wanted ones it is
 // any.
-func (f *failedChecks) among(wanted ...string) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, id := range f.ids {
+func (p *progress) among(wanted ...string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range p.failed {
 		if len(wanted) == 0 || slices.Contains(wanted, id) {
 			return id
 		}
 	}
 	return ""
+}
+
+// anyAtWork says whether one of the checks has begun and not ended.
+func (p *progress) anyAtWork(ids []string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(ids, func(id string) bool { return p.atWork[id] })
 }
 
 func (s *stage) outlook(query url.Values) outlook {
@@ -59,9 +83,10 @@ func (s *stage) outlook(query url.Values) outlook {
 	if suite.config.Unblocked {
 		return o
 	}
-	o.Failed = s.failed.among()
+	o.Failed = s.progress.among()
 	if required := suite.config.Requires[query.Get("check")]; len(required) > 0 {
-		o.Blocked = s.failed.among(required...)
+		o.Blocked = s.progress.among(required...)
+		o.Explained = s.progress.anyAtWork(required)
 	}
 	return o
 }
@@ -88,10 +113,30 @@ func blocked(by string) *finding.Finding {
 	return finding.New(CauseBlocked, "the check "+by+" holds", "%s", by)
 }
 
-// tellFailed lets the checks that require this one know that it failed.
-func tellFailed(ctx context.Context) {
+// tell lets the other checks know by path how the running one fares.
+func tell(ctx context.Context, path string) {
 	if suite.arena == nil {
 		return
 	}
-	_ = suite.arena.get(ctx, pathFailed, url.Values{"check": {ID()}}, nil)
+	_ = suite.arena.get(ctx, path, url.Values{"check": {ID()}}, nil)
+}
+
+// lookBeforeFailing is [look] for a check that is about to fail. Which of two checks comes first is chance, so it
+// lets one that it requires, and that is at work, fail before it.
+func lookBeforeFailing(ctx context.Context) outlook {
+	ctx, cancel := context.WithTimeout(ctx, CourtesyBudget)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		o := look(context.Background(), "")
+		if o.Gone != nil || o.Blocked != "" || !o.Explained {
+			return o
+		}
+		select {
+		case <-ctx.Done():
+			return o
+		case <-tick.C:
+		}
+	}
 }

@@ -16,20 +16,23 @@ import (
 // manager, and changes of the objects that it works with. A wait that sees neither for [RestLimit] ends,
 // because more waiting would show the same.
 //
-// It counts in calm time, which only passes while this process itself is served in time. On a machine
-// that is too busy for us it stands still, and so does every verdict of "nothing happens".
+// It counts in calm time, which only passes while this process itself is served in time, and while the manager
+// writes for nobody. On a machine that is too busy for us it stands still, and so it does while the manager has
+// work elsewhere: one worker serves one object after the other, and controller-runtime's queue puts those last
+// that were there when the manager started.
 type pulse struct {
 	requests func(since int) []recorder.Request
 
 	mu     sync.Mutex
 	calm   time.Duration
+	idle   time.Duration            // since the manager's last write for any check
 	read   int                      // requests that were looked at
 	last   map[string]time.Duration // calm time of the last activity, by namespace
 	listen time.Duration            // calm time of the manager's first look at Memcacheds; negative before it
 }
 
 func newPulse(requests func(since int) []recorder.Request) *pulse {
-	return &pulse{requests: requests, last: map[string]time.Duration{}, listen: -1}
+	return &pulse{requests: requests, last: map[string]time.Duration{}, listen: -1, idle: breath}
 }
 
 // beat keeps the time and follows the objects until ctx ends. Events are left out: Kubernetes repeats some
@@ -52,12 +55,20 @@ func (p *pulse) beat(ctx context.Context) {
 	}
 }
 
-// pass adds to the calm time what a punctual tick takes, however late this one was.
+// breath is how long after a write a manager still counts as writing. What follows a write, such as its own news
+// of it, takes a tenth of that.
+const breath = 500 * time.Millisecond
+
+// pass adds to the calm time what a punctual tick takes, however late this one was, unless the manager is writing.
 func (p *pulse) pass(elapsed time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.calm += min(elapsed, pollInterval)
+	tick := min(elapsed, pollInterval)
+	p.idle += tick
 	p.readRequests()
+	if p.idle > breath {
+		p.calm += tick
+	}
 }
 
 func (p *pulse) readRequests() {
@@ -66,6 +77,9 @@ func (p *pulse) readRequests() {
 		p.read = r.Index + 1
 		if r.Namespace != "" {
 			p.last[r.Namespace] = p.calm
+		}
+		if r.Mutating() && strings.HasPrefix(r.Namespace, checkNamespace) {
+			p.idle = 0
 		}
 		if p.listen < 0 && r.Group == Group && (r.Verb == "list" || r.Verb == "watch") {
 			p.listen = p.calm

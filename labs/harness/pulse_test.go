@@ -62,6 +62,8 @@ func TestRestBeginsWithTheLastActivity(t *testing.T) {
 			t.Errorf("at rest for %s right after %s", rest, name)
 		}
 	}
+	p.ticks(int(breath / pollInterval)) // whichever of the two came last
+	p.note("lab-a")
 	p.note("lab-b")
 	p.ticks(5)
 	if rest := p.atRest("lab-a"); rest != 5*pollInterval {
@@ -78,6 +80,32 @@ func TestABusyMachineIsNotRest(t *testing.T) {
 	p.pass(time.Minute) // one tick that came a minute late
 	if rest := p.atRest("lab-a"); rest > pollInterval {
 		t.Errorf("at rest for %s, although nobody was served for a minute", rest)
+	}
+}
+
+func TestAManagerAtWorkElsewhereIsNotAtRest(t *testing.T) {
+	var sent traffic
+	p := newPulse(sent.since)
+	sent.send(listing)
+	p.note("lab-a")
+	elsewhere := writing
+	elsewhere.Namespace = "lab-b"
+	for range 20 {
+		sent.send(elsewhere)
+		p.ticks(3)
+	}
+	if rest := p.atRest("lab-a"); rest != 0 {
+		t.Errorf("at rest for %s while the manager writes for others", rest)
+	}
+	p.ticks(int(breath/pollInterval) + 7)
+	if rest := p.atRest("lab-a"); rest < 7*pollInterval {
+		t.Errorf("at rest for %s, although the manager wrote nothing for longer than that", rest)
+	}
+	elsewhere.Namespace = "kube-system"
+	sent.send(elsewhere)
+	p.ticks(10)
+	if rest := p.atRest("lab-a"); rest < 17*pollInterval {
+		t.Errorf("at rest for %s: what a manager writes for itself, such as a lease, is no work", rest)
 	}
 }
 
@@ -100,19 +128,37 @@ func TestAStartedManagerLooksAnew(t *testing.T) {
 }
 
 func TestAmongNamesTheFirstFailedCheck(t *testing.T) {
-	var f failedChecks
-	if by := f.among(); by != "" {
+	p := newProgress()
+	if by := p.among(); by != "" {
 		t.Errorf("%q failed, and nothing was told", by)
 	}
-	f.add("follows-size")
-	f.add("creates-deployment")
+	p.fail("follows-size")
+	p.fail("creates-deployment")
 	for want, wanted := range map[string][]string{
 		"follows-size":       nil,
 		"creates-deployment": {"pods-run", "creates-deployment"},
 		"":                   {"pods-run"},
 	} {
-		if by := f.among(wanted...); by != want {
+		if by := p.among(wanted...); by != want {
 			t.Errorf("among(%q) is %q, want %q", wanted, by, want)
 		}
+	}
+}
+
+// A check waits with its failure for those that explain it, and for no longer than they are at work.
+func TestWhoIsAtWork(t *testing.T) {
+	p := newProgress()
+	required := []string{"pods-run", "creates-deployment"}
+	p.begin("follows-size")
+	if p.anyAtWork(required) {
+		t.Error("a check is waited for that nobody requires")
+	}
+	p.begin("pods-run")
+	if !p.anyAtWork(required) {
+		t.Error("a required check is at work, and nobody waits for it")
+	}
+	p.end("pods-run")
+	if p.anyAtWork(required) {
+		t.Error("a check that has ended is waited for")
 	}
 }

@@ -18,7 +18,9 @@ import (
 
 const (
 	pathOutlook  = "/outlook"
+	pathBegun    = "/begun"
 	pathFailed   = "/failed"
+	pathEnded    = "/ended"
 	pathRequests = "/requests"
 	pathLog      = "/log"
 	pathLogLines = "/log/lines"
@@ -33,7 +35,7 @@ type stage struct {
 	manager  *Manager
 	pulse    *pulse
 	hush     context.CancelFunc // ends the pulse
-	failed   failedChecks
+	progress *progress
 	server   *http.Server
 	token    string
 	address  string
@@ -45,7 +47,7 @@ func openStage(ctx context.Context) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{recorder: rec, pulse: newPulse(rec.Since), token: rand.Text()}
+	s := &stage{recorder: rec, pulse: newPulse(rec.Since), progress: newProgress(), token: rand.Text()}
 	beating, hush := context.WithCancel(context.Background())
 	s.hush = hush
 	go s.pulse.beat(beating)
@@ -75,10 +77,14 @@ func (s *stage) listen() error {
 	s.address = "http://" + listener.Addr().String()
 	mux := http.NewServeMux()
 	mux.HandleFunc(pathOutlook, answering(func(r *http.Request) any { return s.outlook(r.URL.Query()) }))
-	mux.HandleFunc(pathFailed, answering(func(r *http.Request) any {
-		s.failed.add(r.URL.Query().Get("check"))
-		return nil
-	}))
+	for path, note := range map[string]func(id string){
+		pathBegun: s.progress.begin, pathFailed: s.progress.fail, pathEnded: s.progress.end,
+	} {
+		mux.HandleFunc(path, answering(func(r *http.Request) any {
+			note(r.URL.Query().Get("check"))
+			return nil
+		}))
+	}
 	mux.HandleFunc(pathLog, answering(func(*http.Request) any { return s.manager.LogTail() }))
 	mux.HandleFunc(pathLogLines, answering(func(r *http.Request) any { return s.manager.output.Lines(r.URL.Query().Get("text")) }))
 	mux.HandleFunc(pathPasses, answering(func(r *http.Request) any { return s.manager.passes(r.Context()) }))

@@ -37,6 +37,8 @@ type wait struct {
 	opts    []client.ListOption
 	answers string // the namespace in which the manager has to act
 	idle    bool   // given up when another check has failed, after patience
+	// rest is how long nothing may happen in that namespace, given what is still missing; nil is [RestLimit]
+	rest func(last error) time.Duration
 	// patience is how long it waits all the same, so that the check can still see what it is there for
 	patience time.Duration
 }
@@ -81,10 +83,17 @@ func (w wait) hopeless(ctx context.Context, waited time.Duration, last error) er
 		return blocked(o.Blocked)
 	case w.idle && o.Failed != "" && waited >= w.patience:
 		return blocked(o.Failed)
-	case w.answers != "" && o.AtRest > RestLimit:
+	case w.answers != "" && o.AtRest > w.restLimit(last):
 		return last
 	}
 	return nil
+}
+
+func (w wait) restLimit(last error) time.Duration {
+	if w.rest == nil {
+		return RestLimit
+	}
+	return w.rest(last)
 }
 
 // next blocks until there is a reason to look again. A closed watch is replaced by the ticker.

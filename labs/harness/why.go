@@ -34,7 +34,7 @@ func (m Memcached) why(ctx context.Context, err error) error {
 		return err
 	}
 	f := finding.Of(err)
-	if f.Cause == causeNoDeployment {
+	if f.Cause == CauseNoDeployment {
 		return m.whyNoDeployment(ctx, f)
 	}
 	return m.whyNotTaken(ctx, m.whyPanicked(ctx, f), causeRejected, deployments)
