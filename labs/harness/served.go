@@ -42,7 +42,7 @@ func (c *servedClock) run(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	before := time.Now()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 			return

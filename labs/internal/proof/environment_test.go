@@ -34,15 +34,15 @@ var burdens = []struct {
 	},
 	{
 		name: "panics in Reconcile", reconcile: `if req.Name != "" { panic("the kettle is empty") }`,
-		want: verdict.Fail, says: "the kettle is empty", limit: 40 * time.Second,
+		want: verdict.Fail, says: "the kettle is empty", limit: 60 * time.Second,
 	},
 	{
 		name: "panics beside Reconcile", reconcile: `go func() { panic("the kettle is empty") }()`,
-		want: verdict.Fail, cause: harness.CauseManagerExited, says: "the kettle is empty", limit: 20 * time.Second,
+		want: verdict.Fail, cause: harness.CauseManagerExited, says: "the kettle is empty", limit: 40 * time.Second,
 	},
 	{
 		name: "ends in the middle", reconcile: `defer os.Exit(0)`,
-		want: verdict.Fail, cause: harness.CauseManagerExited, says: "exit status 0", limit: 20 * time.Second,
+		want: verdict.Fail, cause: harness.CauseManagerExited, says: "exit status 0", limit: 40 * time.Second,
 	},
 	{
 		name: "ignores SIGTERM", start: `go func() { for { signal.Ignore(syscall.SIGTERM); time.Sleep(10 * time.Millisecond) } }()`,
@@ -54,7 +54,7 @@ var burdens = []struct {
 	},
 	{
 		name: "has children without end", start: children("100"),
-		want: verdict.Fail, cause: harness.CauseManagerExited, says: "started more than 100 processes", limit: 20 * time.Second,
+		want: verdict.Fail, cause: harness.CauseManagerExited, says: "started more than 100 processes", limit: 40 * time.Second,
 	},
 	{
 		name: "prints a gigabyte", start: `
@@ -83,7 +83,7 @@ var burdens = []struct {
 			hoard = append(hoard, bytes.Repeat([]byte("x"), 1<<20))
 		}
 	}()`,
-		want: verdict.Fail, cause: harness.CauseManagerExited, says: "used more than 1024 MiB of memory", limit: 20 * time.Second,
+		want: verdict.Fail, cause: harness.CauseManagerExited, says: "used more than 1024 MiB of memory", limit: 40 * time.Second,
 	},
 }
 

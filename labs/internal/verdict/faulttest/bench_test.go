@@ -116,6 +116,8 @@ type fault struct {
 	says, mend string
 	// limit is for the verdict, from the moment of breaking.
 	limit time.Duration
+	// passing says that it is over by itself so soon that the checks may hold after all.
+	passing bool
 	// orphans says that the run's cluster cannot be removed before the machine is healed.
 	orphans bool
 }
@@ -126,7 +128,7 @@ type answer struct {
 	err     error
 }
 
-// fails wants a run on the broken machine to end as environment, and soon.
+// fails wants a run on the broken machine to end as environment, and soon; never as fail.
 func (b *bench) fails(t *testing.T, f fault) {
 	t.Helper()
 	ready, done := make(chan struct{}), make(chan answer, 1)
@@ -169,6 +171,9 @@ func requireEnvironment(t *testing.T, a answer, f fault, took time.Duration) {
 	}
 	r := a.results[0]
 	t.Logf("%s: %s\nmend: %s\nartifacts: %s", r.Verdict, r.Environment.Finding, r.Environment.Mend, r.Artifacts)
+	if f.passing && r.Verdict == verdict.Pass {
+		return
+	}
 	if r.Verdict != verdict.Environment {
 		t.Errorf("the verdict is %s, want environment", r.Verdict)
 	}

@@ -9,8 +9,9 @@ import (
 
 const (
 	// answerLimit is how long a verdict may take from the moment at which something broke. What cannot be
-	// seen at once has to last for some seconds before anybody believes it.
-	answerLimit = 20 * time.Second
+	// seen at once has to last for some seconds before anybody believes it: 5 to 12 s here, and far from the
+	// two minutes that a check may take.
+	answerLimit = 40 * time.Second
 	// createLimit is the same where no node starts: kind waits 30 s for systemd in it.
 	createLimit = 90 * time.Second
 	// disk is for the engine's images, and for one node beside them.
@@ -63,7 +64,7 @@ func TestWhateverIsTheMachinesFaultIsEnvironment(t *testing.T) {
 			}},
 			{"the API server is killed, and comes back", fault{
 				breaks: inNode("pkill", "-KILL", "-x", "kube-apiserver"),
-				says:   "API server", mend: "make down",
+				says:   "API server", mend: "make down", passing: true,
 			}},
 			{"somebody deletes the cluster", fault{
 				breaks: docker("rm", "-f", "-v", node),
