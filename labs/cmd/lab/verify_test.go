@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A mistake is found on the platform that has it, wherever in the module it is.
+func TestTypeErrorsOfAPlatform(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":                  "module example.org/m\n\ngo 1.26\n",
+		"cmd/main.go":             "package main\n\nimport (\n\t\"fmt\"\n\n\t\"example.org/m/inner\"\n)\n\nfunc main() { fmt.Println(inner.Name()) }\n",
+		"inner/inner.go":          "package inner\n",
+		"inner/inner_linux.go":    "package inner\n\nfunc Name() string { return \"linux\" }\n",
+		"inner/inner_windows.go":  "package inner\n\nfunc Name() string { return 7 }\n",
+		"inner/outer/no_error.go": "package outer\n\nvar broken int = \"nobody imports it\"\n",
+	} {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for platform, want := range map[string]string{
+		"linux/amd64": "", "windows/amd64": "inner_windows.go:3:29: cannot use 7", "darwin/arm64": "undefined: inner.Name",
+	} {
+		complaints, err := typeErrors(t.Context(), dir, platform, "./cmd")
+		got := strings.Join(complaints, "\n")
+		if err != nil || !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s: %q, %v; want %q", platform, got, err, want)
+		}
+	}
+}
