@@ -39,8 +39,9 @@ const (
 	// retries it retries sooner than this; it is counted in time in which the machine was not too busy, and the
 	// manager not at work for others.
 	RestLimit = 4 * time.Second
-	// SecondThought is [RestLimit] where the manager has done something, and it is not as it should be. What it
-	// means to do about that follows within milliseconds.
+	// SecondThought is [RestLimit] where the manager has done something, and it is not as it should be: what it
+	// means to do about that follows within milliseconds. It is also what is left of it once another check has
+	// failed, so that the verdict is clear.
 	SecondThought = 2 * time.Second
 	// CourtesyBudget is how long a check that is about to fail waits for one that it requires and that is still
 	// at work: should that one fail, too, it explains more.

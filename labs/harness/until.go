@@ -83,17 +83,23 @@ func (w wait) hopeless(ctx context.Context, waited time.Duration, last error) er
 		return blocked(o.Blocked)
 	case w.idle && o.Failed != "" && waited >= w.patience:
 		return blocked(o.Failed)
-	case w.answers != "" && o.AtRest > w.restLimit(last):
+	case w.answers != "" && o.AtRest > w.restLimit(o, last):
 		return last
 	}
 	return nil
 }
 
-func (w wait) restLimit(last error) time.Duration {
-	if w.rest == nil {
-		return RestLimit
+// restLimit is how long nothing may happen. Once another check has failed the verdict is clear, and what else is
+// wrong may be told sooner.
+func (w wait) restLimit(o outlook, last error) time.Duration {
+	limit := RestLimit
+	if w.rest != nil {
+		limit = w.rest(last)
 	}
-	return w.rest(last)
+	if o.Failed != "" {
+		limit = min(limit, SecondThought)
+	}
+	return limit
 }
 
 // next blocks until there is a reason to look again. A closed watch is replaced by the ticker.

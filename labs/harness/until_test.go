@@ -1,0 +1,26 @@
+package harness
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// The patience that a right answer gets is not for one that has been found wrong.
+func TestHowLongNothingMayHappen(t *testing.T) {
+	short := func(error) time.Duration { return time.Second }
+	for name, tc := range map[string]struct {
+		wait wait
+		now  outlook
+		want time.Duration
+	}{
+		"all hold so far":             {wait{}, outlook{}, RestLimit},
+		"another check failed":        {wait{}, outlook{Failed: "pods-run"}, SecondThought},
+		"shorter by itself":           {wait{rest: short}, outlook{}, time.Second},
+		"shorter by itself, and fail": {wait{rest: short}, outlook{Failed: "pods-run"}, time.Second},
+	} {
+		if got := tc.wait.restLimit(tc.now, errors.New("missing")); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
