@@ -49,6 +49,10 @@ type Spec struct {
 	// Config replaces the configuration of a lab cluster (kind.yaml), in the
 	// provider's own format.
 	Config []byte
+	// Yields, if it is not nil, has the cluster take little of the processors
+	// while it is made, until the channel is closed or it is ready: somebody
+	// works with another one. A provider that cannot do that makes it as always.
+	Yields <-chan struct{}
 }
 
 // Cluster describes a cluster that is ready.

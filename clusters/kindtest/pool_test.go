@@ -223,7 +223,10 @@ func TestSweepRemovesAPoolWhoseProcessWasKilled(t *testing.T) {
 func TestAnInterruptedPoolLeavesNothing(t *testing.T) {
 	t.Parallel()
 	o := startOwner(t, childPool+"=1")
+	o.waitFor(t, "claimed")
+	o.awaitShares(t, "102") // the next one gives way while one is in use
 	o.waitFor(t, "waiting")
+	o.awaitShares(t, "1024") // and is not slow for whoever claims it
 	records := o.records(t)
 	o.signal(t, syscall.SIGTERM)
 	for _, record := range records {
@@ -231,5 +234,24 @@ func TestAnInterruptedPoolLeavesNothing(t *testing.T) {
 	}
 	if left := o.records(t); len(left) > 0 || len(records) != 2 {
 		t.Errorf("records left: %+v of %+v", left, records)
+	}
+}
+
+// awaitShares waits until the cluster that nobody has claimed has this weight on the processors.
+func (o *owner) awaitShares(t *testing.T, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), fillLimit)
+	defer cancel()
+	for have := ""; have != want; {
+		for _, record := range o.records(t) {
+			if record.Claimed != nil {
+				continue
+			}
+			out, _ := exec.CommandContext(ctx, o.kind.Engine(), "inspect", "--format", "{{.HostConfig.CpuShares}}", record.Name+"-control-plane").Output()
+			have = strings.TrimSpace(string(out)) // "" before there is a node
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the cluster that was made beside the one in use has the weight %q, want %s", have, want)
+		}
 	}
 }

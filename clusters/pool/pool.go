@@ -46,7 +46,7 @@ type Provider interface {
 type Options struct {
 	// Size is how many clusters wait. None means that each claim makes its own.
 	Size int
-	// Spec is what the clusters are like.
+	// Spec is what the clusters are like. While one is in use and nobody waits for the next, that one yields.
 	Spec clusters.Spec
 	// Prepare, if it is not nil, is done to each new cluster, such as loading an image.
 	Prepare func(ctx context.Context, c *clusters.Cluster) error
@@ -72,9 +72,10 @@ type Pool struct {
 	tasks  sync.WaitGroup // the filler, the patrol and deletions
 
 	mu        sync.Mutex
-	waiting   []*entry // the oldest first
-	claimants int      // who found nothing and waits
-	failure   error    // of the last creation, nil after one that worked
+	waiting   []*entry        // the oldest first
+	claimants int             // who found nothing and waits
+	inUse     map[string]bool // claimed and not discarded, by name
+	failure   error           // of the last creation, nil after one that worked
 	failures  int
 	changed   chan struct{} // closed, and replaced, whenever one of the above changes
 }
@@ -99,7 +100,7 @@ func Start(owned *clusters.Owned, opts Options) *Pool {
 }
 
 func start(owned *clusters.Owned, opts Options, patrol, delay time.Duration) *Pool {
-	p := &Pool{owned: owned, opts: opts, patrol: patrol, delay: delay, changed: make(chan struct{})}
+	p := &Pool{owned: owned, opts: opts, patrol: patrol, delay: delay, changed: make(chan struct{}), inUse: map[string]bool{}}
 	if p.opts.Progress == nil {
 		p.opts.Progress = func(string) {}
 	}
@@ -198,6 +199,7 @@ func (p *Pool) next(ctx context.Context) (*entry, error) {
 	}
 	e := p.waiting[0]
 	p.waiting = p.waiting[1:]
+	p.inUse[e.cluster.Name] = true
 	p.tell()
 	return e, nil
 }
@@ -245,6 +247,10 @@ func (p *Pool) wake(ctx context.Context, e *entry) (pooled bool, err error) {
 
 // Discard deletes a claimed cluster, in the background.
 func (p *Pool) Discard(name string) {
+	p.mu.Lock()
+	delete(p.inUse, name)
+	p.tell()
+	p.mu.Unlock()
 	p.tasks.Go(func() {
 		if err := p.delete(name); err != nil {
 			p.opts.Progress(fmt.Sprintf("could not remove cluster %s: %v", name, err))

@@ -19,22 +19,35 @@ const creation = 10 * time.Second
 
 // fake is a provider in memory whose clusters can be paused.
 type fake struct {
-	mu     sync.Mutex
-	paused map[string]bool // by cluster
-	most   int             // the largest number of clusters that were there at once
-	fails  error           // what creations fail with
-	stuck  map[string]error
-	pause  time.Duration // how long a pause takes
+	mu      sync.Mutex
+	paused  map[string]bool // by cluster
+	most    int             // the largest number of clusters that were there at once
+	fails   error           // what creations fail with
+	stuck   map[string]error
+	pause   time.Duration   // how long a pause takes
+	gaveWay []time.Duration // for how long each creation gave way, in order
 }
 
-func (f *fake) Create(ctx context.Context, name string, _ clusters.Spec) (*clusters.Cluster, error) {
-	select {
-	case <-time.After(creation):
-	case <-ctx.Done():
-		return nil, ctx.Err()
+func (f *fake) Create(ctx context.Context, name string, spec clusters.Spec) (*clusters.Cluster, error) {
+	started := time.Now()
+	gaveWay := time.Duration(0)
+	calm := spec.Yields
+	for end := time.After(creation); end != nil; {
+		select {
+		case <-calm:
+			gaveWay, calm = time.Since(started), nil
+		case <-end:
+			end = nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if calm != nil {
+		gaveWay = creation
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.gaveWay = append(f.gaveWay, gaveWay)
 	if f.fails != nil {
 		return nil, f.fails
 	}
@@ -248,6 +261,31 @@ func TestAClusterThatVanishedIsReplacedBeforeAnybodyAsks(t *testing.T) {
 		pass(time.Minute)
 		for _, name := range h.fake.running() {
 			h.Discard(name)
+		}
+	})
+}
+
+// Whoever works with a cluster is not slowed down by the making of the next one; whoever waits for it is not, either.
+func TestTheNextClusterGivesWayToTheOneInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, 1)
+		pass(time.Minute)
+		first, _, _ := h.claim(t)
+		pass(time.Minute)
+		second, _, _ := h.claim(t)
+		pass(creation / 2)
+		h.Discard(first)
+		h.Discard(second) // now nobody is at work
+		pass(time.Minute)
+		third, _, _ := h.claim(t)
+		pass(creation / 5)
+		fourth, _, _ := h.claim(t) // and now somebody waits
+		h.Discard(third)
+		h.Discard(fourth)
+		pass(time.Minute)
+		want := []time.Duration{0, creation, creation / 2, creation / 5}
+		if diff := cmp.Diff(want, h.fake.gaveWay[:len(want)]); diff != "" {
+			t.Errorf("for so long each creation gave way (-want +got):\n%s", diff)
 		}
 	})
 }
