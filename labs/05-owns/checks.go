@@ -48,6 +48,7 @@ var _ = harness.Lab(5, func() {
 
 	harness.Check("repairs-drift", func(ctx SpecContext) {
 		m := created(ctx, harness.PodlessNamespace(ctx))
+		harness.Require(m.Lull(ctx))
 		for _, d := range drifts(m) {
 			harness.Require(repaired(ctx, m, d))
 		}

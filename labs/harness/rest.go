@@ -33,6 +33,9 @@ const (
 	restless = 12
 	// settleBudget is how long a world may take to come to rest.
 	settleBudget = 12 * time.Second
+	// lullFor is how long nothing changes in a [Memcached.Lull], and lullBudget how long it is waited for.
+	lullFor    = 500 * time.Millisecond
+	lullBudget = 3 * time.Second
 	// watchBudget is how long to look for a started manager's first watch. Not seeing one is no fault.
 	watchBudget = 5 * time.Second
 )
@@ -112,14 +115,33 @@ func onlyTimes(moved []finding.Field) bool {
 
 // Settled waits until neither the Deployment nor the status has changed for a second.
 func (m Memcached) Settled(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settleBudget)
+	return m.still(ctx, settleFor, settleBudget)
+}
+
+// Lull is [Memcached.Settled] for half a second, and for three at most: what moves on is another check's business.
+// A check that changes something begins with it, because an operator that is at work for another reason just then
+// answers what it has not heard of.
+func (m Memcached) Lull(ctx context.Context) error {
+	err := m.still(ctx, lullFor, lullBudget)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil, errors.Is(err, context.DeadlineExceeded), finding.Of(err).Cause != finding.CauseOther:
+		return nil
+	}
+	return err
+}
+
+// still waits until nothing has changed for period, within budget.
+func (m Memcached) still(ctx context.Context, period, budget time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	for n := 1; ; n++ {
 		before, err := m.look(ctx)
 		if err != nil {
 			return err
 		}
-		err = Throughout(ctx, settleFor, func() error {
+		err = Throughout(ctx, period, func() error {
 			after, err := m.look(ctx)
 			if err != nil {
 				return err
@@ -129,16 +151,16 @@ func (m Memcached) Settled(ctx context.Context) error {
 		if err == nil || finding.Of(err).Cause == finding.CauseOther || ctx.Err() != nil {
 			return err
 		}
-		if overdue(ctx) || n == restless {
+		if overdue(ctx, period) || n == restless {
 			return err
 		}
 	}
 }
 
-// overdue says whether ctx leaves no time for another look.
-func overdue(ctx context.Context) bool {
+// overdue says whether ctx leaves no time for another look that takes period.
+func overdue(ctx context.Context, period time.Duration) bool {
 	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) < settleFor+pollInterval
+	return ok && time.Until(deadline) < period+pollInterval
 }
 
 // Unchanged does something that asks for no work, and holds the manager to it: the Deployment and the
