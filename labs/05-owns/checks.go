@@ -4,6 +4,7 @@ package owns
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -466,32 +467,76 @@ func notDeletedBy(ctx context.Context, m harness.Memcached, since int) error {
 	return nil
 }
 
-// notRecreated deletes Memcacheds as --cascade=foreground does, one after the other: their Deployments go first, and
-// must not be made anew. One of them may be: an operator can hear of the end of the Deployment before it
-// hears that the Memcached is being deleted, through no fault of its own.
+// notRecreated deletes Memcacheds as --cascade=foreground does: their Deployments go first, and must not be made anew.
+// The Memcacheds are held meanwhile, or an operator that does make them anew would often come too late to be seen. One
+// of them may be made: an operator can hear of the end of the Deployment before it hears that the Memcached is being
+// deleted, through no fault of its own.
 func notRecreated(ctx context.Context, all ...harness.Memcached) error {
-	recreated := 0
+	since, err := harness.Now(ctx)
+	if err != nil {
+		return err
+	}
 	for _, m := range all {
-		since, err := harness.Now(ctx)
-		if err != nil {
+		if err := errors.Join(m.Hold(ctx), m.BeginDelete(ctx, metav1.DeletePropagationForeground)); err != nil {
 			return err
-		}
-		if err := m.Delete(ctx, metav1.DeletePropagationForeground); err != nil {
-			return err
-		}
-		writes, err := m.Writes(ctx, since)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(writes, func(r recorder.Request) bool { return r.Resource == "deployments" && r.Verb == "create" }) {
-			recreated++
 		}
 	}
-	if recreated < len(all) {
+	if err = childrenGone(ctx, all, since); err == nil {
+		err = harness.Throughout(ctx, toTell, func() error { return noneAnew(ctx, all, since) })
+	}
+	for _, m := range all {
+		err = errors.Join(err, m.Release(ctx))
+	}
+	for _, m := range all {
+		if err == nil {
+			err = m.AwaitCollected(ctx)
+		}
+	}
+	return err
+}
+
+// childrenGone waits until the garbage collector has done its part of the foreground deletions, or the manager
+// undoes it: that would go on for ever. Children that do not block the deletion of their owner are left for later.
+func childrenGone(ctx context.Context, all []harness.Memcached, since int) error {
+	return harness.UntilKubernetes(ctx, harness.CollectBudget, &appsv1.DeploymentList{}, func() error {
+		if err := noneAnew(ctx, all, since); err != nil {
+			return harness.Stop(err)
+		}
+		for _, m := range all {
+			obj, err := m.Get(ctx)
+			if err != nil {
+				return err
+			}
+			if slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+				return finding.New("memcached-stuck", "the garbage collector deletes the Deployment of "+m.String(), "it has not finished")
+			}
+		}
 		return nil
+	}, client.InNamespace(all[0].Namespace))
+}
+
+// noneAnew is a finding when the manager has made a Deployment for each of the Memcacheds since.
+func noneAnew(ctx context.Context, all []harness.Memcached, since int) error {
+	recreated, err := createdAnew(ctx, all, since)
+	if err != nil || recreated < len(all) {
+		return err
 	}
 	return finding.New("recreated", "no new Deployment for a Memcached that is being deleted with --cascade=foreground",
 		"your manager made one, each of %d times", recreated)
+}
+
+// createdAnew counts the Memcacheds for which the manager has made a Deployment.
+func createdAnew(ctx context.Context, all []harness.Memcached, since int) (n int, err error) {
+	for _, m := range all {
+		writes, err := m.Writes(ctx, since)
+		if err != nil {
+			return 0, err
+		}
+		if slices.ContainsFunc(writes, func(r recorder.Request) bool { return r.Resource == "deployments" && r.Verb == "create" }) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // orphanKept wants one of the orphaned Deployments to stay. An operator that sets its owner reference on

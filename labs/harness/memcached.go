@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -111,24 +112,68 @@ func (m Memcached) merge(ctx context.Context, patch map[string]any) error {
 
 // Delete deletes the Memcached with the given propagation, and waits until it is gone.
 func (m Memcached) Delete(ctx context.Context, propagation metav1.DeletionPropagation) error {
+	if err := m.BeginDelete(ctx, propagation); err != nil {
+		return err
+	}
+	if propagation == metav1.DeletePropagationBackground {
+		return UntilAnswered(ctx, ReactBudget, m.Namespace, m.list(), func() error { return m.gone(ctx) })
+	}
+	return m.AwaitCollected(ctx)
+}
+
+// BeginDelete asks for the Memcached's deletion with the given propagation.
+func (m Memcached) BeginDelete(ctx context.Context, propagation metav1.DeletionPropagation) error {
 	if err := suite.admin.Delete(ctx, m.object(), client.PropagationPolicy(propagation)); err != nil {
 		return fmt.Errorf("delete Memcached %s: %w", m, err)
 	}
-	gone := func() error {
+	return nil
+}
+
+// AwaitCollected waits until a Memcached is gone whose deletion is the garbage collector's work first, whoever wrote
+// the operator.
+func (m Memcached) AwaitCollected(ctx context.Context) error {
+	return UntilKubernetes(ctx, CollectBudget, m.list(), func() error { return m.gone(ctx) }, client.InNamespace(m.Namespace))
+}
+
+func (m Memcached) gone(ctx context.Context) error {
+	obj, err := m.Get(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return finding.New("memcached-stuck", "the deleted Memcached goes", "it is still there, held by finalizers %q", obj.GetFinalizers())
+}
+
+// holdFinalizer is what [Memcached.Hold] holds a Memcached with.
+const holdFinalizer = "example.org/hold"
+
+// Hold keeps the Memcached there when it is deleted, as any other controller's finalizer would, until
+// [Memcached.Release] or the end of the check.
+func (m Memcached) Hold(ctx context.Context) error {
+	ginkgo.DeferCleanup(m.Release)
+	return m.finalizers(ctx, func(names []string) []string { return append(names, holdFinalizer) })
+}
+
+// Release ends what [Memcached.Hold] began.
+func (m Memcached) Release(ctx context.Context) error {
+	err := m.finalizers(ctx, func(names []string) []string {
+		return slices.DeleteFunc(names, func(name string) bool { return name == holdFinalizer })
+	})
+	return client.IgnoreNotFound(err)
+}
+
+// finalizers changes the Memcached's finalizers; those of the operator have to stay.
+func (m Memcached) finalizers(ctx context.Context, change func([]string) []string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		obj, err := m.Get(ctx)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
 		if err != nil {
 			return err
 		}
-		return finding.New("memcached-stuck", "the deleted Memcached goes", "it is still there, held by finalizers %q", obj.GetFinalizers())
-	}
-	if propagation == metav1.DeletePropagationBackground {
-		return UntilAnswered(ctx, ReactBudget, m.Namespace, m.list(), gone)
-	}
-	// The garbage collector comes first, whoever wrote the operator.
-	return UntilKubernetes(ctx, CollectBudget, m.list(), gone, client.InNamespace(m.Namespace))
+		obj.SetFinalizers(change(obj.GetFinalizers()))
+		return suite.admin.Update(ctx, obj)
+	})
 }
 
 func (m Memcached) list() *unstructured.UnstructuredList {
