@@ -48,10 +48,10 @@ func supplies(ctx context.Context, o Options, m machine) map[Resource]Supply {
 	}
 	found := map[Resource]Supply{}
 	if n, ok := e.memory(); ok {
-		found[Memory] = Supply{n, "close other programs"}
+		found[Memory] = Supply{Amount: n}
 	}
 	if n, ok := e.clusterDisk(ctx); ok {
-		found[Disk] = Supply{n, "free some space"}
+		found[Disk] = Supply{Amount: n}
 	}
 	if n, ok := e.inotify(); ok {
 		found[Inotify] = Supply{n, mendSetup}

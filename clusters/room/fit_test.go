@@ -83,8 +83,10 @@ func TestTheWorstShortageIsToldFirst(t *testing.T) {
 	if len(short) != 2 || short[0].Resource != doctor.Inotify || short[0].Fits != 4 || short[1].Fits != 6 {
 		t.Fatalf("%+v", short)
 	}
-	if got := short[0].String() + "; " + short[1].String(); got != "inotify instances (128, 31 for each); memory (4.0 GB, 450 MB for each)" {
-		t.Error(got)
+	for i, want := range []string{"inotify instances (128, 31 for each)", "memory (4.0 GB, 450 MB for each)"} {
+		if got := short[i].String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

@@ -12,9 +12,12 @@ import (
 )
 
 const (
-	// patience is for how long a cluster whose machines run may look broken before anything is done to it: one whose
-	// machine is busy with others answers late.
-	patience = 30 * time.Second
+	// patience is for how long a cluster whose machines run may look broken before anything is done to it: one that is
+	// booting, or whose machine is busy with others, answers late.
+	patience = time.Minute
+	// comeback is what a cluster may take from its restart until it is healthy, before what is in it is given up.
+	// Twenty that boot at once, as after a restart of the engine, want fifteen core-seconds each, and may have two cores.
+	comeback = 5 * time.Minute
 	// lookAgain is how often to ask meanwhile. What makes a cluster healthy (engine, services, kubelets) cannot all be
 	// watched.
 	lookAgain = time.Second
@@ -170,7 +173,7 @@ func (r *Room) mend(ctx context.Context, c Cluster) (*clusters.Cluster, Step, er
 	r.tell(c.Name, Restarting, c.Err)
 	err := r.owned.Restart(ctx, c.Name)
 	if err == nil {
-		err = r.await(ctx, known, clusters.ReadyTimeout)
+		err = r.await(ctx, known, comeback)
 	}
 	if err == nil {
 		return known, Restarted, nil

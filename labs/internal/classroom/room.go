@@ -40,8 +40,34 @@ type Learner struct {
 	Cluster string `json:"cluster"`
 }
 
-// Kubeconfig is the path of the learner's kubeconfig, whether it exists or not.
-func (l Learner) Kubeconfig(state string) string { return clusters.Kubeconfig(state, l.Cluster) }
+// Dir is the learner's folder in the room, whether it exists or not.
+func (l Learner) Dir(state string) string { return filepath.Join(Dir(state), l.ID) }
+
+// Kubeconfig is the path of the learner's kubeconfig, whether it exists or not. It is a link to the one that belongs
+// to the cluster, so that it stays right when the cluster is made anew.
+func (l Learner) Kubeconfig(state string) string { return filepath.Join(l.Dir(state), "kubeconfig") }
+
+// Link puts the kubeconfig of the learner's cluster where [Learner.Kubeconfig] says.
+func (l Learner) Link(state string) error {
+	target, err := filepath.Rel(l.Dir(state), clusters.Kubeconfig(state, l.Cluster))
+	if err == nil {
+		err = os.MkdirAll(l.Dir(state), 0o700)
+	}
+	if err != nil {
+		return fmt.Errorf("link the kubeconfig of %s: %w", l.ID, err)
+	}
+	path := l.Kubeconfig(state)
+	if there, err := os.Readlink(path); err == nil && there == target {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("link the kubeconfig of %s: %w", l.ID, err)
+	}
+	if err := os.Symlink(target, path); err != nil {
+		return fmt.Errorf("link the kubeconfig of %s: %w", l.ID, err)
+	}
+	return nil
+}
 
 // Dir is the folder of the room below a state directory, for the eyes of its owner alone.
 func Dir(state string) string { return filepath.Join(state, "classroom") }

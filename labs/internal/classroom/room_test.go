@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/example/operator-lab/clusters"
 )
 
 // ids are those of learners, in order.
@@ -153,5 +155,31 @@ func TestARoomOfALaterVersionIsNotGuessedAt(t *testing.T) {
 	}
 	if _, err := Load(state); err == nil {
 		t.Error("it was read")
+	}
+}
+
+func TestTheKubeconfigOfALearnerIsThatOfTheirCluster(t *testing.T) {
+	state := t.TempDir()
+	r := &Room{}
+	l := r.Grow(1)[0]
+	if err := clusters.MakeDir(state, l.Cluster); err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range []string{"of a first cluster", "of another one, made in its place"} {
+		if err := os.WriteFile(clusters.Kubeconfig(state, l.Cluster), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Link(state); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(l.Kubeconfig(state)); err != nil || string(got) != content {
+			t.Errorf("kubeconfig %q, %v", got, err)
+		}
+	}
+	if info, err := os.Stat(l.Dir(state)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if info, err := os.Stat(l.Kubeconfig(state)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
 	}
 }

@@ -132,7 +132,7 @@ func (r *roster) add(record []string, line int) error {
 	entry := Entry{ID: slug(name), Name: name}
 	for _, key := range []string{strings.ToLower(name), entry.ID} {
 		if first, twice := r.lines[key]; key != "" && twice && first != line {
-			return fmt.Errorf("%q is too much like the name in line %d to tell them apart: change one of them", name, first)
+			return fmt.Errorf("%q cannot be told from the name in line %d: change one of them", name, first)
 		}
 		r.lines[key] = line
 	}
