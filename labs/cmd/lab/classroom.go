@@ -95,6 +95,7 @@ func (c *roomCommand) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	before := len(r.Learners)
 	if err := c.enrol(r); err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (c *roomCommand) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.fits(ctx, owned, image, found); err != nil {
+	if err := c.fits(ctx, owned, image, found, before); err != nil {
 		return err
 	}
 	if err := r.Save(c.state); err != nil {

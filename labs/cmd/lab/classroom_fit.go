@@ -13,9 +13,10 @@ import (
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
-// fits refuses a room that is too large for this machine, with the number that is not.
+// fits refuses a room that is too large for this machine, with the number that is not. before is how many learners
+// were there already.
 func (c *roomCommand) fits(
-	ctx context.Context, owned *clusters.Owned, image nodeimage.Image, found []room.Cluster,
+	ctx context.Context, owned *clusters.Owned, image nodeimage.Image, found []room.Cluster, before int,
 ) error {
 	all, err := owned.Provider().List(ctx)
 	if err != nil {
@@ -34,14 +35,21 @@ func (c *roomCommand) fits(
 		c.progress(what + "; going on all the same (FORCE=1)")
 		return nil
 	}
-	ways := []string{"FORCE=1 tries it all the same"}
-	if c.cluster != onEmbedded {
-		ways = append([]string{"CLUSTER=embedded takes less"}, ways...)
+	return exit.Usage("%s; %s", what, c.ways(short[0].Fits, before))
+}
+
+// ways out of a room that is too large. Nobody who is there is sent away, and what their clusters are made with stays.
+func (c *roomCommand) ways(fits, before int) string {
+	var ways []string
+	if fits > before {
+		ways = append(ways, fmt.Sprintf("N=%d fits", fits))
 	}
-	if short[0].Fits > 0 {
-		ways = append([]string{fmt.Sprintf("N=%d fits", short[0].Fits)}, ways...)
+	if before > 0 {
+		ways = append(ways, endsRoom)
+	} else if c.cluster != onEmbedded {
+		ways = append(ways, "CLUSTER=embedded takes less")
 	}
-	return exit.Usage("%s; %s", what, strings.Join(ways, ", "))
+	return strings.Join(append(ways, "FORCE=1 tries it all the same"), ", ")
 }
 
 // cost is what one cluster of the room takes.

@@ -312,8 +312,33 @@ func TestARoomThatDoesNotFitIsRefusedBeforeAnythingStarts(t *testing.T) {
 	// What runs is not counted again: the memory that is left is what two more want.
 	s.supplies = map[doctor.Resource]doctor.Supply{doctor.Memory: {Amount: 2 << 30}}
 	s.mustLab(t, "up", "--learners", "6")
+	// Who is there is not told to be fewer, or to be something else.
+	err = s.lab(t.Context(), "up", "--learners", "12")
+	contains(t, err.Error(), "room for 8 of 12 learners", "N=8 fits, make classroom-down ends the room, FORCE=1")
+	clear(s.farm.specs) // the machine was restarted, and has less than before
+	s.supplies = map[doctor.Resource]doctor.Supply{doctor.BridgePorts: {Amount: 27}}
+	err = s.lab(t.Context(), "up")
+	contains(t, err.Error(), "room for 3 of 6 learners", "for each); make classroom-down ends the room, FORCE=1")
+	s.supplies = nil
+	s.mustLab(t, "up")
+	s.supplies = map[doctor.Resource]doctor.Supply{doctor.Memory: {Amount: 2 << 30}}
 	contains(t, s.mustLab(t, "up", "--learners", "12", "--force"), "12 of 12 clusters ready")
 	contains(t, s.progress.String(), "room for 8 of 12 learners", "going on all the same")
+}
+
+// Inotify instances are counted for all clusters on the engine, and for each of them once.
+func TestClustersBesideTheRoomAreCounted(t *testing.T) {
+	s := newSchool(t)
+	s.supplies = map[doctor.Resource]doctor.Supply{doctor.Inotify: {Amount: 8 * 31}}
+	s.mustLab(t, "up", "--learners", "6")
+	s.farm.specs["somebody-elses"] = clusters.Spec{}
+	err := s.lab(t.Context(), "up", "--learners", "8")
+	if exit.Code(err) != exit.UsageError {
+		t.Fatalf("lab classroom up: %v", err)
+	}
+	contains(t, err.Error(), "room for 7 of 8 learners")
+	delete(s.farm.specs, "somebody-elses")
+	s.mustLab(t, "up", "--learners", "8")
 }
 
 // On a node image that is not ours, each node copies 0.7 GB.
