@@ -88,6 +88,19 @@ down: bin/lab ## remove everything that is still running
 board: bin/lab ## who is where, and who is stuck: a page for the instructor (FROM=dir ADDRESS=ip PORT=n)
 	$(LAB) board $(if $(FROM),--from '$(FROM)') $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
+.PHONY: classroom
+classroom: bin/lab ## a cluster for every learner in the room, made or mended (N=12 or ROSTER=file, ADDRESS=ip FORCE=1)
+	$(LAB) classroom up $(if $(N),--learners '$(N)') $(if $(ROSTER),--roster '$(ROSTER)') \
+	  $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(filter 1,$(FORCE)),--force)
+
+.PHONY: classroom-status
+classroom-status: bin/lab ## who is in the room, and how their clusters are
+	$(LAB) classroom status
+
+.PHONY: classroom-down
+classroom-down: bin/lab ## remove the clusters of the room, and all that is in them
+	$(LAB) classroom down
+
 ##@ Prepare the machine
 
 .PHONY: doctor
@@ -151,5 +164,5 @@ bin/lab: # the Go build cache decides whether there is anything to do
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '\nSettings: CLUSTER=kind|embedded|auto  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  POOL=n  YES=1\n'

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kind/pkg/apis/config/defaults"
@@ -36,6 +37,13 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 	if spec.Workers < 0 {
 		return nil, fmt.Errorf("read kind configuration: %d workers make no sense", spec.Workers)
 	}
+	if spec.APIServerAddress != "" {
+		if err := CheckAddress(spec.APIServerAddress); err != nil {
+			return nil, err
+		}
+		// kind puts it into the certificate of the API server, too.
+		config.Networking.APIServerAddress = spec.APIServerAddress
+	}
 	v1alpha4.SetDefaultsCluster(config)
 	for range spec.Workers {
 		config.Nodes = append(config.Nodes, v1alpha4.Node{Role: v1alpha4.WorkerRole})
@@ -48,6 +56,16 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 		config.Nodes[i].Image = image
 	}
 	return config, nil
+}
+
+// CheckAddress says what is wrong with a [Spec.APIServerAddress], nil when it can be one. Whether this machine
+// has it is not asked.
+func CheckAddress(address string) error {
+	ip, err := netip.ParseAddr(address)
+	if err != nil || !ip.Is4() || ip.IsUnspecified() || ip.IsMulticast() {
+		return fmt.Errorf("%q is no IPv4 address that an API server could answer on, such as 192.168.1.5", address)
+	}
+	return nil
 }
 
 // errOneControlPlane stands for kind's load balancer: it is an image that no

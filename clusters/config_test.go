@@ -117,3 +117,16 @@ func TestStockConfigurationIsThatOfKind(t *testing.T) {
 		t.Errorf("configuration (-kind's own +stock):\n%s", diff)
 	}
 }
+
+// kind puts its APIServerAddress into the kubeconfig and into the certificate (certSANs of its kubeadm template).
+func TestTheAPIServerAnswersWhereItIsAskedTo(t *testing.T) {
+	config, err := kindConfig(Spec{APIServerAddress: "192.168.1.5"})
+	if err != nil || config.Networking.APIServerAddress != "192.168.1.5" {
+		t.Errorf("API server on %+v, %v", config, err)
+	}
+	for _, address := range []string{"0.0.0.0", "::1", "some.host", "192.168.1.5:6443", "224.0.0.1"} {
+		if _, err := kindConfig(Spec{APIServerAddress: address}); err == nil || !strings.Contains(err.Error(), address) {
+			t.Errorf("%s: %v, want it refused", address, err)
+		}
+	}
+}

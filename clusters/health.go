@@ -69,7 +69,7 @@ func healthyMachine(node Node) error {
 	switch {
 	case !node.Running:
 		return &Problem{What: fmt.Sprintf("node %s is %s", node.Name, node.State), Mend: MendCluster}
-	case node.FreeDisk > 0 && node.FreeDisk < enoughDisk:
+	case node.LowOnDisk():
 		return &Problem{
 			What: fmt.Sprintf("node %s has %d MB of disk space left", node.Name, node.FreeDisk>>20),
 			Mend: "make doctor",

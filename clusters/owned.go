@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -49,7 +50,16 @@ func (o *Owned) Create(ctx context.Context, purpose string, spec Spec, keep bool
 	if !purposes.MatchString(purpose) {
 		return nil, fmt.Errorf("purpose %q of a cluster: use up to 20 lower case letters, digits and dashes", purpose)
 	}
-	return o.create(ctx, newName(purpose), purpose, spec, keep)
+	return o.create(ctx, NewName(purpose), purpose, spec, keep)
+}
+
+// CreateNamed is Create for somebody who drew the name beforehand, with [NewName], so that it stands somewhere
+// before the cluster does.
+func (o *Owned) CreateNamed(ctx context.Context, name, purpose string, spec Spec, keep bool) (*Cluster, error) {
+	if !purposes.MatchString(purpose) || !strings.HasPrefix(name, "lab-"+purpose+"-") {
+		return nil, fmt.Errorf("create cluster %s: that is no name of a cluster for %q", name, purpose)
+	}
+	return o.create(ctx, name, purpose, spec, keep)
 }
 
 func (o *Owned) create(ctx context.Context, name, purpose string, spec Spec, keep bool) (c *Cluster, err error) {
@@ -131,8 +141,8 @@ func (o *Owned) claim(name, purpose string) (Owner, error) {
 	return owner, o.write(owner)
 }
 
-// newName makes the name of a cluster.
-func newName(purpose string) string {
+// NewName draws a name that no other cluster has, lab-PURPOSE-<8 hex>.
+func NewName(purpose string) string {
 	var random [4]byte
 	rand.Read(random[:]) // never fails
 	return "lab-" + purpose + "-" + hex.EncodeToString(random[:])
@@ -158,6 +168,29 @@ func (o *Owned) Claim(name string) error {
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	owner.Claimed = &now
+	return o.write(owner)
+}
+
+// Restart starts the machines of a recorded cluster anew, and keeps it if it was kept. The error is
+// errors.ErrUnsupported when its provider cannot do that.
+func (o *Owned) Restart(ctx context.Context, name string) error {
+	owner, err := o.read(name)
+	if err != nil {
+		return fmt.Errorf("restart cluster %s: %w", name, err)
+	}
+	if owner.Provider != o.identity() {
+		return fmt.Errorf("restart cluster %s: it was made by %s, not by %s", name, owner.Provider, o.identity())
+	}
+	restarter, ok := o.provider.(Restarter)
+	if !ok {
+		return fmt.Errorf("restart cluster %s: %w", name, errors.ErrUnsupported)
+	}
+	if err := restarter.Restart(ctx, name); err != nil || !owner.Kept {
+		return err
+	}
+	if owner.Process, err = o.keep(ctx, owner); err != nil {
+		return err
+	}
 	return o.write(owner)
 }
 

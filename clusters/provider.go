@@ -53,6 +53,10 @@ type Spec struct {
 	// while it is made, until the channel is closed or it is ready: somebody
 	// works with another one. A provider that cannot do that makes it as always.
 	Yields <-chan struct{}
+	// APIServerAddress is the IPv4 address of this machine on which the API server
+	// answers, and which its certificate names. Empty means 127.0.0.1, which nobody
+	// else can reach.
+	APIServerAddress string
 }
 
 // Cluster describes a cluster that is ready.
@@ -136,6 +140,10 @@ type Node struct {
 	Starts map[string]int
 }
 
+// LowOnDisk says whether so little disk space is left that the node cannot go on. That is a
+// matter of its machine: a new cluster would have no more.
+func (n Node) LowOnDisk() bool { return n.FreeDisk > 0 && n.FreeDisk < enoughDisk }
+
 // NodeInspector is a provider that can look at the machines of its clusters
 // without the help of the API server. Those that are gone, or on their way out, are
 // not among them. errors.ErrUnsupported says that it cannot after all.
@@ -156,6 +164,16 @@ type Keeper interface {
 	// Keep lets a cluster that this process made outlive it. It returns the number
 	// of the process that answers for the cluster from now on.
 	Keep(ctx context.Context, name string) (pid int, err error)
+}
+
+// Restarter is a provider that can bring the machines of a cluster to work again
+// with all that is stored in them, after the engine or the whole machine was
+// restarted, for example.
+type Restarter interface {
+	// Restart starts the machines of the cluster, and those that run anew. It returns
+	// when they have begun to start, long before the cluster is ready.
+	// errors.ErrUnsupported says that this cluster cannot be brought back so.
+	Restart(ctx context.Context, name string) error
 }
 
 // ImageSaver is a provider that can write an image of its container engine to a

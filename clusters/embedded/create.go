@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -50,6 +51,10 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 	if spec.Config != nil || spec.Workers < 0 {
 		return nil, fmt.Errorf("create cluster %s: an embedded one takes no configuration, and no negative number of workers", name)
 	}
+	address := cmp.Or(spec.APIServerAddress, loopback)
+	if err := clusters.CheckAddress(address); err != nil {
+		return nil, fmt.Errorf("create cluster %s: %w", name, err)
+	}
 	if exists(e.plane(name)) {
 		return nil, fmt.Errorf("create cluster %s: a cluster of that name exists", name)
 	}
@@ -62,7 +67,7 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 		return nil, problem(ctx, "cannot prepare the embedded control plane", err)
 	}
 	for n := 1; ; n++ {
-		a := &attempt{Embedded: e, name: name, nodes: 1 + spec.Workers, programs: programs, seedDir: seed}
+		a := &attempt{Embedded: e, name: name, address: address, nodes: 1 + spec.Workers, programs: programs, seedDir: seed}
 		c, err := a.run(ctx)
 		if err == nil || n == attempts || !errors.Is(err, errPortTaken) {
 			return c, err
@@ -74,6 +79,7 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 type attempt struct {
 	*Embedded
 	name     string
+	address  string // of the API server
 	nodes    int
 	programs map[string]string
 	seedDir  string // what etcd begins with; "" for nothing
@@ -112,15 +118,8 @@ func (a *attempt) start(programs ...string) (err error) {
 	if a.handle, err = supervisor.Start(a.plane(a.name), a.supervisor...); err != nil {
 		return err
 	}
-	a.hold(a.handle)
+	a.hold(a.name, a.handle)
 	return nil
-}
-
-// hold remembers the supervisor, for whoever keeps or deletes the cluster.
-func (a *attempt) hold(h *supervisor.Handle) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.handles[a.name] = h
 }
 
 // prepare writes everything that the programs read.
@@ -128,7 +127,7 @@ func (a *attempt) prepare(programs []string) error {
 	if err := clusters.MakeDir(a.state, a.name); err != nil {
 		return fmt.Errorf("create cluster %s: %w", a.name, err)
 	}
-	port, err := freePort()
+	port, err := freePort(a.address)
 	if err != nil {
 		return err
 	}
@@ -136,7 +135,7 @@ func (a *attempt) prepare(programs []string) error {
 	if err := os.MkdirAll(plane, 0o700); err != nil {
 		return fmt.Errorf("create cluster %s: %w", a.name, err)
 	}
-	server := fmt.Sprintf("https://127.0.0.1:%d", port)
+	server := fmt.Sprintf("https://%s:%d", a.address, port)
 	if err := writeDescription(plane, description{Nodes: a.nodes, Server: server}); err != nil {
 		return err
 	}
@@ -151,7 +150,7 @@ func (a *attempt) prepare(programs []string) error {
 			return fmt.Errorf("copy seed: %w", err)
 		}
 	}
-	all := plan(a.programs, port)
+	all := plan(a.programs, a.address, port)
 	all.Programs = slices.DeleteFunc(all.Programs, func(p supervisor.Program) bool { return !slices.Contains(programs, p.Name) })
 	return supervisor.WritePlan(plane, all)
 }
@@ -165,7 +164,7 @@ func (a *attempt) writeIdentities(plane, server string) error {
 	}
 	serving, err := ca.server(
 		[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-		[]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.ParseIP(serviceIP)})
+		[]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.ParseIP(serviceIP), net.ParseIP(a.address)})
 	if err != nil {
 		return err
 	}
@@ -221,11 +220,11 @@ func writeKubeconfig(file, server, cluster string, ca []byte, identity pair) err
 // themselves, so that nobody gets one by accident between our look and its use.
 const lowestPort, highestPort = 10000, 30000
 
-// freePort is a loopback port that nobody listens on right now.
-func freePort() (int, error) {
+// freePort is a port of that address that nobody listens on right now.
+func freePort(address string) (int, error) {
 	for range highestPort - lowestPort {
 		port := lowestPort + rand.IntN(highestPort-lowestPort)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", address, port))
 		if err == nil {
 			return port, l.Close()
 		}

@@ -49,6 +49,7 @@ var (
 	_ clusters.Identifier          = (*Embedded)(nil)
 	_ clusters.ControllerRestarter = (*Embedded)(nil)
 	_ clusters.Keeper              = (*Embedded)(nil)
+	_ clusters.Restarter           = (*Embedded)(nil)
 )
 
 // Option changes what New makes.
@@ -205,6 +206,13 @@ func (e *Embedded) Delete(_ context.Context, name string) error {
 	return nil
 }
 
+// hold remembers the supervisor of a cluster, for whoever keeps or deletes it.
+func (e *Embedded) hold(name string, h *supervisor.Handle) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.handles[name] = h
+}
+
 // release forgets the supervisor of a cluster that this value made, and returns it.
 func (e *Embedded) release(name string) *supervisor.Handle {
 	e.mu.Lock()
@@ -224,6 +232,18 @@ func (e *Embedded) Keep(_ context.Context, name string) (pid int, err error) {
 		return 0, fmt.Errorf("keep cluster %s: this process did not make it", name)
 	}
 	return h.PID(), h.Keep()
+}
+
+// Restart starts a control plane again whose supervisor is gone, with what its etcd has on disk. One that is at
+// work starts its programs again by itself, and there is nothing more that a restart could mend; then the error
+// is errors.ErrUnsupported.
+func (e *Embedded) Restart(_ context.Context, name string) error {
+	h, err := supervisor.Resume(e.plane(name), e.supervisor...)
+	if err != nil {
+		return fmt.Errorf("restart cluster %s: %w", name, err)
+	}
+	e.hold(name, h)
+	return nil
 }
 
 // RestartControllers ends the controller manager; its supervisor starts it again.

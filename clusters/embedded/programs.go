@@ -46,13 +46,16 @@ func inPKI(name string) string { return filepath.Join(pki, name) }
 
 func kubeconfigOf(program string) string { return program + ".kubeconfig" }
 
-// plan says how to run the programs. Paths are relative to the control plane's
+// loopback is where everything listens, unless the API server is asked to listen elsewhere.
+const loopback = "127.0.0.1"
+
+// plan says how to run the programs, with the API server on that address. Paths are relative to the control plane's
 // folder, in which they work.
-func plan(paths map[string]string, port int) supervisor.Plan {
-	api := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+func plan(paths map[string]string, address string, port int) supervisor.Plan {
+	api := net.JoinHostPort(address, strconv.Itoa(port))
 	return supervisor.Plan{Programs: []supervisor.Program{
 		{Name: etcd, Path: paths[etcd], Args: etcdArgs()},
-		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(port), After: etcdSocket, Env: memory(400)},
+		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(address, port), After: etcdSocket, Env: memory(400)},
 		{Name: controllerManager, Path: paths[controllerManager], Args: controllerManagerArgs(), After: api, Env: memory(200)},
 		{Name: scheduler, Path: paths[scheduler], Args: schedulerArgs(), After: api, Env: memory(150)},
 		{Name: kwok, Path: paths[kwok], Args: kwokArgs(), After: api, Env: memory(150)},
@@ -82,9 +85,9 @@ func etcdArgs() []string {
 }
 
 // apiServerArgs are kubeadm's, as far as they are not about a network of nodes.
-func apiServerArgs(port int) []string {
+func apiServerArgs(address string, port int) []string {
 	return []string{
-		"--bind-address=127.0.0.1",
+		"--bind-address=" + address,
 		fmt.Sprintf("--secure-port=%d", port),
 		// The address in the Service kubernetes, which may not be a loopback one.
 		"--advertise-address=" + nodeIP,

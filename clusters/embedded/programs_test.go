@@ -1,16 +1,22 @@
 package embedded
 
 import (
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/example/operator-lab/clusters"
 )
 
 // programs by name, as they would be run.
-func planned(t *testing.T) map[string][]string {
+func planned(t *testing.T, address string) map[string][]string {
 	t.Helper()
 	args := map[string][]string{}
-	for _, p := range plan(map[string]string{}, 12345).Programs {
+	for _, p := range plan(map[string]string{}, address, 12345).Programs {
 		args[p.Name] = p.Args
 	}
 	if len(args) != len(programNames()) {
@@ -20,7 +26,7 @@ func planned(t *testing.T) map[string][]string {
 }
 
 func TestNothingListensButOnLoopback(t *testing.T) {
-	for name, args := range planned(t) {
+	for name, args := range planned(t, loopback) {
 		for _, arg := range args {
 			flag, value, _ := strings.Cut(arg, "=")
 			address := strings.HasSuffix(flag, "-address") && flag != "--advertise-address"
@@ -33,17 +39,78 @@ func TestNothingListensButOnLoopback(t *testing.T) {
 		}
 	}
 	for _, name := range []string{controllerManager, scheduler} {
-		if !slices.Contains(planned(t)[name], "--secure-port=0") {
+		if !slices.Contains(planned(t, loopback)[name], "--secure-port=0") {
 			t.Errorf("%s listens, and nobody asks it anything", name)
 		}
 	}
 }
 
 func TestTheAPIServerAsksWhoMayDoWhat(t *testing.T) {
-	args := planned(t)[apiServer]
+	args := planned(t, loopback)[apiServer]
 	for _, want := range []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"} {
 		if !slices.Contains(args, want) {
 			t.Errorf("the API server runs without %s", want)
+		}
+	}
+}
+
+// An address for the room is one for the API server alone.
+func TestOnlyTheAPIServerListensOnAnotherAddress(t *testing.T) {
+	const address = "192.168.1.5"
+	for name, args := range planned(t, address) {
+		for _, arg := range args {
+			if strings.Contains(arg, address) && (name != apiServer || arg != "--bind-address="+address) {
+				t.Errorf("%s has %s", name, arg)
+			}
+		}
+	}
+	if args := planned(t, address)[apiServer]; !slices.Contains(args, "--bind-address="+address) {
+		t.Errorf("the API server does not listen on %s: %v", address, args)
+	}
+}
+
+func TestTheCertificateNamesTheAddress(t *testing.T) {
+	e, err := New(t.TempDir(), t.TempDir(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name, address = "lab-test", "192.168.1.5"
+	plane := e.plane(name)
+	if err := os.MkdirAll(plane, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a := &attempt{Embedded: e, name: name, address: address}
+	if err := a.writeIdentities(plane, "https://"+address+":12345"); err != nil {
+		t.Fatal(err)
+	}
+	p, err := readPair(filepath.Join(plane, pki), "apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(p.cert)
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{address, "127.0.0.1"} {
+		if err := cert.VerifyHostname(host); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := cert.VerifyHostname("192.168.1.6"); err == nil {
+		t.Error("the certificate names an address that nobody asked for")
+	}
+}
+
+func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
+	e, err := New(t.TempDir(), t.TempDir(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"0.0.0.0", "some.host", "192.168.1.5:6443", "::1"} {
+		_, err := e.Create(t.Context(), "lab-test", clusters.Spec{APIServerAddress: address})
+		if err == nil || !strings.Contains(err.Error(), address) {
+			t.Errorf("Create on %s: %v", address, err)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func seedKey(programs map[string]string) string {
 	for _, name := range []string{etcd, apiServer} {
 		fmt.Fprintln(hash, filepath.Base(filepath.Dir(programs[name])))
 	}
-	fmt.Fprintln(hash, etcdArgs(), apiServerArgs(0), seedPrefixes())
+	fmt.Fprintln(hash, etcdArgs(), apiServerArgs(loopback, 0), seedPrefixes())
 	return fmt.Sprintf("%x", hash.Sum(nil)[:6])
 }
 
@@ -96,7 +96,7 @@ func (e *Embedded) makeSeed(ctx context.Context, programs map[string]string, dir
 	source := &Embedded{
 		state: work, supervisor: e.supervisor, log: e.log, readyTimeout: seedTimeout, handles: map[string]*supervisor.Handle{},
 	}
-	a := &attempt{Embedded: source, name: seedName, programs: programs}
+	a := &attempt{Embedded: source, name: seedName, address: loopback, programs: programs}
 	defer func() { err = errors.Join(err, source.Delete(context.WithoutCancel(ctx), seedName)) }()
 	if err := a.start(etcd, apiServer); err != nil {
 		return err

@@ -42,6 +42,7 @@ func (a *app) down(ctx context.Context, all bool) error {
 		}
 		fmt.Fprintf(a.out, "Removed cluster %s.\n", owner.Name)
 	}
+	errs = append(errs, a.forgetEmptyRoom(ctx))
 	err = errors.Join(errs...)
 	if len(owners) == 0 && err == nil {
 		fmt.Fprintln(a.out, "Nothing was running.")

@@ -19,16 +19,21 @@ import (
 func (a *app) lock() (unlock func(), err error) {
 	h := fnv.New64a()
 	h.Write([]byte(a.workspace))
-	path := filepath.Join(a.state, "locks", hex.EncodeToString(h.Sum(nil)))
+	return a.lockNamed(hex.EncodeToString(h.Sum(nil)), a.workspace)
+}
+
+// lockNamed keeps two commands from working at the same time on what is called so.
+func (a *app) lockNamed(name, what string) (unlock func(), err error) {
+	path := filepath.Join(a.state, "locks", name)
 	for {
 		lock, err := tryLock(path)
 		switch {
 		case errors.Is(err, errStale):
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("lock the workspace: %w", err)
+			return nil, fmt.Errorf("lock %s: %w", what, err)
 		case lock == nil:
-			return nil, exit.Usage("%w on %s: wait for it to end", errBusy, a.workspace)
+			return nil, exit.Usage("%w on %s: wait for it to end", errBusy, what)
 		}
 		return func() { release(lock) }, nil
 	}

@@ -53,7 +53,10 @@ func run(args []string) int {
 	if err != nil && !told && code != exit.Interrupted {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 	}
-	if code == exit.Interrupted {
+	switch {
+	case code == exit.Interrupted && told:
+		fmt.Fprintln(os.Stderr, "lab: interrupted")
+	case code == exit.Interrupted:
 		fmt.Fprintln(os.Stderr, "lab: interrupted; nothing was left behind")
 	}
 	return code
@@ -97,7 +100,7 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 		newDemoCommand(a), newCheckCommand(a), newWatchCommand(a), newHintCommand(a), newTraceCommand(a), newDiffCommand(a), newProgressCommand(a),
 		newSolveCommand(a), newResetCommand(a), newUndoCommand(a),
 		newUpCommand(a), newDownCommand(a), newShellCommand(a), newStatusCommand(a),
-		newDoctorCommand(a), newSetupCommand(a), newNodeImageCommand(a), newBoardCommand(a),
+		newDoctorCommand(a), newSetupCommand(a), newNodeImageCommand(a), newBoardCommand(a), newClassroomCommand(a),
 		newTestCommand(a), newMutantsCommand(a), newSoakCommand(a), newFlakesCommand(a), newBenchCommand(a),
 		newVerifyCommand(a), newLintCommand(a), newRenderCommand(a),
 	)

@@ -12,15 +12,20 @@ import (
 // startPool begins to keep so many clusters ready. The caller has to close it.
 func (a *app) startPool(owned *clusters.Owned, image nodeimage.Image, size int) *pool.Pool {
 	return pool.Start(owned, pool.Options{
-		Size: size,
-		Spec: clusters.Spec{NodeImage: image.Ref},
-		Prepare: func(ctx context.Context, c *clusters.Cluster) error {
-			if !c.RealPods {
-				return nil
-			}
-			return nodeimage.EnsureOperand(ctx, owned.Provider(), c.Name, image, a.cache)
-		},
+		Size:       size,
+		Spec:       clusters.Spec{NodeImage: image.Ref},
+		Prepare:    a.withOperand(owned, image),
 		FreeMemory: doctor.FreeMemory,
 		Progress:   a.progress,
 	})
+}
+
+// withOperand sees to it that a new cluster has the operand's image, where its Pods would need one.
+func (a *app) withOperand(owned *clusters.Owned, image nodeimage.Image) func(context.Context, *clusters.Cluster) error {
+	return func(ctx context.Context, c *clusters.Cluster) error {
+		if !c.RealPods {
+			return nil
+		}
+		return nodeimage.EnsureOperand(ctx, owned.Provider(), c.Name, image, a.cache)
+	}
 }
