@@ -244,6 +244,11 @@ func TestAgendasAddUp(t *testing.T) {
 			"| 10:25 | 17 of 30 | Lab 3: loud |\n| 10:42 | 23 ",
 			[]string{":10: lab 3 has 17 of its 30 minutes: below 60 % nobody gets anywhere"},
 		},
+		"just enough of it": {
+			"| 10:25 | 20 of 30 | Lab 3: loud |\n| 10:45 | 20 ",
+			"| 10:25 | 18 of 30 | Lab 3: loud |\n| 10:43 | 22 ",
+			nil,
+		},
 		"of, and no lab": {
 			"| 20 | Lunch",
 			"| 20 of 30 | Lunch",

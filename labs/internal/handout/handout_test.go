@@ -517,6 +517,9 @@ func TestWriteRefuses(t *testing.T) {
 			kubeconfigOf("apiVersion: v1\nkind: Secret\ndata: {a: " + key + "}\n"),
 			"is no kubeconfig",
 		},
+		// The parser's complaint has the word in it.
+		"a secret in a wrong place": {kubeconfigOf("apiVersion: v1\nkind: " + secret + "\n"), "is no kubeconfig"},
+
 		"an empty one": {kubeconfigOf(""), "it knows 0 clusters and 0 users"},
 		"two clusters": {
 			damaged("users:", "- name: work\n  cluster: {server: https://work}\nusers:"),
