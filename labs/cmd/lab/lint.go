@@ -16,6 +16,7 @@ import (
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/guide"
 	"github.com/example/operator-lab/labs/internal/mutants"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -31,7 +32,7 @@ func newLintCommand(a *app) *cobra.Command {
 			return a.lint(cmd.Context(), fix)
 		},
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "rewrite what the lessons quote from operator/ and from the contract card")
+	cmd.Flags().BoolVar(&fix, "fix", false, "rewrite what the lessons quote, and what the guide for instructors says about each lab")
 	return cmd
 }
 
@@ -41,7 +42,7 @@ func (a *app) lint(ctx context.Context, fix bool) error {
 		if err != nil {
 			return err
 		}
-		changed, err := c.FixLessons()
+		changed, err := fixDocuments(c)
 		if err != nil {
 			return err
 		}
@@ -56,7 +57,17 @@ func (a *app) lint(ctx context.Context, fix bool) error {
 	return a.tellProblems(problems, "The course is in order.")
 }
 
-// lintCourse compares manifests, lessons, sources and the compiled suite with each other.
+// fixDocuments rewrites what documents have from elsewhere, and returns the files that it changed.
+func fixDocuments(c *course.Course) ([]string, error) {
+	lessons, err := c.FixLessons()
+	if err != nil {
+		return nil, err
+	}
+	guides, err := guide.Fix(c)
+	return append(lessons, guides...), err
+}
+
+// lintCourse compares manifests, documents, sources, wrong answers and the compiled suite with each other.
 func (a *app) lintCourse(ctx context.Context) ([]course.Problem, error) {
 	c, err := a.course()
 	if err != nil {
@@ -70,8 +81,14 @@ func (a *app) lintCourse(ctx context.Context) ([]course.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	wrong, err := mutants.Lint(c)
-	return append(problems, wrong...), err
+	for _, look := range []func(*course.Course) ([]course.Problem, error){mutants.Lint, guide.Lint} {
+		found, err := look(c)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, found...)
+	}
+	return problems, nil
 }
 
 // tellProblems lists problems for an author; any is a failure.

@@ -28,7 +28,7 @@ func newVerifyCommand(a *app) *cobra.Command {
 		Args:   cobra.NoArgs,
 		RunE:   func(cmd *cobra.Command, _ []string) error { return a.verify(cmd.Context(), fix) },
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "generate the generated files anew, and rewrite what the lessons quote")
+	cmd.Flags().BoolVar(&fix, "fix", false, "generate the generated files anew, and rewrite what documents have from elsewhere")
 	return cmd
 }
 
@@ -66,7 +66,7 @@ func (a *app) regenerate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lessons, err := c.FixLessons()
+	documents, err := fixDocuments(c)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (a *app) regenerate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, file := range slices.Concat(changed, lessons, answers) {
+	for _, file := range slices.Concat(changed, documents, answers) {
 		fmt.Fprintln(a.out, "rewrote", file)
 	}
 	return nil

@@ -50,6 +50,10 @@ type Lab struct {
 	// Dir is the lab's folder, a slash path below the checkout:
 	// "labs/04-reconciler".
 	Dir string
+	// Minutes is how long the lab takes a learner: a plan, not a limit.
+	Minutes int
+	// Instructor is what an instructor says and asks.
+	Instructor Instructor
 	// Checks are in the order in which they are reported.
 	Checks []Check
 	// Reruns are earlier labs whose checks are part of this lab's verdict.

@@ -37,6 +37,16 @@ func TestLoadReadsLabsInOrder(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 2}, c.Labs[2].Reruns); diff != "" {
 		t.Error(diff)
 	}
+	if c.Labs[1].Minutes != 20 {
+		t.Errorf("minutes: %d", c.Labs[1].Minutes)
+	}
+	teaching := course.Instructor{
+		Say: []string{"A program asks.", "It does so once.", "Then it ends."},
+		Ask: "What does it say?",
+	}
+	if diff := cmp.Diff(teaching, c.Labs[1].Instructor); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestLabNamesTheValidRange(t *testing.T) {
@@ -55,16 +65,32 @@ func TestLabNamesTheValidRange(t *testing.T) {
 func TestLoadRefusesDamagedManifests(t *testing.T) {
 	const file = "labs/02-name/lab.yaml"
 	for name, tc := range map[string]struct{ old, new, want string }{
-		"not YAML":              {"checks:\n", "checks: [\n", "labs/02-name/lab.yaml: line "},
-		"empty":                 {"*", "", "labs/02-name/lab.yaml: the file is empty"},
-		"two documents":         {"schema: 1\n", "schema: 1\n---\n", "more than one YAML document"},
-		"unknown field":         {"title: Say whom", "titel: Say whom", `there is no field "titel"`},
-		"repeated field":        {"lab: 2", "lab: 2\nlab: 2", "already defined"},
-		"wrong type":            {"lab: 2", "lab: two", "cannot unmarshal"},
-		"schema":                {"schema: 1", "schema: 2", "lab.yaml: schema: must be 1, is 2"},
-		"lab":                   {"lab: 2", "lab: 3", "lab.yaml: lab: must be 2"},
-		"name":                  {"name: name", "name: nom", `lab.yaml: name: must be "name"`},
-		"no title":              {"title: Say whom", "", "lab.yaml: title: is missing"},
+		"not YAML":           {"checks:\n", "checks: [\n", "labs/02-name/lab.yaml: line "},
+		"empty":              {"*", "", "labs/02-name/lab.yaml: the file is empty"},
+		"two documents":      {"schema: 1\n", "schema: 1\n---\n", "more than one YAML document"},
+		"unknown field":      {"title: Say whom", "titel: Say whom", `there is no field "titel"`},
+		"repeated field":     {"lab: 2", "lab: 2\nlab: 2", "already defined"},
+		"wrong type":         {"lab: 2", "lab: two", "cannot unmarshal"},
+		"schema":             {"schema: 1", "schema: 2", "lab.yaml: schema: must be 1, is 2"},
+		"lab":                {"lab: 2", "lab: 3", "lab.yaml: lab: must be 2"},
+		"name":               {"name: name", "name: nom", `lab.yaml: name: must be "name"`},
+		"no title":           {"title: Say whom", "", "lab.yaml: title: is missing"},
+		"no minutes":         {"minutes: 20\n", "", "lab.yaml: minutes: is missing"},
+		"too few minutes":    {"minutes: 20", "minutes: 4", "minutes: must be a whole number from 5 to 120, is 4"},
+		"too many minutes":   {"minutes: 20", "minutes: 121", "minutes: must be a whole number from 5 to 120, is 121"},
+		"a word for minutes": {"minutes: 20", "minutes: twenty", "cannot unmarshal"},
+		"half a minute":      {"minutes: 20", "minutes: 20.5", "minutes: must be a whole number from 5 to 120, is 20.5"},
+		"two sentences":      {", Then it ends.]", "]", "instructor.say: must be 3 sentences, has 2"},
+		"four sentences":     {", Then it ends.]", ", Then it ends., Then it rests.]", "instructor.say: must be 3 sentences, has 4"},
+		"two in one":         {"once.", "once. Or twice.", "instructor.say[1]: must be one sentence"},
+		"no full stop":       {"once.", "once", "instructor.say[1]: must be one sentence"},
+		"a long sentence": {
+			"once.", strings.Repeat("x", 140) + ".",
+			"instructor.say[1]: must have at most 140 characters, has 152",
+		},
+		"an empty sentence":     {"It does so once.", "\"\"", "instructor.say[1]: must be a sentence on one line"},
+		"no question":           {"  ask: What does it say?\n", "", "instructor.ask: must be a sentence"},
+		"no question mark":      {"say?", "say.", "instructor.ask: must be a question"},
 		"no id":                 {"id: says-name", "id:", "lab.yaml: checks[1].id: is missing"},
 		"odd id":                {"id: says-name", "id: Says_Name", "checks[1].id: \"Says_Name\" is not an id"},
 		"id twice":              {"id: says-name", "id: takes-name", "checks[1].id: \"takes-name\" stands here twice"},

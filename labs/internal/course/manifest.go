@@ -23,7 +23,10 @@ type manifest struct {
 	Lab    int    `yaml:"lab"`
 	Name   string `yaml:"name"`
 	Title  string `yaml:"title"`
-	Reruns []int  `yaml:"reruns"`
+	// Minutes is no int, because YAML would silently cut a fraction off.
+	Minutes    float64    `yaml:"minutes"`
+	Instructor Instructor `yaml:"instructor"`
+	Reruns     []int      `yaml:"reruns"`
 	// RerunsRequire are ids of checks of this lab that every rerun check requires.
 	RerunsRequire []string `yaml:"rerunsRequire"`
 	// Representative is the id of the check that stands for this lab in later ones.
@@ -51,7 +54,10 @@ func loadLab(root, dir string, number int, name string) (*Lab, error) {
 	if err := m.validate(number, name); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	lab := &Lab{Number: number, Name: name, Title: m.Title, Dir: dir, Reruns: m.Reruns, RerunsRequire: m.RerunsRequire, Representative: m.Representative}
+	lab := &Lab{
+		Number: number, Name: name, Title: m.Title, Dir: dir, Minutes: int(m.Minutes), Instructor: m.Instructor,
+		Reruns: m.Reruns, RerunsRequire: m.RerunsRequire, Representative: m.Representative,
+	}
 	for _, c := range m.Checks {
 		lab.Checks = append(lab.Checks, Check(c))
 	}
@@ -106,6 +112,9 @@ func (m *manifest) validate(number int, name string) error {
 		return errors.New("title: is missing")
 	case len(m.Checks) == 0:
 		return errors.New("checks: a lab has at least one")
+	}
+	if err := m.validateTeaching(); err != nil {
+		return err
 	}
 	for i, n := range m.Reruns {
 		if n < 1 || n >= number {

@@ -10,6 +10,9 @@ import (
 // leastPerLab is how many wrong answers a lab has at least: fewer are a spot check, not a proof.
 const leastPerLab = 6
 
+// commonPerLab is how many of them the instructor's guide tells of: as many as are remembered on the way to a desk.
+const commonPerLab = 2
+
 // Lint returns what is wrong with the wrong answers of a course and can be seen without judging them.
 func Lint(c *course.Course) ([]course.Problem, error) {
 	all, problems, err := load(c)
@@ -71,15 +74,22 @@ func (m *Mutant) lint(c *course.Course) (problems []string) {
 // lintLab looks at all wrong answers of a lab together.
 func lintLab(lab *course.Lab, all []*Mutant) (problems []course.Problem) {
 	dir := lab.Dir + "/" + Dir
-	count, caught := 0, map[string]bool{}
+	count, common, caught := 0, 0, map[string]bool{}
 	for _, m := range all {
 		if m.Lab == lab.Number {
 			count++
 			caught[m.Caught] = true
+			if m.Common {
+				common++
+			}
 		}
 	}
 	if count < leastPerLab {
 		problems = append(problems, course.Problem{File: dir, Text: fmt.Sprintf("%d wrong answers: a lab has at least %d", count, leastPerLab)})
+	}
+	if common != commonPerLab {
+		problems = append(problems, course.Problem{File: dir, Text: fmt.Sprintf(
+			"common: %d wrong answers have it, and it marks the %d that are seen most", common, commonPerLab)})
 	}
 	for _, check := range lab.Checks {
 		if !caught[check.ID] {

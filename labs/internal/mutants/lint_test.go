@@ -18,7 +18,7 @@ func lint(t *testing.T, write func(root string)) []string {
 	for i := range 6 {
 		caught := []string{"caught: says-name\ncause: silent", "caught: takes-name\ncause: other"}[i%2]
 		text := strings.Replace(silent, "caught: says-name\ncause: silent\nalso: [takes-name]", caught, 1)
-		coursetest.Write(t, root, fmt.Sprintf("labs/02-name/mutants/m%d.patch", i), text)
+		coursetest.Write(t, root, fmt.Sprintf("labs/02-name/mutants/m%d.patch", i), commonly(i, text))
 	}
 	write(root)
 	problems, err := mutants.Lint(loadCourse(t, root))
@@ -32,6 +32,14 @@ func lint(t *testing.T, write func(root string)) []string {
 		}
 	}
 	return got
+}
+
+// commonly marks the last two of six.
+func commonly(i int, text string) string {
+	if i < 4 {
+		return text
+	}
+	return "common: true\n" + text
 }
 
 func TestLint(t *testing.T) {
@@ -75,7 +83,7 @@ func TestLintMissesWrongAnswers(t *testing.T) {
 			if i == 5 {
 				text = "no answer"
 			}
-			coursetest.Write(t, root, fmt.Sprintf("labs/02-name/mutants/m%d.patch", i), text)
+			coursetest.Write(t, root, fmt.Sprintf("labs/02-name/mutants/m%d.patch", i), commonly(i+1, text))
 		}
 	})
 	want := []string{
@@ -85,6 +93,24 @@ func TestLintMissesWrongAnswers(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The guide for instructors tells of two mistakes, not of one and not of three.
+func TestLintCountsTheCommonMistakes(t *testing.T) {
+	for want, toggled := range map[int]int{1: 5, 3: 0} { // one mark less, one more
+		got := lint(t, func(root string) {
+			file := fmt.Sprintf("labs/02-name/mutants/m%d.patch", toggled)
+			text, had := strings.CutPrefix(coursetest.Read(t, root, file), "common: true\n")
+			if !had {
+				text = "common: true\n" + text
+			}
+			coursetest.Write(t, root, file, text)
+		})
+		text := fmt.Sprintf(": common: %d wrong answers have it, and it marks the 2 that are seen most", want)
+		if diff := cmp.Diff([]string{text}, got); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

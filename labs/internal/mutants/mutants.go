@@ -43,6 +43,8 @@ type Mutant struct {
 	Also []string
 	// Regenerate says that the learner ran the generators after their mistake.
 	Regenerate bool
+	// Common marks one of the two mistakes of a lab that are seen most; the instructor's guide tells of them.
+	Common bool
 	// Stage is the stage of the course that is patched: the lab's own, unless the file says otherwise.
 	Stage int
 
@@ -59,6 +61,7 @@ type header struct {
 	Cause         string   `yaml:"cause"`
 	Also          []string `yaml:"also"`
 	Regenerate    bool     `yaml:"regenerate"`
+	Common        bool     `yaml:"common"`
 	Stage         *int     `yaml:"stage"`
 }
 
@@ -145,7 +148,7 @@ func (m *Mutant) describe(top []byte) error {
 		}
 	}
 	m.Misconception, m.Caught, m.Cause = strings.TrimSpace(h.Misconception), h.Caught, h.Cause
-	m.Also, m.Regenerate = h.Also, h.Regenerate
+	m.Also, m.Regenerate, m.Common = h.Also, h.Regenerate, h.Common
 	if strings.Contains(m.Misconception, "\n") {
 		return errors.New("misconception: is one sentence on one line")
 	}

@@ -43,6 +43,10 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(want, *m, ignorePatch); diff != "" {
 		t.Error(diff)
 	}
+	m, err = mutants.Parse(2, "labs/02-name/mutants/says-nothing.patch", []byte("common: true\n"+silent))
+	if err != nil || !m.Common {
+		t.Errorf("a common one: %+v, %v", m, err)
+	}
 	if got := m.String(); got != "2/says-nothing" {
 		t.Errorf("String() = %s", got)
 	}

@@ -46,13 +46,13 @@ func (r *repo) path(elem ...string) string {
 	return filepath.Join(append([]string{r.dir, gitDir}, elem...)...)
 }
 
-// init makes the repository with one commit of tree, and marks the workspace
-// as created here.
-func (r *repo) init(ctx context.Context, tree course.Tree, message string) error {
+// init makes the repository with one commit of tree, dated at, and marks the
+// workspace as created here.
+func (r *repo) init(ctx context.Context, tree course.Tree, message string, at time.Time) error {
 	if _, err := r.git(ctx, nil, "init", "--quiet", "--initial-branch=main", "--template="); err != nil {
 		return err
 	}
-	if err := r.commit(ctx, "refs/heads/main", tree, message, time.Now()); err != nil {
+	if err := r.commit(ctx, "refs/heads/main", tree, message, at); err != nil {
 		return err
 	}
 	if _, err := r.git(ctx, nil, "read-tree", "HEAD"); err != nil {

@@ -1,0 +1,78 @@
+package guide_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/guide"
+)
+
+// These are about the course itself, not about this package's code.
+
+const checkout = "../../.."
+
+func TestTheGuideIsInOrder(t *testing.T) {
+	c, err := course.Load(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := guide.Lint(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Error(p)
+	}
+}
+
+var (
+	agenda    = regexp.MustCompile(`(?m)^<!-- agenda: (\d+) minutes -->$`)
+	command   = regexp.MustCompile("(?m)(?:`|^ *|=long )make ([a-z]+(?:-[a-z]+)*(?:-[0-9])?)")
+	makeRule  = regexp.MustCompile(`(?m)^([a-z][a-z%-]*):.*## `)
+	labNumber = regexp.MustCompile(`-[0-9]$`)
+)
+
+// 90 minutes, half a day, two evenings.
+func TestTheGuideHasThreeAgendas(t *testing.T) {
+	var minutes []string
+	for _, m := range agenda.FindAllStringSubmatch(read(t, guide.File), -1) {
+		minutes = append(minutes, m[1])
+	}
+	if got := strings.Join(minutes, " "); got != "90 270 150 150" {
+		t.Errorf("agendas of %s minutes", got)
+	}
+}
+
+// Whoever reads the guide types what stands there.
+func TestTheGuideNamesCommandsThatExist(t *testing.T) {
+	exists := map[string]bool{}
+	for _, file := range []string{"Makefile", "operator/Makefile"} {
+		for _, m := range makeRule.FindAllStringSubmatch(read(t, file), -1) {
+			exists[m[1]] = true
+		}
+	}
+	named := 0
+	for _, m := range command.FindAllStringSubmatch(read(t, guide.File), -1) {
+		named++
+		target := labNumber.ReplaceAllString(m[1], "-%")
+		if !exists[target] && !strings.HasPrefix(target, "classroom") { // these are not in this Makefile yet
+			t.Errorf("make %s: there is no such target", m[1])
+		}
+	}
+	if named < 20 {
+		t.Errorf("the test found only %d commands in the guide", named)
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(checkout, filepath.FromSlash(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,79 @@
+package handout
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/example/operator-lab/labs/internal/exit"
+)
+
+// variable is one that the scripts set.
+type variable struct{ Name, Value string }
+
+// ownVariables are those that the handout itself decides on.
+var ownVariables = []string{"WORKSPACE", "KUBECONFIG", "LAB_BOARD", "GOPROXY", "GOSUMDB"}
+
+var variableForm = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+
+func (h *Handout) checkEnv() error {
+	for name := range h.Env {
+		if !variableForm.MatchString(name) || slices.Contains(ownVariables, name) {
+			return exit.Usage("%.60q is no variable that the handout of %s could set", name, h.Learner.ID)
+		}
+	}
+	for _, v := range h.variables() {
+		if !utf8.ValidString(v.Value) || strings.ContainsFunc(v.Value, unicode.IsControl) {
+			return exit.Usage("the value of %s for %s is no line of text", v.Name, h.Learner.ID)
+		}
+	}
+	return nil
+}
+
+// variables are those whose values are known here; paths of the handout are found by the scripts.
+func (h *Handout) variables() (set []variable) {
+	if m := h.Modules; m != nil {
+		// One address and no "direct": who cannot reach the room shall hear of it at once, and not after minutes
+		// of asking an internet that is not there.
+		set = append(set, variable{"GOPROXY", m.Proxy})
+		if m.Sums != "" {
+			set = append(set, variable{"GOSUMDB", m.Sums})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.Env)) {
+		set = append(set, variable{name, h.Env[name]})
+	}
+	return set
+}
+
+// shellQuote makes one word of a text for a POSIX shell.
+func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// powerShellQuote makes a string of a text for PowerShell, which takes five characters for a single quote.
+func powerShellQuote(text string) string {
+	var b strings.Builder
+	b.WriteByte('\'')
+	for _, r := range text {
+		if strings.ContainsRune("'\u2018\u2019\u201a\u201b", r) {
+			b.WriteRune(r)
+		}
+		b.WriteRune(r)
+	}
+	b.WriteByte('\'')
+	return b.String()
+}
+
+// markdownEscape is a text that Markdown shows as it is: no emphasis, no link, no HTML.
+func markdownEscape(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if strings.ContainsRune("\\`*_[]<>&#|~!:@", r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
