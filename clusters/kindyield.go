@@ -10,32 +10,24 @@ const (
 	// fullShares is what a container gets of the processors by default, as a
 	// weight beside all others; fewShares is a tenth of it.
 	fullShares, fewShares = 1024, 102
-	// yieldPoll is how often to look for the containers that kind is making.
-	yieldPoll = 100 * time.Millisecond
+	// yieldPoll is how often to ask whether to yield.
+	yieldPoll = 200 * time.Millisecond
 	// sharesTimeout bounds one request to the engine for other shares.
 	sharesTimeout = 10 * time.Second
 )
 
-// yield has the nodes give way as soon as they are there, until the channel is
-// closed or the returned function is called, which returns when they have
+// yield has the nodes give way whenever yields says so, from when they are
+// there until the returned function is called; when that returns they have
 // their share again. It is a courtesy: where the engine refuses, it logs that.
-func (a *attempt) yield(ctx context.Context, until <-chan struct{}) (end func()) {
-	if until == nil {
+func (a *attempt) yield(ctx context.Context, yields func() bool) (end func()) {
+	if yields == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if !a.giveWay(ctx, until) {
-			return
-		}
-		select {
-		case <-until:
-		case <-ctx.Done():
-		}
-		// Whatever ended ctx, nobody wants a slow cluster.
-		if err := a.setShares(context.WithoutCancel(ctx), fullShares); err != nil {
+		if err := a.giveWay(ctx, yields); err != nil {
 			a.logger.Warn(err.Error())
 		}
 	}()
@@ -45,28 +37,37 @@ func (a *attempt) yield(ctx context.Context, until <-chan struct{}) (end func())
 	}
 }
 
-// giveWay waits for the nodes and takes shares from them. It is false when it
-// was over before.
-func (a *attempt) giveWay(ctx context.Context, until <-chan struct{}) bool {
+func (a *attempt) giveWay(ctx context.Context, yields func() bool) error {
 	tick := time.NewTicker(yieldPoll)
 	defer tick.Stop()
-	for {
+	for yielding := false; ; {
 		select {
-		case <-until:
-			return false
 		case <-ctx.Done():
-			return false
+			if !yielding {
+				return nil
+			}
+			return a.setShares(context.WithoutCancel(ctx), fullShares) // nobody wants a slow cluster
 		case <-tick.C:
 		}
-		if nodes, err := a.nodeNames(ctx, a.name); err != nil || len(nodes) < len(a.config.Nodes) {
+		wanted := yields()
+		if wanted == yielding || !a.complete(ctx) {
 			continue
 		}
-		if err := a.setShares(ctx, fewShares); err != nil {
-			a.logger.Warn(err.Error())
-			return false
+		shares := fullShares
+		if wanted {
+			shares = fewShares
 		}
-		return true
+		if err := a.setShares(ctx, shares); err != nil && ctx.Err() == nil {
+			return err
+		}
+		yielding = wanted
 	}
+}
+
+// complete says whether kind has made the containers of all nodes.
+func (a *attempt) complete(ctx context.Context) bool {
+	nodes, err := a.nodeNames(ctx, a.name)
+	return err == nil && len(nodes) == len(a.config.Nodes)
 }
 
 func (a *attempt) setShares(ctx context.Context, shares int) error {

@@ -49,10 +49,10 @@ type Spec struct {
 	// Config replaces the configuration of a lab cluster (kind.yaml), in the
 	// provider's own format.
 	Config []byte
-	// Yields, if it is not nil, has the cluster take little of the processors
-	// while it is made, until the channel is closed or it is ready: somebody
-	// works with another one. A provider that cannot do that makes it as always.
-	Yields <-chan struct{}
+	// Yields, if it is not nil, is asked again and again while the cluster is made
+	// whether it should take little of the processors just now, because somebody
+	// works with another one. A provider that cannot do that does not ask.
+	Yields func() bool
 	// APIServerAddress is the IPv4 address of this machine on which the API server
 	// answers, and which its certificate names. Empty means 127.0.0.1, which nobody
 	// else can reach.

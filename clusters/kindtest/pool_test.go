@@ -242,15 +242,21 @@ func (o *owner) awaitShares(t *testing.T, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), fillLimit)
 	defer cancel()
-	for have := ""; have != want; {
+	for have := ""; ; {
 		for _, record := range o.records(t) {
 			if record.Claimed != nil {
 				continue
 			}
-			out, _ := exec.CommandContext(ctx, o.kind.Engine(), "inspect", "--format", "{{.HostConfig.CpuShares}}", record.Name+"-control-plane").Output()
-			have = strings.TrimSpace(string(out)) // "" before there is a node
+			// There may not be a node yet.
+			out, err := exec.CommandContext(ctx, o.kind.Engine(), "inspect", "--format", "{{.HostConfig.CpuShares}}", record.Name+"-control-plane").Output()
+			if err == nil {
+				have = strings.TrimSpace(string(out))
+			}
 		}
-		if ctx.Err() != nil {
+		switch {
+		case have == want:
+			return
+		case ctx.Err() != nil:
 			t.Fatalf("the cluster that was made beside the one in use has the weight %q, want %s", have, want)
 		}
 	}

@@ -127,10 +127,8 @@ func (p *Pool) remove(e *entry) bool {
 
 // create makes a cluster that is ready for use.
 func (p *Pool) create(ctx context.Context) (*clusters.Cluster, error) {
-	ctx, created := context.WithCancel(ctx)
-	defer created()
 	spec := p.opts.Spec
-	spec.Yields = p.calm(ctx)
+	spec.Yields = p.crowded
 	c, err := p.owned.Create(ctx, purpose, spec, false)
 	if err != nil {
 		return nil, err
@@ -141,23 +139,6 @@ func (p *Pool) create(ctx context.Context) (*clusters.Cluster, error) {
 		}
 	}
 	return c, nil
-}
-
-// calm returns a channel that is closed when what is being made need not give way any more: nobody works with a
-// cluster, or somebody waits for one, or ctx has ended. It is nil when that is so already.
-func (p *Pool) calm(ctx context.Context) <-chan struct{} {
-	if !p.crowded() {
-		return nil
-	}
-	calm := make(chan struct{})
-	p.tasks.Go(func() {
-		defer close(calm)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for len(p.inUse) > 0 && p.claimants == 0 && p.await(ctx) == nil {
-		}
-	})
-	return calm
 }
 
 // crowded says whether somebody works with a cluster and nobody waits for another one.

@@ -22,10 +22,6 @@ const CauseManagerExited = "manager-exited"
 // CauseManagerSilent is the cause when the manager runs and asks the API server for nothing.
 const CauseManagerSilent = "manager-silent"
 
-// silenceLimit is how long a manager may run before its first request. One that starts a controller
-// sends it within a second; the rest is for a busy machine.
-const silenceLimit = 6 * time.Second
-
 // endpoint is where the first process answers questions about the manager.
 type endpoint struct {
 	URL   string `json:"url"`

@@ -35,6 +35,20 @@ const ManagerLog = "manager.log"
 // knows none, and is judged by what it does.
 const helpLimit = 5 * time.Second
 
+// How long a manager may run before its first request. One that starts a controller sends it within a second on a
+// quiet machine, where its `-h` takes 60 ms; on a machine that is so busy that `-h` takes half a second, it is given
+// more time, up to maxSilence. The machine's slowness must not become the learner's fault.
+const (
+	minSilence     = 5 * time.Second
+	silencePerHelp = 20
+	maxSilence     = 20 * time.Second
+)
+
+// silenceLimit is the limit for a manager whose `-h` took so long.
+func silenceLimit(help time.Duration) time.Duration {
+	return min(minSilence+silencePerHelp*help, maxSilence)
+}
+
 // Manager is the learner's program as a process. It can be stopped, killed and started again.
 type Manager struct {
 	kubeconfig string
@@ -43,6 +57,7 @@ type Manager struct {
 	health     string     // loopback address
 	sent       func() int // how many requests the API server has seen from it
 	flags      []string
+	help       time.Duration    // what its `-h` took
 	refused    *finding.Finding // why it cannot be started at all
 	output     *tail
 	starts     func() // is told before each start
@@ -112,6 +127,8 @@ var flagName = regexp.MustCompile(`(?m)^\s+-{1,2}([a-z][a-z0-9-]*)`)
 func (m *Manager) supportedFlags() ([]string, *finding.Finding) {
 	ctx, cancel := context.WithTimeout(context.Background(), helpLimit)
 	defer cancel()
+	started := time.Now()
+	defer func() { m.help = time.Since(started) }()
 	var help bytes.Buffer
 	cmd, err := Untrusted(ctx, m.home, nil, suite.config.Manager, "-h")
 	if err == nil {

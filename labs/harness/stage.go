@@ -104,11 +104,12 @@ func (s *stage) gone() *finding.Finding {
 	if f := s.manager.gone(); f != nil {
 		return f
 	}
-	if s.manager.Running() < silenceLimit || s.recorder.Count() > s.manager.requestsBefore() {
+	limit := silenceLimit(s.manager.help)
+	if s.manager.Running() < limit || s.recorder.Count() > s.manager.requestsBefore() {
 		return nil
 	}
 	return finding.New(CauseManagerSilent, "the manager reads Memcacheds from the API server",
-		"it has been running for %s and has not sent one request: does it start a controller?", silenceLimit)
+		"it has been running for %s and has not sent one request: does it start a controller?", limit.Round(time.Second))
 }
 
 func (s *stage) endpoint() endpoint { return endpoint{URL: s.address, Token: s.token} }

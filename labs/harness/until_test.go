@@ -24,3 +24,17 @@ func TestHowLongNothingMayHappen(t *testing.T) {
 		}
 	}
 }
+
+// A program that takes long to tell its flags takes long to start, too.
+func TestASlowMachineIsNotSilence(t *testing.T) {
+	for help, want := range map[time.Duration]time.Duration{
+		0:                      minSilence,
+		50 * time.Millisecond:  6 * time.Second,
+		500 * time.Millisecond: 15 * time.Second,
+		helpLimit:              maxSilence,
+	} {
+		if got := silenceLimit(help); got != want {
+			t.Errorf("%v for -h: %v, want %v", help, got, want)
+		}
+	}
+}
