@@ -3,6 +3,7 @@ package goproxytest
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -55,6 +56,20 @@ func (c Cache) Add(t testing.TB, m module.Version, files map[string]string) {
 		t.Fatal(err)
 	}
 	Write(t, archive+"hash", hash)
+}
+
+// Sum is what go.sum says of a version that was added.
+func (c Cache) Sum(t testing.TB, m module.Version) string {
+	t.Helper()
+	hash, err := os.ReadFile(c.Path(t, m, ".ziphash"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := dirhash.Hash1([]string{"go.mod"}, func(string) (io.ReadCloser, error) { return os.Open(c.Path(t, m, ".mod")) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s %s %s\n%s %s/go.mod %s\n", m.Path, m.Version, hash, m.Path, m.Version, mod)
 }
 
 // Zip is the zip of a version of a module.
