@@ -88,6 +88,14 @@ down: bin/lab ## remove everything that is still running
 board: bin/lab ## who is where, and who is stuck: a page for the instructor (FROM=dir ADDRESS=ip PORT=n)
 	$(LAB) board $(if $(FROM),--from '$(FROM)') $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
+.PHONY: classroom-modules
+classroom-modules: bin/lab ## download all Go modules and toolchains that a room needs, where the internet is good (CHECK=1)
+	$(LAB) classroom modules $(if $(filter 1,$(CHECK)),--check)
+
+.PHONY: classroom-serve
+classroom-serve: bin/lab ## the room's server: the board, Go modules, the course (ADDRESS=ip PORT=n)
+	$(LAB) classroom serve $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
+
 ##@ Prepare the machine
 
 .PHONY: doctor
@@ -151,5 +159,5 @@ bin/lab: # the Go build cache decides whether there is anything to do
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '\nSettings: CLUSTER=kind|embedded|auto  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  POOL=n  YES=1\n'

@@ -33,11 +33,13 @@ func (l learner) run(t *testing.T, mod string, args ...string) (string, error) {
 	t.Helper()
 	work := t.TempDir()
 	goproxytest.Write(t, filepath.Join(work, "go.mod"), mod)
-	goproxytest.Write(t, filepath.Join(work, "main.go"), "package main\n\nimport _ \"example.com/some/lib\"\n\nfunc main() {}\n")
+	main := "package main\n\nimport _ \"example.com/some/lib\"\n\nfunc main() {}\n"
+	goproxytest.Write(t, filepath.Join(work, "main.go"), main)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = work
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + l.dir, "GOPATH=" + filepath.Join(l.dir, "go"), "GOCACHE=" + filepath.Join(l.dir, "build"),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + l.dir, "GOPATH=" + filepath.Join(l.dir, "go"),
+		"GOCACHE=" + filepath.Join(l.dir, "build"),
 		"GOPROXY=" + l.room.URL, "GOSUMDB=" + l.sums, "GOFLAGS=-modcacherw", "GOENV=off", "GOTOOLCHAIN=local", "GOWORK=off",
 	}
 	out, err := cmd.CombinedOutput()
@@ -74,13 +76,15 @@ func TestGoDownloadsAndVerifiesWithNothingButTheRoom(t *testing.T) {
 	if out, err := l.run(t, needsLib, "mod", "download", "-json", "all"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := l.run(t, needsLib, "list", "-mod=mod", "-deps", "."); err != nil || !strings.Contains(out, "example.com/some/lib") {
+	out, err := l.run(t, needsLib, "list", "-mod=mod", "-deps", ".")
+	if err != nil || !strings.Contains(out, "example.com/some/lib") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, err := l.run(t, needsLib, "get", "github.com/Azure/Go@v1.0.0-RC1", "example.com/commits@latest"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if out, err := l.run(t, needsLib, "get", "example.com/none@latest"); err == nil || !strings.Contains(out, "not in this room") {
+	out, err = l.run(t, needsLib, "get", "example.com/none@latest")
+	if err == nil || !strings.Contains(out, "not in this room") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -109,13 +113,16 @@ func TestGoTakesToolchainsFromTheRoomAlone(t *testing.T) {
 func TestGoRefusesAZipThatIsNotWhatTheRoomVouchesFor(t *testing.T) {
 	c := room(t)
 	m := version("example.com/some/lib", "v1.9.0")
-	forged := goproxytest.Zip(t, m, map[string]string{"go.mod": "module example.com/some/lib\n", "lib.go": "package lib // forged\n"})
+	forged := goproxytest.Zip(t, m, map[string]string{
+		"go.mod": "module example.com/some/lib\n", "lib.go": "package lib // forged\n",
+	})
 	goproxytest.Write(t, c.Path(t, m, ".zip"), string(forged))
 	s := sums(t, t.TempDir())
 	defer s.Close()
 	srv := httptest.NewServer(serve(t, c, goproxy.Options{Sums: s}))
 	defer srv.Close()
-	if out, err := newLearner(t, srv, s.Key()).run(t, needsLib, "mod", "download"); err == nil || !strings.Contains(out, "SECURITY ERROR") {
+	out, err := newLearner(t, srv, s.Key()).run(t, needsLib, "mod", "download")
+	if err == nil || !strings.Contains(out, "SECURITY ERROR") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

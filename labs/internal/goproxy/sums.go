@@ -122,7 +122,10 @@ func OpenSums(dir string) (*Sums, error) {
 		return nil, err
 	}
 	name, _, _ := strings.Cut(verifier, "+")
-	s := &Sums{name: name, signer: signer, verifier: verifier, lock: flock.New(filepath.Join(dir, useLock)), ids: map[module.Version]int64{}}
+	s := &Sums{
+		name: name, signer: signer, verifier: verifier,
+		lock: flock.New(filepath.Join(dir, useLock)), ids: map[module.Version]int64{},
+	}
 	s.server = sumdb.NewServer(s)
 	if held, err := s.lock.TryLock(); err != nil || !held {
 		return nil, errors.Join(ErrInUse, err)

@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 )
 
 // interruptGrace is how long a Go command may clean up after an interrupt: it finishes the file it is at.
@@ -67,9 +70,70 @@ func (s Stock) Bytes() int64 {
 }
 
 // String is such as "113 modules, 63 MB".
-func (s Stock) String() string { return fmt.Sprintf("%d modules, %s", len(s), megabytes(s.Bytes())) }
+func (s Stock) String() string {
+	noun := "modules"
+	if len(s) == 1 {
+		noun = "module"
+	}
+	return fmt.Sprintf("%d %s, %s", len(s), noun, Megabytes(s.Bytes()))
+}
 
-func megabytes(size int64) string { return fmt.Sprintf("%d MB", (size+500_000)/1_000_000) }
+// Megabytes is a size in bytes for people, such as "63 MB".
+func Megabytes(size int64) string { return fmt.Sprintf("%d MB", (size+500_000)/1_000_000) }
+
+// Absent are the modules that are named in a go.mod and not in the cache: what [Fill] would download.
+func (c Cache) Absent(needs []Need) ([]string, error) {
+	seen := map[string]bool{}
+	var absent []string
+	for _, n := range needs {
+		file, err := n.modfile()
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range required(file) {
+			if seen[m.String()] {
+				continue
+			}
+			seen[m.String()] = true
+			kept, err := c.kept(m)
+			if err != nil {
+				return nil, fmt.Errorf("look for the modules of %s: %w", n.Name, err)
+			}
+			if _, ok := whole(kept); !ok {
+				absent = append(absent, m.String())
+			}
+		}
+	}
+	return absent, nil
+}
+
+// required are the versions that a go.mod asks for, and that come from elsewhere.
+func required(file *modfile.File) []module.Version {
+	var all []module.Version
+	for _, r := range file.Require {
+		m := r.Mod
+		for _, replace := range file.Replace {
+			if replace.Old.Path == m.Path && (replace.Old.Version == "" || replace.Old.Version == m.Version) {
+				m = replace.New
+				break
+			}
+		}
+		if m.Version != "" { // else it is a folder
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// kept is where the cache has the files of a version, without their ends.
+func (c Cache) kept(m module.Version) (string, error) {
+	path, err := module.EscapePath(m.Path)
+	if err != nil {
+		return "", err
+	}
+	version, err := module.EscapeVersion(m.Version)
+	return filepath.Join(c.Downloads, filepath.FromSlash(path), "@v", version), err
+}
 
 // Fill brings all modules that are needed into the cache. What is there already is not downloaded again, and what has
 // arrived before an error stays. Log is told one line before and after each need.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,8 @@ type Room struct {
 
 // Check proves that the room has all that is needed: with an empty module cache, and nothing but the room in reach, the
 // Go command finds every package that is compiled, on every system. A toolchain, when one is named, is downloaded for
-// platform and verified. It takes as much disk as a learner's machine, in a folder below dir that is gone afterwards.
+// platform and verified. log is told what is looked at, and how much was fetched until then. It takes as much disk as a
+// learner's machine, in a folder below dir that is gone afterwards.
 func (r Room) Check(ctx context.Context, dir string, needs []Need, toolchain, platform string, log func(string)) error {
 	home, err := os.MkdirTemp(dir, "lab-check-modules-")
 	if err != nil {
@@ -32,6 +34,7 @@ func (r Room) Check(ctx context.Context, dir string, needs []Need, toolchain, pl
 				return fmt.Errorf("check the modules of %s on %s: %w", n.Name, system, err)
 			}
 		}
+		log(fmt.Sprintf("a learner's machine has now fetched %s", fetched(home)))
 	}
 	if toolchain == "" {
 		return nil
@@ -53,6 +56,22 @@ func (r Room) env(home string) []string {
 	return append(append(env, r.Env...), "GOTOOLCHAIN=local")
 }
 
+// fetched is what has been downloaded into a home.
+func fetched(home string) Stock {
+	stock := Stock{}
+	downloads := filepath.Join(home, "go", "pkg", "mod", "cache", "download")
+	_ = filepath.WalkDir(downloads, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".zip" {
+			return nil //nolint:nilerr // it is for a figure
+		}
+		if info, err := d.Info(); err == nil {
+			stock[path] = info.Size()
+		}
+		return nil
+	})
+	return stock
+}
+
 // resolve finds every package that is compiled, and in doing so downloads the modules that they are in.
 func (n Need) resolve(ctx context.Context, env []string) error {
 	for _, list := range []struct {
@@ -62,7 +81,8 @@ func (n Need) resolve(ctx context.Context, env []string) error {
 		if len(list.patterns) == 0 {
 			continue
 		}
-		args := append([]string{"list", "-mod=readonly", "-deps", "-f", "{{with .Error}}{{.}}{{end}}", list.flag}, list.patterns...)
+		args := []string{"list", "-mod=readonly", "-deps", "-f", "{{with .Error}}{{.}}{{end}}", list.flag}
+		args = append(args, list.patterns...)
 		out, err := command(ctx, n.Dir, env, args...).CombinedOutput()
 		if err != nil {
 			return errors.Join(ctx.Err(), fmt.Errorf("go list: %w: %s", err, reason(string(out))))

@@ -44,15 +44,19 @@ func need(t *testing.T, c goproxytest.Cache) modules.Need {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) { goproxytest.Write(t, filepath.Join(dir, name), text) }
-	write("go.mod", "module example.com/mine\n\ngo 1.26.0\n\ntool "+tool.Path+"\n\nrequire (\n\t"+
-		used.Path+" "+used.Version+"\n\t"+onlyTests.Path+" "+onlyTests.Version+"\n\t"+onWindows.Path+" "+onWindows.Version+"\n\t"+
-		tool.Path+" "+tool.Version+"\n)\n")
-	write("go.sum", c.Sum(t, used)+c.Sum(t, onlyTests)+c.Sum(t, onWindows)+c.Sum(t, tool))
+	mod, sum := "module example.com/mine\n\ngo 1.26.0\n\ntool "+tool.Path+"\n", ""
+	for _, m := range []module.Version{used, onlyTests, onWindows, tool} {
+		mod += "\nrequire " + m.Path + " " + m.Version + "\n"
+		sum += c.Sum(t, m)
+	}
+	write("go.mod", mod)
+	write("go.sum", sum)
 	write("main.go", "package main\n\nimport _ \"example.com/used\"\n\nfunc main() {}\n")
 	write("main_windows.go", "package main\n\nimport _ \"example.com/windows\"\n")
 	write("main_test.go", "package main\n\nimport _ \"example.com/only/tests\"\n")
 	return modules.Need{
-		Name: "a module", Dir: dir, Packages: []string{"./..."}, Programs: []string{"tool"}, Systems: []string{"linux", "windows"},
+		Name: "a module", Dir: dir, Packages: []string{"./..."}, Programs: []string{"tool"},
+		Systems: []string{"linux", "windows"},
 	}
 }
 
@@ -83,7 +87,8 @@ func machine(t *testing.T, internet goproxytest.Cache) (cache modules.Cache, sto
 	env, stop := offer(t, string(internet))
 	home := t.TempDir()
 	t.Cleanup(func() { writable(home) })
-	for _, entry := range append(env, "GOENV=off", "GOTOOLCHAIN=local", "GOPATH="+home, "GOMODCACHE="+filepath.Join(home, "mod")) {
+	for _, entry := range append(env,
+		"GOENV=off", "GOTOOLCHAIN=local", "GOPATH="+home, "GOMODCACHE="+filepath.Join(home, "mod")) {
 		name, value, _ := strings.Cut(entry, "=")
 		t.Setenv(name, value)
 	}
@@ -115,6 +120,9 @@ func TestARoomThatWasFilledNeedsNoInternet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if absent, err := cache.Absent([]modules.Need{n}); err != nil || len(absent) > 0 {
+		t.Errorf("absent after that: %q, %v", absent, err)
+	}
 	if len(stock) != 4 || stock.Bytes() == 0 || !strings.HasPrefix(told[len(told)-1], "modules of a module: 4 modules, ") {
 		t.Errorf("%v, %q", stock, told)
 	}
@@ -141,14 +149,16 @@ func TestARoomThatWasFilledNeedsNoInternet(t *testing.T) {
 		if err := os.Rename(zip, zip+".away"); err != nil {
 			t.Fatal(err)
 		}
-		if err := room.Check(t.Context(), disk, []modules.Need{n}, "", "", quiet); err == nil || !strings.Contains(err.Error(), m.Path) {
+		err := room.Check(t.Context(), disk, []modules.Need{n}, "", "", quiet)
+		if err == nil || !strings.Contains(err.Error(), m.Path) {
 			t.Errorf("without %s: %v", m, err)
 		}
 		if err := os.Rename(zip+".away", zip); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := room.Check(t.Context(), disk, nil, "go1.99.1", "linux/amd64", quiet); err == nil || !strings.Contains(err.Error(), "go1.99.1") {
+	err = room.Check(t.Context(), disk, nil, "go1.99.1", "linux/amd64", quiet)
+	if err == nil || !strings.Contains(err.Error(), "go1.99.1") {
 		t.Errorf("without the toolchain: %v", err)
 	}
 	if left, err := os.ReadDir(disk); err != nil || len(left) > 0 {
@@ -170,8 +180,11 @@ func TestWhatCannotBeDownloadedIsNamedAndWhatCameStays(t *testing.T) {
 	if len(stock) != 3 {
 		t.Errorf("%v", stock)
 	}
-	if _, err := cache.FillToolchains(t.Context(), []string{"go1.99.0"}, []string{"linux/arm64"}, quiet); err == nil ||
-		!strings.Contains(err.Error(), "go1.99.0 for linux/arm64") {
+	if absent, err := cache.Absent([]modules.Need{n}); err != nil || !slices.Equal(absent, []string{onWindows.String()}) {
+		t.Errorf("absent: %q, %v", absent, err)
+	}
+	_, err = cache.FillToolchains(t.Context(), []string{"go1.99.0"}, []string{"linux/arm64"}, quiet)
+	if err == nil || !strings.Contains(err.Error(), "go1.99.0 for linux/arm64") {
 		t.Errorf("%v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(cache.Downloads), "lab-*")); err != nil || len(left) > 0 {
@@ -188,10 +201,12 @@ func TestAnInterruptIsNoFailure(t *testing.T) {
 	if _, err := modules.Fill(ctx, []modules.Need{n}, quiet); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if _, err := cache.FillToolchains(ctx, []string{"go1.99.0"}, []string{"linux/amd64"}, quiet); !errors.Is(err, context.Canceled) {
+	_, err := cache.FillToolchains(ctx, []string{"go1.99.0"}, []string{"linux/amd64"}, quiet)
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := (modules.Room{}).Check(ctx, t.TempDir(), []modules.Need{n}, "", "", quiet); !errors.Is(err, context.Canceled) {
+	err = modules.Room{}.Check(ctx, t.TempDir(), []modules.Need{n}, "", "", quiet)
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
@@ -234,7 +249,9 @@ func TestTheToolchainIsTheNewestThatAGoModAsksFor(t *testing.T) {
 	if _, err := modules.Toolchain([]modules.Need{{Name: "nothing", Dir: t.TempDir()}}); err == nil {
 		t.Error("a folder without go.mod has a toolchain")
 	}
-	for name, ok := range map[string]bool{"go1.26.0": true, "go1.27rc1": true, "go1.26": false, "1.26.0": false, "": false, "go1.26.0/../x": false} {
+	for name, ok := range map[string]bool{
+		"go1.26.0": true, "go1.27rc1": true, "go1.26": false, "1.26.0": false, "": false, "go1.26.0/../x": false,
+	} {
 		if err := modules.CheckToolchain(name); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
 		}

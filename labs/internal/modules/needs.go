@@ -5,12 +5,11 @@ package modules
 import (
 	"errors"
 	"fmt"
+	goversion "go/version"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/mod/modfile"
-
-	goversion "go/version"
 
 	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/embedded"
@@ -46,7 +45,10 @@ func Needs(c *course.Course, scratch string, withEmbedded bool) ([]Need, error) 
 		return nil, err
 	}
 	needs := []Need{
-		{Name: "the workspace", Dir: workspace, Packages: []string{"./..."}, Programs: []string{"tool"}, Systems: everywhere()},
+		{
+			Name: "the workspace", Dir: workspace, Packages: []string{"./..."},
+			Programs: []string{"tool"}, Systems: everywhere(),
+		},
 		{
 			Name: "the lab", Dir: c.Root, Packages: []string{"./labs"},
 			Programs: []string{"./labs/cmd/lab", "./labs/cmd/guard", "tool"}, Systems: everywhere(),

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goversion "go/version"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	goversion "go/version"
+	"golang.org/x/mod/module"
 )
 
 // toolchainModule is the module whose versions are toolchains.
@@ -48,7 +49,7 @@ func (c Cache) FillToolchains(ctx context.Context, names, platforms []string, lo
 			if err != nil {
 				return all, fmt.Errorf("download toolchain %s for %s: %w", name, platform, err)
 			}
-			log(fmt.Sprintf("toolchain %s for %s: %s", name, platform, megabytes(size)))
+			log(fmt.Sprintf("toolchain %s for %s: %s", name, platform, Megabytes(size)))
 			all[toolchainModule+"@"+toolchainVersion(name, platform)] = size
 		}
 	}
@@ -58,7 +59,10 @@ func (c Cache) FillToolchains(ctx context.Context, names, platforms []string, lo
 // toolchain returns the size of a toolchain's zip, after it has come into the cache.
 func (c Cache) toolchain(ctx context.Context, name, platform string, log func(string)) (int64, error) {
 	version := toolchainVersion(name, platform)
-	kept := filepath.Join(c.Downloads, filepath.FromSlash(toolchainModule), "@v", version)
+	kept, err := c.kept(module.Version{Path: toolchainModule, Version: version})
+	if err != nil {
+		return 0, err
+	}
 	if size, ok := whole(kept); ok {
 		return size, nil
 	}
@@ -76,7 +80,7 @@ func (c Cache) toolchain(ctx context.Context, name, platform string, log func(st
 		return 0, err
 	}
 	from := filepath.Join(stage, "cache", "download", filepath.FromSlash(toolchainModule), "@v", version)
-	for _, end := range toolchainFiles() {
+	for _, end := range files() {
 		if err := os.Rename(from+end, kept+end); err != nil {
 			return 0, err
 		}
@@ -88,13 +92,13 @@ func (c Cache) toolchain(ctx context.Context, name, platform string, log func(st
 	return size, nil
 }
 
-// toolchainFiles are the ends of a version's files, the zip last: with it, it counts as complete.
-func toolchainFiles() []string { return []string{".info", ".mod", ".ziphash", ".zip"} }
+// files are the ends of a version's files, the zip last: with it, it counts as complete.
+func files() []string { return []string{".info", ".mod", ".ziphash", ".zip"} }
 
 // whole says whether a version is complete, and how large its zip is.
 func whole(version string) (size int64, ok bool) {
 	var info fs.FileInfo
-	for _, end := range toolchainFiles() {
+	for _, end := range files() {
 		var err error
 		if info, err = os.Stat(version + end); err != nil {
 			return 0, false

@@ -65,7 +65,9 @@ func (c Cache) Sum(t testing.TB, m module.Version) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod, err := dirhash.Hash1([]string{"go.mod"}, func(string) (io.ReadCloser, error) { return os.Open(c.Path(t, m, ".mod")) })
+	mod, err := dirhash.Hash1([]string{"go.mod"}, func(string) (io.ReadCloser, error) {
+		return os.Open(c.Path(t, m, ".mod"))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
