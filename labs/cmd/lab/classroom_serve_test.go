@@ -148,7 +148,11 @@ func TestTheRoomsServerIsAllThatALearnersGoNeeds(t *testing.T) {
 	coursetest.Write(t, work, "go.mod", "module example.com/mine\n\ngo 1.26.0\n\nrequire "+used.Path+" "+used.Version+"\n")
 	get := exec.CommandContext(t.Context(), "go", "mod", "download", used.String(), toolchain.String())
 	get.Dir = work
-	get.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + learner, "GOENV=off", "GOFLAGS=-modcacherw"}
+	// Without a HOME: in one, Go's telemetry would still write when the test is over.
+	get.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "GOPATH=" + learner, "GOCACHE=" + filepath.Join(learner, "build"),
+		"GOENV=off", "GOFLAGS=-modcacherw",
+	}
 	for _, line := range strings.Split(text.String(), "\n") {
 		if entry, ok := strings.CutPrefix(strings.TrimSpace(line), "export "); ok {
 			get.Env = append(get.Env, entry)

@@ -37,8 +37,9 @@ func (l learner) run(t *testing.T, mod string, args ...string) (string, error) {
 	goproxytest.Write(t, filepath.Join(work, "main.go"), main)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = work
+	// Without a HOME: in one, Go's telemetry would still write when the test is over.
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + l.dir, "GOPATH=" + filepath.Join(l.dir, "go"),
+		"PATH=" + os.Getenv("PATH"), "GOPATH=" + filepath.Join(l.dir, "go"),
 		"GOCACHE=" + filepath.Join(l.dir, "build"),
 		"GOPROXY=" + l.room.URL, "GOSUMDB=" + l.sums, "GOFLAGS=-modcacherw", "GOENV=off", "GOTOOLCHAIN=local", "GOWORK=off",
 	}

@@ -102,7 +102,7 @@ func makeKeys(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // its other name stays
 	_, err = fmt.Fprintf(f, "%s\n%s\n", signer, verifier)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return nil, err

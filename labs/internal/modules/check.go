@@ -61,13 +61,12 @@ func fetched(home string) Stock {
 	stock := Stock{}
 	downloads := filepath.Join(home, "go", "pkg", "mod", "cache", "download")
 	_ = filepath.WalkDir(downloads, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".zip" {
-			return nil //nolint:nilerr // it is for a figure
+		if err == nil && filepath.Ext(path) == ".zip" {
+			if info, err := d.Info(); err == nil {
+				stock[path] = info.Size()
+			}
 		}
-		if info, err := d.Info(); err == nil {
-			stock[path] = info.Size()
-		}
-		return nil
+		return nil // it is for a figure
 	})
 	return stock
 }
