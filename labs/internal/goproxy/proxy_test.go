@@ -66,6 +66,10 @@ func TestModulesAreServedByTheProtocol(t *testing.T) {
 	// Only the go.mod of this one was ever needed.
 	goproxytest.Write(t, c.Path(t, version("example.com/graph", "v1.0.0"), ".mod"), "module example.com/graph\n")
 	goproxytest.Write(t, c.Path(t, version("example.com/graph", "v1.0.0"), ".info"), `{"Version":"v1.0.0"}`)
+	// Not everything that looks like a version is one.
+	goproxytest.Write(t, c.Path(t, version("example.com/some/lib", "main"), ".mod"), "module example.com/some/lib\n")
+	c.Add(t, version("example.com/soon", "v1.0.0-rc.1"), map[string]string{})
+	c.Add(t, version("example.com/soon", "v1.0.1-0.20260101000000-abcdefabcdef"), map[string]string{})
 	p := serve(t, c, goproxy.Options{Private: "corp.example.com"})
 	const ok, gone = http.StatusOK, http.StatusNotFound
 	for _, tc := range []struct {
@@ -78,6 +82,7 @@ func TestModulesAreServedByTheProtocol(t *testing.T) {
 		{"/example.com/some/lib/@v/v1.9.0.info", ok, `{"Version":"v1.9.0"}`},
 		{"/example.com/some/lib/@v/v1.9.0.mod", ok, "module example.com/some/lib\n"},
 		{"/example.com/some/lib/@v/v2.0.0-beta.1+incompatible.info", ok, `{"Version":"v2.0.0-beta.1+incompatible"}`},
+		{"/example.com/soon/@latest", ok, `{"Version":"v1.0.0-rc.1"}`},
 		{"/example.com/commits/@v/list", ok, ""},
 		{"/example.com/commits/@latest", ok, `{"Version":"v0.0.0-20260101000000-bbbbbbbbbbbb"}`},
 		{"/github.com/!azure/!go/@v/v1.0.0-!r!c1.info", ok, `{"Version":"v1.0.0-RC1"}`},
@@ -93,7 +98,7 @@ func TestModulesAreServedByTheProtocol(t *testing.T) {
 		{"/example.com/none/@latest", gone, ""},
 		{"/example.com/some/lib/@v/v1.9.1.zip", gone, ""},
 		{"/example.com/some/lib/@v/v1.9.info", gone, ""},
-		{"/example.com/some/lib/@v/main.info", gone, ""},
+		{"/example.com/some/lib/@v/main.mod", gone, ""},
 		{"/example.com/some/lib/@v/v1.9.0.ziphash", gone, ""},
 		{"/example.com/some/lib/@v/v1.9.0.lock", gone, ""},
 		{"/example.com/some/lib/@v/v1.9.0", gone, ""},
@@ -319,7 +324,27 @@ func TestWhoHasGoneWaitsNoMore(t *testing.T) {
 			cancel()
 			<-ended // a deadlock fails the test
 		}
+		// Two more of one learner: who gives up at the second gate opens the first one for the other.
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan int, 2)
+		for _, ctx := range []context.Context{ctx, t.Context()} {
+			go func() {
+				r := httptest.NewRequestWithContext(ctx, http.MethodGet, zip, nil)
+				r.RemoteAddr = "192.0.2.99:1"
+				w := httptest.NewRecorder()
+				p.ServeHTTP(w, r)
+				ended <- w.Body.Len()
+			}()
+			synctest.Wait()
+		}
+		cancel()
+		if n := <-ended; n != 0 {
+			t.Error("who has gone got something")
+		}
 		close(let)
+		if n := <-ended; n == 0 {
+			t.Error("who has stayed got nothing")
+		}
 		<-first
 		if got := ask(p, http.MethodGet, zip); got.Code != http.StatusOK {
 			t.Error("a turn got lost")
