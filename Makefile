@@ -101,6 +101,18 @@ classroom-status: bin/lab ## who is in the room, and how their clusters are
 classroom-down: bin/lab ## remove the clusters of the room, and all that is in them
 	$(LAB) classroom down
 
+.PHONY: classroom-modules
+classroom-modules: bin/lab ## download all Go modules and toolchains that a room needs, where the internet is good (CHECK=1)
+	$(LAB) classroom modules $(if $(filter 1,$(CHECK)),--check)
+
+.PHONY: classroom-serve
+classroom-serve: bin/lab ## the room's server: the board, Go modules, the course (ADDRESS=ip PORT=n)
+	$(LAB) classroom serve $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
+
+.PHONY: classroom-handouts
+classroom-handouts: bin/lab ## what each learner of the room is given, and a sheet of cards (SERVER=address of classroom-serve)
+	$(LAB) classroom handouts $(if $(SERVER),--server '$(SERVER)')
+
 ##@ Prepare the machine
 
 .PHONY: doctor
@@ -164,5 +176,5 @@ bin/lab: # the Go build cache decides whether there is anything to do
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '\nSettings: CLUSTER=kind|embedded|auto  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  POOL=n  YES=1\n'

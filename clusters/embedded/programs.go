@@ -18,7 +18,9 @@ const (
 	kwok              = "kwok"
 )
 
-// programNames are the components that a control plane is made of.
+// Components are the names of the components that a control plane is made of.
+func Components() []string { return programNames() }
+
 func programNames() []string { return []string{etcd, apiServer, controllerManager, scheduler, kwok} }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -52,17 +53,31 @@ DIR/<learner>/.lab/results and DIR/<learner>/results, and what comes there later
 
 It is kept in .lab/board until you delete that folder; --state keeps another room's board elsewhere.`,
 		Args: noArguments("board"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return b.serve(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return b.serve(cmd.Context(), beside{}) },
 	}
-	cmd.PersistentFlags().StringVar(&b.dir, "state", filepath.Join(a.state, boardDir), "folder that the board is kept in")
-	cmd.PersistentFlags().DurationVar(&b.rules.Red, "stuck-after", room.DefaultRules.Red, "somebody is stuck when the same check is red for so long; 0 is never")
-	cmd.PersistentFlags().IntVar(&b.rules.Tries, "stuck-tries", room.DefaultRules.Tries, "or for so many tries in a row; 0 is never")
-	cmd.Flags().StringVar(&b.listen, "listen", "127.0.0.1:0", "address on this machine; port 0 takes any that is free")
-	cmd.Flags().StringVar(&b.addr, "address", "", "address of this machine that the whole network may open, instead of loopback")
+	b.roomFlags(cmd)
+	b.listenFlags(cmd)
 	cmd.Flags().StringVar(&b.from, "from", "", "folder with one folder of results per learner")
 	b.expiresFlag(cmd)
 	cmd.AddCommand(newBoardTokenCommand(b), newBoardExportCommand(b))
 	return cmd
+}
+
+// roomFlags say which board, and who is stuck.
+func (b *board) roomFlags(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&b.dir, "state", filepath.Join(b.state, boardDir), "folder that the board is kept in")
+	flags.DurationVar(&b.rules.Red, "stuck-after", room.DefaultRules.Red,
+		"somebody is stuck when the same check is red for so long; 0 is never")
+	flags.IntVar(&b.rules.Tries, "stuck-tries", room.DefaultRules.Tries,
+		"or for so many tries in a row; 0 is never")
+}
+
+// listenFlags say where to serve.
+func (b *board) listenFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&b.listen, "listen", "127.0.0.1:0", "address on this machine; port 0 takes any that is free")
+	cmd.Flags().StringVar(&b.addr, "address", "",
+		"address of this machine that the whole network may open, instead of loopback")
 }
 
 func (b *board) expiresFlag(cmd *cobra.Command) {
@@ -101,7 +116,15 @@ func (b *board) open(ctx context.Context) (*store.Store, error) {
 	return s, nil
 }
 
-func (b *board) serve(ctx context.Context) (err error) {
+// beside is what is served besides the board; the zero value is nothing.
+type beside struct {
+	// public are handlers by their pattern; see [server.Config].
+	public map[string]http.Handler
+	// announce tells where they are.
+	announce func(addr net.Addr)
+}
+
+func (b *board) serve(ctx context.Context, also beside) (err error) {
 	where, err := bindAddress(b.listen, b.addr)
 	if err != nil {
 		return err
@@ -118,7 +141,7 @@ func (b *board) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	srv, err := server.New(ctx, server.Config{Store: s, Course: c, Rules: b.rules, Log: b.progress})
+	srv, err := server.New(ctx, server.Config{Store: s, Course: c, Rules: b.rules, Log: b.progress, Public: also.public})
 	if err != nil {
 		return err
 	}
@@ -129,6 +152,9 @@ func (b *board) serve(ctx context.Context) (err error) {
 	}
 	if err := b.announce(ctx, s, listener.Addr()); err != nil {
 		return errors.Join(err, listener.Close())
+	}
+	if also.announce != nil {
+		also.announce(listener.Addr())
 	}
 	if b.from != "" {
 		in := intake.Intake{Store: s, Course: c, Now: time.Now}

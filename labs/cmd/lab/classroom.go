@@ -43,13 +43,19 @@ func newRoom(a *app) *roomCommand {
 	}
 }
 
-func newClassroomCommand(a *app) *cobra.Command { return newRoomCommand(newRoom(a)) }
+func newClassroomCommand(a *app) *cobra.Command {
+	cmd := newRoomCommand(newRoom(a))
+	cmd.AddCommand(newClassroomModulesCommand(a), newClassroomServeCommand(a), newClassroomHandoutsCommand(a))
+	return cmd
+}
 
 func newRoomCommand(c *roomCommand) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "classroom",
-		Short: "A cluster for every learner in the room (make classroom)",
-		RunE:  func(*cobra.Command, []string) error { return exit.Usage("use lab classroom up|status|down") },
+		Short: "A cluster for every learner in the room, and a server for all of them (make classroom)",
+		RunE: func(*cobra.Command, []string) error {
+			return exit.Usage("use lab classroom up|status|down|modules|serve|handouts; see lab classroom --help")
+		},
 	}
 	up := &cobra.Command{
 		Use:   "up",

@@ -32,8 +32,9 @@ const (
 	shutdownGrace = 3 * time.Second
 	// headerLimit in bytes; browsers and `lab check` send less than one KiB.
 	headerLimit = 16 << 10
-	// connections at once: a room of sixty with two tabs each, and as many again.
-	connections = 256
+	// connections at once: a room of sixty with two tabs each, and as many again; and where modules are served, sixty
+	// Go commands that open ten each.
+	connections = 1024
 )
 
 // Config is what a server serves.
@@ -45,6 +46,10 @@ type Config struct {
 	Log func(line string)
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
+	// Public is what is served beside the board to everybody who asks, without a token, by its pattern for
+	// [http.ServeMux]. It is for files that are no secrets; what stands before the board's own pages, stands before
+	// them, too.
+	Public map[string]http.Handler
 }
 
 // Server is a board.
@@ -152,6 +157,9 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /events", s.instructor(s.events))
 	mux.HandleFunc("GET /cell/{learner}/{lab}", s.instructor(s.cell))
 	mux.HandleFunc("GET /export/{format}", s.instructor(s.export))
+	for pattern, handler := range s.Public {
+		mux.Handle(pattern, handler)
+	}
 	return s.guarded(mux)
 }
 

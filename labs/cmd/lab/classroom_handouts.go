@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/classroom"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/goproxy"
+	"github.com/example/operator-lab/labs/internal/handout"
+	"github.com/example/operator-lab/labs/internal/workspace"
+)
+
+// handoutsDir is where handouts are written, below .lab.
+const handoutsDir = "handouts"
+
+// handouts is `lab classroom handouts`.
+type handouts struct {
+	*board
+	server string // --server
+}
+
+func newClassroomHandoutsCommand(a *app) *cobra.Command {
+	h := &handouts{board: &board{app: a}}
+	cmd := &cobra.Command{
+		Use:   "handouts",
+		Short: "Write what each learner of the room is given (make classroom-handouts)",
+		Long: `handouts writes a folder and a zip for each learner of the room into .lab/handouts: the kubeconfig of their cluster,
+the starter workspace, a page that says what to do first; and with --server, the address of lab classroom serve, the
+board with a token of their own and the settings for Go modules. cards.html is a sheet to print, with what each
+learner needs to type.
+
+Run again, it writes them anew; tokens that were handed out before stay good until they expire.`,
+		Args: noArguments("classroom handouts"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return h.write(cmd.Context()) },
+	}
+	h.roomFlags(cmd)
+	h.expiresFlag(cmd)
+	cmd.Flags().StringVar(&h.server, "server", "", "address of the room's server, such as http://192.168.1.5:7777")
+	return cmd
+}
+
+func (h *handouts) write(ctx context.Context) error {
+	if err := h.checkServer(); err != nil {
+		return err
+	}
+	r, err := classroom.Load(h.state)
+	if err != nil {
+		return err
+	}
+	if len(r.Learners) == 0 {
+		return exit.Usage("nobody is in the room: make classroom N=12 first, or ROSTER=roster.csv")
+	}
+	c, err := h.course()
+	if err != nil {
+		return err
+	}
+	made := time.Now().Truncate(time.Second)
+	h.progress("rendering the starter")
+	starter, err := workspace.Starter(ctx, c, made)
+	if err != nil {
+		return err
+	}
+	cards, err := h.writeAll(ctx, r.Learners, starter, made)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(h.state, handoutsDir)
+	if err := handout.WriteCards(dir, cards); err != nil {
+		return err
+	}
+	fmt.Fprintf(h.out, "%s in %s, and %s to print.\n", count(len(cards), "handout"), dir, handout.CardsFile)
+	if h.server == "" {
+		fmt.Fprintln(h.out, "Without --server they name no board and no modules: make classroom-handouts SERVER=http://192.168.1.5:7777")
+	}
+	return nil
+}
+
+// checkServer wants an address and nothing behind it.
+func (h *handouts) checkServer() error {
+	h.server = strings.TrimSuffix(h.server, "/")
+	if h.server == "" {
+		return nil
+	}
+	u, err := url.Parse(h.server)
+	if err != nil || u.Scheme != "http" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return exit.Usage("--server %q: give the address that make classroom-serve PORT=7777 prints, such as http://192.168.1.5:7777", h.server)
+	}
+	return h.check()
+}
+
+// writeAll writes one handout after the other, and returns the cards.
+func (h *handouts) writeAll(ctx context.Context, learners []classroom.Learner, starter course.Tree, made time.Time) ([]handout.Card, error) {
+	var cards []handout.Card
+	for _, l := range learners {
+		own := handout.Handout{Learner: handout.Learner{ID: l.ID, Name: l.Name}, Workspace: starter, Made: made}
+		if _, err := os.Stat(l.Kubeconfig(h.state)); err == nil {
+			own.Kubeconfig = l.Kubeconfig(h.state)
+		} else {
+			h.progress(l.Name + " has no cluster; make classroom makes it, and then handouts again")
+		}
+		card := handout.Card{Learner: own.Learner, Address: h.server}
+		if h.server != "" {
+			if err := h.connect(ctx, &own); err != nil {
+				return nil, err
+			}
+			card.Token = own.Board.Token
+		}
+		written, err := handout.Write(ctx, filepath.Join(h.state, handoutsDir), own)
+		if err != nil {
+			return nil, err
+		}
+		h.progress("wrote " + written.Archive)
+		cards = append(cards, card)
+	}
+	return cards, nil
+}
+
+// connect gives a handout its token and the room's modules.
+func (h *handouts) connect(ctx context.Context, own *handout.Handout) (err error) {
+	s, err := h.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	t, err := s.AddLearnerToken(ctx, own.Learner.Name, h.valid)
+	if err != nil {
+		return err
+	}
+	key, err := goproxy.Key(h.sumsDir())
+	if err != nil {
+		return exit.Environment(err)
+	}
+	own.Board = &handout.Board{URL: h.server, Token: t}
+	own.Modules = &handout.Modules{Proxy: h.server + modulesPath, Sums: key}
+	return nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/checkout"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/goproxy"
+	"github.com/example/operator-lab/labs/internal/modules"
+)
+
+// What the room's server serves beside the board, to everybody in the room.
+const (
+	modulesPath = "/modules"
+	coursePath  = "/course.tar.gz"
+)
+
+func newClassroomServeCommand(a *app) *cobra.Command {
+	b := &board{app: a}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the board, Go modules and the course to the room (make classroom-serve)",
+		Long: `serve is the room's server, so that the labs need no internet: the board, as lab board serves it; below
+/modules the module cache of this machine, read only, as a GOPROXY; and as /course.tar.gz the course at HEAD. It prints
+what learners set. Everybody who reaches it can read modules and course, and the board only with a token. Modules that
+GOPRIVATE names stay here.
+
+lab classroom modules, run before, fills the cache. --listen with a fixed port keeps handouts valid.`,
+		Args: noArguments("classroom serve"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return b.serveRoom(cmd.Context()) },
+	}
+	b.roomFlags(cmd)
+	b.listenFlags(cmd)
+	b.expiresFlag(cmd)
+	return cmd
+}
+
+func (b *board) serveRoom(ctx context.Context) (err error) {
+	if err := b.check(); err != nil {
+		return err
+	}
+	if _, err := bindAddress(b.listen, b.addr); err != nil {
+		return err
+	}
+	course, err := checkout.Pack(ctx, b.root)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return exit.Usage("%v; serve the room from a git checkout", err)
+	}
+	if course.Changed {
+		b.progress("this checkout has changes that are not committed; the room gets the course without them")
+	}
+	sums, err := goproxy.OpenSums(b.sumsDir())
+	if errors.Is(err, goproxy.ErrInUse) {
+		return exit.Usage("this room is being served by another lab classroom serve: end that one first")
+	}
+	if err != nil {
+		return exit.Environment(err)
+	}
+	defer func() { err = errors.Join(err, sums.Close()) }()
+	proxy, err := b.moduleProxy(ctx, sums)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, proxy.Close()) }()
+	return b.serve(ctx, beside{
+		public: map[string]http.Handler{
+			modulesPath + "/": http.StripPrefix(modulesPath, proxy),
+			coursePath:        course,
+		},
+		announce: func(addr net.Addr) { b.tellLearners(addr, sums.Key(), course) },
+	})
+}
+
+// moduleProxy serves this machine's modules, and says which of those that the labs need are not there.
+func (b *board) moduleProxy(ctx context.Context, sums *goproxy.Sums) (*goproxy.Proxy, error) {
+	cache, err := modules.FindCache(ctx)
+	if err != nil {
+		return nil, exit.Environment(err)
+	}
+	needs, done, err := b.moduleNeeds()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	absent, err := cache.Absent(needs)
+	if err != nil {
+		return nil, exit.Usage("%v", err)
+	}
+	if len(absent) > 0 {
+		b.progress(fmt.Sprintf("not on this machine: %s that the labs need, such as %s; make classroom-modules gets them",
+			count(len(absent), "module"), absent[0]))
+	}
+	proxy, err := goproxy.New(cache.Downloads, goproxy.Options{Sums: sums, Private: cache.Private, Log: b.progress})
+	if err != nil {
+		return nil, exit.Usage("%v; lab classroom modules fills the module cache", err)
+	}
+	return proxy, nil
+}
+
+// tellLearners prints what a learner's machine needs, as lines for a shell.
+func (b *board) tellLearners(addr net.Addr, key string, course checkout.Archive) {
+	url := "http://" + addr.String()
+	fmt.Fprintf(b.out, "\nLearners get the course, %s at commit %.12s:\n", modules.Megabytes(course.Size()), course.Commit)
+	fmt.Fprintf(b.out, "  curl -f %s%s | tar -xz && cd %s\n", url, coursePath, checkout.Folder)
+	fmt.Fprintln(b.out, "and Go modules from this machine, in each shell that they work in:")
+	for _, entry := range goproxy.Env(url+modulesPath, key) {
+		fmt.Fprintf(b.out, "  export %s\n", entry)
+	}
+}
