@@ -96,6 +96,7 @@ func classroomApp(t *testing.T) (a *app, out, progress *bytes.Buffer, offline fu
 		}
 	})
 	home := t.TempDir()
+	goproxytest.Removable(t, home)
 	for _, entry := range append(goproxy.Env(srv.URL, sums.Key()),
 		"GOENV=off", "GOTOOLCHAIN=local", "GOPATH="+home, "GOMODCACHE="+filepath.Join(home, "mod")) {
 		name, value, _ := strings.Cut(entry, "=")

@@ -65,21 +65,22 @@ func (c *cache) read(m module.Version, ext string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// complete says whether everything of a version is there. The Go command writes the hash before it gives the zip its
-// name, and both only after it has verified them; a zip without a hash is what an interrupted download has left.
+// complete says whether everything of a version is there that is needed to compile it. The Go command writes the hash
+// before it gives the zip its name, and both only after it has verified them; a zip without a hash is what an interrupted
+// download has left. The .info is for those who choose a version; where nobody did, the cache has none.
 func (c *cache) complete(m module.Version) bool {
-	for _, ext := range []string{extZip, extMod, extInfo} {
-		f, info, err := c.open(m, ext)
-		if err != nil {
-			return false
-		}
-		f.Close()
-		if info.Size() == 0 {
-			return false
-		}
-	}
 	_, err := c.hash(m)
-	return err == nil
+	return err == nil && c.has(m, extZip) && c.has(m, extMod)
+}
+
+// has says whether a version's file is there, and has something in it.
+func (c *cache) has(m module.Version, ext string) bool {
+	f, info, err := c.open(m, ext)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return info.Size() > 0
 }
 
 // hash is the hash of a version's zip, as in go.sum.
@@ -114,7 +115,7 @@ func (c *cache) record(m module.Version) ([]byte, error) {
 	return fmt.Appendf(nil, "%s %s %s\n%s %s/go.mod %s\n", m.Path, m.Version, hash, m.Path, m.Version, mod), nil
 }
 
-// versions are the complete ones of a module, sorted.
+// versions are those of a module that somebody can choose, sorted: the complete ones that have an .info.
 func (c *cache) versions(path string) ([]string, error) {
 	escaped, err := module.EscapePath(path)
 	if err != nil {
@@ -133,7 +134,10 @@ func (c *cache) versions(path string) ([]string, error) {
 	for _, name := range names {
 		escaped, ok := strings.CutSuffix(name, extZip)
 		version, err := module.UnescapeVersion(escaped)
-		if ok && err == nil && canonical(version) && c.complete(module.Version{Path: path, Version: version}) {
+		if !ok || err != nil || !canonical(version) {
+			continue
+		}
+		if m := (module.Version{Path: path, Version: version}); c.complete(m) && c.has(m, extInfo) {
 			found = append(found, version)
 		}
 	}

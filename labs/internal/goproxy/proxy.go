@@ -1,8 +1,8 @@
 // Package goproxy serves the module cache of this machine to other machines, by the protocol of Go's module
 // proxies. It reads and never writes the cache, asks nobody else, and answers 404 for what the cache lacks.
 //
-// What it serves is what the Go command has finished and verified: a version counts only when its zip, the zip's
-// hash, its go.mod and its .info are all there. See `go help goproxy` and https://go.dev/ref/mod#goproxy-protocol.
+// What it serves is what the Go command has finished and verified: a version counts only when its zip, the zip's hash and
+// its go.mod are all there. See `go help goproxy` and https://go.dev/ref/mod#goproxy-protocol.
 package goproxy
 
 import (

@@ -179,7 +179,11 @@ func TestOnlyWhatIsCompleteIsServed(t *testing.T) {
 		damage(c)
 		p := serve(t, c, goproxy.Options{})
 		for _, end := range []string{".zip", ".info"} {
-			if got := ask(p, http.MethodGet, "/example.com/some/lib/@v/v1.9.0"+end); got.Code != http.StatusNotFound {
+			want := http.StatusNotFound
+			if name == "no info" && end == ".zip" {
+				want = http.StatusOK // whoever compiles it has chosen it already
+			}
+			if got := ask(p, http.MethodGet, "/example.com/some/lib/@v/v1.9.0"+end); got.Code != want {
 				t.Errorf("%s: %s gives %d", name, end, got.Code)
 			}
 		}

@@ -51,7 +51,7 @@ func FindCache(ctx context.Context) (Cache, error) {
 func command(ctx context.Context, dir string, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-modcacherw"), env...)
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="), env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = interruptGrace
 	return cmd
@@ -149,6 +149,9 @@ func Fill(ctx context.Context, needs []Need, log func(string)) (Stock, error) {
 		for zip, size := range stock {
 			all[zip] = size
 		}
+		if err == nil {
+			err = n.tidy(ctx, nil)
+		}
 		if err != nil {
 			return all, err
 		}
@@ -178,6 +181,25 @@ func (n Need) download(ctx context.Context) (Stock, error) {
 		return stock, fmt.Errorf("download the modules of %s: %w", n.Name, err)
 	}
 	return stock, nil
+}
+
+// tidy has the Go command find everything that `go mod tidy` looks at, and changes nothing. That go.mod would change is
+// no error: a learner's does, at every step.
+func (n Need) tidy(ctx context.Context, env []string) error {
+	if !n.Tidied {
+		return nil
+	}
+	cmd := command(ctx, n.Dir, env, "mod", "tidy", "-diff")
+	var diff, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &diff, &stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil && diff.Len() == 0 {
+		return fmt.Errorf("look at what go mod tidy needs in %s: %w: %s", n.Name, err, reason(stderr.String()))
+	}
+	return nil
 }
 
 // download runs `go mod download` in dir and returns what is there now, also beside an error.

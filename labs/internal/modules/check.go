@@ -34,6 +34,9 @@ func (r Room) Check(ctx context.Context, dir string, needs []Need, toolchain, pl
 				return fmt.Errorf("check the modules of %s on %s: %w", n.Name, system, err)
 			}
 		}
+		if err := n.tidy(ctx, env); err != nil {
+			return fmt.Errorf("check modules: %w", err)
+		}
 		log(fmt.Sprintf("a learner's machine has now fetched %s", fetched(home)))
 	}
 	if toolchain == "" {
@@ -46,11 +49,14 @@ func (r Room) Check(ctx context.Context, dir string, needs []Need, toolchain, pl
 	return nil
 }
 
+// removable has the Go command make module caches that can be removed like other folders.
+const removable = "GOFLAGS=-modcacherw"
+
 // env is the environment of a machine that has Go, and nothing of the rest of this one.
 func (r Room) env(home string) []string {
 	env := []string{
 		"GOENV=off", "GOPATH=" + filepath.Join(home, "go"), "GOMODCACHE=" + filepath.Join(home, "go", "pkg", "mod"),
-		"GONOSUMDB=", "GONOPROXY=", "GOPRIVATE=", "GOINSECURE=", "GOVCS=*:off",
+		"GONOSUMDB=", "GONOPROXY=", "GOPRIVATE=", "GOINSECURE=", "GOVCS=*:off", removable,
 	}
 	// The Go command that runs this is new enough, and its GOTOOLCHAIN must not hide that a module is missing.
 	return append(append(env, r.Env...), "GOTOOLCHAIN=local")

@@ -23,6 +23,7 @@ var (
 	used      = module.Version{Path: "example.com/used", Version: "v1.2.0"}
 	onlyTests = module.Version{Path: "example.com/only/tests", Version: "v0.1.0"}
 	onWindows = module.Version{Path: "example.com/windows", Version: "v1.0.0"}
+	tidyOnly  = module.Version{Path: "example.com/tidy/only", Version: "v1.0.0"}
 	tool      = module.Version{Path: "example.com/Tool", Version: "v2.0.0+incompatible"}
 	toolchain = module.Version{Path: "golang.org/toolchain", Version: "v0.0.1-go1.99.0.linux-amd64"}
 )
@@ -31,7 +32,11 @@ var (
 func publish(t *testing.T) goproxytest.Cache {
 	t.Helper()
 	c := goproxytest.New(t)
-	c.Add(t, used, map[string]string{"used.go": "package used\n"})
+	c.Add(t, used, map[string]string{
+		"go.mod":  "module " + used.Path + "\n\ngo 1.26\n\nrequire " + tidyOnly.Path + " " + tidyOnly.Version + "\n",
+		"used.go": "package used\n", "used_test.go": "package used\n\nimport _ \"" + tidyOnly.Path + "\"\n",
+	})
+	c.Add(t, tidyOnly, map[string]string{"only.go": "package only\n"})
 	c.Add(t, onlyTests, map[string]string{"tests.go": "package tests\n"})
 	c.Add(t, onWindows, map[string]string{"windows.go": "package windows\n"})
 	c.Add(t, tool, map[string]string{"main.go": "package main\n\nfunc main() {}\n"})
@@ -50,12 +55,12 @@ func need(t *testing.T, c goproxytest.Cache) modules.Need {
 		sum += c.Sum(t, m)
 	}
 	write("go.mod", mod)
-	write("go.sum", sum)
+	write("go.sum", sum+c.Sum(t, tidyOnly))
 	write("main.go", "package main\n\nimport _ \"example.com/used\"\n\nfunc main() {}\n")
 	write("main_windows.go", "package main\n\nimport _ \"example.com/windows\"\n")
 	write("main_test.go", "package main\n\nimport _ \"example.com/only/tests\"\n")
 	return modules.Need{
-		Name: "a module", Dir: dir, Packages: []string{"./..."}, Programs: []string{"tool"},
+		Name: "a module", Dir: dir, Packages: []string{"./..."}, Programs: []string{"tool"}, Tidied: true,
 		Systems: []string{"linux", "windows"},
 	}
 }
@@ -86,7 +91,7 @@ func machine(t *testing.T, internet goproxytest.Cache) (cache modules.Cache, sto
 	t.Helper()
 	env, stop := offer(t, string(internet))
 	home := t.TempDir()
-	t.Cleanup(func() { writable(home) })
+	goproxytest.Removable(t, home)
 	for _, entry := range append(env,
 		"GOENV=off", "GOTOOLCHAIN=local", "GOPATH="+home, "GOMODCACHE="+filepath.Join(home, "mod")) {
 		name, value, _ := strings.Cut(entry, "=")
@@ -97,16 +102,6 @@ func machine(t *testing.T, internet goproxytest.Cache) (cache modules.Cache, sto
 		t.Fatal(cache, err)
 	}
 	return cache, stop
-}
-
-// writable lets a folder be removed.
-func writable(dir string) {
-	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			_ = os.Chmod(path, 0o755)
-		}
-		return nil
-	})
 }
 
 func quiet(string) {}
@@ -144,7 +139,7 @@ func TestARoomThatWasFilledNeedsNoInternet(t *testing.T) {
 	if err := room.Check(t.Context(), disk, []modules.Need{n}, "go1.99.0", "linux/amd64", quiet); err != nil {
 		t.Error(err)
 	}
-	for _, m := range []module.Version{used, onlyTests, onWindows, tool} {
+	for _, m := range []module.Version{used, onlyTests, onWindows, tool, tidyOnly} {
 		zip := goproxytest.Cache(cache.Downloads).Path(t, m, ".zip")
 		if err := os.Rename(zip, zip+".away"); err != nil {
 			t.Fatal(err)
@@ -156,6 +151,9 @@ func TestARoomThatWasFilledNeedsNoInternet(t *testing.T) {
 		if err := os.Rename(zip+".away", zip); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := room.Check(t.Context(), disk, []modules.Need{n}, "", "", quiet); err != nil {
+		t.Errorf("with all of them again: %v", err)
 	}
 	err = room.Check(t.Context(), disk, nil, "go1.99.1", "linux/amd64", quiet)
 	if err == nil || !strings.Contains(err.Error(), "go1.99.1") {

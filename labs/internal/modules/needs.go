@@ -24,6 +24,9 @@ type Need struct {
 	Dir string
 	// Packages are compiled with their tests, Programs without; "tool" are the tools of its go.mod.
 	Packages, Programs []string
+	// Tidied says that people run `go mod tidy` there, which needs a few modules more than go.mod names: those that tests
+	// of other people's packages import.
+	Tidied bool
 	// Systems are the operating systems that they are compiled on.
 	Systems []string
 }
@@ -47,7 +50,7 @@ func Needs(c *course.Course, scratch string, withEmbedded bool) ([]Need, error) 
 	needs := []Need{
 		{
 			Name: "the workspace", Dir: workspace, Packages: []string{"./..."},
-			Programs: []string{"tool"}, Systems: everywhere(),
+			Programs: []string{"tool"}, Tidied: true, Systems: everywhere(),
 		},
 		{
 			Name: "the lab", Dir: c.Root, Packages: []string{"./labs"},

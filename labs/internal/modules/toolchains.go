@@ -76,7 +76,8 @@ func (c Cache) toolchain(ctx context.Context, name, platform string, log func(st
 		return 0, err
 	}
 	defer os.RemoveAll(stage)
-	if _, err := download(ctx, stage, []string{"GOMODCACHE=" + stage}, toolchainModule+"@"+version); err != nil {
+	env := []string{"GOMODCACHE=" + stage, removable}
+	if _, err := download(ctx, stage, env, toolchainModule+"@"+version); err != nil {
 		return 0, err
 	}
 	from := filepath.Join(stage, "cache", "download", filepath.FromSlash(toolchainModule), "@v", version)

@@ -89,6 +89,20 @@ func Zip(t testing.TB, m module.Version, files map[string]string) []byte {
 	return buffer.Bytes()
 }
 
+// Removable makes the folder removable when the test is over: the Go command takes the right to write from what it
+// unpacks. Call it after the [testing.T.TempDir] that removes it.
+func Removable(t testing.TB, dir string) {
+	t.Helper()
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				_ = os.Chmod(path, 0o755)
+			}
+			return nil
+		})
+	})
+}
+
 // Write writes a file and makes its folders.
 func Write(t testing.TB, path, text string) {
 	t.Helper()
