@@ -175,9 +175,9 @@ func (r *Room) Down(ctx context.Context, names []string) error {
 		g.Go(func() error {
 			if errs[i] = r.owned.Delete(ctx, name); errs[i] != nil {
 				r.tell(name, Failed, errs[i])
-				return nil
+			} else {
+				r.tell(name, Removed, nil)
 			}
-			r.tell(name, Removed, nil)
 			return nil
 		})
 	}

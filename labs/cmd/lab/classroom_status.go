@@ -173,11 +173,11 @@ func (a *app) atTerminal() bool {
 // the room, that is its business.
 func (a *app) forgetEmptyRoom(ctx context.Context) error {
 	if _, err := os.Stat(classroom.Dir(a.state)); err != nil {
-		return nil //nolint:nilerr // there is no room
+		return nil // there is no room
 	}
 	unlock, err := a.lockRoom()
 	if err != nil {
-		return nil //nolint:nilerr // it is somebody's
+		return nil // it is somebody's
 	}
 	defer unlock()
 	left, err := newRoom(a).roomsClusters(ctx)

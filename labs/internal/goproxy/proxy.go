@@ -206,7 +206,7 @@ func (p *Proxy) sendZip(w http.ResponseWriter, r *http.Request, m module.Version
 	}
 	done, err := p.zips.begin(w, r)
 	if err != nil {
-		return nil //nolint:nilerr // who asked has gone
+		return nil // who asked has gone
 	}
 	defer done()
 	f, info, err := p.cache.open(m, extZip)
