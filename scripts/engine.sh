@@ -264,8 +264,9 @@ delete_links() {
 # ---------------------------------------------------------------------------------------------- the machine's engine
 
 # Without systemd, cgroup v1 puts all containers into one group that weighs as much as a single program of the host:
-# beside a compilation a cluster's etcd then needs a second for a write. So the group gets the weight of eight.
-readonly DOCKER_GROUP=/sys/fs/cgroup/cpu/docker WEIGHT=8192
+# beside a compilation a cluster's etcd then needs a second for a write. So the group gets the weight of four. With
+# that of eight it was the operator under test, a program of the host, that came too late.
+readonly DOCKER_GROUP=/sys/fs/cgroup/cpu/docker WEIGHT=4096
 
 weigh_containers() {
 	# On cgroup v2, and where systemd places the containers, there is no such group, and none is made.
