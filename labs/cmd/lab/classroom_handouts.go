@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -64,6 +65,10 @@ func (h *handouts) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if u, _ := url.Parse(h.server); r.Address == "" && h.server != "" && !onLoopback(u.Hostname()) {
+		h.progress("the clusters of this room answer on this machine only, so their kubeconfigs open nothing from another one: " +
+			"make classroom-down, and make classroom ADDRESS=" + u.Hostname())
+	}
 	made := time.Now().Truncate(time.Second)
 	h.progress("rendering the starter")
 	starter, err := workspace.Starter(ctx, c, made)
@@ -83,6 +88,11 @@ func (h *handouts) write(ctx context.Context) error {
 		fmt.Fprintln(h.out, "Without --server they name no board and no modules: make classroom-handouts SERVER=http://192.168.1.5:7777")
 	}
 	return nil
+}
+
+func onLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // checkServer wants an address and nothing behind it.

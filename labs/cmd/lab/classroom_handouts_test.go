@@ -98,6 +98,20 @@ func TestHandoutsOpenWhatIsTheLearners(t *testing.T) {
 	}
 }
 
+// Who hands out keys to doors that nobody can reach is told so.
+func TestHandoutsOfARoomThatNobodyElseReaches(t *testing.T) {
+	s := roomOfTwo(t)
+	for server, warned := range map[string]bool{"http://192.168.1.5:7777": true, "http://127.0.0.1:7777": false} {
+		s.progress.Reset()
+		if err := handOut(t, s, "--server", server); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(s.progress.String(), "ADDRESS=192.168.1.5") != warned {
+			t.Errorf("%s: %s", server, s.progress)
+		}
+	}
+}
+
 func TestHandoutsOfARoomWithoutAServer(t *testing.T) {
 	s := roomOfTwo(t)
 	if err := handOut(t, s); err != nil {
