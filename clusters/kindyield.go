@@ -37,14 +37,15 @@ func (a *attempt) yield(ctx context.Context, yields func() bool) (end func()) {
 	}
 }
 
-func (a *attempt) giveWay(ctx context.Context, yields func() bool) error {
+// giveWay returns why the nodes never gave way although they should have.
+func (a *attempt) giveWay(ctx context.Context, yields func() bool) (lacking error) {
 	tick := time.NewTicker(yieldPoll)
 	defer tick.Stop()
 	for yielding := false; ; {
 		select {
 		case <-ctx.Done():
 			if !yielding {
-				return nil
+				return lacking
 			}
 			return a.setShares(context.WithoutCancel(ctx), fullShares) // nobody wants a slow cluster
 		case <-tick.C:
@@ -57,10 +58,14 @@ func (a *attempt) giveWay(ctx context.Context, yields func() bool) error {
 		if wanted {
 			shares = fewShares
 		}
-		if err := a.setShares(ctx, shares); err != nil && ctx.Err() == nil {
-			return err
+		// Engines refuse this for a container that is just being started.
+		if err := a.setShares(ctx, shares); err != nil {
+			if ctx.Err() == nil {
+				lacking = err
+			}
+			continue
 		}
-		yielding = wanted
+		yielding, lacking = wanted, nil
 	}
 }
 
