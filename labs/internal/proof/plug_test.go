@@ -29,8 +29,7 @@ const (
 // TestPullingThePlugLeavesNothing kills `lab watch`, or everything that it started, without a word at different
 // moments. The next command works, and after it nothing is left.
 func TestPullingThePlugLeavesNothing(t *testing.T) {
-	t.Parallel()
-	p := newPlug(t)
+	p := newPlug(t) // not in parallel: it compiles a second checkout, and makes two clusters at a time
 	for _, tc := range []struct {
 		name   string
 		moment func(*watching) bool
