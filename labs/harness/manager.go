@@ -37,11 +37,11 @@ const helpLimit = 5 * time.Second
 
 // How long a manager may run before its first request. One that starts a controller sends it within a second on a
 // quiet machine, where its `-h` takes 60 ms; on a machine that is so busy that `-h` takes half a second, it is given
-// more time, up to maxSilence. The machine's slowness must not become the learner's fault.
+// more time. The machine's slowness must not become the learner's fault.
 const (
 	minSilence     = 5 * time.Second
 	silencePerHelp = 20
-	maxSilence     = 20 * time.Second
+	maxSilence     = 12 * time.Second // less than StartBudget: what is silent is not called late
 )
 
 // silenceLimit is the limit for a manager whose `-h` took so long.
