@@ -63,6 +63,9 @@ type plug struct {
 func newPlug(t *testing.T) *plug {
 	t.Helper()
 	p := &plug{binary: buildLab(t), root: filepath.Join(t.TempDir(), "checkout"), seen: map[string]bool{}}
+	if err := os.MkdirAll(p.root, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"go.mod", "go.sum"} {
 		data, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
