@@ -249,7 +249,6 @@ func (p *Pool) wake(ctx context.Context, e *entry) (pooled bool, err error) {
 func (p *Pool) Discard(name string) {
 	p.mu.Lock()
 	delete(p.inUse, name)
-	p.tell()
 	p.mu.Unlock()
 	p.tasks.Go(func() {
 		if err := p.delete(name); err != nil {

@@ -202,10 +202,16 @@ func bindAddress(listen, address string) (string, error) {
 		}
 		return net.JoinHostPort(ip.String(), port), nil
 	}
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+	if !onLoopback(host) {
 		return "", exit.Usage("--listen %s is open to the network: use 127.0.0.1, or say so with --address", listen)
 	}
 	return net.JoinHostPort(host, port), nil
+}
+
+// onLoopback says whether a host, as an address or a name, is this machine to itself alone.
+func onLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func newBoardTokenCommand(b *board) *cobra.Command {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/internal/board/store"
 	"github.com/example/operator-lab/labs/internal/classroom"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
@@ -90,11 +90,6 @@ func (h *handouts) write(ctx context.Context) error {
 	return nil
 }
 
-func onLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
-}
-
 // checkServer wants an address and nothing behind it.
 func (h *handouts) checkServer() error {
 	h.server = strings.TrimSuffix(h.server, "/")
@@ -109,8 +104,18 @@ func (h *handouts) checkServer() error {
 }
 
 // writeAll writes one handout after the other, and returns the cards.
-func (h *handouts) writeAll(ctx context.Context, learners []classroom.Learner, starter course.Tree, made time.Time) ([]handout.Card, error) {
-	var cards []handout.Card
+func (h *handouts) writeAll(ctx context.Context, learners []classroom.Learner, starter course.Tree, made time.Time) (cards []handout.Card, err error) {
+	connect := func(*handout.Handout) error { return nil }
+	if h.server != "" {
+		s, openErr := h.open(ctx)
+		if openErr != nil {
+			return nil, openErr
+		}
+		defer func() { err = errors.Join(err, s.Close()) }()
+		if connect, err = h.connector(ctx, s); err != nil {
+			return nil, err
+		}
+	}
 	for _, l := range learners {
 		own := handout.Handout{Learner: handout.Learner{ID: l.ID, Name: l.Name}, Workspace: starter, Made: made}
 		if _, err := os.Stat(l.Kubeconfig(h.state)); err == nil {
@@ -118,39 +123,36 @@ func (h *handouts) writeAll(ctx context.Context, learners []classroom.Learner, s
 		} else {
 			h.progress(l.Name + " has no cluster; make classroom makes it, and then handouts again")
 		}
-		card := handout.Card{Learner: own.Learner, Address: h.server}
-		if h.server != "" {
-			if err := h.connect(ctx, &own); err != nil {
-				return nil, err
-			}
-			card.Token = own.Board.Token
+		if err := connect(&own); err != nil {
+			return nil, err
 		}
 		written, err := handout.Write(ctx, filepath.Join(h.state, handoutsDir), own)
 		if err != nil {
 			return nil, err
 		}
 		h.progress("wrote " + written.Archive)
+		card := handout.Card{Learner: own.Learner, Address: h.server}
+		if own.Board != nil {
+			card.Token = own.Board.Token
+		}
 		cards = append(cards, card)
 	}
 	return cards, nil
 }
 
-// connect gives a handout its token and the room's modules.
-func (h *handouts) connect(ctx context.Context, own *handout.Handout) (err error) {
-	s, err := h.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	t, err := s.AddLearnerToken(ctx, own.Learner.Name, h.valid)
-	if err != nil {
-		return err
-	}
+// connector gives handouts their tokens and the room's modules.
+func (h *handouts) connector(ctx context.Context, s *store.Store) (func(*handout.Handout) error, error) {
 	key, err := goproxy.Key(h.sumsDir())
 	if err != nil {
-		return exit.Environment(err)
+		return nil, exit.Environment(err)
 	}
-	own.Board = &handout.Board{URL: h.server, Token: t}
-	own.Modules = &handout.Modules{Proxy: h.server + modulesPath, Sums: key}
-	return nil
+	return func(own *handout.Handout) error {
+		t, err := s.AddLearnerToken(ctx, own.Learner.Name, h.valid)
+		if err != nil {
+			return err
+		}
+		own.Board = &handout.Board{URL: h.server, Token: t}
+		own.Modules = &handout.Modules{Proxy: h.server + modulesPath, Sums: key}
+		return nil
+	}, nil
 }
