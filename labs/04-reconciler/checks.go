@@ -91,8 +91,7 @@ var _ = harness.Lab(4, func() {
 		harness.Require(m.Create(ctx))
 		d, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
 		harness.Require(err)
-		harness.Require(m.Delete(ctx, metav1.DeletePropagationBackground))
-		harness.Require(m.StaysQuiet(ctx))
+		harness.Require(m.StaysQuietAfter(ctx, func() error { return m.Delete(ctx, metav1.DeletePropagationBackground) }))
 		harness.Require(notRecreated(ctx, m, d))
 	})
 

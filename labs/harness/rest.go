@@ -202,15 +202,19 @@ func (m Memcached) fewWrites(ctx context.Context, since int) error {
 	return nil
 }
 
-// StaysQuiet listens whether the manager goes on failing for the Memcached: in its log, and in what
-// the API server refuses it.
-func (m Memcached) StaysQuiet(ctx context.Context) error {
+// StaysQuietAfter does something, and listens whether the manager goes on failing for the Memcached from then on: in
+// its log, and in what the API server refuses it. The first errors come within milliseconds and each pause is twice
+// the one before, so those that come while act is still under way count, too.
+func (m Memcached) StaysQuietAfter(ctx context.Context, act func() error) error {
 	since, err := Now(ctx)
 	if err != nil {
 		return err
 	}
 	before, err := m.errorLines(ctx)
 	if err != nil {
+		return err
+	}
+	if err := act(); err != nil {
 		return err
 	}
 	return Throughout(ctx, failurePeriod, func() error {
