@@ -44,6 +44,8 @@ type Config struct {
 	Requires map[string][]string `json:"requires,omitempty"`
 	// Unblocked has every check wait in its own right, whatever it requires and whoever else has failed.
 	Unblocked bool `json:"unblocked,omitempty"`
+	// Disposable says that the cluster is deleted after the run, so that nobody has to tidy up in it.
+	Disposable bool `json:"disposable,omitempty"`
 	// RealPods says whether containers really run on this provider.
 	RealPods bool `json:"realPods"`
 	// Seed decides names, namespaces, sizes and ports. It is printed with every verdict.

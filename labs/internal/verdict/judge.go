@@ -294,7 +294,7 @@ func (r *run) config(numbers []int) harness.Config {
 	c := harness.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig, Manager: r.manager,
 		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, MemcachedImage: nodeimage.Operand,
-		RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch, Artifacts: r.artifacts,
+		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch, Artifacts: r.artifacts,
 	}
 	c.Requires, c.Unblocked = requirements(r.wanted), r.Unblocked
 	for _, lab := range r.wanted {
