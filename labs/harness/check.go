@@ -26,7 +26,11 @@ const (
 func Lab(n int, checks func()) bool {
 	return ginkgo.Describe(fmt.Sprintf("Lab %d", n), ginkgo.Label(fmt.Sprintf("%s%d", labLabel, n)), func() {
 		ginkgo.BeforeEach(func() {
-			if by := look(context.Background(), "").Blocked; by != "" {
+			spec, o := ginkgo.CurrentSpecReport(), look(context.Background(), "")
+			if spec.IsSerial && suite.failedBefore == nil {
+				suite.failedBefore = &o.Failed
+			}
+			if by := inVain(o, spec, suite.failedBefore); by != "" {
 				Require(blocked(by))
 			}
 			tell(context.Background(), pathBegun)
@@ -39,8 +43,8 @@ func Lab(n int, checks func()) bool {
 // First is a decorator for checks that explain others: they run before those.
 const First = ginkgo.SpecPriority(10)
 
-// Late is for a check that takes long and would be in vain if another one fails; those that are later still,
-// Latest.
+// Late is for a check that takes long and would be in vain if another one fails: then it is not asked. Those that are
+// later still are Latest.
 const (
 	Late   = ginkgo.SpecPriority(-1)
 	Latest = ginkgo.SpecPriority(-2)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onsi/ginkgo/v2"
+
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -107,6 +109,21 @@ func look(ctx context.Context, namespace string) outlook {
 
 // managerGone is the finding about a manager that ended by itself, or nil.
 func managerGone() *finding.Finding { return look(context.Background(), "").Gone }
+
+// inVain is the failed check for whose sake one that begins is not asked, "" when it is: one that it requires. Serial
+// checks come after all others, stop and start the manager and take half of the time of a verdict, so they are not
+// asked when one had failed before the first of them; and late ones when any has.
+func inVain(o outlook, spec ginkgo.SpecReport, failedBefore *string) string {
+	switch {
+	case o.Blocked != "":
+		return o.Blocked
+	case spec.SpecPriority <= int(Late):
+		return o.Failed
+	case spec.IsSerial:
+		return *failedBefore
+	}
+	return ""
+}
 
 // blocked is the finding of a check that is given up because of another one.
 func blocked(by string) *finding.Finding {

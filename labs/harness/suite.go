@@ -34,6 +34,9 @@ var suite struct {
 	trace       *trace.Watcher // process 1 only
 	place       place          // where the running check works
 
+	// failedBefore is the check that had failed when the first serial one began, "" for none; nil until then.
+	failedBefore *string
+
 	randOf string // the check that rand belongs to
 	rand   *rand.Rand
 }
