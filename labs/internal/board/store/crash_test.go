@@ -3,6 +3,7 @@ package store_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,12 +33,30 @@ func writeForEver(ctx context.Context, dir string, process int) error {
 	}
 	l, err := s.Learner(ctx, "Ada")
 	for i := 0; err == nil; i++ {
+		if i%5 == 4 {
+			err = keepMessage(ctx, s, l)
+			continue
+		}
 		r := store.Result{Learner: l.ID, Run: fmt.Sprintf("%d-%d", process, i), Lab: 1, Document: []byte(strings.Repeat("x", i%9000))}
 		if _, err = s.AddResult(ctx, &r); err == nil {
 			fmt.Println(r.Run)
 		}
 	}
 	return err
+}
+
+// keepMessage says of a message that it was kept, and of its receipt.
+func keepMessage(ctx context.Context, s *store.Store, to store.Learner) error {
+	m := store.Message{Learner: to.ID, Kind: store.Hint, Text: "read the first failure"}
+	if err := s.AddMessage(ctx, &m); err != nil {
+		return err
+	}
+	fmt.Println(m.ID)
+	if err := s.AddReceipt(ctx, store.Receipt{Message: m.ID, Learner: to.ID, Answer: store.Seen}); err != nil {
+		return err
+	}
+	fmt.Println("receipt " + m.ID)
+	return nil
 }
 
 // A board that is killed at any moment has everything that it accepted, and goes on.
@@ -58,12 +77,20 @@ func TestNothingAcceptedIsLostInACrash(t *testing.T) {
 		kept[r.Run] = true
 		return nil
 	})
-	if err != nil {
+	messages, err2 := s.Messages(t.Context())
+	receipts, err3 := s.Receipts(t.Context(), 0)
+	if err := errors.Join(err, err2, err3); err != nil {
 		t.Fatal(err)
 	}
-	for run := range accepted {
-		if !kept[run] {
-			t.Errorf("%s was accepted and is gone", run)
+	for _, m := range messages {
+		kept[m.ID] = true
+	}
+	for _, r := range receipts {
+		kept["receipt "+r.Message] = true
+	}
+	for line := range accepted {
+		if !kept[line] {
+			t.Errorf("%s was accepted and is gone", line)
 		}
 	}
 	t.Logf("%d accepted, %d kept", len(accepted), len(kept))

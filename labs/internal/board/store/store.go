@@ -1,5 +1,5 @@
-// Package store keeps what a board knows in one SQLite file: learners, tokens, and every result that was
-// accepted. Several processes may use the file at once, such as a serving board and `lab board token add`.
+// Package store keeps what a board knows in one SQLite file: learners, tokens, every result that was accepted, and
+// what instructors said. Several processes may use the file at once, such as a serving board and `lab board token add`.
 package store
 
 import (
@@ -33,10 +33,11 @@ var pragmas = []string{
 	fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
 }
 
-// version of the tables, kept as SQLite's user_version.
-const version = 1
+// versions make the tables, each from those of the one before. A file's version, kept as SQLite's user_version, is how
+// many of them it has been through; so none of them is ever changed.
+var versions = []string{firstTables, messageTables}
 
-const tables = `
+const firstTables = `
 CREATE TABLE learners (
 	id      INTEGER PRIMARY KEY AUTOINCREMENT,
 	name    TEXT NOT NULL UNIQUE,
@@ -62,7 +63,28 @@ CREATE TABLE results (
 	document BLOB NOT NULL,
 	UNIQUE (learner, run, lab)
 ) STRICT;
-PRAGMA user_version = 1;
+`
+
+// messageTables are for what instructors say. A message without a learner is for everybody. The id of a receipt grows
+// with every answer, also with one that replaces an earlier one.
+const messageTables = `
+CREATE TABLE messages (
+	id        TEXT PRIMARY KEY,
+	learner   INTEGER REFERENCES learners(id),
+	kind      TEXT NOT NULL,
+	text      TEXT NOT NULL,
+	lab       INTEGER NOT NULL,
+	sent      INTEGER NOT NULL,
+	withdrawn INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE receipts (
+	id      INTEGER PRIMARY KEY AUTOINCREMENT,
+	message TEXT NOT NULL REFERENCES messages(id),
+	learner INTEGER NOT NULL REFERENCES learners(id),
+	answer  TEXT NOT NULL,
+	at      INTEGER NOT NULL,
+	UNIQUE (message, learner, answer)
+) STRICT;
 `
 
 // ErrNotFound is the error for a learner, token or result that is not there.
@@ -127,21 +149,23 @@ func connect(path string, connections int) (*sql.DB, error) {
 	return db, nil
 }
 
-// prepare makes the tables of a new file.
+// prepare makes the tables of a new file, and brings those of an older lab up to date: all of it or nothing.
 func (s *Store) prepare(ctx context.Context) error {
 	return s.change(ctx, func(tx *sql.Tx) error {
 		var have int
 		if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&have); err != nil {
 			return fmt.Errorf("read version: %w", err)
 		}
-		switch have {
-		case 0:
-			_, err := tx.ExecContext(ctx, tables)
-			return err
-		case version:
-			return nil
+		if have > len(versions) {
+			return fmt.Errorf("its version is %d, and this lab knows %d: use the checkout that made it", have, len(versions))
 		}
-		return fmt.Errorf("its version is %d, and this lab knows %d: use the checkout that made it", have, version)
+		for _, tables := range versions[have:] {
+			if _, err := tx.ExecContext(ctx, tables); err != nil {
+				return fmt.Errorf("bring it up to date: %w", err)
+			}
+		}
+		_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", len(versions)))
+		return err
 	})
 }
 
