@@ -73,6 +73,8 @@ type Summary struct {
 	Stuck     []Stuck    `json:"stuck"`
 	Obstacles []Obstacle `json:"obstacles"`
 	Steps     []Step     `json:"steps"`
+	// Messages are what was said, the latest first. A copy for the records has none.
+	Messages []Message `json:"messages"`
 }
 
 // Lab heads a column.
@@ -140,7 +142,7 @@ const (
 
 // NewSummary is the top of the page.
 func NewSummary(s room.Summary, now time.Time) Summary {
-	v := Summary{Headline: headline(s), Stuck: []Stuck{}, Obstacles: []Obstacle{}, Steps: []Step{}}
+	v := Summary{Headline: headline(s), Stuck: []Stuck{}, Obstacles: []Obstacle{}, Steps: []Step{}, Messages: []Message{}}
 	for _, stuck := range s.Stuck {
 		v.Stuck = append(v.Stuck, newStuck(stuck, now))
 	}

@@ -79,7 +79,7 @@ func (s *Server) instructor(next http.HandlerFunc) http.HandlerFunc {
 		case err == nil && h.Instructor:
 			next(w, r)
 		case err == nil:
-			http.Error(w, "A learner's token writes results and reads nothing.", http.StatusForbidden)
+			http.Error(w, "A learner's token does not open the board.", http.StatusForbidden)
 		case !errors.Is(err, store.ErrDenied):
 			s.fail(w, r, err)
 		default:
@@ -115,7 +115,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		s.fail(w, r, err)
 	case !h.Instructor:
-		s.askToken(w, "This is a learner's token. It writes results and reads nothing.")
+		s.askToken(w, "This is a learner's token, and does not open the board.")
 	default:
 		http.SetCookie(w, cookie(r, t.Reveal(), cookieAge))
 		http.Redirect(w, r, "/", http.StatusSeeOther)

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// perSecond is how many results a token may send for long, burst how many at once: those that waited while
-	// the network was away. The fastest verdict there is takes a second.
+	// perSecond is how many requests of a kind a token may send for long, burst how many at once: results that waited
+	// while the network was away. The fastest verdict there is takes a second.
 	perSecond, burst = 1, 30
 )
 
@@ -53,22 +53,8 @@ func (l *limits) wait(id string, now time.Time) time.Duration {
 // postResult takes a result of the learner whose token it is. The answer is 201 when it is on disk, 200 when it
 // was there before; what has another answer is not kept.
 func (s *Server) postResult(w http.ResponseWriter, r *http.Request) {
-	h, err := s.holder(r)
-	switch {
-	case errors.Is(err, store.ErrDenied):
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		problem(w, http.StatusUnauthorized, err)
-		return
-	case err != nil:
-		s.fail(w, r, err)
-		return
-	case h.Instructor:
-		problem(w, http.StatusForbidden, errors.New("an instructor's token reads the board and writes no results"))
-		return
-	}
-	if wait := s.limits.wait(h.TokenID, s.Now()); wait > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-		problem(w, http.StatusTooManyRequests, errors.New("too many results in a row"))
+	h, ok := s.learner(w, r, s.limits)
+	if !ok {
 		return
 	}
 	data, ok := body(w, r)
@@ -78,19 +64,43 @@ func (s *Server) postResult(w http.ResponseWriter, r *http.Request) {
 	s.keep(w, r, h.Learner, data)
 }
 
+// learner finds out which learner asks, and lets them through as often as the limits say. Everybody else gets their
+// answer here, and ok is false.
+func (s *Server) learner(w http.ResponseWriter, r *http.Request, limits *limits) (h store.Holder, ok bool) {
+	h, err := s.holder(r)
+	switch {
+	case errors.Is(err, store.ErrDenied):
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		problem(w, http.StatusUnauthorized, err)
+		return h, false
+	case err != nil:
+		s.fail(w, r, err)
+		return h, false
+	case h.Instructor:
+		problem(w, http.StatusForbidden, errors.New("this takes a learner's token; an instructor's opens the page"))
+		return h, false
+	}
+	if wait := limits.wait(h.TokenID, s.Now()); wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+		problem(w, http.StatusTooManyRequests, errors.New("too many requests in a row"))
+		return h, false
+	}
+	return h, true
+}
+
 // body reads the request's, or answers that it cannot.
 func body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		problem(w, http.StatusUnsupportedMediaType, errors.New("a result is application/json"))
+		problem(w, http.StatusUnsupportedMediaType, errors.New("this takes application/json"))
 		return nil, false
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, room.SizeLimit))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		problem(w, http.StatusRequestEntityTooLarge, fmt.Errorf("a result has at most %d bytes", tooLarge.Limit))
+		problem(w, http.StatusRequestEntityTooLarge, fmt.Errorf("this takes at most %d bytes", tooLarge.Limit))
 		return nil, false
 	}
 	if err != nil {
-		problem(w, http.StatusBadRequest, fmt.Errorf("read result: %w", err))
+		problem(w, http.StatusBadRequest, fmt.Errorf("read request: %w", err))
 		return nil, false
 	}
 	return data, true

@@ -1,5 +1,6 @@
-// Package server is the board on the network: it takes results from learners, and shows the room to the
-// instructor. A learner's token writes that learner's results and reads nothing; an instructor's reads.
+// Package server is the board on the network: it takes results from learners, shows the room to the instructor, and
+// brings what the instructor says to learners. A learner's token writes that learner's results and receipts, and reads
+// what was said to that learner or to everybody, and nothing else; an instructor's reads the room and sends messages.
 package server
 
 import (
@@ -55,10 +56,12 @@ type Config struct {
 // Server is a board.
 type Server struct {
 	Config
-	live   *live
-	limits *limits
-	intake intake.Intake
-	poke   chan struct{}
+	live *live
+	// limits are for results, mailLimits for messages: whoever asks too often still reports.
+	limits, mailLimits *limits
+	seats              *seats
+	intake             intake.Intake
+	poke               chan struct{}
 	// streams bounds how many browsers follow at once.
 	streams chan struct{}
 }
@@ -72,7 +75,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		c.Now = time.Now
 	}
 	s := &Server{
-		Config: c, live: newLive(c.Store, c.Course, c.Rules, c.Now), limits: newLimits(),
+		Config: c, live: newLive(c.Store, c.Course, c.Rules, c.Now), limits: newLimits(), mailLimits: newLimits(), seats: newSeats(),
 		intake: intake.Intake{Store: c.Store, Course: c.Course, Now: c.Now},
 		poke:   make(chan struct{}, 1), streams: make(chan struct{}, streamLimit),
 	}
@@ -150,6 +153,8 @@ func (l lines) Write(p []byte) (int, error) {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/results", s.postResult)
+	mux.HandleFunc("GET /api/v1/messages", s.getMessages)
+	mux.HandleFunc("POST /api/v1/messages/{id}/receipts", s.postReceipt)
 	mux.HandleFunc("GET /assets/", s.assets())
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.logout)
@@ -157,6 +162,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /events", s.instructor(s.events))
 	mux.HandleFunc("GET /cell/{learner}/{lab}", s.instructor(s.cell))
 	mux.HandleFunc("GET /export/{format}", s.instructor(s.export))
+	mux.HandleFunc("POST /messages", s.instructor(s.postMessage))
+	mux.HandleFunc("POST /messages/{id}/withdraw", s.instructor(s.withdraw))
 	for pattern, handler := range s.Public {
 		mux.Handle(pattern, handler)
 	}

@@ -89,7 +89,7 @@ func kept(t *testing.T, b *boardtest.Board) int {
 	return n
 }
 
-// Who may do what. A learner's token reads nothing, not even that learner's own results.
+// Who may do what. A learner's token reads nothing of the room, not even that learner's own results.
 func TestATokenOpensOnlyWhatItIsFor(t *testing.T) {
 	b := serve(t)
 	ada := b.Learner(t, "Ada")
@@ -278,7 +278,10 @@ type event struct {
 			Name  string
 			Cells []struct{ Lab, State, Run any }
 		}
-		Order []int64
+		Order   []int64
+		Summary struct {
+			Messages []struct{ To, Text, State string }
+		}
 	}
 }
 
