@@ -59,7 +59,7 @@ It is kept in .lab/board until you delete that folder; --state keeps another roo
 	b.listenFlags(cmd)
 	cmd.Flags().StringVar(&b.from, "from", "", "folder with one folder of results per learner")
 	b.expiresFlag(cmd)
-	cmd.AddCommand(newBoardTokenCommand(b), newBoardExportCommand(b))
+	cmd.AddCommand(newBoardTokenCommand(b), newBoardExportCommand(b), newBoardSendCommand(b), newBoardStepCommand(b))
 	return cmd
 }
 
@@ -114,6 +114,14 @@ func (b *board) open(ctx context.Context) (*store.Store, error) {
 		return nil, exit.Environment(err)
 	}
 	return s, nil
+}
+
+// openExisting opens the board, and makes none.
+func (b *board) openExisting(ctx context.Context) (*store.Store, error) {
+	if _, err := os.Stat(filepath.Join(b.dir, store.FileName)); err != nil {
+		return nil, exit.Usage("there is no board in %s: --state names another folder", b.dir)
+	}
+	return b.open(ctx)
 }
 
 // beside is what is served besides the board; the zero value is nothing.
@@ -227,7 +235,7 @@ func newBoardTokenCommand(b *board) *cobra.Command {
 		Args:  one("board token add NAME"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return b.addToken(cmd.Context(), args[0], instructor) },
 	}
-	add.Flags().BoolVar(&instructor, "instructor", false, "a token that reads the board instead of writing results")
+	add.Flags().BoolVar(&instructor, "instructor", false, "a token that reads the board and sends messages, instead of writing results")
 	b.expiresFlag(add)
 	cmd.AddCommand(add, &cobra.Command{
 		Use:   "list",
@@ -344,14 +352,11 @@ func (b *board) export(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(b.dir, store.FileName)); err != nil {
-		return exit.Usage("there is no board in %s: --state names another folder", b.dir)
-	}
 	c, err := b.course()
 	if err != nil {
 		return err
 	}
-	s, err := b.open(ctx)
+	s, err := b.openExisting(ctx)
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ func TestBoardRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	for _, line := range []string{
 		"board now", "board --from /nowhere", "board --listen 0.0.0.0:0", "board --stuck-tries -1", "board --expires 0s", "board token", "board token add",
 		"board token add --expires -1h Ada", "board token revoke nobody", "board export --format pdf", "board export",
+		"board send", "board send hello", "board send --all --to Ada hello", "board send --all hello", "board step", "board step 4", "board step 1",
 	} {
 		a, _, _ := boardApp(t)
 		if err := execute(t.Context(), a, strings.Fields(line)); exit.Code(err) != exit.UsageError {

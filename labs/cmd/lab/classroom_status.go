@@ -109,7 +109,7 @@ func (c *roomCommand) down(ctx context.Context) error {
 		return classroom.Forget(c.state)
 	}
 	what := count(len(owners), "cluster")
-	if err := c.agree("This removes " + what + ", and all that the learners have in there."); err != nil {
+	if err := c.agree(c.terminal(), "This removes "+what+", and all that the learners have in there.", "nothing was removed"); err != nil {
 		return err
 	}
 	if err := c.removeAll(ctx, r, owners); err != nil {
@@ -151,17 +151,18 @@ func (c *roomCommand) removeAll(ctx context.Context, r *classroom.Room, owners [
 }
 
 // agree asks whoever sits at the terminal. Who gave consent in advance is not asked, and a script has been told.
-func (c *roomCommand) agree(what string) error {
-	if c.yes || !c.terminal() {
+// otherwise says what has not happened then.
+func (a *app) agree(terminal bool, what, otherwise string) error {
+	if a.yes || !terminal {
 		return nil
 	}
-	fmt.Fprint(c.err, what+" Go on? [y/N] ")
-	line, _ := bufio.NewReader(c.in).ReadString('\n') // the end of the input is no yes
+	fmt.Fprint(a.err, what+" Go on? [y/N] ")
+	line, _ := bufio.NewReader(a.in).ReadString('\n') // the end of the input is no yes
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":
 		return nil
 	}
-	return exit.Usage("nothing was removed, because the answer was not yes")
+	return exit.Usage("%s, because the answer was not yes", otherwise)
 }
 
 func (a *app) atTerminal() bool {

@@ -65,6 +65,15 @@ func ReadConfig(state string) (*Config, error) {
 	return c, nil
 }
 
+// Configured is the configuration, nil where there is none. One that LAB_BOARD names has to be there.
+func Configured(state string) (*Config, error) {
+	c, err := ReadConfig(state)
+	if errors.Is(err, os.ErrNotExist) && os.Getenv(ConfigVariable) == "" {
+		return nil, nil
+	}
+	return c, err
+}
+
 // WriteConfig writes the configuration below the state folder, readable by its owner alone.
 func WriteConfig(state string, c Config) error {
 	if err := c.valid(); err != nil {
@@ -96,6 +105,28 @@ func (c *Config) valid() error {
 	return nil
 }
 
+// Request is one of the learner's to the board; path begins with a slash.
+func (c *Config) Request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+// Client talks to a board, and to nobody else.
+func Client() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{Proxy: nil}, // the board is in this room, and its token is for nobody else
+		// A board redirects nobody, and a token does not follow whoever says so.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
 // replace writes a file for its owner alone: to a temporary one first, so that a reader never sees half.
 func replace(path string, data []byte) error {
 	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
@@ -115,15 +146,7 @@ type Outbox struct {
 // wait until that one is configured again.
 func Open(state string, c Config) *Outbox {
 	sum := sha256.Sum256([]byte(c.URL))
-	transport := &http.Transport{Proxy: nil} // the board is in this room, and its token is for nobody else
-	return &Outbox{
-		config: c, dir: filepath.Join(state, dirName, hex.EncodeToString(sum[:4])),
-		client: &http.Client{
-			Transport: transport,
-			// A board redirects nobody, and a token does not follow whoever says so.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}
+	return &Outbox{config: c, dir: filepath.Join(state, dirName, hex.EncodeToString(sum[:4])), client: Client()}
 }
 
 // Put keeps results until the board has them. What would tell more of the learner than the room knows, the
@@ -234,13 +257,10 @@ type refusal struct{ error }
 const answerLimit = 4 << 10
 
 func (o *Outbox) send(ctx context.Context, data []byte) error {
-	target := strings.TrimSuffix(o.config.URL, "/") + "/api/v1/results"
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(data))
+	req, err := o.config.Request(ctx, http.MethodPost, "/api/v1/results", bytes.NewReader(data))
 	if err != nil {
 		return fmt.Errorf("send result: %w", err)
 	}
-	req.Header.Set("Authorization", "Bearer "+o.config.Token)
-	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat)) // by which the board knows how wrong this clock is
 	resp, err := o.client.Do(req)
 	if err != nil {

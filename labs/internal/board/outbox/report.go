@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -18,8 +17,8 @@ const SendLimit = time.Second
 // function it returns waits until they are sent or [SendLimit] is over; it never fails. Without a configuration
 // nothing happens. tell gets a line when something is worth one.
 func Report(ctx context.Context, state string, results []*verdict.Result, tell func(line string)) (wait func()) {
-	c, err := ReadConfig(state)
-	if errors.Is(err, os.ErrNotExist) && os.Getenv(ConfigVariable) == "" {
+	c, err := Configured(state)
+	if err == nil && c == nil {
 		return func() {}
 	}
 	if err != nil {
