@@ -46,6 +46,9 @@ func TestMessagesAreKeptUntilTheyAreWithdrawnOrOld(t *testing.T) {
 	second := say(t, s, store.Message{Learner: ada.ID, Kind: store.Hint, Text: "yours", Lab: 7})
 	say(t, s, store.Message{Kind: store.Step, Lab: 3, Text: "never shown"})
 	third := say(t, s, store.Message{Kind: store.Step, Lab: 5})
+	if err := s.Withdraw(t.Context(), say(t, s, store.Message{Kind: store.Hint, Text: "a slip"})); err != nil {
+		t.Error(err)
+	}
 	want := []string{"0 hint read\nthe first 0", "1 hint yours 0", "0 step  5"} // of the steps only the last
 	if diff := cmp.Diff(want, said(t, open(t, dir))); diff != "" || first == second {
 		t.Error(diff)
