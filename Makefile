@@ -56,6 +56,14 @@ reset-%: bin/lab ## save your work, then write the starting point of step N into
 undo: bin/lab ## bring back what the last solve or reset saved
 	$(LAB) undo
 
+.PHONY: join
+join: bin/lab ## save your work, then go on where the room is (N=5 without a board, STAY=1 to stay where you are)
+	$(LAB) join $(if $(N),'$(N)') $(if $(filter 1,$(STAY)),--stay)
+
+.PHONY: messages
+messages: bin/lab ## what the instructor said today
+	$(LAB) messages
+
 .PHONY: progress
 progress: bin/lab ## which steps pass, when, how long they took
 	$(LAB) progress
