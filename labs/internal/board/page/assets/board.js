@@ -223,9 +223,10 @@ dialog.addEventListener("close", () => {
 
 const said = byId("said");
 
-// tell says how it went, in the dialog when that covers the page.
+// tell says how it went: in the dialog when that covers the page.
 function tell(text, failed) {
-  (dialog.open ? dialog : document.body).append(said);
+  if (dialog.open) dialog.append(said);
+  else byId("say").after(said);
   said.className = failed ? "fail" : "pass";
   said.textContent = text;
 }
@@ -234,6 +235,7 @@ document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches("form[data-say]")) return;
   event.preventDefault();
+  said.textContent = ""; // so that the same words are heard again
   const answer = await fetch(form.getAttribute("action"), {
     method: "POST", headers: { Accept: "application/json" }, body: new URLSearchParams(new FormData(form)),
   }).catch(() => null);
