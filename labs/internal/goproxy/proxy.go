@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/module"
+
+	"github.com/example/operator-lab/labs/internal/transfers"
 )
 
 const (
@@ -34,7 +36,7 @@ type Options struct {
 	// asks the database itself.
 	Sums *Sums
 	// Transfers is how many zips are sent at once, and TransfersEach how many of them to one address; 0 is
-	// [DefaultTransfers] and [DefaultTransfersEach]. Whoever comes then waits.
+	// [transfers.DefaultAll] and [transfers.DefaultEach]. Whoever comes then waits.
 	Transfers, TransfersEach int
 	// Log is told in one line each what is in the cache and cannot be read; nil drops it.
 	Log func(line string)
@@ -44,7 +46,7 @@ type Options struct {
 type Proxy struct {
 	options Options
 	cache   *cache
-	zips    *transfers
+	zips    *transfers.Transfers
 }
 
 // New serves dir, the folder cache/download below GOMODCACHE. Close it after use.
@@ -56,7 +58,7 @@ func New(dir string, o Options) (*Proxy, error) {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	p := &Proxy{options: o, cache: &cache{root}, zips: newTransfers(o.Transfers, o.TransfersEach)}
+	p := &Proxy{options: o, cache: &cache{root}, zips: transfers.New(o.Transfers, o.TransfersEach)}
 	if o.Sums != nil {
 		o.Sums.serve(func(m module.Version) ([]byte, error) {
 			if p.private(m.Path) {
@@ -204,7 +206,7 @@ func (p *Proxy) sendZip(w http.ResponseWriter, r *http.Request, m module.Version
 	if !p.cache.complete(m) {
 		return fs.ErrNotExist
 	}
-	done, err := p.zips.begin(w, r)
+	done, err := p.zips.Begin(w, r)
 	if err != nil {
 		return nil // who asked has gone
 	}
@@ -214,7 +216,7 @@ func (p *Proxy) sendZip(w http.ResponseWriter, r *http.Request, m module.Version
 		return err
 	}
 	defer f.Close()
-	allow(w, info.Size())
+	transfers.Allow(w, info.Size())
 	head(w, "application/zip", forever)
 	http.ServeContent(w, r, "", info.ModTime(), f)
 	return nil

@@ -1,4 +1,5 @@
-package goproxy
+// Package transfers bounds how much a server sends at once: large files, over one Wi-Fi, to a room of people.
+package transfers
 
 import (
 	"context"
@@ -9,19 +10,19 @@ import (
 )
 
 const (
-	// DefaultTransfers is how many zips are sent at once. A Wi-Fi is one medium: more do not get through it sooner,
+	// DefaultAll is how many files are sent at once. A Wi-Fi is one medium: more do not get through it sooner,
 	// and each takes memory and a share of the disk.
-	DefaultTransfers = 16
-	// DefaultTransfersEach is how many of them one address gets, so that nobody has to wait for one learner: a Go
+	DefaultAll = 16
+	// DefaultEach is how many of them one address gets, so that nobody has to wait for one learner: a Go
 	// command asks for ten at once.
-	DefaultTransfersEach = 4
+	DefaultEach = 4
 	// slowest is the rate below which a transfer is ended, in bytes per second, and grace what it has besides: else
 	// sixteen learners who have gone home would keep all others waiting.
 	slowest, grace = 32 << 10, 30 * time.Second
 )
 
-// transfers bounds what is being sent.
-type transfers struct {
+// Transfers bounds what is being sent. It is safe for concurrent use.
+type Transfers struct {
 	all  chan struct{}
 	each int
 
@@ -32,21 +33,22 @@ type transfers struct {
 // client is an address with transfers that are under way or wait.
 type client struct {
 	slots chan struct{}
-	users int // under way or waiting; guarded by transfers.mu
+	users int // under way or waiting; guarded by Transfers.mu
 }
 
-func newTransfers(all, each int) *transfers {
+// New allows so many transfers at once, and so many of them to one address; 0 is [DefaultAll] and [DefaultEach].
+func New(all, each int) *Transfers {
 	if all <= 0 {
-		all = DefaultTransfers
+		all = DefaultAll
 	}
 	if each <= 0 {
-		each = DefaultTransfersEach
+		each = DefaultEach
 	}
-	return &transfers{all: make(chan struct{}, all), each: each, clients: map[string]*client{}}
+	return &Transfers{all: make(chan struct{}, all), each: each, clients: map[string]*client{}}
 }
 
-// begin waits until a transfer may begin; done ends it. The error is that of the request, whose sender has gone.
-func (t *transfers) begin(w http.ResponseWriter, r *http.Request) (done func(), err error) {
+// Begin waits until a transfer may begin; done ends it. The error is that of the request, whose sender has gone.
+func (t *Transfers) Begin(w http.ResponseWriter, r *http.Request) (done func(), err error) {
 	// The server's limit for reading a request would otherwise end the wait: nothing more is to be read.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	address := r.RemoteAddr
@@ -80,7 +82,7 @@ func take(ctx context.Context, slots chan<- struct{}) error {
 	}
 }
 
-func (t *transfers) enter(address string) *client {
+func (t *Transfers) enter(address string) *client {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.clients[address]
@@ -92,7 +94,7 @@ func (t *transfers) enter(address string) *client {
 	return c
 }
 
-func (t *transfers) leave(address string) {
+func (t *Transfers) leave(address string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.clients[address]
@@ -101,9 +103,9 @@ func (t *transfers) leave(address string) {
 	}
 }
 
-// allow gives the answer as much time as a transfer of that size in bytes may take, whatever the server's limit for
+// Allow gives the answer as much time as a transfer of that size in bytes may take, whatever the server's limit for
 // pages is. Servers without deadlines, as in tests, have none.
-func allow(w http.ResponseWriter, size int64) {
+func Allow(w http.ResponseWriter, size int64) {
 	limit := grace + time.Duration(size/slowest)*time.Second
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))
 }
