@@ -33,9 +33,18 @@ func (e engine) run(ctx context.Context, stdin io.Reader, args ...string) (strin
 
 // run runs a command and returns its trimmed output. The error carries the last lines of its error output.
 func run(ctx context.Context, stdin io.Reader, name string, args ...string) (string, error) {
-	var stdout, stderr bytes.Buffer
+	var stdout bytes.Buffer
+	if err := runTo(ctx, &stdout, stdin, name, args...); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(stdout.String()), nil
+}
+
+// runTo is run for output that is too much to keep.
+func runTo(ctx context.Context, stdout io.Writer, stdin io.Reader, name string, args ...string) error {
+	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // scripts clean up after themselves
 	cmd.WaitDelay = endDelay
 	err := cmd.Run()
@@ -43,9 +52,9 @@ func run(ctx context.Context, stdin io.Reader, name string, args ...string) (str
 		err = ctx.Err()
 	}
 	if err != nil {
-		return "", fmt.Errorf("run %s %s: %w: %s", name, args[0], err, lastLines(stderr.String()))
+		return fmt.Errorf("run %s %s: %w: %s", name, args[0], err, lastLines(stderr.String()))
 	}
-	return strings.TrimSpace(stdout.String()), nil
+	return nil
 }
 
 // lastLines is the end of a program's error output in one line.
@@ -76,6 +85,11 @@ func (e engine) inspect(ctx context.Context, ref string) (*inspection, error) {
 func (e engine) load(ctx context.Context, archive string) error {
 	_, err := e.run(ctx, nil, "load", "--quiet", "--input", archive)
 	return err
+}
+
+// save writes an image as a docker-archive.
+func (e engine) save(ctx context.Context, ref string, out io.Writer) error {
+	return runTo(ctx, out, nil, string(e), "save", ref)
 }
 
 // start runs a privileged container that does nothing, until remove is called. Its folder /build is not on an

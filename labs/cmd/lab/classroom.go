@@ -45,7 +45,8 @@ func newRoom(a *app) *roomCommand {
 
 func newClassroomCommand(a *app) *cobra.Command {
 	cmd := newRoomCommand(newRoom(a))
-	cmd.AddCommand(newClassroomModulesCommand(a), newClassroomServeCommand(a), newClassroomHandoutsCommand(a))
+	cmd.AddCommand(newClassroomModulesCommand(a), newClassroomServeCommand(a), newClassroomHandoutsCommand(a),
+		newClassroomImageCommand(a))
 	return cmd
 }
 
@@ -54,7 +55,7 @@ func newRoomCommand(c *roomCommand) *cobra.Command {
 		Use:   "classroom",
 		Short: "A cluster for every learner in the room, and a server for all of them (make classroom)",
 		RunE: func(*cobra.Command, []string) error {
-			return exit.Usage("use lab classroom up|status|down|modules|serve|handouts; see lab classroom --help")
+			return exit.Usage("use lab classroom up|status|down|modules|image|serve|handouts; see lab classroom --help")
 		},
 	}
 	up := &cobra.Command{

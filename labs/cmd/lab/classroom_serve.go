@@ -25,13 +25,13 @@ func newClassroomServeCommand(a *app) *cobra.Command {
 	b := &board{app: a}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the board, Go modules and the course to the room (make classroom-serve)",
+		Short: "Serve the board, Go modules, the course and the node image to the room (make classroom-serve)",
 		Long: `serve is the room's server, so that the labs need no internet: the board, as lab board serves it; below
-/modules the module cache of this machine, read only, as a GOPROXY; and as /course.tar.gz the course at HEAD. It prints
-what learners set. Everybody who reaches it can read modules and course, and the board only with a token. Modules that
-GOPRIVATE names stay here.
+/modules the module cache of this machine, read only, as a GOPROXY; as /course.tar.gz the course at HEAD; and below
+/images the node image, for learners with a container engine of their own. It prints what learners set. Everybody who
+reaches it can read these, and the board only with a token. Modules that GOPRIVATE names stay here.
 
-lab classroom modules, run before, fills the cache. --listen with a fixed port keeps handouts valid.`,
+lab classroom modules, run before, fills the cache, and lab classroom image packs the node image. --listen with a fixed port keeps handouts valid.`,
 		Args: noArguments("classroom serve"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return b.serveRoom(cmd.Context()) },
 	}
@@ -71,12 +71,19 @@ func (b *board) serveRoom(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, proxy.Close()) }()
+	public := map[string]http.Handler{
+		modulesPath + "/": http.StripPrefix(modulesPath, proxy),
+		coursePath:        course,
+	}
+	image, packed := b.serveImage(public)
 	return b.serve(ctx, beside{
-		public: map[string]http.Handler{
-			modulesPath + "/": http.StripPrefix(modulesPath, proxy),
-			coursePath:        course,
+		public: public,
+		announce: func(addr net.Addr) {
+			b.tellLearners(addr, sums.Key(), course)
+			if packed {
+				b.tellEngines(addr, image)
+			}
 		},
-		announce: func(addr net.Addr) { b.tellLearners(addr, sums.Key(), course) },
 	})
 }
 

@@ -82,6 +82,7 @@ func (c content) addJSON(name string, value any) error {
 type page struct {
 	ID, Name                   string
 	Kubeconfig, Board, Modules bool
+	Image                      *Image
 	Set                        []variable
 }
 
@@ -89,7 +90,7 @@ func (h *Handout) addTexts(files content) error {
 	p := page{
 		ID: h.Learner.ID, Name: h.Learner.name(),
 		Kubeconfig: h.Kubeconfig != "", Board: h.Board != nil, Modules: h.Modules != nil,
-		Set: h.variables(),
+		Image: h.Image, Set: h.variables(),
 	}
 	for _, name := range []string{startFile, shellFile, powerShellFile} {
 		var b bytes.Buffer
@@ -148,6 +149,9 @@ func (h *Handout) check() error {
 		if _, err := address(m.Proxy); err != nil {
 			return exit.Usage("the address of the Go modules for %s must be like http://192.168.1.5:7777/modules", h.Learner.ID)
 		}
+	}
+	if err := h.checkImage(); err != nil {
+		return err
 	}
 	return h.checkEnv()
 }

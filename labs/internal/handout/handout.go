@@ -59,6 +59,8 @@ type Handout struct {
 	Board *Board
 	// Modules is nil where everybody has the internet.
 	Modules *Modules
+	// Image is nil where the room has no node image for engines of learners.
+	Image *Image
 	// Env are further variables that env.sh and env.ps1 set, such as CLUSTER.
 	Env map[string]string
 	// Workspace is a starter with its repository, from workspace.Starter.
