@@ -40,6 +40,8 @@ type board struct {
 	from   string
 	rules  room.Rules
 	valid  time.Duration // --expires
+	// opened, if it is not nil, is told where the board answers.
+	opened func(net.Addr)
 }
 
 func newBoardCommand(a *app) *cobra.Command {
@@ -163,6 +165,9 @@ func (b *board) serve(ctx context.Context, also beside) (err error) {
 	}
 	if also.announce != nil {
 		also.announce(listener.Addr())
+	}
+	if b.opened != nil {
+		b.opened(listener.Addr())
 	}
 	if b.from != "" {
 		in := intake.Intake{Store: s, Course: c, Now: time.Now}

@@ -46,7 +46,7 @@ func newRoom(a *app) *roomCommand {
 func newClassroomCommand(a *app) *cobra.Command {
 	cmd := newRoomCommand(newRoom(a))
 	cmd.AddCommand(newClassroomModulesCommand(a), newClassroomServeCommand(a), newClassroomHandoutsCommand(a),
-		newClassroomImageCommand(a))
+		newClassroomImageCommand(a), newClassroomRehearseCommand(newRoom(a)))
 	return cmd
 }
 
@@ -55,7 +55,7 @@ func newRoomCommand(c *roomCommand) *cobra.Command {
 		Use:   "classroom",
 		Short: "A cluster for every learner in the room, and a server for all of them (make classroom)",
 		RunE: func(*cobra.Command, []string) error {
-			return exit.Usage("use lab classroom up|status|down|modules|image|serve|handouts; see lab classroom --help")
+			return exit.Usage("use lab classroom up|status|down|modules|image|serve|handouts|rehearse; see lab classroom --help")
 		},
 	}
 	up := &cobra.Command{
@@ -72,11 +72,7 @@ The roster is a file with a name on each line, or CSV with a column called name,
 			return c.up(cmd.Context())
 		},
 	}
-	up.Flags().IntVar(&c.size, "learners", 0,
-		"how many there are; those without a name are called learner-1, learner-2, ...")
-	up.Flags().StringVar(&c.roster, "roster", "", "file with their names")
-	up.Flags().StringVar(&c.address, "address", "",
-		"address of this machine on which the whole network may reach the clusters, instead of loopback")
+	c.learnersFlags(up)
 	up.Flags().BoolVar(&c.force, "force", false, "go on although this machine has too little for all")
 	cmd.AddCommand(up, &cobra.Command{
 		Use:   "status",
@@ -90,6 +86,15 @@ The roster is a file with a name on each line, or CSV with a column called name,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.down(cmd.Context()) },
 	})
 	return cmd
+}
+
+// learnersFlags say who comes, and where their clusters answer.
+func (c *roomCommand) learnersFlags(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&c.size, "learners", 0,
+		"how many there are; those without a name are called learner-1, learner-2, ...")
+	cmd.Flags().StringVar(&c.roster, "roster", "", "file with their names")
+	cmd.Flags().StringVar(&c.address, "address", "",
+		"address of this machine on which the whole network may reach the clusters, instead of loopback")
 }
 
 func (c *roomCommand) up(ctx context.Context) error {
@@ -131,29 +136,36 @@ func (a *app) lockRoom() (unlock func(), err error) { return a.lockNamed("classr
 
 // enrol adds those who are new, and says so.
 func (c *roomCommand) enrol(r *classroom.Room) error {
-	var came, others []classroom.Learner
+	came, others, err := c.admit(r)
+	if err == nil {
+		c.tellWhoCame(r, came, others)
+	}
+	return err
+}
+
+// admit adds those who are new, and returns them, and those of the room who are not on the roster.
+func (c *roomCommand) admit(r *classroom.Room) (came, others []classroom.Learner, err error) {
 	switch {
 	case c.sized && c.roster != "":
-		return exit.Usage("N and ROSTER together: a roster says how many there are; leave one of them out")
+		return nil, nil, exit.Usage("N and ROSTER together: a roster says how many there are; leave one of them out")
 	case c.roster != "":
 		entries, err := classroom.ReadRoster(c.roster)
 		if err != nil {
-			return exit.Usage("%v", err)
+			return nil, nil, exit.Usage("%v", err)
 		}
 		came, others = r.Admit(entries)
 	case c.sized && (c.size < 1 || c.size > classroom.MostLearners):
-		return exit.Usage("N=%d: a room has 1 to %d learners", c.size, classroom.MostLearners)
+		return nil, nil, exit.Usage("N=%d: a room has 1 to %d learners", c.size, classroom.MostLearners)
 	case c.sized:
 		came = r.Grow(c.size)
 	case len(r.Learners) == 0:
-		return exit.Usage("nobody is in the room: say how many come, make classroom N=12, or who, ROSTER=roster.csv")
+		return nil, nil, exit.Usage("nobody is in the room: say how many come, N=12, or who, ROSTER=roster.csv")
 	}
 	if len(r.Learners) > classroom.MostLearners {
-		return exit.Usage("with these there are %d learners, and a room has %d at most",
+		return nil, nil, exit.Usage("with these there are %d learners, and a room has %d at most",
 			len(r.Learners), classroom.MostLearners)
 	}
-	c.tellWhoCame(r, came, others)
-	return nil
+	return came, others, nil
 }
 
 // endsRoom is how to begin anew.

@@ -38,6 +38,24 @@ func toolchainVersion(name, platform string) string {
 	return "v0.0.1-" + name + "." + strings.ReplaceAll(platform, "/", "-")
 }
 
+// AbsentToolchains are those that are not in the cache, such as "go1.26.0 for linux/amd64": what
+// [Cache.FillToolchains] would download.
+func (c Cache) AbsentToolchains(names, platforms []string) ([]string, error) {
+	var absent []string
+	for _, name := range names {
+		for _, platform := range platforms {
+			kept, err := c.kept(module.Version{Path: toolchainModule, Version: toolchainVersion(name, platform)})
+			if err != nil {
+				return nil, fmt.Errorf("look for toolchain %s for %s: %w", name, platform, err)
+			}
+			if _, ok := whole(kept); !ok {
+				absent = append(absent, name+" for "+platform)
+			}
+		}
+	}
+	return absent, nil
+}
+
 // FillToolchains brings toolchains into the cache, for each platform, and tells log about each. Those that are there
 // already are not downloaded again. The Go command verifies each by the checksum database and unpacks it to do so; that
 // happens in a folder beside the cache, which is removed: nobody here runs them.

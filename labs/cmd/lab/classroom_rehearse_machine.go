@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/clusters/room"
+	"github.com/example/operator-lab/labs/internal/checkout"
+	"github.com/example/operator-lab/labs/internal/guide"
+	"github.com/example/operator-lab/labs/internal/modules"
+	"github.com/example/operator-lab/labs/internal/rehearsal"
+)
+
+// mendModules is the command that downloads what a room needs.
+const mendModules = "make classroom-modules"
+
+// askMachine asks the doctor, and repeats what is not as it should be.
+func (r *rehearse) askMachine(ctx context.Context) []rehearsal.Finding {
+	all := r.examine(ctx)
+	var found []rehearsal.Finding
+	for _, f := range all {
+		detail := f.Name + ": " + f.Detail
+		switch {
+		case f.OK:
+		case f.Severity == doctor.Stops:
+			found = append(found, rehearsal.Bad(f.Mend, "%s", detail))
+		default:
+			found = append(found, rehearsal.Doubt(f.Mend, "%s", detail))
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, rehearsal.Good("the doctor looked at %s, and has nothing to say", count(len(all), "thing")))
+	}
+	return found
+}
+
+// askPrograms looks for what clusters are made of. Nothing is built here: that takes minutes.
+func (r *rehearse) askPrograms(ctx context.Context) []rehearsal.Finding {
+	if r.cluster == onEmbedded {
+		missing, err := r.missing(ctx)
+		if err != nil {
+			return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
+		}
+		if len(missing) > 0 {
+			return []rehearsal.Finding{rehearsal.Bad("make setup CLUSTER=embedded",
+				"the embedded control plane is not built yet: %s", strings.Join(missing, ", "))}
+		}
+	}
+	var err error
+	if r.owned, r.image, err = r.prepare(ctx); err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make setup")}
+	}
+	if r.cluster == onEmbedded {
+		return []rehearsal.Finding{rehearsal.Good("the embedded control plane is built")}
+	}
+	return r.lookAtImage(ctx)
+}
+
+// lookAtImage says which node image there is, and whether learners' engines can have it.
+func (r *rehearse) lookAtImage(ctx context.Context) []rehearsal.Finding {
+	found := []rehearsal.Finding{rehearsal.Good("node image %s", r.image.Ref)}
+	if r.image.Stale {
+		found[0] = rehearsal.Doubt("make node-image", "%s was built by an older recipe", r.image.Ref)
+	}
+	packed, err := r.packed(ctx)
+	if err == nil && !packed {
+		found = append(found, rehearsal.Doubt("make classroom-image",
+			"the node image is not packed, so learners with a container engine of their own have to pull or build one"))
+	}
+	return found // an engine that does not answer is the machine's business
+}
+
+// askRoom does the arithmetic of `classroom up`.
+func (r *rehearse) askRoom(ctx context.Context) []rehearsal.Finding {
+	found, err := room.New(r.owned, room.Options{Healthy: r.healthy}).Look(ctx, r.room.Clusters())
+	if err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
+	}
+	all, err := r.owned.Provider().List(ctx)
+	if err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
+	}
+	there, learners := population(all, found), count(len(found), "learner")
+	supplies, cost := r.supplies(ctx, r.image), r.cost(r.image)
+	if short := room.Fit(supplies, cost, there, len(found)); len(short) > 0 {
+		mend := short[0].Supply.Mend
+		if mend == "" {
+			mend = r.ways(short[0].Fits, r.before)
+		}
+		return []rehearsal.Finding{rehearsal.Bad(mend, "room for %d of %s: not enough %s", short[0].Fits, learners, short[0])}
+	}
+	more := uint64(len(found) - there.Running)
+	text := learners + " fit"
+	if memory, ok := supplies[doctor.Memory]; ok {
+		text += fmt.Sprintf(": %s of the %s of memory", gigabytes(more*cost[doctor.Memory]), gigabytes(memory.Amount))
+	}
+	if disk, ok := supplies[doctor.Disk]; ok {
+		text += fmt.Sprintf(", %s of the %s of disk", gigabytes(more*cost[doctor.Disk]), gigabytes(disk.Amount))
+	}
+	return []rehearsal.Finding{rehearsal.Good("%s", text)}
+}
+
+func gigabytes(n uint64) string { return fmt.Sprintf("%.1f GB", float64(n)/(1<<30)) }
+
+// askGuide looks whether the guide says what the labs say, and its agendas add up.
+func (r *rehearse) askGuide(context.Context) []rehearsal.Finding {
+	problems, err := guide.Lint(r.course)
+	switch {
+	case err != nil:
+		return []rehearsal.Finding{rehearsal.Failed(err, "git checkout "+guide.File)}
+	case len(problems) > 0:
+		return []rehearsal.Finding{rehearsal.Doubt("bin/lab lint --fix", "%s", problems[0])}
+	}
+	return []rehearsal.Finding{rehearsal.Good("the agendas of %s add up, and its labs are those of this checkout", guide.File)}
+}
+
+// askCourse looks at what learners will get.
+func (r *rehearse) askCourse(ctx context.Context) []rehearsal.Finding {
+	course, err := checkout.Pack(ctx, r.root)
+	if err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "serve the room from a git checkout")}
+	}
+	if course.Changed {
+		return []rehearsal.Finding{rehearsal.Doubt("git commit",
+			"this checkout has changes that are not committed; learners get the course without them, at %.12s", course.Commit)}
+	}
+	return []rehearsal.Finding{rehearsal.Good("learners get %.12s, %s", course.Commit, modules.Megabytes(course.Size()))}
+}
+
+// askModules looks for all modules that a go.mod of the labs names.
+func (r *rehearse) askModules(ctx context.Context) []rehearsal.Finding {
+	scratch := filepath.Join(r.dir, "needs")
+	var err error
+	if r.needs, err = modules.Needs(r.course, scratch, r.cluster != onKind); err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
+	}
+	cache, err := modules.FindCache(ctx)
+	if err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
+	}
+	absent, err := cache.Absent(r.needs)
+	if err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
+	}
+	if len(absent) > 0 {
+		return []rehearsal.Finding{rehearsal.Bad(mendModules, "%s that the labs need are not on this machine, such as %s",
+			count(len(absent), "module"), absent[0])}
+	}
+	return []rehearsal.Finding{rehearsal.Good("all that the go.mod files of the labs name are here")}
+}
+
+// askToolchains looks for what learners with an older Go download.
+func (r *rehearse) askToolchains(ctx context.Context) []rehearsal.Finding {
+	name, err := modules.Toolchain(r.needs)
+	if err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
+	}
+	cache, err := modules.FindCache(ctx)
+	if err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
+	}
+	absent, err := cache.AbsentToolchains([]string{name}, modules.Platforms())
+	if err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
+	}
+	if len(absent) > 0 {
+		return []rehearsal.Finding{rehearsal.Doubt(mendModules,
+			"learners with an older Go get no newer one in this room: %s not here, such as %s",
+			count(len(absent), "toolchain"), absent[0])}
+	}
+	return []rehearsal.Finding{rehearsal.Good("%s for %s", name, strings.Join(modules.Platforms(), ", "))}
+}
+
+// askPort looks whether the server's port is free, and chooses another one for the rehearsal when it is not.
+func (r *rehearse) askPort(ctx context.Context) []rehearsal.Finding {
+	r.bind = r.listen
+	var found []rehearsal.Finding
+	if r.room.Address == "" {
+		found = append(found, rehearsal.Doubt("make classroom-rehearse ADDRESS="+r.anAddress(),
+			"only this machine reaches the room; learners at other machines need ADDRESS="))
+	}
+	where, err := bindAddress(r.listen, r.room.Address)
+	if err != nil {
+		return append(found, rehearsal.Failed(err, "make classroom-rehearse PORT=7777"))
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", where)
+	if err == nil {
+		listener.Close()
+		return append(found, rehearsal.Good("%s is free", where))
+	}
+	host, _, _ := net.SplitHostPort(r.listen) //nolint:errcheck // bindAddress has taken it apart, too
+	r.bind = net.JoinHostPort(host, "0")
+	if servesCourse(ctx, "http://"+where) {
+		return append(found, rehearsal.Good("the room's server is at %s already, and stays; another port will do for now", where))
+	}
+	return append(found, rehearsal.Bad("make classroom-rehearse PORT=7778", "%s cannot be had: %s", where, firstLine(err)))
+}
+
+// anAddress is one that learners might reach.
+func (r *rehearse) anAddress() string {
+	all, _ := r.addresses() // without any, the text says what kind of thing is wanted
+	i := slices.IndexFunc(all, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().Is4() && prefix.Addr().IsGlobalUnicast()
+	})
+	if i < 0 {
+		return "192.168.1.5"
+	}
+	return netip.MustParsePrefix(all[i].String()).Addr().String()
+}
+
+// askCluster makes a cluster like those of the learners, and says how long all of them will take.
+func (r *rehearse) askCluster(ctx context.Context) []rehearsal.Finding {
+	started := time.Now()
+	spec := clusters.Spec{NodeImage: r.image.Ref, APIServerAddress: r.room.Address}
+	made, err := r.owned.Create(ctx, rehearsalPurpose, spec, false)
+	if err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
+	}
+	r.made = made
+	if err := r.withOperand(r.owned, r.image)(ctx, made); err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make setup")}
+	}
+	took := time.Since(started)
+	if err := r.healthy(ctx, r.owned.Provider(), made); err != nil {
+		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
+	}
+	n := len(r.room.Learners)
+	all := rehearsal.Estimate(n, runtime.GOMAXPROCS(0), took)
+	return []rehearsal.Finding{rehearsal.Good("ready after %.0f s, Kubernetes %s; %s will take about %s here",
+		took.Seconds(), made.Version, count(n, "cluster"), rehearsal.About(all))}
+}

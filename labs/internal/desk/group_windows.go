@@ -1,0 +1,5 @@
+package desk
+
+import "os/exec"
+
+func ownGroup(*exec.Cmd) {}
