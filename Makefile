@@ -113,13 +113,22 @@ classroom-down: bin/lab ## remove the clusters of the room, and all that is in t
 classroom-modules: bin/lab ## download all Go modules and toolchains that a room needs, where the internet is good (CHECK=1)
 	$(LAB) classroom modules $(if $(filter 1,$(CHECK)),--check)
 
+.PHONY: classroom-image
+classroom-image: bin/lab ## pack the node image for learners who have a container engine of their own
+	$(LAB) classroom image
+
 .PHONY: classroom-serve
-classroom-serve: bin/lab ## the room's server: the board, Go modules, the course (ADDRESS=ip PORT=n)
+classroom-serve: bin/lab ## the room's server: the board, Go modules, the course, the node image (ADDRESS=ip PORT=n)
 	$(LAB) classroom serve $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
 .PHONY: classroom-handouts
 classroom-handouts: bin/lab ## what each learner of the room is given, and a sheet of cards (SERVER=address of classroom-serve)
 	$(LAB) classroom handouts $(if $(SERVER),--server '$(SERVER)')
+
+.PHONY: classroom-rehearse
+classroom-rehearse: bin/lab ## the day before: try everything that a room needs (N=12 or ROSTER=file, ADDRESS=ip PORT=n)
+	$(LAB) classroom rehearse $(if $(N),--learners '$(N)') $(if $(ROSTER),--roster '$(ROSTER)') \
+	  $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
 ##@ Prepare the machine
 
@@ -132,14 +141,18 @@ setup: bin/lab ## container engine, kernel settings, node image: what the doctor
 	$(LAB) setup
 
 .PHONY: node-image
-node-image: bin/lab ## build the node image from Debian packages and Go modules
-	$(LAB) node-image
+node-image: bin/lab ## build the node image from Debian packages and Go modules (or take the room's: FROM=url SHA256=digest)
+	$(LAB) node-image $(if $(FROM),--from '$(FROM)') $(if $(SHA256),--sha256 '$(SHA256)')
 
 ##@ Work on the project
 
 .PHONY: test
 test: bin/lab ## prove the course: unit tests, then every step on real clusters
 	$(LAB) test
+
+.PHONY: test-handouts
+test-handouts: bin/lab ## all labs from a handout, where nothing but the room's server can be reached (Linux, root)
+	$(LAB) test --handouts
 
 .PHONY: mutants
 mutants: bin/lab ## judge wrong answers: each has to be caught by the check that is there for it (ALL=1, LAB=n)
