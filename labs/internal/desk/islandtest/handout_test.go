@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -54,7 +53,7 @@ func TestTheLabsFromAHandoutNeedNothingButTheRoom(t *testing.T) {
 		}
 	}
 	i := newIsland(t, server, modules)
-	i.requireAlone(t, r.bystander(t), r.apiServer(t))
+	i.requireAlone(t, listen(t), r.apiServer(t))
 
 	archive := filepath.Join(r.root, ".lab", "handouts", "learner-1.zip")
 	d, err := desk.Sit(t.TempDir(), archive, append(caches, "LAB_CACHE="+r.cache)...)
@@ -252,17 +251,6 @@ func (r *room) serve(t *testing.T) string {
 	}
 	t.Fatalf("the room's server ends: %v", lines.Err())
 	return ""
-}
-
-// bystander is the address of somebody else who listens on this machine.
-func (r *room) bystander(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	return listener.Addr().String()
 }
 
 // apiServer is the address of the cluster that the learner was given.

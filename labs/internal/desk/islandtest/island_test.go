@@ -214,3 +214,43 @@ func (i island) requireAlone(t *testing.T, others ...string) {
 		}
 	}
 }
+
+// A test on an island that is none would prove nothing.
+func TestAnIslandReachesItsServerAlone(t *testing.T) {
+	server, bystander, modules := listen(t), listen(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(modules, "here"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	i := newIsland(t, server, modules)
+	i.requireAlone(t, bystander)
+	look := exec.CommandContext(t.Context(), "ls", modules)
+	i.seat(look)
+	if out, err := look.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("the module cache there is not empty: %q, %v", out, err)
+	}
+	stop := exec.CommandContext(t.Context(), "sh", "-c", "exit 7")
+	i.seat(stop)
+	if err := stop.Run(); stop.ProcessState == nil || stop.ProcessState.ExitCode() != 7 {
+		t.Errorf("exit code 7 becomes %v", err)
+	}
+}
+
+// listen is the address of somebody who listens on this machine and hangs up on whoever comes.
+func listen(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	return listener.Addr().String()
+}
