@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -85,6 +86,31 @@ func (s *Server) instructor(next http.HandlerFunc) http.HandlerFunc {
 		default:
 			s.askToken(w, "")
 		}
+	}
+}
+
+// learner lets only learners through, as often as the limits say; without limits, always.
+func (s *Server) learner(limits *limits, next LearnerHandler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		h, err := s.holder(r)
+		switch {
+		case errors.Is(err, store.ErrDenied):
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			problem(w, http.StatusUnauthorized, err)
+			return
+		case err != nil:
+			s.fail(w, r, err)
+			return
+		case h.Instructor:
+			problem(w, http.StatusForbidden, errors.New("this takes a learner's token; an instructor's opens the page"))
+			return
+		}
+		if wait := limits.wait(h.TokenID, s.Now()); wait > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+			problem(w, http.StatusTooManyRequests, errors.New("too many requests in a row"))
+			return
+		}
+		next(w, r, h)
 	}
 }
 

@@ -48,11 +48,7 @@ func (s *seats) leave(learner int64) {
 
 // getMessages tells a learner what was said to them and to everybody. With ?wait=SECONDS and the ETag of the last
 // answer in If-None-Match it waits until that is another one, or answers 304.
-func (s *Server) getMessages(w http.ResponseWriter, r *http.Request) {
-	h, ok := s.learner(w, r, s.mailLimits)
-	if !ok {
-		return
-	}
+func (s *Server) getMessages(w http.ResponseWriter, r *http.Request, h store.Holder) {
 	list, tag, said := s.live.letters(h.Learner.ID)
 	if have := r.Header.Get("If-None-Match"); have == tag {
 		if !s.await(w, r, h.Learner.ID, said) {
@@ -93,11 +89,7 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, learner int64, sa
 }
 
 // postReceipt takes a learner's answer to a message.
-func (s *Server) postReceipt(w http.ResponseWriter, r *http.Request) {
-	h, ok := s.learner(w, r, s.mailLimits)
-	if !ok {
-		return
-	}
+func (s *Server) postReceipt(w http.ResponseWriter, r *http.Request, h store.Holder) {
 	data, ok := body(w, r)
 	if !ok {
 		return

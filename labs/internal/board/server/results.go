@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"mime"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -33,8 +31,11 @@ type limits struct {
 
 func newLimits() *limits { return &limits{byToken: map[string]*rate.Limiter{}} }
 
-// wait is how long the token has to wait before it may send again, 0 if it may now.
+// wait is how long the token has to wait before it may send again, 0 if it may now. No limits are nil.
 func (l *limits) wait(id string, now time.Time) time.Duration {
+	if l == nil {
+		return 0
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	limiter := l.byToken[id]
@@ -52,40 +53,12 @@ func (l *limits) wait(id string, now time.Time) time.Duration {
 
 // postResult takes a result of the learner whose token it is. The answer is 201 when it is on disk, 200 when it
 // was there before; what has another answer is not kept.
-func (s *Server) postResult(w http.ResponseWriter, r *http.Request) {
-	h, ok := s.learner(w, r, s.limits)
-	if !ok {
-		return
-	}
+func (s *Server) postResult(w http.ResponseWriter, r *http.Request, h store.Holder) {
 	data, ok := body(w, r)
 	if !ok {
 		return
 	}
 	s.keep(w, r, h.Learner, data)
-}
-
-// learner finds out which learner asks, and lets them through as often as the limits say. Everybody else gets their
-// answer here, and ok is false.
-func (s *Server) learner(w http.ResponseWriter, r *http.Request, limits *limits) (h store.Holder, ok bool) {
-	h, err := s.holder(r)
-	switch {
-	case errors.Is(err, store.ErrDenied):
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		problem(w, http.StatusUnauthorized, err)
-		return h, false
-	case err != nil:
-		s.fail(w, r, err)
-		return h, false
-	case h.Instructor:
-		problem(w, http.StatusForbidden, errors.New("this takes a learner's token; an instructor's opens the page"))
-		return h, false
-	}
-	if wait := limits.wait(h.TokenID, s.Now()); wait > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-		problem(w, http.StatusTooManyRequests, errors.New("too many requests in a row"))
-		return h, false
-	}
-	return h, true
 }
 
 // body reads the request's, or answers that it cannot.

@@ -51,7 +51,12 @@ type Config struct {
 	// [http.ServeMux]. It is for files that are no secrets; what stands before the board's own pages, stands before
 	// them, too.
 	Public map[string]http.Handler
+	// Learners is what is served beside the board to learners with a token that is good, by its pattern.
+	Learners map[string]LearnerHandler
 }
+
+// LearnerHandler answers a learner, who is known by their token. Instructors do not get there.
+type LearnerHandler = func(w http.ResponseWriter, r *http.Request, h store.Holder)
 
 // Server is a board.
 type Server struct {
@@ -152,9 +157,9 @@ func (l lines) Write(p []byte) (int, error) {
 // Handler answers the board's requests. [Server.Follow] has to run beside it.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /api/v1/results", s.postResult)
-	mux.HandleFunc("GET /api/v1/messages", s.getMessages)
-	mux.HandleFunc("POST /api/v1/messages/{id}/receipts", s.postReceipt)
+	mux.HandleFunc("POST /api/v1/results", s.learner(s.limits, s.postResult))
+	mux.HandleFunc("GET /api/v1/messages", s.learner(s.mailLimits, s.getMessages))
+	mux.HandleFunc("POST /api/v1/messages/{id}/receipts", s.learner(s.mailLimits, s.postReceipt))
 	mux.HandleFunc("GET /assets/", s.assets())
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.logout)
@@ -166,6 +171,9 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /messages/{id}/withdraw", s.instructor(s.withdraw))
 	for pattern, handler := range s.Public {
 		mux.Handle(pattern, handler)
+	}
+	for pattern, handler := range s.Learners {
+		mux.HandleFunc(pattern, s.learner(nil, handler))
 	}
 	return s.guarded(mux)
 }

@@ -1,0 +1,39 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+var (
+	// ErrNoKubeconfig says that something is no kubeconfig at all. What the parser says about it is not repeated: it may
+	// quote keys.
+	ErrNoKubeconfig = errors.New("it is no kubeconfig")
+	// ErrNeedsMore says that a kubeconfig is of use only with other files or programs of some machine.
+	ErrNeedsMore = errors.New("it needs other files or programs of the machine that it is from")
+)
+
+// CheckKubeconfig says what is wrong with a kubeconfig that goes from one machine to another, nil when it opens one
+// cluster, as one user, by itself. One that names a program would have it run by whoever uses the file.
+func CheckKubeconfig(data []byte) error {
+	config, err := clientcmd.Load(data)
+	if err != nil {
+		return ErrNoKubeconfig
+	}
+	if len(config.Clusters) != 1 || len(config.AuthInfos) != 1 {
+		return fmt.Errorf("it knows %d clusters and %d users, and should know one of each", len(config.Clusters), len(config.AuthInfos))
+	}
+	for _, c := range config.Clusters {
+		if c.CertificateAuthority != "" {
+			return ErrNeedsMore
+		}
+	}
+	for _, u := range config.AuthInfos {
+		if u.ClientCertificate != "" || u.ClientKey != "" || u.TokenFile != "" || u.Exec != nil || u.AuthProvider != nil {
+			return ErrNeedsMore
+		}
+	}
+	return nil
+}
