@@ -14,8 +14,7 @@ import (
 	"strings"
 	"text/template"
 
-	"k8s.io/client-go/tools/clientcmd"
-
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/board/outbox"
 	"github.com/example/operator-lab/labs/internal/board/store"
 	"github.com/example/operator-lab/labs/internal/board/token"
@@ -83,13 +82,14 @@ type page struct {
 	ID, Name                   string
 	Kubeconfig, Board, Modules bool
 	Image                      *Image
+	Lends                      bool
 	Set                        []variable
 }
 
 func (h *Handout) addTexts(files content) error {
 	p := page{
 		ID: h.Learner.ID, Name: h.Learner.name(),
-		Kubeconfig: h.Kubeconfig != "", Board: h.Board != nil, Modules: h.Modules != nil,
+		Kubeconfig: h.Kubeconfig != "", Board: h.Board != nil, Modules: h.Modules != nil, Lends: h.Lends,
 		Image: h.Image, Set: h.variables(),
 	}
 	for _, name := range []string{startFile, shellFile, powerShellFile} {
@@ -144,6 +144,9 @@ func (h *Handout) check() error {
 		if b.Token == (token.Token{}) {
 			return exit.Usage("%s has no token for the board: lab board token add makes one", h.Learner.ID)
 		}
+	}
+	if h.Lends && h.Board == nil {
+		return exit.Usage("%s cannot borrow clusters without the room's address and a token", h.Learner.ID)
 	}
 	if m := h.Modules; m != nil {
 		if _, err := address(m.Proxy); err != nil {
@@ -205,23 +208,13 @@ func readKubeconfig(name string) ([]byte, error) {
 	if err != nil {
 		return nil, exit.Usage("read the kubeconfig: %w", err)
 	}
-	config, err := clientcmd.Load(data)
-	if err != nil {
+	switch err := clusters.CheckKubeconfig(data); {
+	case errors.Is(err, clusters.ErrNoKubeconfig):
 		return nil, exit.Usage("%s is no kubeconfig", name)
-	}
-	if len(config.Clusters) != 1 || len(config.AuthInfos) != 1 {
-		return nil, exit.Usage("%s is no key to hand out: it knows %d clusters and %d users, and should know one of each",
-			name, len(config.Clusters), len(config.AuthInfos))
-	}
-	for _, c := range config.Clusters {
-		if c.CertificateAuthority != "" {
-			return nil, needsMore(name)
-		}
-	}
-	for _, u := range config.AuthInfos {
-		if u.ClientCertificate != "" || u.ClientKey != "" || u.TokenFile != "" || u.Exec != nil || u.AuthProvider != nil {
-			return nil, needsMore(name)
-		}
+	case errors.Is(err, clusters.ErrNeedsMore):
+		return nil, needsMore(name)
+	case err != nil:
+		return nil, exit.Usage("%s is no key to hand out: %w", name, err)
 	}
 	return data, nil
 }

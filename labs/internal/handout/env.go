@@ -15,7 +15,7 @@ import (
 type variable struct{ Name, Value string }
 
 // ownVariables are those that the handout itself decides on.
-var ownVariables = []string{"WORKSPACE", "KUBECONFIG", "LAB_BOARD", "GOPROXY", "GOSUMDB"}
+var ownVariables = []string{"WORKSPACE", "KUBECONFIG", "LAB_BOARD", "GOPROXY", "GOSUMDB", "CLUSTER"}
 
 var variableForm = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 

@@ -40,7 +40,7 @@ func source(t *testing.T, dir string) map[string]string {
 func TestAShellLearnsOfTheHandout(t *testing.T) {
 	h := full(t)
 	hostile := `'; touch hacked; $(touch hacked) "` + "`touch hacked`" + ` \' ${HOME} \`
-	h.Env = map[string]string{"CLUSTER": "room", "MOTTO": hostile}
+	h.Env = map[string]string{"MOTTO": hostile}
 	w := write(t, filepath.Join(t.TempDir(), "a room's folder"), h)
 	want := map[string]string{
 		"WORKSPACE":  filepath.Join(w.Dir, "workspace"),
@@ -57,7 +57,8 @@ func TestAShellLearnsOfTheHandout(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.Dir, ".lab", "board.json")); err != nil {
 		t.Fatal(err)
 	}
-	delete(want, "LAB_BOARD") // who deletes the file, sends nothing
+	delete(want, "LAB_BOARD") // who deletes the file, sends nothing,
+	delete(want, "CLUSTER")   // and borrows nothing
 	if diff := cmp.Diff(want, source(t, w.Dir)); diff != "" {
 		t.Error(diff)
 	}

@@ -61,7 +61,9 @@ type Handout struct {
 	Modules *Modules
 	// Image is nil where the room has no node image for engines of learners.
 	Image *Image
-	// Env are further variables that env.sh and env.ps1 set, such as CLUSTER.
+	// Lends says that the room lends a cluster for each verdict, to whoever has the Board's token: CLUSTER=room is set.
+	Lends bool
+	// Env are further variables that env.sh and env.ps1 set, such as POOL.
 	Env map[string]string
 	// Workspace is a starter with its repository, from workspace.Starter.
 	Workspace course.Tree

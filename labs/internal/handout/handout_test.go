@@ -77,7 +77,8 @@ func full(t *testing.T) handout.Handout {
 		Kubeconfig: kubeconfig(t, goodKubeconfig),
 		Board:      &handout.Board{URL: "http://192.168.1.5:7777", Token: learnersToken(t)},
 		Modules:    &handout.Modules{Proxy: "http://192.168.1.5:7777/modules", Sums: "room.lab+1234+AbC="},
-		Env:        map[string]string{"CLUSTER": "room"},
+		Lends:      true,
+		Env:        map[string]string{"POOL": "0"},
 		Workspace:  small(),
 		Made:       made,
 	}
@@ -294,7 +295,7 @@ func TestANewHandoutReplacesThatOfTheSameLearner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Kubeconfig, h.Board, h.Learner.Name = "", nil, "Grace"
+	h.Kubeconfig, h.Board, h.Lends, h.Learner.Name = "", nil, false, "Grace"
 	w := write(t, dir, h)
 	want := contents(t, write(t, t.TempDir(), h).Dir)
 	if diff := cmp.Diff(want, contents(t, w.Dir)); diff != "" {
@@ -394,7 +395,7 @@ func TestAHandoutThatWasNotFinishedIsMadeAnew(t *testing.T) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			h := full(t)
-			h.Board = nil
+			h.Board, h.Lends = nil, false
 			if _, err := handout.Write(ended, dir, h); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
@@ -486,6 +487,11 @@ func TestWriteRefuses(t *testing.T) {
 			func(_ *testing.T, h *handout.Handout) { h.Env = map[string]string{"KUBECONFIG": "x"} },
 			"is no variable",
 		},
+		"a kind of cluster": {
+			func(_ *testing.T, h *handout.Handout) { h.Env = map[string]string{"CLUSTER": "kind"} },
+			"is no variable",
+		},
+		"a lender that nobody knows": {func(_ *testing.T, h *handout.Handout) { h.Board = nil }, "cannot borrow"},
 		"a value of two lines": {
 			func(_ *testing.T, h *handout.Handout) { h.Env = map[string]string{"A": "1\nreboot " + secret} },
 			"no line of text",

@@ -6,6 +6,9 @@ $env:KUBECONFIG = Join-Path $PSScriptRoot 'kubeconfig'
 {{- if .Board}}
 if (Test-Path -LiteralPath (Join-Path $PSScriptRoot '.lab/board.json')) {
   $env:LAB_BOARD = Join-Path $PSScriptRoot '.lab/board.json'
+{{- if .Lends}}
+  $env:CLUSTER = 'room'
+{{- end}}
 }
 {{- end}}
 {{- range .Set}}

@@ -7,6 +7,9 @@ export KUBECONFIG="$lab_handout/kubeconfig"
 {{- if .Board}}
 if [ -f "$lab_handout/.lab/board.json" ]; then
   export LAB_BOARD="$lab_handout/.lab/board.json"
+{{- if .Lends}}
+  export CLUSTER=room
+{{- end}}
 fi
 {{- end}}
 {{- range .Set}}

@@ -4,8 +4,9 @@ export WORKSPACE="$lab_handout/workspace"
 export KUBECONFIG="$lab_handout/kubeconfig"
 if [ -f "$lab_handout/.lab/board.json" ]; then
   export LAB_BOARD="$lab_handout/.lab/board.json"
+  export CLUSTER=room
 fi
 export GOPROXY='http://192.168.1.5:7777/modules'
 export GOSUMDB='room.lab+1234+AbC='
-export CLUSTER='room'
+export POOL='0'
 unset lab_handout
