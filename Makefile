@@ -97,9 +97,10 @@ board: bin/lab ## who is where, and who is stuck: a page for the instructor (FRO
 	$(LAB) board $(if $(FROM),--from '$(FROM)') $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
 .PHONY: classroom
-classroom: bin/lab ## a cluster for every learner in the room, made or mended (N=12 or ROSTER=file, ADDRESS=ip FORCE=1)
+classroom: bin/lab ## a cluster for every learner in the room, made or mended (N=12 or ROSTER=file, ADDRESS=ip LEND=n READY=n PLAYGROUND=0 FORCE=1)
 	$(LAB) classroom up $(if $(N),--learners '$(N)') $(if $(ROSTER),--roster '$(ROSTER)') \
-	  $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(filter 1,$(FORCE)),--force)
+	  $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(filter 1,$(FORCE)),--force) \
+	  $(if $(LEND),--lend '$(LEND)') $(if $(READY),--ready '$(READY)') $(if $(filter 0,$(PLAYGROUND)),--playground=false)
 
 .PHONY: classroom-status
 classroom-status: bin/lab ## who is in the room, and how their clusters are
@@ -118,7 +119,7 @@ classroom-image: bin/lab ## pack the node image for learners who have a containe
 	$(LAB) classroom image
 
 .PHONY: classroom-serve
-classroom-serve: bin/lab ## the room's server: the board, Go modules, the course, the node image (ADDRESS=ip PORT=n)
+classroom-serve: bin/lab ## the room's server: board, Go modules, course, node image, and clusters for verdicts (ADDRESS=ip PORT=n)
 	$(LAB) classroom serve $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
 .PHONY: classroom-handouts
@@ -198,4 +199,4 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: CLUSTER=kind|embedded|auto  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  POOL=n  YES=1\n'
+	@printf '\nSettings: CLUSTER=kind|embedded|auto|room  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  POOL=n  YES=1\n'

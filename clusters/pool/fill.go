@@ -10,8 +10,8 @@ import (
 	"github.com/example/operator-lab/clusters"
 )
 
-// purpose is that of the clusters' records.
-const purpose = "pool"
+// Purpose is that of the clusters' records.
+const Purpose = "pool"
 
 // fill makes one cluster after the other, as long as some are missing.
 func (p *Pool) fill() {
@@ -129,7 +129,7 @@ func (p *Pool) remove(e *entry) bool {
 func (p *Pool) create(ctx context.Context) (*clusters.Cluster, error) {
 	spec := p.opts.Spec
 	spec.Yields = p.crowded
-	c, err := p.owned.Create(ctx, purpose, spec, false)
+	c, err := p.owned.Create(ctx, Purpose, spec, false)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ type app struct {
 	nodeImage string // --node-image, "" = choose
 	workspace string // --workspace, absolute
 	yes       bool   // --yes: consent to what needs root or minutes
+
+	judges judging // what the room is asked for a cluster for
 }
 
 // newApp finds the checkout that the working directory is in.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/board/export"
 	"github.com/example/operator-lab/labs/internal/board/folders"
 	"github.com/example/operator-lab/labs/internal/board/intake"
@@ -42,6 +44,8 @@ type board struct {
 	valid  time.Duration // --expires
 	// opened, if it is not nil, is told where the board answers.
 	opened func(net.Addr)
+	// prepare gives what clusters need, on a machine as the copy of the app has it. Tests have one of their own.
+	prepare func(ctx context.Context, a *app) (*clusters.Owned, nodeimage.Image, error)
 }
 
 func newBoardCommand(a *app) *cobra.Command {
@@ -130,6 +134,8 @@ func (b *board) openExisting(ctx context.Context) (*store.Store, error) {
 type beside struct {
 	// public are handlers by their pattern; see [server.Config].
 	public map[string]http.Handler
+	// learners are handlers for those with a token, by their pattern.
+	learners map[string]server.LearnerHandler
 	// announce tells where they are.
 	announce func(addr net.Addr)
 }
@@ -151,7 +157,7 @@ func (b *board) serve(ctx context.Context, also beside) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	srv, err := server.New(ctx, server.Config{Store: s, Course: c, Rules: b.rules, Log: b.progress, Public: also.public})
+	srv, err := server.New(ctx, server.Config{Store: s, Course: c, Rules: b.rules, Log: b.progress, Public: also.public, Learners: also.learners})
 	if err != nil {
 		return err
 	}

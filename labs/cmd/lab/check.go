@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -46,9 +47,12 @@ func one(usage string) cobra.PositionalArgs {
 	}
 }
 
-func (a *app) check(ctx context.Context, which string, seed int64, storm string, keep bool) error {
+func (a *app) check(ctx context.Context, which string, seed int64, storm string, keep bool) (err error) {
 	if err := knownStorm(storm); err != nil {
 		return err
+	}
+	if keep && a.cluster == onRoom {
+		return exit.Usage("KEEP=1: the room takes its cluster back after the verdict; CLUSTER=auto makes one that stays")
 	}
 	c, err := a.course()
 	if err != nil {
@@ -66,7 +70,8 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 		return err
 	}
 	defer unlock()
-	owned, image, err := a.ready(ctx)
+	a.judges = judging{command(which), c, labs}
+	owned, image, err := a.readyToJudge(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,11 +88,25 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 		Seed: seed, Storm: storm, Keep: keep, Progress: a.progress,
 		Answer: answer,
 	}
+	if a.cluster == onRoom {
+		// A program that does not compile takes no turn in the queue: a pool is asked after the build.
+		lent := a.startPool(owned, image, 0)
+		defer func() { err = errors.Join(err, lent.Close()) }()
+		judge.Pool = lent
+	}
 	results, err := judge.Check(ctx, labs)
 	if err != nil {
 		return err
 	}
 	return worst(results)
+}
+
+// command is how a learner asks for a check.
+func command(which string) string {
+	if which == "all" {
+		return "make labs"
+	}
+	return "make lab-" + which
 }
 
 // ensure makes a workspace that does not exist yet, and says so.

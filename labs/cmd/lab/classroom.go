@@ -27,6 +27,7 @@ type roomCommand struct {
 	roster  string
 	address string
 	force   bool
+	offer   lendFlags
 
 	prepare   func(context.Context) (*clusters.Owned, nodeimage.Image, error) // what clusters need
 	open      func() (*clusters.Owned, error)                                 // clusters as they are
@@ -65,15 +66,20 @@ func newRoomCommand(c *roomCommand) *cobra.Command {
 touched, so it can be run again at any time: with a larger number or a longer roster it adds, after a reboot it
 starts everything again. Nobody is sent away by a smaller number; lab classroom down ends the room.
 
-The roster is a file with a name on each line, or CSV with a column called name, of which nothing else is read.`,
+The roster is a file with a name on each line, or CSV with a column called name, of which nothing else is read.
+
+Beside them the room lends fresh clusters for verdicts, as many at a time as --lend says; lab classroom serve does that.
+With --playground=false it does nothing else: learners have no clusters of their own.`,
 		Args: noArguments("classroom up"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.sized = cmd.Flags().Changed("learners")
+			c.offer.given = cmd.Flags().Changed
 			return c.up(cmd.Context())
 		},
 	}
 	c.learnersFlags(up)
 	up.Flags().BoolVar(&c.force, "force", false, "go on although this machine has too little for all")
+	c.offer.add(up)
 	cmd.AddCommand(up, &cobra.Command{
 		Use:   "status",
 		Short: "List the learners, and how their clusters are",
@@ -114,6 +120,9 @@ func (c *roomCommand) up(ctx context.Context) error {
 	if err := c.settle(ctx, r); err != nil {
 		return err
 	}
+	if err := c.decide(r, before); err != nil {
+		return err
+	}
 	owned, image, err := c.prepare(ctx)
 	if err != nil {
 		return err
@@ -123,11 +132,15 @@ func (c *roomCommand) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.fits(ctx, owned, image, found, before); err != nil {
+	if err := c.fits(ctx, r, owned, image, found, before); err != nil {
 		return err
 	}
 	if err := r.Save(c.state); err != nil {
 		return err
+	}
+	if r.LendsOnly {
+		c.reportLending(r)
+		return nil
 	}
 	return c.report(ctx, r, h.Up(ctx, found))
 }

@@ -10,24 +10,25 @@ import (
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/room"
+	"github.com/example/operator-lab/labs/internal/classroom"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
 // fits refuses a room that is too large for this machine, with the number that is not. before is how many learners
 // were there already.
 func (c *roomCommand) fits(
-	ctx context.Context, owned *clusters.Owned, image nodeimage.Image, found []room.Cluster, before int,
+	ctx context.Context, r *classroom.Room, owned *clusters.Owned, image nodeimage.Image, found []room.Cluster, before int,
 ) error {
-	all, err := owned.Provider().List(ctx)
-	if err != nil {
+	short, lendable, err := c.shortage(ctx, r, owned, image, found)
+	if err != nil || len(short) == 0 {
 		return err
 	}
-	short := room.Fit(c.supplies(ctx, image), c.cost(image), population(all, found), len(found))
-	if len(short) == 0 {
-		return nil
+	fits := max(0, short[0].Fits-lendable)
+	what := fmt.Sprintf("this machine has room for %d of %s", fits, count(len(found), "learner"))
+	if r.LendsOnly {
+		what = fmt.Sprintf("this machine has room for %d of the %s that are lent or wait", short[0].Fits, count(r.Borrowed(), "cluster"))
 	}
-	what := fmt.Sprintf("this machine has room for %d of %s: not enough %s",
-		short[0].Fits, count(len(found), "learner"), short[0])
+	what += fmt.Sprintf(": not enough %s", short[0])
 	if mend := short[0].Supply.Mend; mend != "" {
 		what += ", of which there is more after " + mend
 	}
@@ -35,14 +36,48 @@ func (c *roomCommand) fits(
 		c.progress(what + "; going on all the same (FORCE=1)")
 		return nil
 	}
-	return exit.Usage("%s; %s", what, c.ways(short[0].Fits, before))
+	return exit.Usage("%s; %s", what, c.ways(r, fits, before))
+}
+
+// shortage says what there is too little of for the clusters of the learners, and lendable ones beside them. Where
+// nobody has asked for a number of those, the room lends fewer first.
+func (c *roomCommand) shortage(
+	ctx context.Context, r *classroom.Room, owned *clusters.Owned, image nodeimage.Image, found []room.Cluster,
+) (short []room.Shortage, lendable int, err error) {
+	all, err := owned.Provider().List(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	lent, err := c.lent(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	supplies, cost, there := c.supplies(ctx, image), c.cost(image), population(all, found)
+	var first []room.Shortage
+	for wanted := r.Lend; ; {
+		lendable = max(0, r.Borrowed()-lent) // those that are there take nothing more
+		short = room.Fit(supplies, cost, there, len(found)+lendable)
+		if first == nil {
+			first = short
+		}
+		if len(short) > 0 && c.lendLess(r) {
+			continue
+		}
+		if r.Lend < wanted {
+			c.progress(fmt.Sprintf("this machine has room to lend %s, and not %d: not enough %s", lends(r), wanted, first[0]))
+		}
+		return short, lendable, nil
+	}
 }
 
 // ways out of a room that is too large. Nobody who is there is sent away, and what their clusters are made with stays.
-func (c *roomCommand) ways(fits, before int) string {
+func (c *roomCommand) ways(r *classroom.Room, fits, before int) string {
 	var ways []string
-	if fits > before {
+	if fits > before && !r.LendsOnly {
 		ways = append(ways, fmt.Sprintf("N=%d fits", fits))
+	}
+	if r.Lend > 1 || r.Lend > 0 && !r.LendsOnly {
+		ways = append(ways, "a smaller LEND takes less")
 	}
 	if before > 0 {
 		ways = append(ways, endsRoom)

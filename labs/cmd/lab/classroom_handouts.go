@@ -37,8 +37,8 @@ func newClassroomHandoutsCommand(a *app) *cobra.Command {
 		Short: "Write what each learner of the room is given (make classroom-handouts)",
 		Long: `handouts writes a folder and a zip for each learner of the room into .lab/handouts: the kubeconfig of their cluster,
 the starter workspace, a page that says what to do first; and with --server, the address of lab classroom serve, the
-board with a token of their own and the settings for Go modules. cards.html is a sheet to print, with what each
-learner needs to type.
+board with a token of their own, the settings for Go modules, and CLUSTER=room where the room lends clusters. cards.html
+is a sheet to print, with what each learner needs to type.
 
 Run again, it writes them anew; tokens that were handed out before stay good until they expire.`,
 		Args: noArguments("classroom handouts"),
@@ -65,7 +65,7 @@ func (h *handouts) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if u, _ := url.Parse(h.server); r.Address == "" && h.server != "" && !onLoopback(u.Hostname()) {
+	if u, _ := url.Parse(h.server); r.Address == "" && !r.LendsOnly && h.server != "" && !onLoopback(u.Hostname()) {
 		h.progress("the clusters of this room answer on this machine only, so their kubeconfigs open nothing from another one: " +
 			"make classroom-down, and make classroom ADDRESS=" + u.Hostname())
 	}
@@ -75,7 +75,7 @@ func (h *handouts) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cards, err := h.writeAll(ctx, r.Learners, starter, made)
+	cards, err := h.writeAll(ctx, r, starter, made)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (h *handouts) write(ctx context.Context) error {
 	}
 	fmt.Fprintf(h.out, "%s in %s, and %s to print.\n", count(len(cards), "handout"), dir, handout.CardsFile)
 	if h.server == "" {
-		fmt.Fprintln(h.out, "Without --server they name no board and no modules: make classroom-handouts SERVER=http://192.168.1.5:7777")
+		fmt.Fprintln(h.out, "Without --server they name no board, no modules and nobody who lends: make classroom-handouts SERVER=http://192.168.1.5:7777")
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (h *handouts) checkServer() error {
 }
 
 // writeAll writes one handout after the other, and returns the cards.
-func (h *handouts) writeAll(ctx context.Context, learners []classroom.Learner, starter course.Tree, made time.Time) (cards []handout.Card, err error) {
+func (h *handouts) writeAll(ctx context.Context, room *classroom.Room, starter course.Tree, made time.Time) (cards []handout.Card, err error) {
 	connect := func(*handout.Handout) error { return nil }
 	if h.server != "" {
 		s, openErr := h.open(ctx)
@@ -116,11 +116,12 @@ func (h *handouts) writeAll(ctx context.Context, learners []classroom.Learner, s
 			return nil, err
 		}
 	}
-	for _, l := range learners {
+	for _, l := range room.Learners {
 		own := handout.Handout{Learner: handout.Learner{ID: l.ID, Name: l.Name}, Workspace: starter, Made: made}
-		if _, err := os.Stat(l.Kubeconfig(h.state)); err == nil {
+		own.Lends = h.server != "" && room.Lend > 0
+		if _, err := os.Stat(l.Kubeconfig(h.state)); err == nil && !room.LendsOnly {
 			own.Kubeconfig = l.Kubeconfig(h.state)
-		} else {
+		} else if !room.LendsOnly {
 			h.progress(l.Name + " has no cluster; make classroom makes it, and then handouts again")
 		}
 		if err := connect(&own); err != nil {

@@ -84,10 +84,12 @@ Nothing of it is left behind. A room that is up already stays as it is.`,
 		Args: noArguments("classroom rehearse"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r.sized = cmd.Flags().Changed("learners")
+			r.offer.given = cmd.Flags().Changed
 			return r.run(cmd.Context())
 		},
 	}
 	r.learnersFlags(cmd)
+	r.offer.add(cmd)
 	cmd.Flags().StringVar(&r.listen, "listen", roomListen,
 		"where the room's server will listen; with --address only the port counts")
 	return cmd
@@ -133,6 +135,9 @@ func (r *rehearse) understand(ctx context.Context) (err error) {
 		return err
 	}
 	if err := r.settle(ctx, r.room); err != nil {
+		return err
+	}
+	if err := r.decide(r.room, r.before); err != nil {
 		return err
 	}
 	if _, err := bindAddress(r.listen, r.room.Address); err != nil {

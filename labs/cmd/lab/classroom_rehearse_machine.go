@@ -85,28 +85,32 @@ func (r *rehearse) askRoom(ctx context.Context) []rehearsal.Finding {
 	if err != nil {
 		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
 	}
-	all, err := r.owned.Provider().List(ctx)
+	short, lendable, err := r.shortage(ctx, r.room, r.owned, r.image, found)
 	if err != nil {
 		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
 	}
-	there, learners := population(all, found), count(len(found), "learner")
-	supplies, cost := r.supplies(ctx, r.image), r.cost(r.image)
-	if short := room.Fit(supplies, cost, there, len(found)); len(short) > 0 {
+	who := count(len(r.room.Learners), "learner")
+	if r.room.Lend > 0 {
+		who += " and " + lends(r.room)
+	}
+	if len(short) > 0 {
 		mend := short[0].Supply.Mend
 		if mend == "" {
-			mend = r.ways(short[0].Fits, r.before)
+			mend = r.ways(r.room, max(0, short[0].Fits-lendable), r.before)
 		}
-		return []rehearsal.Finding{rehearsal.Bad(mend, "room for %d of %s: not enough %s", short[0].Fits, learners, short[0])}
+		return []rehearsal.Finding{rehearsal.Bad(mend, "room for %s, and not for %s: not enough %s", count(short[0].Fits, "cluster"), who, short[0])}
 	}
-	more := uint64(len(found) - there.Running)
-	text := learners + " fit"
-	if memory, ok := supplies[doctor.Memory]; ok {
-		text += fmt.Sprintf(": %s of the %s of memory", gigabytes(more*cost[doctor.Memory]), gigabytes(memory.Amount))
+	return []rehearsal.Finding{rehearsal.Good("%s fit: %s", who, r.taken(ctx, found, lendable))}
+}
+
+// taken says how much of what this machine has the clusters will take that do not run yet.
+func (r *rehearse) taken(ctx context.Context, found []room.Cluster, lendable int) string {
+	supplies, cost := r.supplies(ctx, r.image), r.cost(r.image)
+	more := uint64(len(found) - population(nil, found).Running + lendable)
+	of := func(resource doctor.Resource, name string) string {
+		return fmt.Sprintf("%s of the %s of %s", gigabytes(more*cost[resource]), gigabytes(supplies[resource].Amount), name)
 	}
-	if disk, ok := supplies[doctor.Disk]; ok {
-		text += fmt.Sprintf(", %s of the %s of disk", gigabytes(more*cost[doctor.Disk]), gigabytes(disk.Amount))
-	}
-	return []rehearsal.Finding{rehearsal.Good("%s", text)}
+	return of(doctor.Memory, "memory") + ", " + of(doctor.Disk, "disk")
 }
 
 func gigabytes(n uint64) string { return fmt.Sprintf("%.1f GB", float64(n)/(1<<30)) }

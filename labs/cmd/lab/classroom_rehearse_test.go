@@ -96,6 +96,7 @@ func newStage(t *testing.T) *stage {
 	c.healthy = s.farm.health
 	s.rehearse = newRehearse(c)
 	s.size, s.sized, s.listen = 3, true, "127.0.0.1:0"
+	s.offer = lendFlags{ready: 1, playground: true, given: func(string) bool { return false }}
 	s.examine = func(context.Context) []doctor.Finding { return []doctor.Finding{{Name: "disk", OK: true}} }
 	s.missing = func(context.Context) ([]string, error) { return nil, nil }
 	s.packed = func(context.Context) (bool, error) { return false, nil }
@@ -249,8 +250,15 @@ func TestARehearsalOfARoomThatDoesNotFit(t *testing.T) {
 	if len(got) != 1 || got[0].Mark != rehearsal.Wrong || got[0].Mend != "N=15 fits, CLUSTER=embedded takes less, FORCE=1 tries it all the same" {
 		t.Errorf("%v", got)
 	}
+	s.size = 3
+	if err := s.understand(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.askRoom(t.Context()); len(got) != 1 || !strings.Contains(got[0].Detail, "3 learners and "+lends(s.room)+" fit: ") {
+		t.Errorf("%v", got)
+	}
 	s.supplies = func(context.Context, nodeimage.Image) map[doctor.Resource]doctor.Supply {
-		return map[doctor.Resource]doctor.Supply{doctor.Inotify: {Amount: 128, Mend: "make setup"}}
+		return map[doctor.Resource]doctor.Supply{doctor.Inotify: {Amount: 62, Mend: "make setup"}}
 	}
 	if got := s.askRoom(t.Context()); len(got) != 1 || got[0].Mend != "make setup" {
 		t.Errorf("%v", got)

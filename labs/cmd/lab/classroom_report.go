@@ -92,6 +92,9 @@ Each has a kubeconfig that opens that cluster and no other:
 
   export KUBECONFIG=%s
 `, r.Learners[0].Kubeconfig(c.state))
+	if r.Lend > 0 {
+		fmt.Fprintf(c.out, "\nBeside them the room lends %s, while make classroom-serve runs.\n", lends(r))
+	}
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/checkout"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/goproxy"
@@ -22,16 +24,24 @@ const (
 )
 
 func newClassroomServeCommand(a *app) *cobra.Command {
-	b := &board{app: a}
+	ready := func(ctx context.Context, a *app) (*clusters.Owned, nodeimage.Image, error) { return a.ready(ctx) }
+	return newServeCommand(&board{app: a, prepare: ready})
+}
+
+func newServeCommand(b *board) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the board, Go modules, the course and the node image to the room (make classroom-serve)",
+		Short: "Serve the board, Go modules, the course, the node image and clusters to the room (make classroom-serve)",
 		Long: `serve is the room's server, so that the labs need no internet: the board, as lab board serves it; below
 /modules the module cache of this machine, read only, as a GOPROXY; as /course.tar.gz the course at HEAD; and below
 /images the node image, for learners with a container engine of their own. It prints what learners set. Everybody who
 reaches it can read these, and the board only with a token. Modules that GOPRIVATE names stay here.
 
-lab classroom modules, run before, fills the cache, and lab classroom image packs the node image. --listen with a fixed port keeps handouts valid.`,
+It also lends the clusters that lab classroom up was told to lend, each for one verdict of a learner with a token, and
+removes them when it ends.
+
+lab classroom modules, run before, fills the cache, and lab classroom image packs the node image. --listen with a fixed
+port keeps handouts valid.`,
 		Args: noArguments("classroom serve"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return b.serveRoom(cmd.Context()) },
 	}
@@ -76,6 +86,11 @@ func (b *board) serveRoom(ctx context.Context) (err error) {
 		coursePath:        course,
 	}
 	image, packed := b.serveImage(public)
+	lender, err := b.openLender(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lender.Close()) }()
 	return b.serve(ctx, beside{
 		public: public,
 		announce: func(addr net.Addr) {
@@ -83,7 +98,9 @@ func (b *board) serveRoom(ctx context.Context) (err error) {
 			if packed {
 				b.tellEngines(addr, image)
 			}
+			lender.tell(b.out)
 		},
+		learners: lender.routes(),
 	})
 }
 

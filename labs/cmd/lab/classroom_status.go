@@ -37,6 +37,11 @@ func (c *roomCommand) status(ctx context.Context) error {
 		fmt.Fprintln(c.out, "Nobody is in the room: make classroom N=12 makes clusters for twelve.")
 		return nil
 	}
+	if r.LendsOnly {
+		fmt.Fprintf(c.out, "In the room, without clusters of their own: %s.\nIt lends %s, while make classroom-serve runs.\n",
+			names(r.Learners), lends(r))
+		return nil
+	}
 	c.cluster = r.Provider
 	owned, err := c.open()
 	if err != nil {
@@ -184,6 +189,9 @@ func (a *app) forgetEmptyRoom(ctx context.Context) error {
 	left, err := newRoom(a).roomsClusters(ctx)
 	if err != nil || len(left) > 0 {
 		return err
+	}
+	if r, err := classroom.Load(a.state); err != nil || r.LendsOnly {
+		return err // it never had any
 	}
 	return classroom.Forget(a.state)
 }

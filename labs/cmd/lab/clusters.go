@@ -8,6 +8,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/internal/lending/borrow"
 )
 
 // The values of --cluster.
@@ -15,6 +16,7 @@ const (
 	auto         = "auto" // kind where a container engine answers, embedded elsewhere
 	onKind       = "kind"
 	onEmbedded   = "embedded"
+	onRoom       = "room" // for verdicts those that the room lends; for everything else auto
 	kindHasWord  = "Pods do not really run there; kind has the last word"
 	wantAnEngine = "make setup brings up a container engine"
 )
@@ -30,6 +32,10 @@ func (a *app) engine() string {
 // chosen is the kind of cluster to make: that of --cluster, or what this machine can do. Who has agreed beforehand
 // to what a container engine takes gets one, and kind.
 func (a *app) chosen(ctx context.Context) string {
+	if a.cluster == onRoom {
+		a.progress("the room lends clusters for verdicts only; this one is made on this machine")
+		a.cluster = auto
+	}
 	if a.cluster != auto {
 		return a.cluster
 	}
@@ -111,7 +117,10 @@ func (a *app) owners(ctx context.Context) ([]clusters.Owner, error) {
 
 // owner gives the clusters of the provider that made the recorded one.
 func (a *app) owner(o clusters.Owner) (*clusters.Owned, error) {
-	if o.Provider != embedded.Identity {
+	switch {
+	case borrow.Made(o.Provider):
+		return a.ownedRoom()
+	case o.Provider != embedded.Identity:
 		return a.ownedKind()
 	}
 	owned, _, err := a.ownedEmbedded()

@@ -44,7 +44,7 @@ func (a *app) doctorOptions() doctor.Options {
 		GoVersion: goVersion(a.root),
 		NodeImage: a.localNodeImage,
 		Pullable:  clusters.DefaultNodeImage,
-		NoEngine:  a.cluster == onEmbedded,
+		NoEngine:  a.cluster == onEmbedded || a.cluster == onRoom,
 		Embedded:  a.missingPrograms(),
 	}
 }

@@ -92,7 +92,7 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.cluster, "cluster", auto, "kind of cluster: kind, embedded (no containers), or auto: kind where there is an engine")
+	flags.StringVar(&a.cluster, "cluster", auto, "kind of cluster: kind, embedded (no containers), auto: kind where there is an engine, or room: lent by the room")
 	flags.StringVar(&a.nodeImage, "node-image", "", "node image to use (default: the locally built one, then kind's own)")
 	flags.StringVar(&a.workspace, "workspace", filepath.Join(a.root, "workspace"), "folder that you work in")
 	flags.BoolVar(&a.yes, "yes", false, "consent to what needs root or minutes")
@@ -109,8 +109,8 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 
 // resolve checks the flags that every command shares.
 func (a *app) resolve() error {
-	if !slices.Contains([]string{auto, onKind, onEmbedded}, a.cluster) {
-		return exit.Usage("CLUSTER=%s is not known: use kind, embedded or auto", a.cluster)
+	if !slices.Contains([]string{auto, onKind, onEmbedded, onRoom}, a.cluster) {
+		return exit.Usage("CLUSTER=%s is not known: use kind, embedded, room or auto", a.cluster)
 	}
 	abs, err := filepath.Abs(a.workspace)
 	if err != nil {

@@ -11,19 +11,25 @@ import (
 
 // startPool begins to keep so many clusters ready. The caller has to close it.
 func (a *app) startPool(owned *clusters.Owned, image nodeimage.Image, size int) *pool.Pool {
+	return a.startPoolAt("", owned, image, size)
+}
+
+// startPoolAt does so with clusters whose API servers answer on an address of this machine, "" for loopback.
+func (a *app) startPoolAt(address string, owned *clusters.Owned, image nodeimage.Image, size int) *pool.Pool {
 	return pool.Start(owned, pool.Options{
 		Size:       size,
-		Spec:       clusters.Spec{NodeImage: image.Ref},
+		Spec:       clusters.Spec{NodeImage: image.Ref, APIServerAddress: address},
 		Prepare:    a.withOperand(owned, image),
 		FreeMemory: doctor.FreeMemory,
 		Progress:   a.progress,
 	})
 }
 
-// withOperand sees to it that a new cluster has the operand's image, where its Pods would need one.
+// withOperand sees to it that a new cluster has the operand's image, where its Pods would need one. Those of the room
+// have it.
 func (a *app) withOperand(owned *clusters.Owned, image nodeimage.Image) func(context.Context, *clusters.Cluster) error {
 	return func(ctx context.Context, c *clusters.Cluster) error {
-		if !c.RealPods {
+		if !c.RealPods || a.cluster == onRoom {
 			return nil
 		}
 		return nodeimage.EnsureOperand(ctx, owned.Provider(), c.Name, image, a.cache)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
 	if err := workspace.Possible(c, a.workspace); err != nil {
 		return err
 	}
-	owned, image, err := a.ready(ctx)
+	owned, image, err := a.readyToJudge(ctx)
 	if err != nil {
 		return err
 	}
@@ -169,6 +170,7 @@ func (k *checker) Check(ctx context.Context, lab int, answered func(*verdict.Res
 		return err
 	}
 	defer unlock()
+	k.judges = judging{fmt.Sprintf("make watch-%d", lab), k.judge.Course, []int{lab}}
 	judge := k.judge // its own, because a run draws its seed
 	judge.Answer = answer
 	_, err = judge.Check(ctx, []int{lab})

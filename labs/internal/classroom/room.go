@@ -26,6 +26,12 @@ type Room struct {
 	Provider string `json:"provider"`
 	// Address is where the API servers answer; "" is this machine alone.
 	Address string `json:"address,omitempty"`
+	// Lend is how many clusters the room lends at a time for verdicts, beside those of the learners; 0 lends none.
+	Lend int `json:"lend,omitempty"`
+	// Ready is how many more of them wait for the next borrowers, where they can wait.
+	Ready int `json:"ready,omitempty"`
+	// LendsOnly says that learners have no clusters of their own.
+	LendsOnly bool `json:"lendsOnly,omitempty"`
 	// Learners are in the order in which they came.
 	Learners []Learner `json:"learners"`
 }
@@ -195,8 +201,20 @@ func (r *Room) pseudonym(coming []Entry) string {
 	}
 }
 
-// Clusters are the names of all clusters, in the learners' order.
+// Borrowed is how many clusters there are for borrowers at most.
+func (r *Room) Borrowed() int {
+	if r.Lend == 0 {
+		return 0
+	}
+	return r.Lend + r.Ready
+}
+
+// Clusters are the names of all clusters that learners have, in the learners' order. In a room that only lends there
+// are none.
 func (r *Room) Clusters() []string {
+	if r.LendsOnly {
+		return nil
+	}
 	names := make([]string, len(r.Learners))
 	for i, l := range r.Learners {
 		names[i] = l.Cluster
