@@ -31,12 +31,17 @@ type herd struct {
 	most      int
 	discarded []string
 	barren    error // why nothing can be made
+	stubborn  bool  // what was begun is made, whoever has gone
 }
 
 func (h *herd) Claim(ctx context.Context) (*clusters.Cluster, bool, error) {
+	gone := ctx.Done()
+	if h.stubborn {
+		gone = nil
+	}
 	select {
 	case <-time.After(creation):
-	case <-ctx.Done():
+	case <-gone:
 		return nil, false, ctx.Err()
 	}
 	return h.make()
@@ -327,6 +332,20 @@ func TestWhoGivesUpFreesThePlaceAtOnce(t *testing.T) {
 		}
 		if got := ended(second.err); !strings.Contains(got, "given back") {
 			t.Errorf("who gave up is told: %s", got)
+		}
+	})
+}
+
+func TestAClusterForSomebodyWhoHasGoneIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := open(t, 1)
+		r.pool.stubborn = true
+		r.borrow(t.Context(), 1, "check")
+		pass(time.Second)
+		r.Return(learner(1), "check")
+		pass(creation)
+		if !slices.Equal(r.pool.discarded, []string{"cluster-1"}) {
+			t.Errorf("deleted: %v", r.pool.discarded)
 		}
 	})
 }

@@ -56,8 +56,8 @@ type Provider struct {
 	state string
 	room  *room
 	opts  Options
-	// beat and absence are as in the constants, except in tests.
-	beat, absence time.Duration
+	// beat is lending.BeatPeriod, except in tests.
+	beat time.Duration
 
 	mu    sync.Mutex
 	beats map[string]context.CancelFunc // of the clusters that are borrowed, by name
@@ -79,8 +79,7 @@ func New(stateDir string, c outbox.Config, opts Options) *Provider {
 		opts.Instead = func() (string, string) { return "CLUSTER=auto", "" }
 	}
 	return &Provider{
-		state: stateDir, room: newRoom(c), opts: opts, beat: lending.BeatPeriod, absence: absence,
-		beats: map[string]context.CancelFunc{},
+		state: stateDir, room: newRoom(c), opts: opts, beat: lending.BeatPeriod, beats: map[string]context.CancelFunc{},
 	}
 }
 
@@ -116,7 +115,7 @@ func (p *Provider) await(ctx context.Context, name string) (*lending.Loan, error
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case away(err) && (lost.IsZero() || time.Since(lost) < p.absence):
+		case away(err) && (lost.IsZero() || time.Since(lost) < absence):
 			if lost.IsZero() {
 				lost = time.Now()
 				p.opts.Progress("the room's server does not answer; trying again")
