@@ -56,6 +56,11 @@ const lookInterval = 200 * time.Millisecond
 // Program is what [Run] runs.
 type Program struct {
 	Args []string
+	// Dir, Env and Output are the folder that it works in, its environment, and where it prints to; the zero values are
+	// those of this process.
+	Dir    string
+	Env    []string
+	Output *os.File
 	// Limits are watched over from its start to its end.
 	Limits Limits
 	// UID is the user and group to run as, -1 for the current one. Changing it needs root.
@@ -75,7 +80,11 @@ func Run(p Program) (int, error) {
 		return CannotRun, fmt.Errorf("limit %s: %w", p.Args[0], err)
 	}
 	cmd := exec.Command(p.Args[0], p.Args[1:]...)
+	cmd.Dir, cmd.Env = p.Dir, p.Env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, os.Stdout, os.Stderr
+	if p.Output != nil {
+		cmd.Stdout, cmd.Stderr = p.Output, p.Output
+	}
 	cmd.SysProcAttr = attributes(p.UID)
 	if err := cmd.Start(); err != nil {
 		return CannotRun, fmt.Errorf("start %s: %w", p.Args[0], err)
