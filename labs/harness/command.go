@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/sandbox"
 )
-
-// unprivileged is the user that learner programs run as when the lab itself runs as root: nobody.
-const unprivileged = 65534
 
 // goSettings are the settings of the Go command that a build keeps from its user; everything else,
 // GOFLAGS above all, is reset so that a learner's machine and ours build the same program.
@@ -63,29 +61,18 @@ func Command(ctx context.Context, dir string, env []string, name string, args ..
 	return cmd, nil
 }
 
-// Untrusted prepares a program that contains the learner's code. It runs as an unprivileged user when
-// the lab runs as root, sees PATH, an empty HOME, TMPDIR and env alone, and its whole process tree ends
-// with it, with ctx, and with this process.
-func Untrusted(ctx context.Context, home string, env []string, program string, args ...string) (*exec.Cmd, error) {
-	guarded := []string{}
-	if os.Geteuid() == 0 {
-		guarded = append(guarded, "-uid", fmt.Sprint(unprivileged))
-		if err := os.Chown(home, unprivileged, unprivileged); err != nil {
-			return nil, fmt.Errorf("hand over %s: %w", home, err)
-		}
-	}
-	read, write, err := os.Pipe()
+// untrusted prepares a program that contains the learner's code. It sees PATH, its home, TMPDIR and env alone, and its
+// whole process tree ends with it, with ctx, and with this process. Under `lab grade` it runs in a container, elsewhere
+// as an unprivileged user when the lab runs as root. Args, Env and Dir of the job are set here.
+func untrusted(ctx context.Context, home string, job sandbox.Job, program string, args ...string) (*exec.Cmd, error) {
+	job.Args = append([]string{program}, args...)
+	job.Dir, job.Writes = home, home
+	job.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}, job.Env...)
+	cmd, err := suite.config.runner().Program(ctx, job)
 	if err != nil {
 		return nil, finding.Machine("start a program", err)
 	}
-	cmd := exec.CommandContext(ctx, suite.config.Guard, append(append(guarded, program), args...)...)
-	cmd.Dir = home
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}, env...)
-	cmd.ExtraFiles = []*os.File{read}
-	ownGroup(cmd)
-	cmd.Cancel = func() error { return write.Close() }
 	cmd.WaitDelay = StopBudget
-	context.AfterFunc(ctx, func() { write.Close() })
 	return cmd, nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+
+	"github.com/example/operator-lab/labs/internal/sandbox"
 )
 
 // ConfigEnv names the environment variable that holds the path of the run's configuration.
@@ -30,6 +32,9 @@ type Config struct {
 	ControllerGen string `json:"controllerGen"`
 	// Guard is the binary that runs a learner's program and ends its whole process tree.
 	Guard string `json:"guard"`
+	// Sandbox has the learner's code built and run in containers, and what their program may ask of the cluster
+	// restricted; nil trusts them.
+	Sandbox *sandbox.Container `json:"sandbox,omitempty"`
 	// MemcachedImage is the operand's image, present in every node.
 	MemcachedImage string `json:"memcachedImage"`
 	// UnderRole runs the manager with exactly the generated role instead of cluster-admin (lab 7).
@@ -58,6 +63,14 @@ type Config struct {
 
 // Has says whether lab n is part of the run.
 func (c Config) Has(n int) bool { return slices.Contains(c.Labs, n) }
+
+// runner is how what contains or reads the learner's code is run.
+func (c Config) runner() sandbox.Runner {
+	if c.Sandbox != nil {
+		return c.Sandbox
+	}
+	return sandbox.Plain{Guard: c.Guard}
+}
 
 // NeedsManager says whether a lab of the run judges a running manager.
 func (c Config) NeedsManager() bool {

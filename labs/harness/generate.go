@@ -36,7 +36,7 @@ func Generator(ctx context.Context) (generate.Generator, error) {
 		return generate.Generator{}, err
 	}
 	c := suite.config
-	return generate.Generator{Binary: c.ControllerGen, Workspace: c.Workspace, Scratch: c.Scratch, Env: env}, nil
+	return generate.Generator{Binary: c.ControllerGen, Workspace: c.Workspace, Scratch: c.Scratch, Env: env, Runner: c.runner()}, nil
 }
 
 // derived is the definition made from the learner's types, or what is wrong with them.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -24,7 +25,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/logs"
 	"github.com/example/operator-lab/labs/harness/recorder"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/guard"
+	"github.com/example/operator-lab/labs/internal/sandbox"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
@@ -51,24 +52,27 @@ func silenceLimit(help time.Duration) time.Duration {
 
 // Manager is the learner's program as a process. It can be stopped, killed and started again.
 type Manager struct {
-	kubeconfig string
-	home       string
-	metrics    string     // loopback address
-	health     string     // loopback address
-	sent       func() int // how many requests the API server has seen from it
-	flags      []string
-	help       time.Duration    // what its `-h` took
-	refused    *finding.Finding // why it cannot be started at all
-	output     *tail
-	starts     func() // is told before each start
+	credentials []byte // what is in its kubeconfig
+	kubeconfig  string
+	server      string // address of the API server that it knows
+	home        string
+	metrics     string     // loopback address
+	health      string     // loopback address
+	sent        func() int // how many requests the API server has seen from it
+	flags       []string
+	help        time.Duration    // what its `-h` took
+	refused     *finding.Finding // why it cannot be started at all
+	output      *tail
+	starts      func() // is told before each start
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
 	kill    context.CancelFunc
 	ended   chan struct{}
 	wanted  bool
-	exited  string // how it ended, "" while it runs
-	greedy  string // what it took too much of, "" when that is not why it ended
+	exited  string           // how it ended, "" while it runs
+	greedy  string           // what it took too much of, "" when that is not why it ended
+	failed  *finding.Finding // why the machine could not start it, nil when it ran
 	started time.Time
 	lasted  time.Duration // how long it had run when it exited
 	before  int           // requests that earlier processes of it had sent
@@ -79,8 +83,12 @@ func newManager(rec *recorder.Recorder, token string) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.kubeconfig, m.sent = filepath.Join(m.home, "kubeconfig"), rec.Count
-	if err := m.writeKubeconfig(rec.URL(), rec.CA(), token); err != nil {
+	m.server, m.sent = rec.Address(), rec.Count
+	kubeconfig, err := credentials(rec.URL(), rec.CA(), token)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.introduce(kubeconfig); err != nil {
 		return nil, err
 	}
 	m.flags, m.refused = m.supportedFlags()
@@ -103,19 +111,30 @@ func settle(log string) (*Manager, error) {
 	}, nil
 }
 
-func (m *Manager) writeKubeconfig(url string, ca []byte, token string) error {
+// credentials are a kubeconfig for the manager.
+func credentials(url string, ca []byte, token string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: ca}
 	config.AuthInfos["manager"] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "manager"}
 	config.CurrentContext = "lab"
-	if err := clientcmd.WriteToFile(*config, m.kubeconfig); err != nil {
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fmt.Errorf("write the manager's kubeconfig: %w", err)
+	}
+	return data, nil
+}
+
+// introduce gives the manager its kubeconfig, in its home.
+func (m *Manager) introduce(credentials []byte) error {
+	m.credentials, m.kubeconfig = credentials, filepath.Join(m.home, "kubeconfig")
+	if err := os.WriteFile(m.kubeconfig, credentials, 0o600); err != nil {
 		return fmt.Errorf("write the manager's kubeconfig: %w", err)
 	}
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	if err := os.Chown(m.kubeconfig, unprivileged, unprivileged); err != nil {
+	if err := os.Chown(m.kubeconfig, sandbox.Unprivileged, sandbox.Unprivileged); err != nil {
 		return fmt.Errorf("hand over the manager's kubeconfig: %w", err)
 	}
 	return nil
@@ -125,18 +144,21 @@ var flagName = regexp.MustCompile(`(?m)^\s+-{1,2}([a-z][a-z0-9-]*)`)
 
 // supportedFlags asks the program which flags it has: an operator is free to have none.
 func (m *Manager) supportedFlags() ([]string, *finding.Finding) {
-	ctx, cancel := context.WithTimeout(context.Background(), helpLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), helpLimit+suite.config.runner().Delay())
 	defer cancel()
 	started := time.Now()
 	defer func() { m.help = time.Since(started) }()
 	var help bytes.Buffer
-	cmd, err := Untrusted(ctx, m.home, nil, suite.config.Manager, "-h")
+	cmd, err := untrusted(ctx, m.home, sandbox.Job{}, suite.config.Manager, "-h")
 	if err == nil {
 		cmd.Stdout, cmd.Stderr = &help, &help
 		err = cmd.Run()
 	}
 	if ctx.Err() != nil {
 		return nil, nil
+	}
+	if f := notStarted(cmd, help.String()); f != nil {
+		return nil, f
 	}
 	if p := logs.FindPanic(help.String(), suite.config.Workspace, logs.Scene{}); err != nil && p != nil {
 		return nil, finding.New(CauseManagerExited, "the manager starts", "it panicked: %s", p)
@@ -174,8 +196,11 @@ func (m *Manager) Start(image string) error {
 	}
 	m.starts()
 	ctx, kill := context.WithCancel(context.Background())
-	env := []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"}
-	cmd, err := Untrusted(ctx, m.home, env, suite.config.Manager, m.flags...)
+	job := sandbox.Job{
+		Env:     []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"},
+		Reaches: m.server, Serves: m.metrics,
+	}
+	cmd, err := untrusted(ctx, m.home, job, suite.config.Manager, m.flags...)
 	if err != nil {
 		kill()
 		return err
@@ -201,12 +226,21 @@ func (m *Manager) wait(cmd *exec.Cmd, ended chan struct{}) {
 	m.mu.Lock()
 	m.exited, m.lasted = cmd.ProcessState.String(), time.Since(m.started)
 	wanted := m.wanted
-	m.greedy = guard.Exceeded(cmd.ProcessState.ExitCode())
+	m.greedy = sandbox.Exceeded(cmd.ProcessState.ExitCode())
+	m.failed = notStarted(cmd, m.output.String())
 	m.mu.Unlock()
 	if wanted {
 		suite.trace.Note(trace.Manager, "ended by itself ("+cmd.ProcessState.String()+")")
 	}
 	close(ended)
+}
+
+// notStarted is the machine's part of a program that ended without ever having run, nil when it ran.
+func notStarted(cmd *exec.Cmd, output string) *finding.Finding {
+	if suite.config.Sandbox == nil || cmd == nil || cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != sandbox.NotStarted {
+		return nil
+	}
+	return finding.Machine("start a container", errors.New(strings.TrimSpace(output)))
 }
 
 // Stop asks the manager to end, as Kubernetes does, and kills its process tree when it does not.
@@ -259,7 +293,10 @@ func (m *Manager) Twin() (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	twin.kubeconfig, twin.sent = m.kubeconfig, m.sent
+	twin.server, twin.sent = m.server, m.sent
+	if err := twin.introduce(m.credentials); err != nil {
+		return nil, err
+	}
 	twin.flags, twin.refused = twin.supportedFlags()
 	return twin, nil
 }
@@ -273,6 +310,9 @@ func (m *Manager) gone() *finding.Finding {
 	defer m.mu.Unlock()
 	if !m.wanted || m.exited == "" {
 		return nil
+	}
+	if m.failed != nil {
+		return m.failed
 	}
 	if m.greedy != "" {
 		return finding.New(CauseManagerExited, "the manager leaves something of the machine to others",

@@ -13,7 +13,11 @@ import (
 	"github.com/example/operator-lab/labs/harness/probe"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/guard"
+	"github.com/example/operator-lab/labs/internal/sandbox"
 )
+
+// reportLimit is how much a probe may have to say. A report has some kilobytes.
+const reportLimit = 1 << 20
 
 // probed is what the probe found out about the learner's types, or why it could not.
 type probed struct {
@@ -54,7 +58,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 		return nil, err
 	}
 	c := suite.config
-	builder := probe.Builder{Workspace: c.Workspace, Scratch: c.Scratch, Env: env, Limit: BuildLimit}
+	builder := probe.Builder{Workspace: c.Workspace, Scratch: c.Scratch, Env: env, Limit: BuildLimit, Runner: c.runner()}
 	program, err := builder.Build(ctx)
 	if err != nil {
 		return nil, err
@@ -64,9 +68,9 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(home)
-	limited, cancel := context.WithTimeout(ctx, ProgramLimit)
+	limited, cancel := context.WithTimeout(ctx, ProgramLimit+c.runner().Delay())
 	defer cancel()
-	cmd, err := Untrusted(limited, home, nil, program, filepath.Join(home, "report.json"))
+	cmd, err := untrusted(limited, home, sandbox.Job{Returns: reportLimit}, program, filepath.Join(home, "report.json"))
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +82,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 		return nil, fmt.Errorf("run probe: %w", ctx.Err())
 	case limited.Err() != nil:
 		return nil, finding.New(probe.CauseNoAnswer, probe.Expected, "it was still running after %v; is there a loop in an init function?", ProgramLimit)
-	case cmd.ProcessState == nil, cmd.ProcessState.ExitCode() == guard.CannotRun:
+	case cmd.ProcessState == nil, cmd.ProcessState.ExitCode() == guard.CannotRun, notStarted(cmd, "") != nil:
 		// It never ran, so it says nothing about the learner.
 		return nil, finding.Machine("start a small program", fmt.Errorf("%w: %s", ended, output))
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/example/operator-lab/labs/harness/fence"
 	"github.com/example/operator-lab/labs/harness/recorder"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
@@ -43,7 +44,11 @@ type stage struct {
 
 // openStage starts the proxy, gives the manager its identity and starts it.
 func openStage(ctx context.Context) (*stage, error) {
-	rec, err := recorder.Start(suite.adminConfig)
+	rule, err := fenceIn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := recorder.Start(suite.adminConfig, rule)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +72,18 @@ func openStage(ctx context.Context) (*stage, error) {
 		return nil, errors.Join(err, s.close(ctx))
 	}
 	return s, nil
+}
+
+// fenceIn is what keeps a manager that nobody trusts to its own cluster; a trusted one may do everything that it has a
+// right to.
+func fenceIn(ctx context.Context) (recorder.Rule, error) {
+	if suite.config.Sandbox == nil {
+		return nil, nil
+	}
+	if !suite.config.RealPods {
+		return fence.Refusal, nil
+	}
+	return fence.Refusal, fence.Install(ctx, suite.admin, suite.config.MemcachedImage)
 }
 
 func (s *stage) listen() error {

@@ -40,6 +40,8 @@ func Install(ctx context.Context, c client.Client, definition *apiextensionsv1.C
 	if _, err := controllerutil.CreateOrUpdate(ctx, c, current, func() error {
 		current.Labels, current.Annotations = definition.Labels, definition.Annotations
 		current.Spec = *definition.Spec.DeepCopy()
+		// Nobody here serves conversions. The API server would ask whatever address stands there.
+		current.Spec.Conversion = nil
 		return nil
 	}); err != nil {
 		return fmt.Errorf("install definition %s: %w", definition.Name, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/internal/module"
 	"github.com/example/operator-lab/labs/harness/once"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/sandbox"
 )
 
 const (
@@ -43,6 +44,8 @@ type Generator struct {
 	Scratch string
 	// Env is the whole environment of controller-gen, which calls the go command.
 	Env []string
+	// Runner is how controller-gen is run.
+	Runner sandbox.Runner
 }
 
 // outcome is what one run of controller-gen gave: files, or a complaint about the learner's code.
@@ -147,7 +150,7 @@ func (g Generator) generate(ctx context.Context, j job) (*outcome, error) {
 	if j.out {
 		args, reads, keep = append(args, "output:dir="+out), out, ""
 	}
-	complaint, err := g.execute(ctx, copied, args)
+	complaint, err := g.execute(ctx, dir, copied, args)
 	if complaint != nil || err != nil {
 		return &outcome{Complaint: complaint}, err
 	}
@@ -188,14 +191,22 @@ func packagesWith(dir string, marks []string) (map[string]bool, error) {
 // comes late, and children of a killed command may hold the pipe open for ever.
 const pipeDelay = 10 * time.Second
 
-// execute runs controller-gen in dir. Its exit code is the learner's business; that it could not be
-// run, or did not end in time, is not.
-func (g Generator) execute(ctx context.Context, dir string, args []string) (*finding.Finding, error) {
-	cmd := exec.CommandContext(ctx, g.Binary, args...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, g.Env, pipeDelay
+// generatedLimit is how much may be in the copy once controller-gen has added to it.
+const generatedLimit = 256 << 20
+
+// execute runs controller-gen in copied, which is in dir, where it may write. Its exit code is the learner's business;
+// that it could not be run, or did not end in time, is not.
+func (g Generator) execute(ctx context.Context, dir, copied string, args []string) (*finding.Finding, error) {
+	cmd, err := g.Runner.Tool(ctx, sandbox.Job{
+		Args: append([]string{g.Binary}, args...), Dir: copied, Env: g.Env, Writes: dir, Returns: generatedLimit,
+	})
+	if err != nil {
+		return nil, finding.Machine("run controller-gen", err)
+	}
+	cmd.WaitDelay = pipeDelay
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	err := cmd.Run()
+	err = cmd.Run()
 	var exited *exec.ExitError
 	switch {
 	case err == nil:
@@ -204,8 +215,10 @@ func (g Generator) execute(ctx context.Context, dir string, args []string) (*fin
 		return nil, fmt.Errorf("run controller-gen %s: %w", args[0], ctx.Err())
 	case !errors.As(err, &exited):
 		return nil, finding.Machine("run controller-gen", err)
+	case exited.ExitCode() == sandbox.NotStarted:
+		return nil, finding.Machine("run controller-gen", errors.New(strings.TrimSpace(output.String())))
 	}
-	return finding.New(CauseFailed, "types that controller-gen can read", "%s", complaint(output.String(), dir)), nil
+	return finding.New(CauseFailed, "types that controller-gen can read", "%s", complaint(output.String(), copied)), nil
 }
 
 // complaint keeps the lines that name a place in the learner's code, with paths as the learner knows

@@ -20,6 +20,7 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/probe/sharing"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/sandbox"
 )
 
 const (
@@ -59,6 +60,8 @@ type Builder struct {
 	Env []string
 	// Limit bounds the compilation.
 	Limit time.Duration
+	// Runner is how the go command is run.
+	Runner sandbox.Runner
 }
 
 // Build compiles the program and returns its path. It takes one argument, the file to write its
@@ -85,7 +88,7 @@ func (b Builder) Build(ctx context.Context) (string, error) {
 		return "", err
 	}
 	program := filepath.Join(dir, "probe")
-	return program, b.compile(ctx, overlay, program)
+	return program, b.compile(ctx, dir, overlay, program)
 }
 
 // overlay writes the program's sources beside the module and the file that tells the go command where
@@ -118,13 +121,22 @@ func (b Builder) overlay(dir, sharingImport, apiImport string) (string, error) {
 // comes late, and children of a killed command may hold the pipe open for ever.
 const pipeDelay = 10 * time.Second
 
-func (b Builder) compile(ctx context.Context, overlay, program string) error {
+// programLimit is the size of the program. Most of it are the libraries of Kubernetes, with what debuggers need.
+const programLimit = 256 << 20
+
+func (b Builder) compile(ctx context.Context, dir, overlay, program string) error {
+	const tried = "compile a small program"
 	limited, cancel := context.WithTimeout(ctx, b.Limit)
 	defer cancel()
-	cmd := exec.CommandContext(limited, "go", "build", "-buildvcs=false", "-overlay="+overlay, "-o", program, "./"+folder)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = b.Workspace, b.Env, pipeDelay
+	cmd, err := b.Runner.Tool(limited, sandbox.Job{
+		Args: []string{"go", "build", "-buildvcs=false", "-overlay=" + overlay, "-o", program, "./" + folder},
+		Dir:  b.Workspace, Env: b.Env, Reads: []string{b.Workspace}, Writes: dir, Returns: programLimit,
+	})
+	if err != nil {
+		return finding.Machine(tried, err)
+	}
+	cmd.WaitDelay = pipeDelay
 	output, err := cmd.CombinedOutput()
-	const tried = "compile a small program"
 	var exited *exec.ExitError
 	switch {
 	case err == nil:
@@ -135,6 +147,8 @@ func (b Builder) compile(ctx context.Context, overlay, program string) error {
 		return finding.Machine(tried, fmt.Errorf("the go command was still at it after %v", b.Limit))
 	case !errors.As(err, &exited):
 		return finding.Machine(tried, err)
+	case exited.ExitCode() == sandbox.NotStarted:
+		return finding.Machine(tried, errors.New(strings.TrimSpace(string(output))))
 	}
 	return finding.New(CauseBuild, "types that compile", "%s", b.complaint(string(output)))
 }

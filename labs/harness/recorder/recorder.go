@@ -1,6 +1,6 @@
 // Package recorder is a reverse proxy between one client and an API server that remembers what was
 // asked. It is evidence, not a gate: every request passes unchanged, with the client's own credentials,
-// unless a storm is asked for with [Recorder.Disturb] or [Recorder.Outage].
+// unless a storm is asked for with [Recorder.Disturb] or [Recorder.Outage], or a [Rule] for a client that nobody trusts.
 //
 // A client may send as much as it likes: the recorder counts everything, and remembers the latest.
 package recorder
@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,7 +19,9 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -85,12 +88,17 @@ func (r Request) String() string {
 	}
 }
 
+// Rule says why a client may not send a request, "" when it may. info is how the API server will understand it. What a
+// rule refuses is answered as if the client had no right to it, and never reaches the API server.
+type Rule func(req *http.Request, info *request.RequestInfo) string
+
 // Recorder listens on loopback with a certificate of its own.
 type Recorder struct {
 	server   *http.Server
 	listener net.Listener
 	ca       []byte
 	resolver *request.RequestInfoFactory
+	rule     Rule
 	weather  weather
 
 	mu      sync.Mutex
@@ -100,7 +108,9 @@ type Recorder struct {
 // Start begins to record what is sent to the API server of upstream. Only the server's address and its
 // certificate authority are taken from upstream; credentials are each client's own. Stop it with
 // [Recorder.Stop].
-func Start(upstream *rest.Config) (*Recorder, error) {
+//
+// rule is asked about every request; nil lets all of them pass.
+func Start(upstream *rest.Config, rule Rule) (*Recorder, error) {
 	target, err := url.Parse(upstream.Host)
 	if err != nil {
 		return nil, fmt.Errorf("parse API server address: %w", err)
@@ -121,7 +131,7 @@ func Start(upstream *rest.Config) (*Recorder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the manager: %w", err)
 	}
-	r := &Recorder{listener: listener, ca: cert, resolver: &request.RequestInfoFactory{
+	r := &Recorder{listener: listener, ca: cert, rule: rule, resolver: &request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
 	proxy := &httputil.ReverseProxy{
@@ -195,7 +205,10 @@ func transportTo(upstream *rest.Config) (http.RoundTripper, error) {
 }
 
 // URL is where clients connect to.
-func (r *Recorder) URL() string { return "https://" + r.listener.Addr().String() }
+func (r *Recorder) URL() string { return "https://" + r.Address() }
+
+// Address is the host and port of [Recorder.URL].
+func (r *Recorder) Address() string { return r.listener.Addr().String() }
 
 // CA is the certificate that clients have to trust, as PEM.
 func (r *Recorder) CA() []byte { return r.ca }
@@ -232,7 +245,13 @@ type recordKey struct{}
 
 func (r *Recorder) recording(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		record := r.describe(req)
+		record, forbidden := r.describe(req)
+		if forbidden != nil {
+			record.Status, record.Message = http.StatusForbidden, short(forbidden.ErrStatus.Message)
+			r.add(record)
+			refuse(w, forbidden)
+			return
+		}
 		ctx, end, outage := r.weather.begin(req.Context(), record)
 		defer end()
 		if outage != Calm {
@@ -266,9 +285,28 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:textLimit], "") + "…"
 }
 
-func (r *Recorder) describe(req *http.Request) Request {
-	record := Request{Time: time.Now(), Verb: short(strings.ToLower(req.Method)), Resource: short(req.URL.Path)}
+// describe says what is asked, and why it is forbidden, if it is.
+func (r *Recorder) describe(req *http.Request) (Request, *apierrors.StatusError) {
 	info, err := r.resolver.NewRequestInfo(req)
+	var forbidden *apierrors.StatusError
+	switch {
+	case r.rule == nil:
+	case err != nil:
+		forbidden = forbid(&request.RequestInfo{}, err.Error())
+	default:
+		if why := r.rule(req, info); why != "" {
+			forbidden = forbid(info, why)
+		}
+	}
+	return record(req, info, err), forbidden
+}
+
+func forbid(info *request.RequestInfo, why string) *apierrors.StatusError {
+	return apierrors.NewForbidden(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name, errors.New(why))
+}
+
+func record(req *http.Request, info *request.RequestInfo, err error) Request {
+	record := Request{Time: time.Now(), Verb: short(strings.ToLower(req.Method)), Resource: short(req.URL.Path)}
 	if err != nil || !info.IsResourceRequest {
 		return record
 	}

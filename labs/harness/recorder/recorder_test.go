@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 
 	"github.com/example/operator-lab/labs/harness/recorder"
@@ -23,10 +24,15 @@ import (
 // start records what is sent to handler, and gives a client that trusts the recorder.
 func start(t *testing.T, handler http.HandlerFunc) (*recorder.Recorder, *http.Client) {
 	t.Helper()
+	return startUnder(t, nil, handler)
+}
+
+func startUnder(t *testing.T, rule recorder.Rule, handler http.HandlerFunc) (*recorder.Recorder, *http.Client) {
+	t.Helper()
 	upstream := httptest.NewTLSServer(handler)
 	t.Cleanup(upstream.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
-	rec, err := recorder.Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}})
+	rec, err := recorder.Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, rule)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,5 +151,24 @@ func TestWhatIsRememberedOfOneRequestIsShort(t *testing.T) {
 	}
 	if !utf8.ValidString(got.Message) {
 		t.Error("the refusal was cut in the middle of a letter")
+	}
+}
+
+func TestWhatARuleRefusesNeverArrives(t *testing.T) {
+	rule := func(_ *http.Request, info *request.RequestInfo) string {
+		if info.Subresource == "exec" {
+			return "nobody may do that"
+		}
+		return ""
+	}
+	arrived := 0
+	rec, client := startUnder(t, rule, func(http.ResponseWriter, *http.Request) { arrived++ })
+	send(t, client, http.MethodGet, rec.URL()+"/api/v1/namespaces/n/pods/p")
+	answer := send(t, client, http.MethodPost, rec.URL()+"/api/v1/namespaces/n/pods/p/exec?command=sh")
+	if arrived != 1 || !strings.Contains(answer, `"reason":"Forbidden"`) || !strings.Contains(answer, "nobody may do that") {
+		t.Errorf("%d requests arrived, and the answer was %s", arrived, answer)
+	}
+	if got := rec.Since(1); len(got) != 1 || got[0].Status != http.StatusForbidden || got[0].Subresource != "exec" || !got[0].Refused() {
+		t.Errorf("it is remembered as %+v", got)
 	}
 }

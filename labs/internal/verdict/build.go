@@ -16,6 +16,8 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/guard"
+	"github.com/example/operator-lab/labs/internal/sandbox"
 )
 
 // maxBuildLines is how many lines of a compiler's complaint a person reads.
@@ -32,8 +34,37 @@ func BuildManager(ctx context.Context, workspace, out string) (*Build, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := compilation{workspace: workspace, out: out, env: env, limit: harness.BuildLimit, known: ingredient()}
+	c := compilation{
+		workspace: workspace, out: out, env: env, limit: harness.BuildLimit, known: ingredient(), runner: sandbox.Plain{}, mod: "readonly",
+	}
 	return c.judge(ctx)
+}
+
+// buildConfined is [BuildManager] in containers, where nothing can be downloaded: what is missing of modules is found in
+// the workspace's vendor folder, or on this machine, or nowhere. out is in a folder of its own.
+func buildConfined(ctx context.Context, container *sandbox.Container, workspace, out string) (*Build, error) {
+	if why := noModule(workspace); why != "" {
+		return &Build{Output: why}, nil
+	}
+	c := compilation{
+		workspace: workspace, out: out, env: []string{"GOMODCACHE=" + container.ModCache}, limit: harness.BuildLimit, runner: container, mod: "readonly",
+	}
+	build, err := c.run(ctx)
+	if build == nil || err != nil {
+		return nil, err
+	}
+	missing, err := c.missing(ctx)
+	if err != nil || len(missing) == 0 {
+		return build, err
+	}
+	if _, err := os.Stat(filepath.Join(workspace, "vendor", "modules.txt")); err == nil {
+		c.mod = "vendor"
+		return c.run(ctx)
+	}
+	return nil, &clusters.Problem{
+		What: fmt.Sprintf("their code needs Go modules that this machine does not have, and grading downloads nothing: %s", strings.Join(missing, ", ")),
+		Mend: "go mod download MODULE@VERSION for those that you know",
+	}
 }
 
 // judge compiles, and asks the machine before it tells the learner.
@@ -60,6 +91,8 @@ type compilation struct {
 	env            []string
 	limit          time.Duration
 	known          module.Version // one that certainly exists
+	runner         sandbox.Runner
+	mod            string // where modules come from: readonly, or vendor
 }
 
 // pipeDelay is how long pipes are read that children of a killed command hold open.
@@ -73,12 +106,32 @@ func (c compilation) command(ctx context.Context, env []string, args ...string) 
 	return cmd
 }
 
+// builtLimit is the size of a manager. The course's has 50 MB.
+const builtLimit = 256 << 20
+
+// tool prepares the Go command for work on the workspace, where it may write to the folder of what is made.
+func (c compilation) tool(ctx context.Context, env []string, args ...string) (*exec.Cmd, error) {
+	cmd, err := c.runner.Tool(ctx, sandbox.Job{
+		Args: append([]string{"go"}, args...), Dir: c.workspace, Env: append(slices.Clone(c.env), env...),
+		Reads: []string{c.workspace}, Writes: filepath.Dir(c.out), Returns: builtLimit,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("run the Go command: %w", err)
+	}
+	cmd.WaitDelay = pipeDelay
+	return cmd, nil
+}
+
 func (c compilation) run(ctx context.Context) (*Build, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	watch := doctor.Begin(limited, doctor.Options{})
 	// Without what debuggers need, a build takes a fifth less; panics tell their lines all the same.
-	output, err := c.command(limited, nil, "build", "-buildvcs=false", "-mod=readonly", "-ldflags=-w", "-o", c.out, "./cmd").CombinedOutput()
+	cmd, err := c.tool(limited, nil, "build", "-buildvcs=false", "-mod="+c.mod, "-ldflags=-w", "-o", c.out, "./cmd")
+	if err != nil {
+		return nil, err
+	}
+	watch := doctor.Begin(limited, doctor.Options{})
+	output, err := cmd.CombinedOutput()
 	lacking := shortage(watch.End())
 	var exited *exec.ExitError
 	switch {
@@ -86,6 +139,10 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 		return nil, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case errors.As(err, &exited) && exited.ExitCode() == sandbox.NotStarted:
+		return nil, fmt.Errorf("build the manager: %s", strings.TrimSpace(string(output)))
+	case exited != nil && exited.ExitCode() == guard.TooMuchMemory:
+		return &Build{Output: "compiling it took more memory than there is for it"}, nil // of a container
 	case lacking != nil:
 		return nil, lacking
 	case limited.Err() != nil:
@@ -93,7 +150,7 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 			What: fmt.Sprintf("your code was not compiled within %s: this machine is too busy, or too small", c.limit),
 			Mend: "make doctor",
 		}
-	case !errors.As(err, &exited):
+	case exited == nil:
 		return nil, fmt.Errorf("build the manager: %w", err)
 	}
 	return &Build{Output: c.readable(string(output))}, nil

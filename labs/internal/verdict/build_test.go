@@ -22,6 +22,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/sandbox"
 )
 
 const (
@@ -49,6 +50,7 @@ func newCompilation(t *testing.T, p *proxy, main string) compilation {
 	}
 	return compilation{
 		workspace: filepath.Join(dir, "workspace"), out: filepath.Join(dir, "manager"), limit: time.Minute, known: knownModule(t),
+		runner: sandbox.Plain{}, mod: "readonly",
 		env: append(base, "GOPROXY="+p.URL, "GOSUMDB=off", "GOMODCACHE="+filepath.Join(dir, "modules"), "GOFLAGS=-modcacherw"),
 	}
 }

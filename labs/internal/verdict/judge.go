@@ -18,6 +18,7 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/sandbox"
 )
 
 // Judge gives verdicts on one workspace.
@@ -34,6 +35,8 @@ type Judge struct {
 	Pool Pool
 	// Tools are what [BuildTools] made; the zero value has it make them.
 	Tools Tools
+	// Sandbox has the learner's code built and run in containers, as code that nobody trusts; nil trusts it.
+	Sandbox *sandbox.Container
 	// Seed decides what a run draws; 0 draws the seed itself.
 	Seed int64
 	// Storm is how hard the storm of lab 5 blows: "" or [harness.StormLong].
@@ -156,6 +159,9 @@ func (j *Judge) newRun() (*run, error) {
 	sweepScratch()
 	r.scratch, err = newScratch()
 	r.manager = filepath.Join(r.scratch, "manager")
+	if j.Sandbox != nil {
+		r.manager = filepath.Join(r.scratch, "built", "manager") // where the build may write
+	}
 	if j.Seed == 0 {
 		j.Seed = newSeed()
 	}
@@ -177,7 +183,7 @@ func (r *run) prepare(ctx context.Context) error {
 	g, both := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		defer r.timed(PartBuild)()
-		if r.build, err = BuildManager(both, r.Workspace, r.manager); err == nil && r.build != nil {
+		if r.build, err = r.compile(both); err == nil && r.build != nil {
 			err = errNotBuilt
 		}
 		return err
@@ -200,6 +206,27 @@ func (r *run) prepare(ctx context.Context) error {
 		err = r.settle(ctx)
 	}
 	return interrupted(ctx, err)
+}
+
+// compile compiles the learner's manager.
+func (r *run) compile(ctx context.Context) (*Build, error) {
+	if r.Sandbox == nil {
+		return BuildManager(ctx, r.Workspace, r.manager)
+	}
+	if err := os.Mkdir(filepath.Dir(r.manager), 0o755); err != nil {
+		return nil, fmt.Errorf("make a folder for the manager: %w", err)
+	}
+	return buildConfined(ctx, r.sandbox(), r.Workspace, r.manager)
+}
+
+// sandbox is the judge's, at home in this run; nil when there is none.
+func (r *run) sandbox() *sandbox.Container {
+	if r.Sandbox == nil {
+		return nil
+	}
+	own := *r.Sandbox
+	own.Scratch = r.scratch
+	return &own
 }
 
 // interrupted is err, and the end of ctx where err does not say so itself.
@@ -293,8 +320,9 @@ func (r *run) represented(numbers, whole []int) []*course.Lab {
 func (r *run) config(numbers []int) harness.Config {
 	c := harness.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig, Manager: r.manager,
-		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, MemcachedImage: nodeimage.Operand,
-		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch, Artifacts: r.artifacts,
+		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, Sandbox: r.sandbox(), MemcachedImage: nodeimage.Operand,
+		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch,
+		Artifacts: r.artifacts,
 	}
 	c.Requires, c.Unblocked = requirements(r.wanted), r.Unblocked
 	for _, lab := range r.wanted {

@@ -132,7 +132,10 @@ func (c compilation) cached(m module.Version) bool {
 // unresolved are the imports of ./cmd, its own and those of others, that nothing on this machine
 // provides. known is false when the Go command cannot even tell what is imported.
 func (c compilation) unresolved(ctx context.Context) (imports []string, known bool) {
-	cmd := c.command(ctx, []string{"GOPROXY=off"}, "list", "-e", "-deps", "-mod=readonly", "-json=ImportPath,Dir", "./cmd")
+	cmd, err := c.tool(ctx, []string{"GOPROXY=off"}, "list", "-e", "-deps", "-mod=readonly", "-json=ImportPath,Dir", "./cmd")
+	if err != nil {
+		return nil, false
+	}
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, false

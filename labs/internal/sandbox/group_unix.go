@@ -1,6 +1,6 @@
 //go:build !windows
 
-package harness
+package sandbox
 
 import (
 	"os/exec"

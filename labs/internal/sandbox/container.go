@@ -1,0 +1,280 @@
+package sandbox
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/example/operator-lab/labs/internal/guard"
+)
+
+const (
+	// imageRef is an image with nothing but two lines of text in it: all that runs in a container is brought along.
+	imageRef = "operator-lab.local/cell:1"
+	// label marks our containers; its value says whose they are.
+	label = "operator-lab.cell"
+	// engineLimit bounds a command of the container engine that starts nothing.
+	engineLimit = 30 * time.Second
+	// startDelay is how much longer a program in a container may take to begin. A container takes half a second on a
+	// quiet machine.
+	startDelay = 15 * time.Second
+)
+
+// Where things are in a container that are not where they are on this machine.
+const (
+	cellPath   = "/lab/cell"
+	socketPath = "/lab/socket"
+	cachePath  = "/lab/cache"
+	tmpPath    = "/tmp"
+)
+
+// Exit codes of a job in a container that are not the program's own. Programs that end with one of them end with 1
+// as far as anybody learns.
+const (
+	// NotStarted: the container could not be started. It says nothing about the program.
+	NotStarted = 123
+	// TooMuchOutput: the program was ended for what it printed.
+	TooMuchOutput = 122
+)
+
+// Exceeded says which limit a program was ended for whose exit code this is, "" for none. It completes a sentence that
+// begins with the program.
+func Exceeded(code int) string {
+	if code == TooMuchOutput {
+		return fmt.Sprintf("printed more than %d MiB", programLimits.Output>>20)
+	}
+	return guard.Exceeded(code)
+}
+
+// limits are what a container may take of the machine, in bytes where nothing else is said.
+type limits struct {
+	// Memory includes what lies in the container's folders, all of which are in memory.
+	Memory int64 `json:"memory"`
+	// Tasks are processes and threads.
+	Tasks int `json:"tasks"`
+	// Tmp and Writes are the sizes of its two writable folders, File that of one file.
+	Tmp    int64 `json:"tmp"`
+	Writes int64 `json:"writes"`
+	File   int64 `json:"file"`
+	// Output is what it may print.
+	Output int64 `json:"output"`
+	// Guard is watched over in the container, so that the finding can say what was too much.
+	Guard guard.Limits `json:"guard"`
+}
+
+var (
+	// toolLimits have room for compiling the libraries of Kubernetes from nothing.
+	toolLimits = limits{Memory: 3 << 30, Tasks: 512, Tmp: 1 << 30, Writes: 512 << 20, File: 512 << 20, Output: 4 << 20}
+	// programLimits have room for what a learner's program may take anywhere, so that the answer is the same.
+	programLimits = limits{
+		Memory: 1536 << 20, Tasks: 700, Tmp: 64 << 20, Writes: 64 << 20, File: 64 << 20, Output: 256 << 20,
+		Guard: guard.Limits{Memory: guard.DefaultLimits.Memory, Processes: guard.DefaultLimits.Processes},
+	}
+)
+
+// Container runs each job in a container of its own. It travels to the processes of a run as JSON.
+type Container struct {
+	// Engine is the container engine's command line, such as docker.
+	Engine string `json:"engine"`
+	// Cell is the path of our program on both sides of a container (labs/cmd/cell), statically linked.
+	Cell string `json:"cell"`
+	// Owner says whose containers these are, for [Container.Sweep].
+	Owner string `json:"owner"`
+	// Scratch is a folder for sockets. Its path has to be short.
+	Scratch string `json:"scratch"`
+	// GoRoot, ModCache and BuildCache are what a build reads: the toolchain, the module cache, and a build cache as
+	// package buildcache keeps it.
+	GoRoot     string `json:"goRoot"`
+	ModCache   string `json:"modCache"`
+	BuildCache string `json:"buildCache"`
+}
+
+// Prepare sees to it that containers can be started.
+func (c *Container) Prepare(ctx context.Context) error {
+	if runtime.GOOS != "linux" {
+		return errors.New("containers for code that nobody trusts need Linux (on Windows: WSL2)")
+	}
+	if _, err := c.engine(ctx, nil, "image", "inspect", "--format", "{{.Id}}", imageRef); err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	image, err := imageArchive()
+	if err != nil {
+		return err
+	}
+	_, err = c.engine(ctx, image, "import", "-", imageRef)
+	return err
+}
+
+// imageArchive is the root file system of a container.
+func imageArchive() ([]byte, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range []struct{ name, text string }{
+		{"etc/passwd", fmt.Sprintf("nobody:x:%d:%[1]d:nobody:/tmp:/none\n", Unprivileged)},
+		{"etc/group", fmt.Sprintf("nogroup:x:%d:\n", Unprivileged)},
+	} {
+		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.text))}); err != nil {
+			return nil, fmt.Errorf("make image: %w", err)
+		}
+		if _, err := w.Write([]byte(f.text)); err != nil {
+			return nil, fmt.Errorf("make image: %w", err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("make image: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// Sweep removes all containers of the owner, whoever started them, and returns how many there were. They are gone when
+// it returns.
+func (c *Container) Sweep(ctx context.Context) (int, error) {
+	out, err := c.engine(ctx, nil, "ps", "--all", "--quiet", "--filter", "label="+label+"="+c.Owner)
+	ids := strings.Fields(out)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	_, err = c.engine(ctx, nil, append([]string{"rm", "--force", "--volumes"}, ids...)...)
+	return len(ids), err
+}
+
+// engine runs a command of the engine and returns what it printed.
+func (c *Container) engine(ctx context.Context, stdin []byte, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.Engine, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, &stderr
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", c.Engine, args[0], errors.Join(err, ctx.Err()), strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// Delay is what an engine may take to start a container.
+func (c *Container) Delay() time.Duration { return startDelay }
+
+// Tool prepares a tool in a container that has the Go toolchain, modules and a build cache to read.
+func (c *Container) Tool(ctx context.Context, job Job) (*exec.Cmd, error) {
+	if job.Args[0] == "go" {
+		job.Args = append([]string{filepath.Join(c.GoRoot, "bin", "go")}, job.Args[1:]...)
+	}
+	job.Env = c.goEnv()
+	mounts := []mount{{c.GoRoot, c.GoRoot}, {c.ModCache, c.ModCache}, {c.BuildCache, cachePath}}
+	file, err := c.request(job, toolLimits, mounts)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, c.Cell, "run", file)
+	cmd.Dir = c.Scratch
+	return cmd, nil
+}
+
+// goEnv is the environment of a build that runs nothing of a learner's, downloads nothing, and writes nothing that
+// outlives it.
+func (c *Container) goEnv() []string {
+	return []string{
+		"PATH=" + filepath.Join(c.GoRoot, "bin"), "HOME=" + tmpPath, "TMPDIR=" + tmpPath,
+		"CGO_ENABLED=0", "GOWORK=off", "GOENV=off", "GOFLAGS=-buildvcs=false", "GOTOOLCHAIN=local", "GOPROXY=off", "GOSUMDB=off",
+		"GOTELEMETRY=off", "GOROOT=" + c.GoRoot, "GOMODCACHE=" + c.ModCache, "GOPATH=" + filepath.Join(tmpPath, "go"),
+		"GOCACHE=" + filepath.Join(tmpPath, "go-build"), "GOCACHEPROG=" + cellPath + " cache " + cachePath + " " + filepath.Join(tmpPath, "built"),
+	}
+}
+
+// Program prepares a program in a container that has nothing to read but the program and what the job names.
+func (c *Container) Program(ctx context.Context, job Job) (*exec.Cmd, error) {
+	job.Env = append(slices.Clone(job.Env), "PATH=")
+	file, err := c.request(job, programLimits, nil)
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := tied(ctx, c.Cell, "run", "-tied", file)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Dir = c.Scratch
+	return cmd, nil
+}
+
+// mount is something of this machine that a container sees, read only.
+type mount struct{ source, target string }
+
+// request is what [Outside] is asked to do.
+type request struct {
+	Container  `json:"container"`
+	Job        Job      `json:"job"`
+	Limits     limits   `json:"limits"`
+	EngineArgs []string `json:"engineArgs"` // without name and socket
+}
+
+// request writes a request to a file of its own.
+func (c *Container) request(job Job, l limits, mounts []mount) (string, error) {
+	mounts = append(mounts, mount{c.Cell, cellPath})
+	for _, path := range append([]string{job.Args[0]}, job.Reads...) {
+		if !slices.ContainsFunc(mounts, func(m mount) bool { return within(path, m.target) }) {
+			mounts = append(mounts, mount{path, path})
+		}
+	}
+	args, err := engineArgs(c.Owner, job, l, mounts)
+	if err != nil {
+		return "", err
+	}
+	data, err := json.Marshal(request{Container: *c, Job: job, Limits: l, EngineArgs: args})
+	if err != nil {
+		return "", fmt.Errorf("write request: %w", err)
+	}
+	file := filepath.Join(c.Scratch, "job-"+rand.Text()[:10])
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return "", fmt.Errorf("write request: %w", err)
+	}
+	return file, nil
+}
+
+// within says whether path is dir, or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, dir+string(filepath.Separator))
+}
+
+// engineArgs are the arguments of the engine's run for a job, without name, socket and image.
+func engineArgs(owner string, job Job, l limits, mounts []mount) ([]string, error) {
+	user := strconv.Itoa(Unprivileged)
+	args := []string{
+		"run", "--detach", "--rm", "--pull", "never", "--label", label + "=" + owner, "--hostname", "learner",
+		"--network", "none", "--ipc", "none", "--log-driver", "none",
+		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", user + ":" + user, "--read-only",
+		"--memory", size(l.Memory), "--memory-swap", size(l.Memory), "--pids-limit", strconv.Itoa(l.Tasks),
+		"--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--ulimit", "fsize=" + size(l.File) + ":" + size(l.File),
+		"--mount", tmpfs(tmpPath, l.Tmp),
+	}
+	if job.Writes != "" {
+		args = append(args, "--mount", tmpfs(job.Writes, l.Writes))
+	}
+	for _, m := range mounts {
+		args = append(args, "--mount", "type=bind,source="+m.source+",target="+m.target+",readonly")
+	}
+	for _, arg := range append([]string{job.Writes}, job.Reads...) {
+		if strings.ContainsAny(arg, ",\"\n") {
+			return nil, fmt.Errorf("%q cannot be given to a container: its name has a comma, a quote or a line break", arg)
+		}
+	}
+	return args, nil
+}
+
+func size(n int64) string { return strconv.FormatInt(n, 10) }
+
+func tmpfs(target string, bytes int64) string {
+	return "type=tmpfs,target=" + target + ",tmpfs-size=" + size(bytes) + ",tmpfs-mode=1777"
+}

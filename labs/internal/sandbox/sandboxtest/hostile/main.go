@@ -1,0 +1,198 @@
+//go:build linux
+
+// Command hostile does what a learner's program must not be able to do. It prints "did ..." for whatever works, and
+// "done" at its end.
+//
+//	hostile read WORD           finds files with the word in them, wherever it can look
+//	hostile connect ADDRESS...  connects to each
+//	hostile rise                gets more rights, or into the first process
+//	hostile write               writes wherever it can, as much as it can
+//	hostile leave N             leaves so many MB in its home
+//	hostile fork|eat|print      takes processes, memory, or paper, without end
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	switch os.Args[1] {
+	case "read":
+		read(os.Args[2])
+	case "connect":
+		connect(os.Args[2:])
+	case "rise":
+		rise()
+	case "write":
+		write()
+	case "leave":
+		n, _ := strconv.Atoi(os.Args[2])
+		_ = os.WriteFile("left", make([]byte, n<<20), 0o600)
+		_ = os.Symlink("/etc/shadow", "shadow")
+	case "fork":
+		for {
+			if cmd := exec.Command("/proc/self/exe", "fork"); cmd.Start() != nil {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	case "eat":
+		for eaten := [][]byte{}; ; {
+			eaten = append(eaten, bytes.Repeat([]byte{1}, 64<<20))
+		}
+	case "print":
+		for line := bytes.Repeat([]byte("all work and no play\n"), 10_000); ; {
+			if _, err := os.Stdout.Write(line); err != nil {
+				return
+			}
+		}
+	}
+	fmt.Println("done")
+}
+
+func did(format string, args ...any) { fmt.Printf("did "+format+"\n", args...) }
+
+// read looks into every file but those of the kernel, and says which files there are.
+func read(word string) {
+	_ = filepath.WalkDir("/", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case path == "/sys" || path == "/dev" || strings.HasPrefix(path, "/proc/") && entry.IsDir() && path != "/proc/1" && path != "/proc/1/root":
+			return fs.SkipDir
+		case err != nil || !entry.Type().IsRegular() || strings.HasPrefix(path, "/proc"):
+			return nil
+		}
+		fmt.Println("saw", path)
+		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(word)) {
+			did("read %s", path)
+		}
+		return nil
+	})
+	for _, path := range []string{"/etc/shadow", "/proc/1/environ", "/proc/1/root/etc/hostname", "/var/run/docker.sock", "/run/docker.sock"} {
+		if _, err := os.ReadFile(path); err == nil {
+			did("read %s", path)
+		}
+	}
+}
+
+func connect(addresses []string) {
+	for _, address := range addresses {
+		network := "tcp"
+		if strings.HasPrefix(address, "@") || strings.HasPrefix(address, "/") {
+			network = "unix"
+		}
+		conn, err := net.DialTimeout(network, address, 3*time.Second)
+		if err != nil {
+			continue
+		}
+		_ = conn.SetDeadline(time.Now().Add(3 * time.Second))
+		answer, _ := io.ReadAll(io.LimitReader(conn, 5))
+		did("connect to %s: %s", address, answer)
+		conn.Close()
+	}
+	// The way out that there is, used by hand: it leads to one address, and answers nobody else's questions.
+	for _, role := range "cosr" {
+		conn, err := net.DialTimeout("unix", "/lab/socket", 3*time.Second)
+		if err != nil {
+			continue
+		}
+		_ = conn.SetDeadline(time.Now().Add(time.Second))
+		_, _ = conn.Write([]byte(string(role)))
+		answer, _ := io.ReadAll(io.LimitReader(conn, 5))
+		fmt.Printf("call %c: %q\n", role, answer)
+		conn.Close()
+	}
+}
+
+func rise() {
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(line), ":\t"); name {
+		case "Uid", "Gid", "CapEff", "CapPrm", "CapBnd", "NoNewPrivs":
+			fmt.Println(name, value)
+		}
+	}
+	for name, try := range map[string]func() error{
+		"become root":        func() error { return syscall.Setuid(0) },
+		"mount":              func() error { return syscall.Mount("none", "/tmp", "tmpfs", 0, "") },
+		"remount":            func() error { return syscall.Mount("", "/", "", syscall.MS_REMOUNT, "") },
+		"make a namespace":   func() error { return syscall.Unshare(syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS) },
+		"make a device":      func() error { return syscall.Mknod("/tmp/disk", syscall.S_IFBLK|0o666, 8<<8) },
+		"trace process 1":    func() error { return syscall.PtraceAttach(1) },
+		"write to process 1": func() error { return open("/proc/1/mem", os.O_RDWR) },
+		"list its files":     func() error { _, err := os.ReadDir("/proc/1/fd"); return err },
+		"enter its root":     func() error { return open("/proc/1/root", os.O_RDONLY) },
+		"change the kernel":  func() error { return open("/proc/sys/kernel/core_pattern", os.O_WRONLY) },
+		"set the group":      func() error { return open("/sys/fs/cgroup/cgroup.procs", os.O_WRONLY) },
+		"kill process 1": func() error {
+			_ = syscall.Kill(1, syscall.SIGKILL)
+			_ = syscall.Kill(1, syscall.SIGSTOP)
+			return os.ErrPermission // whoever reads this is still there
+		},
+	} {
+		if try() == nil {
+			did("%s", name)
+		}
+	}
+}
+
+func open(path string, flag int) error {
+	file, err := os.OpenFile(path, flag, 0)
+	if err == nil {
+		file.Close()
+	}
+	return err
+}
+
+// write fills every folder in which it can make a file.
+func write() {
+	_ = filepath.WalkDir("/", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil
+		case path == "/proc" || path == "/sys":
+			return fs.SkipDir
+		case entry.IsDir():
+			fill(filepath.Join(path, "filler"))
+		case entry.Type().IsRegular():
+			if open(path, os.O_WRONLY) == nil && !strings.HasPrefix(filepath.Base(path), "filler") {
+				did("open %s for writing", path)
+			}
+		}
+		return nil
+	})
+}
+
+// fill writes files of 16 MB until there is no room.
+func fill(name string) {
+	chunk, total := make([]byte, 1<<20), 0
+	for n := 0; ; n++ {
+		file, err := os.Create(fmt.Sprintf("%s-%d", name, n))
+		if err != nil {
+			break
+		}
+		for range 16 {
+			written, failed := file.Write(chunk)
+			total += written
+			if err = failed; err != nil {
+				break
+			}
+		}
+		file.Close()
+		if err != nil {
+			break
+		}
+	}
+	if total > 0 {
+		fmt.Println("filled", filepath.Dir(name), total>>20)
+	}
+}

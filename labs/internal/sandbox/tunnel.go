@@ -1,0 +1,229 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// The first byte on a connection to the socket says what it is for.
+const (
+	// roleControl is the first connection: orders go in, and what became of them comes out. Its end is the end of the
+	// other side, and of everything that the other side has started.
+	roleControl = 'c'
+	// roleOutput is what the program prints.
+	roleOutput = 'o'
+	// roleReach is a connection to the address that the program may reach.
+	roleReach = 'r'
+	// roleServe waits for a connection to the address that the program listens on.
+	roleServe = 's'
+)
+
+// terminate is the byte on the control connection, behind the orders, that asks the program to end.
+const terminate = 'T'
+
+const (
+	// dialLimit bounds a connection on one machine, and the wait for its first byte.
+	dialLimit = 5 * time.Second
+	// reachLimit is how many connections a program may have to the address that it reaches.
+	reachLimit = 256
+	// spareLimit is how many connections wait to be used for what a program serves.
+	spareLimit = 4
+)
+
+// call opens a connection to the socket.
+func call(socket string, role byte) (*net.UnixConn, error) {
+	conn, err := net.DialTimeout("unix", socket, dialLimit)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write([]byte{role}); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn.(*net.UnixConn), nil
+}
+
+// join copies both ways until one side ends, and ends both.
+func join(a, b net.Conn) {
+	done := make(chan struct{}, 2)
+	for _, pair := range [2][2]net.Conn{{a, b}, {b, a}} {
+		go func() {
+			_, _ = io.Copy(pair[0], pair[1])
+			done <- struct{}{}
+		}()
+	}
+	<-done
+	a.Close()
+	b.Close()
+	<-done
+}
+
+// switchboard is the end of the socket on this machine. The program in the container may call, too: it gets no more
+// than what it may have anyway.
+type switchboard struct {
+	reaches string
+	control chan *net.UnixConn // gets the first one, and no other
+	output  chan *net.UnixConn // likewise
+	first   [2]sync.Once
+	spares  chan net.Conn
+	places  chan struct{} // one for each connection to what is reached
+}
+
+func newSwitchboard(reaches string) *switchboard {
+	return &switchboard{
+		reaches: reaches, control: make(chan *net.UnixConn, 1), output: make(chan *net.UnixConn, 1),
+		spares: make(chan net.Conn, spareLimit), places: make(chan struct{}, reachLimit),
+	}
+}
+
+// answer takes calls until the listener is closed.
+func (s *switchboard) answer(l *net.UnixListener) {
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		select {
+		case s.places <- struct{}{}:
+			go func() {
+				defer func() { <-s.places }()
+				s.connect(conn)
+			}()
+		default:
+			conn.Close()
+		}
+	}
+}
+
+// connect does what the first byte says. Of control and output there is one each, and both are called for before the
+// program is there.
+func (s *switchboard) connect(conn *net.UnixConn) {
+	role := make([]byte, 1)
+	_ = conn.SetReadDeadline(time.Now().Add(dialLimit))
+	if _, err := io.ReadFull(conn, role); err != nil {
+		conn.Close()
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	switch role[0] {
+	case roleReach:
+		s.reach(conn)
+	case roleServe:
+		select {
+		case s.spares <- conn:
+		default:
+			conn.Close()
+		}
+	case roleControl:
+		only(&s.first[0], s.control, conn)
+	case roleOutput:
+		only(&s.first[1], s.output, conn)
+	default:
+		conn.Close()
+	}
+}
+
+// only hands over the first connection, and closes the others.
+func only(first *sync.Once, to chan<- *net.UnixConn, conn *net.UnixConn) {
+	taken := false
+	first.Do(func() {
+		to <- conn
+		taken = true
+	})
+	if !taken {
+		conn.Close()
+	}
+}
+
+func (s *switchboard) reach(conn net.Conn) {
+	if s.reaches == "" {
+		conn.Close()
+		return
+	}
+	there, err := net.DialTimeout("tcp", s.reaches, dialLimit)
+	if err != nil {
+		conn.Close()
+		return
+	}
+	join(conn, there)
+}
+
+// serve listens where the program seems to listen.
+func (s *switchboard) serve(ctx context.Context, address string) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return // what is served there helps, and is not needed
+	}
+	context.AfterFunc(ctx, func() { l.Close() })
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			select {
+			case spare := <-s.spares:
+				join(conn, spare)
+			case <-time.After(dialLimit):
+				conn.Close()
+			case <-ctx.Done():
+				conn.Close()
+			}
+		}()
+	}
+}
+
+// extend is the container's end of what the program reaches: it listens at the same address.
+func extend(socket, address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				there, err := call(socket, roleReach)
+				if err != nil {
+					conn.Close()
+					return
+				}
+				join(conn, there)
+			}()
+		}
+	}()
+	return nil
+}
+
+// offer is the container's end of what the program serves: one connection after the other waits until somebody uses it.
+func offer(socket, address string) {
+	for {
+		spare, err := call(socket, roleServe)
+		if err != nil {
+			return
+		}
+		first := make([]byte, 1)
+		if _, err := io.ReadFull(spare, first); err != nil {
+			spare.Close() // whoever used it had nothing to say
+			continue
+		}
+		go func() {
+			there, err := net.DialTimeout("tcp", address, dialLimit)
+			if err != nil {
+				spare.Close()
+				return
+			}
+			if _, err := there.Write(first); err != nil {
+				there.Close()
+			}
+			join(spare, there)
+		}()
+	}
+}
