@@ -131,6 +131,10 @@ classroom-rehearse: bin/lab ## the day before: try everything that a room needs 
 	$(LAB) classroom rehearse $(if $(N),--learners '$(N)') $(if $(ROSTER),--roster '$(ROSTER)') \
 	  $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
+.PHONY: grade
+grade: bin/lab ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7)
+	$(LAB) grade '$(DIR)' $(if $(LABS),--labs '$(LABS)')
+
 ##@ Prepare the machine
 
 .PHONY: doctor

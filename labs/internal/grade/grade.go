@@ -1,0 +1,167 @@
+package grade
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+// Judge gives verdicts on labs of one workspace in one run, as [verdict.Judge.Check] does.
+type Judge func(ctx context.Context, state, workspace string, labs []int) ([]*verdict.Result, error)
+
+// Bench grades.
+type Bench struct {
+	Course *course.Course
+	// Labs are the numbers of those to judge.
+	Labs []int
+	// Out is a folder for a folder of each learner: what was judged, results, reports and artifacts. What an earlier
+	// run left there of the same learner is removed.
+	Out   string
+	Judge Judge
+	// Progress is told what takes long, in one line each.
+	Progress func(line string)
+}
+
+// Grade is what became of one submission.
+type Grade struct {
+	Submission
+	// Results are one for each lab that was to be judged, in their order.
+	Results []*verdict.Result
+}
+
+// Result is that of lab n, nil when it was not judged.
+func (g Grade) Result(n int) *verdict.Result {
+	for _, r := range g.Results {
+		if r.Lab == n {
+			return r
+		}
+	}
+	return nil
+}
+
+// Verdict is the worst: a machine at fault before a fail, a fail before a pass.
+func (g Grade) Verdict() verdict.Verdict {
+	worst := verdict.Pass
+	for _, r := range g.Results {
+		switch {
+		case r.Verdict == verdict.Environment:
+			return verdict.Environment
+		case r.Verdict == verdict.Fail:
+			worst = verdict.Fail
+		}
+	}
+	return worst
+}
+
+// Run grades the submissions one after the other and tells each grade as soon as it is known. Whatever is wrong with
+// one, or with the machine while it is judged, does not stop the rest: an error means that ctx has ended.
+func (b *Bench) Run(ctx context.Context, all []Submission, tell func(Grade)) error {
+	for i, s := range all {
+		b.Progress(fmt.Sprintf("%s (%d of %d)", s.Name, i+1, len(all)))
+		grade, err := b.grade(ctx, s)
+		if err != nil {
+			return err
+		}
+		tell(grade)
+	}
+	return nil
+}
+
+// groups are the labs that one run can judge together. A lab that runs others again does that under the learner's own
+// role, in which the others alone are not judged.
+func (b *Bench) groups() [][]int {
+	var together []int
+	var groups [][]int
+	for _, n := range b.Labs {
+		if lab := b.Course.Labs[n-1]; len(lab.Reruns) > 0 {
+			groups = append(groups, []int{n})
+		} else {
+			together = append(together, n)
+		}
+	}
+	if len(together) > 0 {
+		groups = slices.Insert(groups, 0, together)
+	}
+	return groups
+}
+
+// grade judges one submission. The error is that of ctx.
+func (b *Bench) grade(ctx context.Context, s Submission) (Grade, error) {
+	grade, started := Grade{Submission: s}, time.Now()
+	state := filepath.Join(b.Out, s.ID)
+	workspace := ""
+	err := os.RemoveAll(state)
+	if err == nil {
+		workspace, err = take(ctx, s, filepath.Join(state, "workspace"))
+	}
+	if ctx.Err() != nil {
+		return grade, ctx.Err()
+	}
+	if err != nil {
+		grade.Results = b.unread(started, err)
+		return grade, nil
+	}
+	for _, labs := range b.groups() {
+		results, err := b.Judge(ctx, state, workspace, labs)
+		if ctx.Err() != nil {
+			return grade, ctx.Err()
+		}
+		if err != nil {
+			results = b.blank(started, labs, verdict.Environment, func(r *verdict.Result) { blame(r, err) })
+		}
+		grade.Results = append(grade.Results, results...)
+	}
+	slices.SortFunc(grade.Results, func(a, b *verdict.Result) int { return a.Lab - b.Lab })
+	if err := b.report(state, grade); err != nil {
+		b.Progress(fmt.Sprintf("could not keep the report of %s: %v", s.Name, err))
+	}
+	return grade, nil
+}
+
+// unread are the results for what could not even be read: the learner's, where they handed in what nobody can judge.
+func (b *Bench) unread(started time.Time, err error) []*verdict.Result {
+	if refused, ok := errors.AsType[*Refused](err); ok {
+		return b.blank(started, b.Labs, verdict.Fail, func(r *verdict.Result) { r.Build = &verdict.Build{Output: refused.Why} })
+	}
+	return b.blank(started, b.Labs, verdict.Environment, func(r *verdict.Result) { blame(r, err) })
+}
+
+// blank are results of labs of which no check was asked.
+func (b *Bench) blank(started time.Time, labs []int, v verdict.Verdict, fill func(*verdict.Result)) []*verdict.Result {
+	var results []*verdict.Result
+	for _, n := range labs {
+		r := &verdict.Result{Schema: 1, Lab: n, Verdict: v, Started: started, Seconds: time.Since(started).Seconds()}
+		for _, c := range b.Course.Labs[n-1].Checks {
+			r.Checks = append(r.Checks, verdict.Check{ID: c.ID, Title: c.Title, Lab: n, State: verdict.Blocked, BlockedBy: "build"})
+		}
+		fill(r)
+		results = append(results, r)
+	}
+	return results
+}
+
+// blame says what is wrong with the machine.
+func blame(r *verdict.Result, err error) {
+	r.Environment = verdict.Finding{Finding: err.Error(), Mend: "make doctor"}
+	if p, ok := errors.AsType[*clusters.Problem](err); ok {
+		r.Environment = verdict.Finding{Finding: p.Finding(), Mend: p.Mend}
+	}
+}
+
+// report writes the report as the learner would have seen it.
+func (b *Bench) report(state string, g Grade) error {
+	var text bytes.Buffer
+	for _, r := range g.Results {
+		verdict.Print(&text, r, b.Course.Labs[r.Lab-1], verdict.CourseHints{Course: b.Course})
+	}
+	return os.WriteFile(filepath.Join(state, "report.txt"), text.Bytes(), 0o600)
+}

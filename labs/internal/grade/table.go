@@ -1,0 +1,92 @@
+package grade
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+const (
+	// verdictWidth has room for the longest word of a verdict.
+	verdictWidth = 5
+	// widestName is how much room names are given.
+	widestName = 30
+)
+
+// Table is printed line by line, as grades become known.
+type Table struct {
+	out  io.Writer
+	labs []int
+	name int // width
+}
+
+// NewTable begins a table with its head.
+func NewTable(out io.Writer, labs []int, all []Submission) *Table {
+	t := &Table{out: out, labs: labs, name: len("learner")}
+	for _, s := range all {
+		t.name = max(t.name, min(utf8.RuneCountInString(s.Name), widestName))
+	}
+	fmt.Fprintf(out, "%-*s", t.name, "learner")
+	for _, n := range labs {
+		fmt.Fprintf(out, "  %-*d", verdictWidth, n)
+	}
+	fmt.Fprintln(out, "  failed first")
+	return t
+}
+
+// Tell prints a line.
+func (t *Table) Tell(g Grade) {
+	fmt.Fprint(t.out, padded(g.Name, t.name))
+	for _, n := range t.labs {
+		fmt.Fprintf(t.out, "  %-*s", verdictWidth, word(g.Result(n)))
+	}
+	fmt.Fprintln(t.out, strings.TrimRight("  "+First(g.Results), " "))
+}
+
+// padded has a width in characters. What is longer is cut.
+func padded(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) > width {
+		runes = append(runes[:width-1], '…')
+	}
+	return string(runes) + strings.Repeat(" ", width-len(runes))
+}
+
+// word is a verdict in a table. That of a machine at fault is the machine's.
+func word(r *verdict.Result) string {
+	switch {
+	case r == nil:
+		return "-"
+	case r.Verdict == verdict.Environment:
+		return "host"
+	}
+	return string(r.Verdict)
+}
+
+// First is what failed first, in one line: the first lab that did not pass, and the check of it that explains the
+// others. "" when everything passed.
+func First(results []*verdict.Result) string {
+	for _, r := range results {
+		switch first := r.First(); {
+		case r.Verdict == verdict.Pass:
+		case r.Verdict == verdict.Environment:
+			return line(fmt.Sprintf("lab %d: the machine: %s", r.Lab, r.Environment.Finding))
+		case r.Build != nil:
+			return line(fmt.Sprintf("lab %d: build: %s", r.Lab, r.Build.Output))
+		case first != nil:
+			return line(fmt.Sprintf("lab %d: %s", r.Lab, first.ID))
+		default:
+			return line(fmt.Sprintf("lab %d", r.Lab))
+		}
+	}
+	return ""
+}
+
+// line is the first line of a text, as it may be printed.
+func line(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	return shown(text, lineLimit)
+}

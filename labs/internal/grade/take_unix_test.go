@@ -1,0 +1,259 @@
+//go:build unix
+
+package grade
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// write makes files in dir.
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// read are all files in dir, and that they are for everybody to read.
+func read(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if info.Mode() != 0o644 {
+			t.Errorf("%s is %s", path, info.Mode())
+		}
+		data, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		files[filepath.ToSlash(rel)] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// taking takes what is in dir.
+func taking(t *testing.T, dir string) (module string, files map[string]string, err error) {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "workspace")
+	module, err = take(t.Context(), Submission{Name: "x", ID: "x", Path: dir}, to)
+	if err != nil {
+		return "", nil, err
+	}
+	rel, _ := filepath.Rel(to, module)
+	return rel, read(t, to), nil
+}
+
+func TestAFolderIsTakenWithoutWhatIsNoPartOfAModule(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"go.mod": "module x", "cmd/main.go": "package main", ".golangci.yml": "v", "internal/bin/keep.go": "package bin",
+		"bin/manager": "program", ".git/config": "[core]", ".lab/results/lab-4.json": `{"verdict":"pass"}`, "a/.cache/x": "x",
+	})
+	module, got, err := taking(t, dir)
+	want := map[string]string{"go.mod": "module x", "cmd/main.go": "package main", ".golangci.yml": "v", "internal/bin/keep.go": "package bin"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || module != "." {
+		t.Error(module, err, diff)
+	}
+}
+
+func TestTheModuleMayBeTheWorkspaceOfACheckout(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"START.md": "hello", "workspace/go.mod": "module x", "workspace/bin/x": "program"})
+	module, got, err := taking(t, dir)
+	if diff := cmp.Diff(map[string]string{"START.md": "hello", "workspace/go.mod": "module x"}, got); diff != "" || err != nil || module != "workspace" {
+		t.Error(module, err, diff)
+	}
+}
+
+func TestNothingOutsideOfAFolderIsRead(t *testing.T) {
+	outside := t.TempDir()
+	write(t, outside, map[string]string{"secret": "secret", "sub/secret": "secret"})
+	for name, link := range map[string]struct{ at, to string }{
+		"a file":                     {"cmd/main.go", filepath.Join(outside, "secret")},
+		"a folder":                   {"vendor", outside},
+		"the root":                   {"root", "/"},
+		"upwards":                    {"cmd/up.go", "../../" + filepath.Base(outside) + "/secret"},
+		"an absolute path to itself": {"cmd/self.go", "SELF/go.mod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, map[string]string{"go.mod": "module x", "cmd/other.go": "package main"})
+			if err := os.Symlink(strings.ReplaceAll(link.to, "SELF", dir), filepath.Join(dir, link.at)); err != nil {
+				t.Fatal(err)
+			}
+			_, got, err := taking(t, dir)
+			var refused *Refused
+			if !errors.As(err, &refused) || !strings.Contains(refused.Why, link.at) || !strings.Contains(refused.Why, "leads out") {
+				t.Errorf("%v, and there is %v", err, got)
+			}
+		})
+	}
+}
+
+func TestLinksWithinAFolderAreTheirFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a/b/c.go": "package b"})
+	err := errors.Join(
+		os.Symlink("a/b/c.go", filepath.Join(dir, "c.go")), os.Symlink("../b/c.go", filepath.Join(dir, "a/b/d.go")),
+		os.Symlink("nowhere", filepath.Join(dir, "e.go")), os.Symlink(".", filepath.Join(dir, "loop")),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got, err := taking(t, dir)
+	if diff := cmp.Diff(map[string]string{"a/b/c.go": "package b", "c.go": "package b", "a/b/d.go": "package b"}, got); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+}
+
+func TestWhatIsNoFileIsNotOpened(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var refused *Refused
+	if _, _, err := taking(t, dir); !errors.As(err, &refused) || !strings.Contains(refused.Why, "pipe") {
+		t.Error(err)
+	}
+	link := filepath.Join(t.TempDir(), "learner")
+	if err := os.Symlink("/", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := taking(t, link); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+}
+
+func TestThereIsALimit(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a": "12345", "b/c": "12345"})
+	for _, tc := range []struct {
+		bytes int64
+		files int
+		ok    bool
+	}{{10, 3, true}, {9, 3, false}, {10, 2, false}} {
+		c := &taken{to: t.TempDir(), bytesLeft: tc.bytes, filesLeft: tc.files}
+		err := c.folder(dir, skipped)
+		var refused *Refused
+		if tc.ok != (err == nil) || !tc.ok && !errors.As(err, &refused) {
+			t.Errorf("%+v: %v", tc, err)
+		}
+	}
+}
+
+// bare makes a bare repository with the files as its only commit.
+func bare(t *testing.T, files map[string]string, links map[string]string) string {
+	t.Helper()
+	work, dir := t.TempDir(), filepath.Join(t.TempDir(), "ada.git")
+	write(t, work, files)
+	for at, to := range links {
+		if err := os.Symlink(to, filepath.Join(work, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git(t, work, "init", "--quiet", "--initial-branch=main")
+	git(t, work, "add", "--all")
+	git(t, work, "-c", "user.name=a", "-c", "user.email=a@example.test", "commit", "--quiet", "-m", "all")
+	git(t, work, "clone", "--quiet", "--bare", work, dir)
+	return dir
+}
+
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestABareRepositoryIsTakenAtItsHead(t *testing.T) {
+	dir := bare(t, map[string]string{"go.mod": "module x", "cmd/main.go": "package main", "bin/x": "program", ".hidden/x": "x"}, map[string]string{"l": "go.mod"})
+	module, got, err := taking(t, dir)
+	if diff := cmp.Diff(map[string]string{"go.mod": "module x", "cmd/main.go": "package main"}, got); diff != "" || err != nil || module != "." {
+		t.Error(module, err, diff)
+	}
+}
+
+func TestARepositoryRunsNothing(t *testing.T) {
+	ran := filepath.Join(t.TempDir(), "ran")
+	touch := "touch " + ran
+	dir := bare(t, map[string]string{"go.mod": "module x", ".gitattributes": "* filter=evil diff=evil\n"}, nil)
+	for _, setting := range [][2]string{
+		{"filter.evil.smudge", touch}, {"filter.evil.process", touch}, {"filter.evil.required", "true"}, {"diff.evil.textconv", touch},
+		{"core.fsmonitor", touch}, {"core.sshCommand", touch}, {"core.alternateRefsCommand", touch}, {"core.pager", touch},
+		{"tar.tar.command", touch}, {"core.hooksPath", filepath.Join(dir, "hooks")},
+	} {
+		git(t, dir, "config", setting[0], setting[1])
+	}
+	for _, hook := range []string{"post-checkout", "post-index-change", "reference-transaction"} {
+		file := filepath.Join(dir, "hooks", hook)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("#!/bin/sh\n"+touch+"\n"), 0o755)); err != nil { //nolint:gosec // a hook
+			t.Fatal(err)
+		}
+	}
+	_, got, err := taking(t, dir)
+	if err != nil || got["go.mod"] != "module x" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("something of the repository was run")
+	}
+}
+
+// Whoever knows the name of somebody else's commit could hand it in as their own.
+func TestARepositoryBorrowsNothing(t *testing.T) {
+	others := bare(t, map[string]string{"go.mod": "module right"}, nil)
+	commit := git(t, others, "rev-parse", "HEAD")
+	for name, borrow := range map[string]func(dir string) error{
+		"objects": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "objects", "info", "alternates"), []byte(filepath.Join(others, "objects")+"\n"), 0o600)
+		},
+		"all": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "commondir"), []byte(others+"\n"), 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := bare(t, map[string]string{"go.mod": "module mine"}, nil)
+			if err := errors.Join(borrow(dir), os.WriteFile(filepath.Join(dir, "HEAD"), []byte(commit+"\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			var refused *Refused
+			if _, got, err := taking(t, dir); !errors.As(err, &refused) || len(got) > 0 {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestALinkOutOfARepositoryIsRefused(t *testing.T) {
+	var refused *Refused
+	if _, got, err := taking(t, bare(t, map[string]string{"go.mod": "module x"}, map[string]string{"root": "/"})); !errors.As(err, &refused) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
