@@ -213,7 +213,7 @@ func (a *app) container(ctx context.Context, c *course.Course) (*sandbox.Contain
 func (a *app) sweepContainers(ctx context.Context, container *sandbox.Container) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepLimit)
 	defer cancel()
-	if _, err := container.Sweep(ctx); err != nil {
+	if err := container.Sweep(ctx); err != nil {
 		return exit.Environment(fmt.Errorf("remove the containers of learners' programs: %w", err))
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 var clusterPackages = []string{
 	"./clusters/setup/enginetest", "./clusters/kindtest", "./clusters/e2e/e2etest", "./clusters/nodeimage/imagetest",
 	"./clusters/embeddedtest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", islandPackage, "./labs/internal/proof",
-	"./labs/internal/sandbox/sandboxtest",
+	"./labs/internal/sandbox/sandboxtest", "./labs/internal/grade/gradetest",
 }
 
 // islandPackage does labs from a handout, of which all take as long as a lesson.

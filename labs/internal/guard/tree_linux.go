@@ -2,6 +2,7 @@ package guard
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"syscall"
@@ -27,6 +28,10 @@ func attributes(uid int) *syscall.SysProcAttr {
 
 // killTree kills every descendant of this process, again and again until none is left.
 func killTree(int) {
+	if os.Getpid() == 1 {
+		killAll()
+		return
+	}
 	for {
 		pids := descendants(os.Getpid())
 		if len(pids) == 0 {
@@ -39,6 +44,24 @@ func killTree(int) {
 			reaped, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 		}
 		time.Sleep(settle) // the kernel announces no death of a grandchild
+	}
+}
+
+// killAll kills every other process of a container whose first process this is. Unlike a walk through the process
+// table, the kernel is faster than a program that does nothing but fork.
+func killAll() {
+	for {
+		_ = syscall.Kill(-1, syscall.SIGKILL)
+		for {
+			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+			if errors.Is(err, syscall.ECHILD) {
+				return
+			}
+			if pid == 0 {
+				break
+			}
+		}
+		time.Sleep(settle) // a killed process takes a moment to end
 	}
 }
 

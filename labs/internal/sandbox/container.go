@@ -27,6 +27,8 @@ const (
 	label = "operator-lab.cell"
 	// engineLimit bounds a command of the container engine that starts nothing.
 	engineLimit = 30 * time.Second
+	// sweepPeriod is the time from one look at what is left to the next.
+	sweepPeriod = 200 * time.Millisecond
 	// startDelay is how much longer a program in a container may take to begin. A container takes half a second on a
 	// quiet machine.
 	startDelay = 15 * time.Second
@@ -79,7 +81,7 @@ var (
 	toolLimits = limits{Memory: 3 << 30, Tasks: 512, Tmp: 1 << 30, Writes: 512 << 20, File: 512 << 20, Output: 4 << 20}
 	// programLimits have room for what a learner's program may take anywhere, so that the answer is the same.
 	programLimits = limits{
-		Memory: 1536 << 20, Tasks: 700, Tmp: 64 << 20, Writes: 64 << 20, File: 64 << 20, Output: 256 << 20,
+		Memory: 1536 << 20, Tasks: 400, Tmp: 64 << 20, Writes: 64 << 20, File: 64 << 20, Output: 256 << 20,
 		Guard: guard.Limits{Memory: guard.DefaultLimits.Memory, Processes: guard.DefaultLimits.Processes},
 	}
 )
@@ -138,16 +140,24 @@ func imageArchive() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Sweep removes all containers of the owner, whoever started them, and returns how many there were. They are gone when
-// it returns.
-func (c *Container) Sweep(ctx context.Context) (int, error) {
-	out, err := c.engine(ctx, nil, "ps", "--all", "--quiet", "--filter", "label="+label+"="+c.Owner)
-	ids := strings.Fields(out)
-	if err != nil || len(ids) == 0 {
-		return 0, err
+// Sweep removes all containers of the owner, whoever started them, and returns when they are gone.
+func (c *Container) Sweep(ctx context.Context) error {
+	tick := time.NewTicker(sweepPeriod)
+	defer tick.Stop()
+	for {
+		out, err := c.engine(ctx, nil, "ps", "--all", "--quiet", "--filter", "label="+label+"="+c.Owner)
+		ids := strings.Fields(out)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		// An error may say that the engine is at it already; the next look tells.
+		_, failed := c.engine(ctx, nil, append([]string{"rm", "--force", "--volumes"}, ids...)...)
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), failed)
+		case <-tick.C:
+		}
 	}
-	_, err = c.engine(ctx, nil, append([]string{"rm", "--force", "--volumes"}, ids...)...)
-	return len(ids), err
 }
 
 // engine runs a command of the engine and returns what it printed.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/example/operator-lab/labs/internal/guard"
 )
@@ -17,6 +18,10 @@ func Inside(socket string) error {
 	// The program runs as the same user, and is not to look into this process or to touch it.
 	if err := conceal(); err != nil {
 		return fmt.Errorf("conceal the first process: %w", err)
+	}
+	// Nor is it to go down with a program that leaves no room for another thread.
+	if err := reserveThreads(); err != nil {
+		return fmt.Errorf("reserve threads: %w", err)
 	}
 	control, err := call(socket, roleControl)
 	if err != nil {
@@ -60,20 +65,35 @@ func execute(control io.Reader, output *os.File, o order) (int, error) {
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // it does not end this process
 	go obey(control, lifeline)
-	before := killedForMemory()
+	go endWhenCrowded(lifeline)
 	code, err := guard.Run(guard.Program{
 		Args: o.Job.Args, Dir: o.Job.Dir, Env: o.Job.Env, Output: output, Limits: o.Guard, UID: -1, Lifeline: read,
 	})
-	if err != nil {
-		fmt.Fprintln(output, "guard:", err)
-	}
 	switch {
-	case code != 0 && killedForMemory() > before:
+	case code != 0 && refusedTasks() > 0:
+		code = guard.TooManyProcesses
+	case code != 0 && killedForMemory() > 0:
 		code = guard.TooMuchMemory
+	case err != nil:
+		fmt.Fprintln(output, "guard:", err)
 	case code == NotStarted || code == TooMuchOutput:
 		code = 1
 	}
 	return code, output.Close()
+}
+
+// crowdPeriod is how often it is looked whether there is room for another process. The look is a cheap one: with hundreds
+// of processes that want the processor, guard's own takes its time.
+const crowdPeriod = 200 * time.Millisecond
+
+// endWhenCrowded ends the program when the kernel has refused it a process or thread.
+func endWhenCrowded(lifeline io.Closer) {
+	for range time.Tick(crowdPeriod) {
+		if refusedTasks() > 0 {
+			lifeline.Close()
+			return
+		}
+	}
 }
 
 // open makes the ways in and out that the job has.

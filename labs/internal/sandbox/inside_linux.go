@@ -1,9 +1,12 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,16 +14,55 @@ import (
 // conceal keeps other processes of the same user from tracing this one, and from its open files.
 func conceal() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// killedForMemory is how many processes of this container the kernel has killed for want of memory, in either version
-// of control groups.
+// spareThreads is how many threads this process may need at once: for a few files that it reads, and a few connections.
+const spareThreads = 24
+
+// reserveThreads has the runtime start threads that it keeps. Go cannot go on when it needs one and the kernel refuses,
+// which it does where a program has taken all that a container may have.
+func reserveThreads() error {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	var begun, ended sync.WaitGroup
+	begun.Add(spareThreads)
+	for range spareThreads {
+		ended.Go(func() {
+			runtime.LockOSThread() // until it is unlocked, nothing else runs on this thread
+			defer runtime.UnlockOSThread()
+			begun.Done()
+			_, _ = unix.Read(pipe[0], make([]byte, 1))
+		})
+	}
+	begun.Wait()
+	err := unix.Close(pipe[1])
+	ended.Wait()
+	return errors.Join(err, unix.Close(pipe[0]))
+}
+
+// killedForMemory is how many processes of this container the kernel has killed for want of memory.
 func killedForMemory() int {
-	for _, file := range []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"} {
+	return counted("oom_kill ", "/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+}
+
+// refusedTasks is how often the kernel has refused this container a process or thread.
+func refusedTasks() int {
+	return counted("max ", "/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events")
+}
+
+// counted reads a counter of this container's control group. Where it is depends on their version, and 0 is where there
+// is none: outside of containers the counters are others'.
+func counted(name string, files ...string) int {
+	if os.Getpid() != 1 {
+		return 0
+	}
+	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			continue
 		}
 		for line := range strings.Lines(string(data)) {
-			if text, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			if text, ok := strings.CutPrefix(line, name); ok {
 				n, _ := strconv.Atoi(strings.TrimSpace(text))
 				return n
 			}

@@ -6,4 +6,8 @@ package sandbox
 
 func conceal() error { return nil }
 
+func reserveThreads() error { return nil }
+
 func killedForMemory() int { return 0 }
+
+func refusedTasks() int { return 0 }

@@ -181,7 +181,7 @@ func (r request) attend(ctx context.Context, control, output *net.UnixConn) (int
 	case errors.Is(err, errTooMuch):
 		return 1, fmt.Errorf("the program left more than %d MiB behind", r.Job.Returns>>20)
 	case err != nil:
-		return 128 + int(syscall.SIGKILL), nil // the whole container was killed
+		return 128 + int(syscall.SIGKILL), errors.New("the kernel has ended the whole container: it took more than it may have")
 	case o.Failed != "":
 		return NotStarted, errors.New(o.Failed)
 	}

@@ -1,0 +1,2 @@
+// Package gradetest grades a small class from beginning to end.
+package gradetest
