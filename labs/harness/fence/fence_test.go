@@ -63,7 +63,7 @@ func TestWaysOutOfTheClusterAreClosed(t *testing.T) {
 		"a folder of the node":             {"POST", "/api/v1/persistentvolumes"},
 		"a path with dots":                 {"GET", "/healthz/../api/v1/nodes/n/proxy/"},
 		"a path with two slashes":          {"GET", "/healthz//api/v1/nodes/n/proxy/"},
-		"a path in disguise":               {"GET", "/api/v1/nodes/n%2Fproxy"},
+		"a path in disguise":               {"GET", "/api/v1/namespaces/n/pods/p%2Flog"},
 		"something that is no resource":    {"POST", "/logs"},
 		"another method":                   {"CONNECT", "/api/v1/pods"},
 	} {

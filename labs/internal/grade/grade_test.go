@@ -196,9 +196,13 @@ func TestTheTableHasALineForEachLearner(t *testing.T) {
 	table.Tell(grade.Grade{Submission: grade.Submission{Name: strings.Repeat("x", 50)}, Results: []*verdict.Result{
 		{Lab: 1, Verdict: verdict.Fail, Build: &verdict.Build{Output: "cmd/main.go:3: \x1b[31mundefined\nsecond line"}},
 	}})
+	table.Tell(grade.Grade{Submission: grade.Submission{Name: "bob"}, Results: []*verdict.Result{
+		boardtest.Result(c, 1, "r", time.Now()), boardtest.Result(c, 2, "r", time.Now()),
+	}})
 	want := "learner                         1      2      failed first\n" +
 		"ada                             pass   fail   lab 2: " + red + "\n" +
-		strings.Repeat("x", 29) + "…  fail   -      lab 1: build: cmd/main.go:3: ?[31mundefined\n"
+		strings.Repeat("x", 29) + "…  fail   -      lab 1: build: cmd/main.go:3: ?[31mundefined\n" +
+		"bob                             pass   pass\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
 	}

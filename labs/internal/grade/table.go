@@ -39,11 +39,11 @@ func NewTable(out io.Writer, labs []int, all []Submission) *Table {
 
 // Tell prints a line.
 func (t *Table) Tell(g Grade) {
-	fmt.Fprint(t.out, padded(g.Name, t.name))
+	text := padded(g.Name, t.name)
 	for _, n := range t.labs {
-		fmt.Fprintf(t.out, "  %-*s", verdictWidth, word(g.Result(n)))
+		text += fmt.Sprintf("  %-*s", verdictWidth, word(g.Result(n)))
 	}
-	fmt.Fprintln(t.out, strings.TrimRight("  "+First(g.Results), " "))
+	fmt.Fprintln(t.out, strings.TrimRight(text+"  "+First(g.Results), " "))
 }
 
 // padded has a width in characters. What is longer is cut.

@@ -213,7 +213,7 @@ func TestARepositoryRunsNothing(t *testing.T) {
 	}
 	for _, hook := range []string{"post-checkout", "post-index-change", "reference-transaction"} {
 		file := filepath.Join(dir, "hooks", hook)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("#!/bin/sh\n"+touch+"\n"), 0o755)); err != nil { //nolint:gosec // a hook
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("#!/bin/sh\n"+touch+"\n"), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}

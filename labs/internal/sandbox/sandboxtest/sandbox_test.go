@@ -116,7 +116,7 @@ func TestAHostileProgram(t *testing.T) {
 	t.Run("reads nothing of this machine", func(t *testing.T) {
 		word := "canary-" + rand.Text()
 		for _, dir := range []string{t.TempDir(), b.Scratch} {
-			if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(word), 0o644); err != nil { //nolint:gosec // for all to read
+			if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(word), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -291,7 +291,7 @@ func TestABuildRunsAndDownloadsNothing(t *testing.T) {
 	}
 	for name, text := range files {
 		file := filepath.Join(workspace, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil { //nolint:gosec // for all to read
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
