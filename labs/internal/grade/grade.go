@@ -52,10 +52,10 @@ func (g Grade) Result(n int) *verdict.Result {
 func (g Grade) Verdict() verdict.Verdict {
 	worst := verdict.Pass
 	for _, r := range g.Results {
-		switch {
-		case r.Verdict == verdict.Environment:
+		switch r.Verdict {
+		case verdict.Environment:
 			return verdict.Environment
-		case r.Verdict == verdict.Fail:
+		case verdict.Fail:
 			worst = verdict.Fail
 		}
 	}

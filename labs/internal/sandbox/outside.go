@@ -116,7 +116,7 @@ func (r request) start(ctx context.Context, socket string) error {
 	defer cancel()
 	args := append(r.EngineArgs, "--name", "operator-lab-cell-"+strings.ToLower(rand.Text()[:12]),
 		"--mount", "type=bind,source="+socket+",target="+socketPath+",readonly", imageRef, cellPath, "inside", socketPath)
-	cmd := exec.CommandContext(ctx, r.Container.Engine, args...)
+	cmd := exec.CommandContext(ctx, r.Engine, args...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	cmd.WaitDelay = time.Second
