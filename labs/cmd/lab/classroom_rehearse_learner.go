@@ -226,10 +226,10 @@ func (r *rehearse) judge(
 		return nil, &bad
 	}
 	r.answers[result.Run] = result
-	switch {
-	case result.Verdict == want:
+	switch result.Verdict {
+	case want:
 		return result, nil
-	case result.Verdict == verdict.Environment:
+	case verdict.Environment:
 		bad := rehearsal.Bad(result.Environment.Mend, "%s it says environment: %s", what, result.Environment.Finding)
 		return nil, &bad
 	}

@@ -202,7 +202,7 @@ func (r *rehearse) askPort(ctx context.Context) []rehearsal.Finding {
 		listener.Close()
 		return append(found, rehearsal.Good("%s is free", where))
 	}
-	host, _, _ := net.SplitHostPort(r.listen) //nolint:errcheck // bindAddress has taken it apart, too
+	host, _, _ := net.SplitHostPort(r.listen) // bindAddress has taken it apart, too
 	r.bind = net.JoinHostPort(host, "0")
 	if servesCourse(ctx, "http://"+where) {
 		return append(found, rehearsal.Good("the room's server is at %s already, and stays; another port will do for now", where))

@@ -20,13 +20,22 @@ import (
 	"github.com/example/operator-lab/labs/internal/board/outbox"
 )
 
+// Kinds of messages.
 const (
-	// Hint and Step are the kinds of messages: text to read, and a lab that the room goes on with.
-	Hint, Step = "hint", "step"
+	// Hint is text to read.
+	Hint = "hint"
+	// Step is a lab that the room goes on with.
+	Step = "step"
+)
 
-	// Seen, Joined and Stays are answers: the message was shown; the workspace is at the start of that lab; the learner
-	// goes on where they are.
-	Seen, Joined, Stays = "seen", "joined", "stays"
+// Answers to messages.
+const (
+	// Seen says that the message was shown.
+	Seen = "seen"
+	// Joined says that the workspace is at the start of that lab.
+	Joined = "joined"
+	// Stays says that the learner goes on where they are.
+	Stays = "stays"
 )
 
 const (
