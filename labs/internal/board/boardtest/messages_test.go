@@ -40,9 +40,9 @@ func (p *pupil) hears(t *testing.T) inbox.Message {
 	}
 }
 
-// messageOf is what stands in a line of what was said, the latest first.
+// messageOf is what stands in a line of what was said, the latest first; "" while there is no such line.
 func messageOf(n int) string {
-	return fmt.Sprintf(`document.querySelector("#messages li:nth-child(%d)").innerText.replace(/\s+/g, " ")`, n)
+	return fmt.Sprintf(`(document.querySelector("#messages li:nth-child(%d)")?.innerText ?? "").replace(/\s+/g, " ")`, n)
 }
 
 // All of it with the keyboard, and with text that would like to be HTML.
@@ -134,7 +134,9 @@ func TestHintsAreSentWithoutScripts(t *testing.T) {
 	plain.noScript = true
 	b := look(t, plain)
 	b.do(chromedp.Navigate(board.URL), visible("#token"), chromedp.SendKeys(chromedp.CSS("#token"), board.Instructor+kb.Enter), visible("#room"))
-	b.do(chromedp.Click(chromedp.CSS("#say summary")), visible("#say textarea"), chromedp.SendKeys(chromedp.CSS("#say textarea"), "look up"))
+	b.do(chromedp.Focus(chromedp.CSS("#say summary"))) // a click would go where it was before the style sheet came
+	b.press(kb.Enter)
+	b.do(visible("#say textarea"), chromedp.SendKeys(chromedp.CSS("#say textarea"), "look up"))
 	b.do(chromedp.Click(chromedp.CSS("#say form button")), visible("#messages li"))
 	if m := ada.hears(t); m.Text != "look up" {
 		t.Errorf("Ada hears %+v", m)
