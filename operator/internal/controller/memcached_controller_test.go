@@ -217,9 +217,13 @@ var _ = Describe("Memcached controller", func() {
 
 			Expect(k8sClient.Delete(ctx, memcached, client.PropagationPolicy(policy))).To(Succeed())
 			eventuallyGone(ctx, memcached.DeepCopy())
-			eventuallyGone(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache"}})
-			Consistently(func() []string { return eventsOf(ctx, memcached) }).WithContext(ctx).
-				Should(ConsistOf("Normal Created Created Deployment cache of size 1"), "it was created once and never again")
+			// News of the Deployment may come before news of the Memcached. Then one more
+			// is created, which the garbage collector takes, too; but not again and again.
+			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache"}}
+			Eventually(func() bool {
+				return apierrors.IsNotFound(k8sClient.Get(ctx, client.ObjectKeyFromObject(deployment), deployment))
+			}).WithContext(ctx).MustPassRepeatedly(stays).Should(BeTrue(), "the Deployment is gone, and stays so")
+			Expect(len(eventsOf(ctx, memcached))).To(BeNumerically("<=", 2), "it was created once, or twice by bad luck")
 		},
 		Entry("in a background deletion", SpecTimeout(soon), metav1.DeletePropagationBackground),
 		Entry("in a foreground deletion", SpecTimeout(soon), metav1.DeletePropagationForeground),

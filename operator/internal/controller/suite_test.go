@@ -37,6 +37,8 @@ import (
 // in namespaces that are deleted afterwards.
 
 const (
+	// stays is how many looks in a row have to see the same of something that stays so.
+	stays = 20
 	// soon is how long a Pod may take to start, its image to be pulled included.
 	soon = 60 * time.Second
 	// quiet is how long nothing must happen, for nothing to have happened.
