@@ -176,6 +176,11 @@ bench: bin/lab ## time and memory side by side with stock kind and envtest (ROUN
 	$(LAB) bench $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(SEED),--seed '$(SEED)') $(if $(filter 1,$(SHORT)),--short) \
 	  $(if $(filter 1,$(GROWTH)),--growth) $(if $(WRITE),--write '$(WRITE)')
 
+.PHONY: school-day
+school-day: bin/lab ## play a day in a classroom, accidents included (LEARNERS=10 SEED=n CLUSTER=kind VERDICTS=embedded)
+	@go run ./labs/cmd/schoolday $(if $(LEARNERS),-learners '$(LEARNERS)') $(if $(SEED),-seed '$(SEED)') \
+	  $(if $(filter-out auto,$(CLUSTER)),-cluster '$(CLUSTER)') $(if $(VERDICTS),-verdicts '$(VERDICTS)')
+
 .PHONY: verify
 verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms
 	$(LAB) verify
