@@ -1,7 +1,6 @@
 package lending
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -49,7 +48,7 @@ func (d *Desk) Routes() map[string]server.LearnerHandler {
 func named(next server.LearnerHandler) server.LearnerHandler {
 	return func(w http.ResponseWriter, r *http.Request, h store.Holder) {
 		if err := clusters.CheckName(r.PathValue("claim")); err != nil {
-			refuse(w, http.StatusBadRequest, err)
+			server.Problem(w, http.StatusBadRequest, err)
 			return
 		}
 		next(w, r, h)
@@ -57,7 +56,7 @@ func named(next server.LearnerHandler) server.LearnerHandler {
 }
 
 func (d *Desk) serveClaims(w http.ResponseWriter, _ *http.Request, h store.Holder) {
-	answer(w, http.StatusOK, map[string][]string{"claims": d.Claims(h.Learner)})
+	server.Answer(w, http.StatusOK, map[string][]string{"claims": d.Claims(h.Learner)})
 }
 
 // serveClaim answers 200 with a cluster, 202 with a place in the queue, and 410 when nothing will come of the claim.
@@ -67,9 +66,9 @@ func (d *Desk) serveClaim(w http.ResponseWriter, r *http.Request, h store.Holder
 	case err != nil:
 		refuseEnded(w, err)
 	case a.Loan != nil:
-		answer(w, http.StatusOK, a)
+		server.Answer(w, http.StatusOK, a)
 	default:
-		answer(w, http.StatusAccepted, a)
+		server.Answer(w, http.StatusAccepted, a)
 	}
 }
 
@@ -95,7 +94,7 @@ func (d *Desk) serveNodes(w http.ResponseWriter, r *http.Request, h store.Holder
 	}
 	inspector, ok := d.opts.Provider.(clusters.NodeInspector)
 	if !ok {
-		refuse(w, http.StatusNotImplemented, errors.ErrUnsupported)
+		server.Problem(w, http.StatusNotImplemented, errors.ErrUnsupported)
 		return
 	}
 	nodes, err := inspector.Nodes(r.Context(), name)
@@ -103,7 +102,7 @@ func (d *Desk) serveNodes(w http.ResponseWriter, r *http.Request, h store.Holder
 		refuseFailed(w, err)
 		return
 	}
-	answer(w, http.StatusOK, nodes)
+	server.Answer(w, http.StatusOK, nodes)
 }
 
 func (d *Desk) serveControllers(w http.ResponseWriter, r *http.Request, h store.Holder) {
@@ -114,7 +113,7 @@ func (d *Desk) serveControllers(w http.ResponseWriter, r *http.Request, h store.
 	}
 	restarter, ok := d.opts.Provider.(clusters.ControllerRestarter)
 	if !ok {
-		refuse(w, http.StatusNotImplemented, errors.ErrUnsupported)
+		server.Problem(w, http.StatusNotImplemented, errors.ErrUnsupported)
 		return
 	}
 	// This takes longer than the server has for an answer, or for a request.
@@ -136,13 +135,13 @@ func refuseEnded(w http.ResponseWriter, err error) {
 	if _, ended := errors.AsType[*EndedError](err); !ended {
 		err = &EndedError{whyClosed}
 	}
-	refuse(w, http.StatusGone, err)
+	server.Problem(w, http.StatusGone, err)
 }
 
 // refuseFailed tells what the room's machine could not do, in one line and without the command that mends it there.
 func refuseFailed(w http.ResponseWriter, err error) {
 	if errors.Is(err, errors.ErrUnsupported) {
-		refuse(w, http.StatusNotImplemented, errors.ErrUnsupported)
+		server.Problem(w, http.StatusNotImplemented, errors.ErrUnsupported)
 		return
 	}
 	text := err.Error()
@@ -150,15 +149,5 @@ func refuseFailed(w http.ResponseWriter, err error) {
 		text = p.Finding()
 	}
 	text, _, _ = strings.Cut(text, "\n")
-	refuse(w, http.StatusBadGateway, errors.New(text))
-}
-
-func refuse(w http.ResponseWriter, code int, err error) {
-	answer(w, code, map[string]string{"error": err.Error()})
-}
-
-func answer(w http.ResponseWriter, code int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // who has gone does not get it
+	server.Problem(w, http.StatusBadGateway, errors.New(text))
 }

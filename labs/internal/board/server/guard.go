@@ -96,18 +96,18 @@ func (s *Server) learner(limits *limits, next LearnerHandler) http.HandlerFunc {
 		switch {
 		case errors.Is(err, store.ErrDenied):
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			problem(w, http.StatusUnauthorized, err)
+			Problem(w, http.StatusUnauthorized, err)
 			return
 		case err != nil:
 			s.fail(w, r, err)
 			return
 		case h.Instructor:
-			problem(w, http.StatusForbidden, errors.New("this takes a learner's token; an instructor's opens the page"))
+			Problem(w, http.StatusForbidden, errors.New("this takes a learner's token; an instructor's opens the page"))
 			return
 		}
 		if wait := limits.wait(h.TokenID, s.Now()); wait > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-			problem(w, http.StatusTooManyRequests, errors.New("too many requests in a row"))
+			Problem(w, http.StatusTooManyRequests, errors.New("too many requests in a row"))
 			return
 		}
 		next(w, r, h)

@@ -57,13 +57,13 @@ func (s *Server) getMessages(w http.ResponseWriter, r *http.Request, h store.Hol
 			return
 		}
 		if _, err := s.holder(r); err != nil {
-			problem(w, http.StatusUnauthorized, store.ErrDenied) // it ended meanwhile
+			Problem(w, http.StatusUnauthorized, store.ErrDenied) // it ended meanwhile
 			return
 		}
 		list, tag, _ = s.live.letters(h.Learner.ID)
 	}
 	w.Header().Set("ETag", tag)
-	answer(w, http.StatusOK, map[string]any{"messages": list})
+	Answer(w, http.StatusOK, map[string]any{"messages": list})
 }
 
 // await waits until something was said, and says whether it was.
@@ -98,18 +98,18 @@ func (s *Server) postReceipt(w http.ResponseWriter, r *http.Request, h store.Hol
 		Answer store.Answer `json:"answer"`
 	}
 	if err := json.Unmarshal(data, &receipt); err != nil {
-		problem(w, http.StatusUnprocessableEntity, fmt.Errorf("read receipt: %w", err))
+		Problem(w, http.StatusUnprocessableEntity, fmt.Errorf("read receipt: %w", err))
 		return
 	}
 	err := s.Store.AddReceipt(r.Context(), store.Receipt{Message: r.PathValue("id"), Learner: h.Learner.ID, Answer: receipt.Answer})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		problem(w, http.StatusNotFound, errors.New("there is no such message for you, or it was taken back"))
+		Problem(w, http.StatusNotFound, errors.New("there is no such message for you, or it was taken back"))
 	case err != nil:
 		s.fail(w, r, err)
 	default:
 		s.Changed()
-		answer(w, http.StatusOK, map[string]string{"status": "kept"})
+		Answer(w, http.StatusOK, map[string]string{"status": "kept"})
 	}
 }
 
@@ -174,11 +174,11 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	switch {
 	case code != 0 && script:
-		problem(w, code, err)
+		Problem(w, code, err)
 	case code != 0:
 		http.Error(w, err.Error(), code)
 	case script:
-		answer(w, http.StatusOK, map[string]string{"status": "done"})
+		Answer(w, http.StatusOK, map[string]string{"status": "done"})
 	default:
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 	}

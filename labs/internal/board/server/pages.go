@@ -125,7 +125,7 @@ func (s *Server) cell(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		s.fail(w, r, err)
 	case strings.Contains(r.Header.Get("Accept"), "application/json"):
-		answer(w, http.StatusOK, detail)
+		Answer(w, http.StatusOK, detail)
 	default:
 		var buffer bytes.Buffer
 		if err := detail.Render(&buffer); err != nil {

@@ -64,16 +64,16 @@ func (s *Server) postResult(w http.ResponseWriter, r *http.Request, h store.Hold
 // body reads the request's, or answers that it cannot.
 func body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		problem(w, http.StatusUnsupportedMediaType, errors.New("this takes application/json"))
+		Problem(w, http.StatusUnsupportedMediaType, errors.New("this takes application/json"))
 		return nil, false
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, room.SizeLimit))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		problem(w, http.StatusRequestEntityTooLarge, fmt.Errorf("this takes at most %d bytes", tooLarge.Limit))
+		Problem(w, http.StatusRequestEntityTooLarge, fmt.Errorf("this takes at most %d bytes", tooLarge.Limit))
 		return nil, false
 	}
 	if err != nil {
-		problem(w, http.StatusBadRequest, fmt.Errorf("read request: %w", err))
+		Problem(w, http.StatusBadRequest, fmt.Errorf("read request: %w", err))
 		return nil, false
 	}
 	return data, true
@@ -84,25 +84,26 @@ func (s *Server) keep(w http.ResponseWriter, r *http.Request, learner store.Lear
 	kept, err := s.intake.Keep(r.Context(), learner, data, sent)
 	switch invalid := (*intake.InvalidError)(nil); {
 	case errors.As(err, &invalid):
-		problem(w, http.StatusUnprocessableEntity, err)
+		Problem(w, http.StatusUnprocessableEntity, err)
 	case errors.Is(err, store.ErrQuota):
-		problem(w, http.StatusInsufficientStorage, store.ErrQuota)
+		Problem(w, http.StatusInsufficientStorage, store.ErrQuota)
 	case err != nil:
 		s.fail(w, r, err)
 	case kept:
 		s.Changed()
-		answer(w, http.StatusCreated, map[string]string{"status": "kept"})
+		Answer(w, http.StatusCreated, map[string]string{"status": "kept"})
 	default:
-		answer(w, http.StatusOK, map[string]string{"status": "known"})
+		Answer(w, http.StatusOK, map[string]string{"status": "known"})
 	}
 }
 
-// problem answers with an error that the sender can do something about.
-func problem(w http.ResponseWriter, code int, err error) {
-	answer(w, code, map[string]string{"error": err.Error()})
+// Problem answers with an error that the sender can do something about.
+func Problem(w http.ResponseWriter, code int, err error) {
+	Answer(w, code, map[string]string{"error": err.Error()})
 }
 
-func answer(w http.ResponseWriter, code int, v any) {
+// Answer answers with a value as JSON.
+func Answer(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(v) // who has gone does not get it

@@ -30,24 +30,15 @@ type room struct {
 	client *http.Client
 }
 
-func newRoom(c outbox.Config) *room {
-	transport := &http.Transport{Proxy: nil} // the server is in this room, and the token is for nobody else
-	return &room{config: c, client: &http.Client{
-		Transport: transport,
-		// The room redirects nobody, and a token does not follow whoever says so.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
-}
+func newRoom(c outbox.Config) *room { return &room{config: c, client: outbox.Client()} }
 
 // ask asks the room, and reads what it says into the value, if there is one. The error is an *[lending.EndedError],
 // errNoLending, errToken, errors.ErrUnsupported, or one for which [away] is true; it has no token in it.
 func (r *room) ask(ctx context.Context, method, path string, into any) error {
-	target := strings.TrimSuffix(r.config.URL, "/") + lending.Path + path
-	req, err := http.NewRequestWithContext(ctx, method, target, nil)
+	req, err := r.config.Request(ctx, method, lending.Path+path, nil)
 	if err != nil {
 		return fmt.Errorf("ask the room: %w", err)
 	}
-	req.Header.Set("Authorization", "Bearer "+r.config.Token)
 	resp, err := r.client.Do(req)
 	if err != nil {
 		return fmt.Errorf("ask the room: %w", err)
@@ -55,7 +46,7 @@ func (r *room) ask(ctx context.Context, method, path string, into any) error {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
 	if err != nil {
-		return fmt.Errorf("ask the room: %w", &url.Error{Op: method, URL: target, Err: err})
+		return fmt.Errorf("ask the room: %w", &url.Error{Op: method, URL: req.URL.String(), Err: err})
 	}
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
