@@ -24,9 +24,14 @@ const (
 	retry = 2000
 )
 
+// board sends the page as it is now: a browser without scripts sees nothing later.
 func (s *Server) board(w http.ResponseWriter, r *http.Request) {
 	var buffer bytes.Buffer
-	if err := s.live.board().Render(&buffer); err != nil {
+	err := s.live.refresh(r.Context())
+	if err == nil {
+		err = s.live.board().Render(&buffer)
+	}
+	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -45,6 +50,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		defer func() { <-s.streams }()
 	default:
 		http.Error(w, "Too many browsers follow this board.", http.StatusServiceUnavailable)
+		return
+	}
+	if err := s.live.refresh(r.Context()); err != nil {
+		s.fail(w, r, err)
 		return
 	}
 	after := r.Header.Get("Last-Event-ID")

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
 	_ "modernc.org/sqlite" // the driver "sqlite", in Go: the board needs no C library on any platform
 )
 
@@ -23,10 +24,13 @@ const FileName = "board.db"
 // is slower than this does not work.
 const busyTimeout = 10 * time.Second
 
+// lockRetry is how often a process asks whether another one has opened the board, which takes milliseconds.
+const lockRetry = 5 * time.Millisecond
+
 // readers is how many requests may read side by side.
 const readers = 4
 
-// pragmas of every connection. With a write-ahead log readers and the writer do not wait for each other;
+// pragmas of every connection. With a write-ahead log (see [Open]) readers and the writer do not wait for each other;
 // FULL syncs the log at every commit, so that what was answered with "accepted" survives a power cut.
 var pragmas = []string{
 	"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
@@ -104,8 +108,12 @@ func Open(ctx context.Context, dir string) (*Store, error) {
 	if err := touch(dir, path); err != nil {
 		return nil, fmt.Errorf("open board: %w", err)
 	}
+	unlock, err := lock(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("open board: %w", err)
+	}
+	defer unlock()
 	s := &Store{now: time.Now}
-	var err error
 	if s.write, err = connect(path, 1); err != nil {
 		return nil, fmt.Errorf("open board %s: %w", path, err)
 	}
@@ -128,6 +136,18 @@ func touch(dir, path string) error {
 		return err
 	}
 	return file.Close()
+}
+
+// lock lets one process at a time open the board. SQLite does not wait when two of them turn a new file into one with
+// a write-ahead log: the second is told at once that the database is locked, whatever busy_timeout says.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, busyTimeout)
+	defer cancel()
+	l := flock.New(path+".lock", flock.SetPermissions(0o600))
+	if _, err := l.TryLockContext(ctx, lockRetry); err != nil {
+		return nil, fmt.Errorf("wait for another process that opens %s: %w", path, err)
+	}
+	return func() { _ = l.Unlock() }, nil
 }
 
 func connect(path string, connections int) (*sql.DB, error) {
