@@ -25,6 +25,7 @@ var _ = harness.Lab(4, func() {
 
 	harness.Check("pods-run", func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
+		m.Size = 2 // a Pod is about a core-second
 		harness.Require(m.Create(ctx))
 		_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
 		harness.Require(err)
