@@ -87,8 +87,8 @@ status: bin/lab ## what is still running
 	$(LAB) status
 
 .PHONY: down
-down: bin/lab ## remove everything that is still running
-	$(LAB) down
+down: bin/lab ## remove everything that is still running (ALL=1: what other commands use, and the classroom, too)
+	$(LAB) down $(if $(filter 1,$(ALL)),--all)
 
 ##@ Teach
 
@@ -123,13 +123,14 @@ classroom-serve: bin/lab ## the room's server: board, Go modules, course, node i
 	$(LAB) classroom serve $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
 .PHONY: classroom-handouts
-classroom-handouts: bin/lab ## what each learner of the room is given, and a sheet of cards (SERVER=address of classroom-serve)
-	$(LAB) classroom handouts $(if $(SERVER),--server '$(SERVER)')
+classroom-handouts: bin/lab ## what each learner of the room is given, and a sheet of cards (SERVER=address of classroom-serve, EXPIRES=48h)
+	$(LAB) classroom handouts $(if $(SERVER),--server '$(SERVER)') $(if $(EXPIRES),--expires '$(EXPIRES)')
 
 .PHONY: classroom-rehearse
-classroom-rehearse: bin/lab ## the day before: try everything that a room needs (N=12 or ROSTER=file, ADDRESS=ip PORT=n)
+classroom-rehearse: bin/lab ## the day before: try everything that a room needs (N=12 or ROSTER=file, ADDRESS=ip PORT=n LEND=n READY=n PLAYGROUND=0)
 	$(LAB) classroom rehearse $(if $(N),--learners '$(N)') $(if $(ROSTER),--roster '$(ROSTER)') \
-	  $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
+	  $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)') \
+	  $(if $(LEND),--lend '$(LEND)') $(if $(READY),--ready '$(READY)') $(if $(filter 0,$(PLAYGROUND)),--playground=false)
 
 .PHONY: grade
 grade: bin/lab ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7)

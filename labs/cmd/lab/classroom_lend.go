@@ -33,6 +33,21 @@ func (l *lendFlags) add(cmd *cobra.Command) {
 		"a cluster of their own for each learner; false makes a room that only lends")
 }
 
+// settings are what was given, as make classroom takes it, with a space before each.
+func (l *lendFlags) settings() string {
+	all := ""
+	if l.given("lend") {
+		all += fmt.Sprintf(" LEND=%d", l.lend)
+	}
+	if l.given("ready") {
+		all += fmt.Sprintf(" READY=%d", l.ready)
+	}
+	if !l.playground {
+		all += " PLAYGROUND=0"
+	}
+	return all
+}
+
 // check looks at the flags that cobra cannot.
 func (l *lendFlags) check() error {
 	switch {
@@ -118,8 +133,14 @@ type lender struct {
 // still has its board, and its modules.
 func (b *board) openLender(ctx context.Context) (*lender, error) {
 	r, err := classroom.Load(b.state)
-	if err != nil || r.Lend == 0 {
+	if err != nil {
 		return nil, err
+	}
+	if len(r.Learners) == 0 {
+		b.progress("nobody is in the room, so no clusters are lent; after make classroom, start this again")
+	}
+	if r.Lend == 0 {
+		return nil, nil
 	}
 	address := outside(b.addr)
 	if address != "" {

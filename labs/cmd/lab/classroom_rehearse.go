@@ -230,8 +230,8 @@ func (r *rehearse) tellTheDay() {
 	if _, p, err := net.SplitHostPort(r.listen); err == nil {
 		port = p
 	}
-	fmt.Fprintf(r.out, "  make classroom %s%s%s\n  make classroom-handouts SERVER=http://%s\n  make classroom-serve%s PORT=%s\n",
-		who, cluster, address, net.JoinHostPort(host, port), address, port)
+	fmt.Fprintf(r.out, "  make classroom %s%s%s%s\n  make classroom-handouts SERVER=http://%s\n  make classroom-serve%s PORT=%s\n",
+		who, cluster, address, r.offer.settings(), net.JoinHostPort(host, port), address, port)
 }
 
 // sitDown gives a learner with that handout a desk, with the course from the room's server. What was compiled on this

@@ -141,6 +141,7 @@ func (s *stage) lines(t *testing.T, wanted ...string) {
 // From the machine to the page of the board, with the room's own commands, and no trace of it afterwards.
 func TestARehearsalTriesAllThatARoomNeeds(t *testing.T) {
 	s := newStage(t)
+	s.offer.lend, s.offer.given = 1, func(flag string) bool { return flag == "lend" }
 	today := &classroom.Room{Schema: 1, Provider: onKind}
 	today.Grow(1)
 	if err := today.Save(s.state); err != nil {
@@ -157,7 +158,7 @@ func TestARehearsalTriesAllThatARoomNeeds(t *testing.T) {
 		"✓ machine     the doctor looked at 1 thing",
 		"✓ programs    node image node:v1",
 		"! programs    the node image is not packed",
-		"✓ room        3 learners fit: 1.3 GB of the 8.0 GB of memory, 0.4 GB of the 50.0 GB of disk",
+		"✓ room        3 learners and 1 cluster at a time for verdicts fit: 2.2 GB of the 8.0 GB of memory, 0.7 GB of the 50.0 GB of disk",
 		"! guide       ", // the small course has none
 		"✓ course      learners get ",
 		"✓ modules     all that",
@@ -172,7 +173,7 @@ func TestARehearsalTriesAllThatARoomNeeds(t *testing.T) {
 		"✓ lab 3       green with our solution after 3 s, on kind",
 		"✓ board       it shows 3 verdicts as the learner saw them",
 		"Ready, with 4 things to look at (!).",
-		"  make classroom N=3\n",
+		"  make classroom N=3 LEND=1\n",
 	)
 	want := "lab 1 [CLUSTER=embedded], solve 1, lab 1 [CLUSTER=embedded], solve 3, lab 3 [CLUSTER=kind]"
 	if got := strings.Join(s.pupil.did, ", "); got != want {

@@ -203,6 +203,9 @@ func TestTheRoomsServerIsAllThatALearnersGoNeeds(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("after an interrupt: %v, %s", err, progress)
 	}
+	if !strings.Contains(progress.String(), "nobody is in the room, so no clusters are lent") {
+		t.Errorf("a server without a room says nothing of lending: %s", progress)
+	}
 }
 
 func TestTheInstructorHearsWhatTheRoomLacks(t *testing.T) {

@@ -454,7 +454,7 @@ func TestStatusIsATableOfTheRoom(t *testing.T) {
 		contains(t, lines[i], want...)
 	}
 	if strings.Contains(strings.Join(lines, ""), "make down") {
-		t.Errorf("status sends somebody to make down, which ends the whole room:\n%s", strings.Join(lines, "\n"))
+		t.Errorf("status sends somebody to make down, which leaves the room as it is:\n%s", strings.Join(lines, "\n"))
 	}
 }
 
@@ -493,15 +493,24 @@ func TestDownAsksWhoeverSitsThere(t *testing.T) {
 	}
 }
 
-// lab down removes everything, and then nobody is in the room any more.
-func TestTheEndOfEverythingEndsTheRoom(t *testing.T) {
+// The doctor and verdicts send people to make down, who do not mean their learners' clusters.
+func TestDownLeavesTheRoomUnlessAllIsMeant(t *testing.T) {
 	s := newSchool(t)
 	s.mustLab(t, "up", "--learners", "2")
+	playground := pretend(t, s.app, playgroundPurpose, true)
+	s.out.Reset()
 	if err := s.down(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	if left := recorded(t, s.app); len(left) > 0 || len(s.room(t).Learners) > 0 {
+	contains(t, s.out.String(), "Left 2 clusters of the classroom (make classroom-down")
+	if left := recorded(t, s.app); len(left) != 2 || slices.Contains(left, playground.Name) || len(s.room(t).Learners) != 2 {
 		t.Errorf("records %v, room %+v", left, s.room(t))
+	}
+	if err := s.down(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	if left := recorded(t, s.app); len(left) > 0 || len(s.room(t).Learners) > 0 {
+		t.Errorf("after --all: records %v, room %+v", left, s.room(t))
 	}
 }
 

@@ -284,7 +284,7 @@ func TestAWatchHearsTheInstructorAndJoins(t *testing.T) {
 	}
 	defer person.Close()
 	shown := &screen{}
-	r.in, r.app.out, r.app.err = program, shown, shown
+	r.in, r.app.out, r.err = program, shown, shown
 	ctx, interrupt := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { over <- r.attend(ctx, r.c, 1, judgeOf{r.app, "greeting.go"}) }()

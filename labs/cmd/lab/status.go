@@ -41,11 +41,15 @@ func (a *app) status(ctx context.Context) error {
 }
 
 func ownerWord(o clusters.Owner) string {
+	end := "make down"
+	if ofRoom(o) {
+		end = "make classroom-down"
+	}
 	switch {
 	case o.Kept && o.Provider == embedded.Identity && o.Alive():
-		return fmt.Sprintf("process %d, kept until make down", o.Process.PID)
+		return fmt.Sprintf("process %d, kept until %s", o.Process.PID, end)
 	case o.Kept:
-		return "kept until make down"
+		return "kept until " + end
 	case o.Alive():
 		return fmt.Sprintf("process %d", o.Process.PID)
 	default:

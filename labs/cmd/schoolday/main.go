@@ -42,6 +42,9 @@ func run() int {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return 130
+	case errors.Is(err, schoolday.ErrOccupied):
+		fmt.Fprintln(os.Stderr, err)
+		return 2
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "not as it should be:", err)
 		return 1

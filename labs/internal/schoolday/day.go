@@ -53,10 +53,16 @@ type day struct {
 	before    world
 }
 
+// ErrOccupied is the error for a checkout that has a room of its own: the day would end it.
+var ErrOccupied = errors.New("a day is played in a clone of its own")
+
 // Run plays the day and tells it to Out. Its error is the first thing that was not as it should be; what was made is
-// removed in any case.
+// removed in any case. The board of a day that went well is removed, too, and that of another one stays to be looked at.
 func Run(ctx context.Context, o Options) error {
 	d := &day{Options: o, diary: newDiary(o.Out), state: filepath.Join(o.Root, ".lab")}
+	if err := d.vacant(); err != nil {
+		return err
+	}
 	d.logs = filepath.Join(d.state, "schoolday")
 	if o.Verdicts != "" {
 		d.settings = []string{"CLUSTER=" + o.Verdicts}
@@ -65,7 +71,27 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	err := d.happens(ctx)
-	return errors.Join(err, d.ends(context.WithoutCancel(ctx)))
+	if err = errors.Join(err, d.ends(context.WithoutCancel(ctx))); err != nil {
+		return err
+	}
+	return os.RemoveAll(d.boardDir())
+}
+
+func (d *day) boardDir() string { return filepath.Join(d.state, "board") }
+
+// vacant says that nobody else has a room here, nor their results.
+func (d *day) vacant() error {
+	r, err := classroom.Load(d.state)
+	if err != nil {
+		return err
+	}
+	if n := len(r.Learners); n > 0 {
+		return fmt.Errorf("%w: %d learners are in the room of this one; make classroom-down ends it", ErrOccupied, n)
+	}
+	if _, err := os.Stat(d.boardDir()); err == nil {
+		return fmt.Errorf("%w: a board is in %s, which its learners would get on; delete it when nobody needs it", ErrOccupied, d.boardDir())
+	}
+	return nil
 }
 
 // begin looks at the machine before anything happens.
