@@ -22,7 +22,8 @@ type outlook struct {
 	Gone *finding.Finding `json:"gone,omitempty"`
 	// Blocked is a failed check that the asking one requires, "" when there is none.
 	Blocked string `json:"blocked,omitempty"`
-	// Failed is any failed check, the first one that was told.
+	// Failed is the first failed check that does not require the asking one. One that does may have been quicker, and
+	// the asking one, which explains it, is not given up for its sake.
 	Failed string `json:"failed,omitempty"`
 	// Explained says that a check which the asking one requires is still at work.
 	Explained bool `json:"explained,omitempty"`
@@ -57,15 +58,12 @@ func (p *progress) fail(id string) {
 	p.failed = append(p.failed, id)
 }
 
-// among is the first of the wanted checks that has failed, "" when none has. Without wanted ones it is
-// any.
-func (p *progress) among(wanted ...string) string {
+// first is the first failed check that is wanted, "" when there is none.
+func (p *progress) first(wanted func(id string) bool) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, id := range p.failed {
-		if len(wanted) == 0 || slices.Contains(wanted, id) {
-			return id
-		}
+	if i := slices.IndexFunc(p.failed, wanted); i >= 0 {
+		return p.failed[i]
 	}
 	return ""
 }
@@ -77,18 +75,24 @@ func (p *progress) anyAtWork(ids []string) bool {
 	return slices.ContainsFunc(ids, func(id string) bool { return p.atWork[id] })
 }
 
+// elsewhere is what the other checks mean for one.
+func (p *progress) elsewhere(check string, requires map[string][]string) outlook {
+	required := requires[check]
+	return outlook{
+		Failed:    p.first(func(id string) bool { return !slices.Contains(requires[id], check) }),
+		Blocked:   p.first(func(id string) bool { return slices.Contains(required, id) }),
+		Explained: p.anyAtWork(required),
+	}
+}
+
 func (s *stage) outlook(query url.Values) outlook {
-	o := outlook{Gone: s.gone()}
+	var o outlook
+	if !suite.config.Unblocked {
+		o = s.progress.elsewhere(query.Get("check"), suite.config.Requires)
+	}
+	o.Gone = s.gone()
 	if ns := query.Get("namespace"); ns != "" && s.manager.Running() > 0 {
 		o.AtRest = s.pulse.atRest(ns)
-	}
-	if suite.config.Unblocked {
-		return o
-	}
-	o.Failed = s.progress.among()
-	if required := suite.config.Requires[query.Get("check")]; len(required) > 0 {
-		o.Blocked = s.progress.among(required...)
-		o.Explained = s.progress.anyAtWork(required)
 	}
 	return o
 }

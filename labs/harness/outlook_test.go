@@ -29,3 +29,24 @@ func TestWhoIsNotAsked(t *testing.T) {
 		}
 	}
 }
+
+// What failed is told to each check as it concerns that one: what it requires, and what has nothing to do with it.
+func TestWhatFailedElsewhere(t *testing.T) {
+	requires := map[string][]string{"pods-run": {"creates"}, "answers": {"creates", "pods-run"}, "repairs": {"creates"}}
+	p := newProgress()
+	p.fail("answers") // before pods-run, which explains it
+	p.fail("repairs")
+	for check, want := range map[string]outlook{
+		"creates":  {},
+		"pods-run": {Failed: "repairs"},
+		"keeps":    {Failed: "answers"},
+	} {
+		if o := p.elsewhere(check, requires); o != want {
+			t.Errorf("%s hears %+v, want %+v", check, o, want)
+		}
+	}
+	p.fail("creates")
+	if o := p.elsewhere("pods-run", requires); o.Blocked != "creates" {
+		t.Errorf("pods-run is not blocked: %+v", o)
+	}
+}

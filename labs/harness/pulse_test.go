@@ -127,24 +127,6 @@ func TestAStartedManagerLooksAnew(t *testing.T) {
 	}
 }
 
-func TestAmongNamesTheFirstFailedCheck(t *testing.T) {
-	p := newProgress()
-	if by := p.among(); by != "" {
-		t.Errorf("%q failed, and nothing was told", by)
-	}
-	p.fail("follows-size")
-	p.fail("creates-deployment")
-	for want, wanted := range map[string][]string{
-		"follows-size":       nil,
-		"creates-deployment": {"pods-run", "creates-deployment"},
-		"":                   {"pods-run"},
-	} {
-		if by := p.among(wanted...); by != want {
-			t.Errorf("among(%q) is %q, want %q", wanted, by, want)
-		}
-	}
-}
-
 // A check waits with its failure for those that explain it, and for no longer than they are at work.
 func TestWhoIsAtWork(t *testing.T) {
 	p := newProgress()
