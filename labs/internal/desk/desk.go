@@ -144,7 +144,7 @@ func (d *Desk) fetchCourse(ctx context.Context, url string) error {
 func (d *Desk) Type(ctx context.Context, line string) (string, error) {
 	cmd := exec.CommandContext(ctx, "bash", "-c", `source "$0/env.sh" && cd "$1" && eval "$2"`, d.Handout, d.Course, line)
 	cmd.Env, cmd.WaitDelay = d.Env, leaveLimit
-	ownGroup(cmd)
+	OwnGroup(cmd)
 	if d.Seat != nil {
 		d.Seat(cmd)
 	}

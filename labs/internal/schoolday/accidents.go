@@ -18,7 +18,7 @@ func (d *day) killNode(ctx context.Context) error {
 	}
 	victim := d.learners[min(1, len(d.learners)-1)]
 	d.say("the node of %s is killed", victim.ID)
-	if err := d.docker(ctx, "node-killed", "docker kill "+victim.Cluster+"-control-plane"); err != nil {
+	if err := d.succeed(ctx, "node-killed", "docker kill "+victim.Cluster+"-control-plane"); err != nil {
 		return err
 	}
 	if victim.opens() == nil {
@@ -33,7 +33,7 @@ func (d *day) restartEngine(ctx context.Context) error {
 	if d.Cluster != "kind" {
 		return nil
 	}
-	status, err := d.shell(ctx, "engine-status", d.Root, nil, "scripts/engine.sh status 2>&1")
+	status, err := d.shell(ctx, "engine-status", "scripts/engine.sh status 2>&1")
 	if err != nil {
 		return err
 	}
@@ -42,13 +42,5 @@ func (d *day) restartEngine(ctx context.Context) error {
 		return nil
 	}
 	d.say("the engine is restarted")
-	return d.docker(ctx, "engine-restarted", "scripts/engine.sh stop && scripts/engine.sh start")
-}
-
-func (d *day) docker(ctx context.Context, name, script string) error {
-	r, err := d.shell(ctx, name, d.Root, nil, script)
-	if err == nil && r.code != 0 {
-		err = fmt.Errorf("%s ended with %d:\n%s", script, r.code, last(r.output))
-	}
-	return err
+	return d.succeed(ctx, "engine-restarted", "scripts/engine.sh stop && scripts/engine.sh start")
 }

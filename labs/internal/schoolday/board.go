@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/example/operator-lab/labs/internal/board/chromium"
 )
 
 const (
@@ -28,9 +30,6 @@ const (
 	// lookAgain is how often the page is read until it shows what it should: once for each change that one sees.
 	lookAgain = 200 * time.Millisecond
 )
-
-// browsers are the names under which Debian and others install Chromium.
-var browsers = []string{"chromium", "chromium-browser", "google-chrome"}
 
 // board is the room's server, and a browser that looks at its page.
 type board struct {
@@ -85,20 +84,14 @@ func (d *day) serve(ctx context.Context, port int) (*board, error) {
 
 // open opens the page by the link that the server has printed, as an instructor does.
 func (b *board) open(ctx context.Context) error {
-	path, err := chromium()
+	path, err := chromium.Find()
 	if err != nil {
 		return err
 	}
 	if b.profile, err = os.MkdirTemp("", "schoolday-browser-"); err != nil {
 		return err
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(b.profile),
-		chromedp.Env("HOME="+b.profile), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-gpu", true), chromedp.WindowSize(1920, 1080))
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses one to root; it sees our own page only
-	}
-	alloc, stop := chromedp.NewExecAllocator(context.WithoutCancel(ctx), options...)
+	alloc, stop := chromedp.NewExecAllocator(context.WithoutCancel(ctx), chromium.Options(path, b.profile, 1920, 1080)...)
 	page, cancel := chromedp.NewContext(alloc)
 	b.page, b.leave = page, func() { cancel(); stop() }
 	for _, action := range []chromedp.Action[chromedp.Void]{
@@ -109,15 +102,6 @@ func (b *board) open(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func chromium() (string, error) {
-	for _, name := range browsers {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("the board is looked at in Chromium, and there is none: apt-get install chromium")
 }
 
 // cells reads the page: for each learner and lab the run that is shown, and as what.

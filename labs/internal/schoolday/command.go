@@ -11,8 +11,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/example/operator-lab/labs/internal/desk"
 )
 
 const (
@@ -28,13 +29,13 @@ type ran struct {
 	output string
 }
 
-// shell runs a script in dir, as somebody types it there, and keeps what it printed in a file of the day's folder.
+// shell runs a script in the instructor's checkout, as somebody types it there, and keeps what it printed in a file of the day's folder.
 // An error is that it could not be run; a code other than 0 is for the caller.
-func (d *day) shell(ctx context.Context, name, dir string, env []string, script string) (ran, error) {
+func (d *day) shell(ctx context.Context, name, script string) (ran, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", "set -euo pipefail\n"+script)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	cmd.Dir = d.Root
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	politely(cmd)
@@ -56,17 +57,21 @@ func (d *day) shell(ctx context.Context, name, dir string, env []string, script 
 
 // politely has a command and its children interrupted together, and waited for.
 func politely(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	desk.OwnGroup(cmd)
 	cmd.WaitDelay = goodbye
 }
 
 // instructor runs make targets in the instructor's checkout. They have to succeed.
 func (d *day) instructor(ctx context.Context, targets string) error {
 	name := "instructor-" + strings.FieldsFunc(targets, func(r rune) bool { return r == ' ' || r == '=' })[0]
-	r, err := d.shell(ctx, name, d.Root, nil, "make -s "+targets)
+	return d.succeed(ctx, name, "make -s "+targets)
+}
+
+// succeed runs a script in the instructor's checkout that has to end with code 0.
+func (d *day) succeed(ctx context.Context, name, script string) error {
+	r, err := d.shell(ctx, name, script)
 	if err == nil && r.code != 0 {
-		err = fmt.Errorf("make %s ended with %d:\n%s", targets, r.code, last(r.output))
+		err = fmt.Errorf("%s ended with %d:\n%s", script, r.code, last(r.output))
 	}
 	return err
 }

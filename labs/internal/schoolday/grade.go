@@ -28,7 +28,7 @@ func (d *day) grade(ctx context.Context) error {
 		}
 	}
 	out := filepath.Join(d.logs, "grades")
-	r, err := d.shell(ctx, "instructor-grades", d.Root, nil, fmt.Sprintf("bin/lab grade '%s' --out '%s'", dir, out))
+	r, err := d.shell(ctx, "instructor-grades", fmt.Sprintf("bin/lab grade '%s' --out '%s'", dir, out))
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,25 +18,11 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/example/operator-lab/labs/internal/board/boardtest"
+	"github.com/example/operator-lab/labs/internal/board/chromium"
 )
 
 // patience is for a page on a machine that does other things, too.
 const patience = 30 * time.Second
-
-// names under which Debian and others install the browser.
-var names = []string{"chromium", "chromium-browser", "google-chrome"}
-
-// chromium finds the browser. Without it these tests fail: a page that nobody looked at proves nothing.
-func chromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Fatal("these tests look at the page in Chromium, and there is none: apt-get install chromium")
-	return ""
-}
 
 // screen is how somebody looks at the board.
 type screen struct {
@@ -59,16 +44,11 @@ type browser struct {
 
 func look(t *testing.T, s screen) *browser {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()),
-		chromedp.Env("HOME="+t.TempDir()), // it leaves a folder for reports of its crashes there
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-gpu", true), chromedp.WindowSize(int(s.width), int(s.height)),
-	)
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses one to root; it sees our own pages only
+	path, err := chromium.Find() // without it these tests fail: a page that nobody looked at proves nothing
+	if err != nil {
+		t.Fatal(err)
 	}
-	alloc, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	alloc, stop := chromedp.NewExecAllocator(t.Context(), chromium.Options(path, t.TempDir(), int(s.width), int(s.height))...)
 	t.Cleanup(stop)
 	ctx, cancel := chromedp.NewContext(alloc)
 	t.Cleanup(cancel)

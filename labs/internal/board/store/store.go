@@ -30,7 +30,7 @@ const lockRetry = 5 * time.Millisecond
 // readers is how many requests may read side by side.
 const readers = 4
 
-// pragmas of every connection. With a write-ahead log (see [Open]) readers and the writer do not wait for each other;
+// pragmas of every connection. With a write-ahead log (see lock) readers and the writer do not wait for each other;
 // FULL syncs the log at every commit, so that what was answered with "accepted" survives a power cut.
 var pragmas = []string{
 	"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",

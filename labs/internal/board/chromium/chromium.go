@@ -1,0 +1,38 @@
+// Package chromium finds the browser in which the board's page is looked at, and says how it is started.
+package chromium
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+
+	"github.com/chromedp/chromedp"
+)
+
+// names under which Debian and others install the browser.
+var names = []string{"chromium", "chromium-browser", "google-chrome"}
+
+// Find is the path of the browser. The error says how to install it.
+func Find() (string, error) {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("the board is looked at in Chromium, and there is none: apt-get install chromium")
+}
+
+// Options start the browser at path in a window of that size, without a screen, and with a profile in a folder for it
+// alone. It asks nobody but the pages that it is sent to, and leaves nothing outside of that folder.
+func Options(path, profile string, width, height int) []chromedp.ExecAllocatorOption {
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.UserDataDir(profile),
+		chromedp.Env("HOME="+profile), // it leaves a folder for reports of its crashes there
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-gpu", true), chromedp.WindowSize(width, height),
+	)
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium refuses one to root; it sees our own pages only
+	}
+	return options
+}
