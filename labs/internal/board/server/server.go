@@ -129,6 +129,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		ErrorLog:    log.New(lines(s.Log), "", 0),
 	}
 	server.RegisterOnShutdown(stop) // a stream would never finish by itself
+	spare := newSpareConnections()
+	server.ConnState = spare.follow
+	server.RegisterOnShutdown(spare.close)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(netutil.LimitListener(listener, connections)) }()
 	select {

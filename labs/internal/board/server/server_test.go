@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -398,10 +399,16 @@ func TestACellShowsItsOwnResults(t *testing.T) {
 	}
 }
 
-// Pages that are open must not keep the instructor waiting at Ctrl-C.
+// Pages that are open must not keep the instructor waiting at Ctrl-C, nor the connections that browsers open ahead.
 func TestABoardEndsAtOnceWithPagesOpen(t *testing.T) {
 	b := serve(t)
 	b.Learner(t, "Ada")
+	var dialer net.Dialer
+	spare, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(b.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spare.Close()
 	next(t, follow(t, b, ""))
 	begun := time.Now()
 	b.Stop(t)
