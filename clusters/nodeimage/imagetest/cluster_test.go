@@ -16,11 +16,10 @@ import (
 // sideBySide is the number of clusters that run at once: the fifth is the one that finds out what a machine lacks.
 const sideBySide = 5
 
-// atOnce is how many are created at the same time. With all five on two cores, a controller manager may not see its
-// API server within the 10 s that it waits, and is started again.
+// atOnce is how many are created at the same time: all five on two cores keep each other waiting.
 const atOnce = 2
 
-// Whole means: all that Kubernetes brings along runs and never had to be started again, an operand runs under the
+// Whole means: all that Kubernetes brings along runs and did not have to be started again, an operand runs under the
 // strictest Pod security, and a Pod reaches it by the name of a Service. With too few inotify instances a fifth
 // cluster looks created and is not whole.
 func TestFiveClustersSideBySideAreWhole(t *testing.T) {
