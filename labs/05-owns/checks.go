@@ -67,6 +67,7 @@ var _ = harness.Lab(5, func() {
 		m := created(ctx, harness.PodlessNamespace(ctx))
 		harness.Require(edit(ctx, m, setMetadata))
 		harness.Require(m.Annotate(ctx, "one more pass"))
+		harness.Require(m.Lull(ctx)) // that pass is not to be the one that repairs
 		harness.Require(repaired(ctx, m, drifts(m)[0]))
 		harness.Require(harness.Throughout(ctx, harness.ReactBudget/4, func() error { return metadataKept(ctx, m) }))
 	})
