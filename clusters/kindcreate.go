@@ -120,8 +120,9 @@ func (a *attempt) awaitReady(ctx context.Context) (string, error) {
 	if a.kindsWait > 0 {
 		return serverVersion(a.Kubeconfig(a.name)) // kind has waited
 	}
-	if err := hastenDNS(ctx, a.Kubeconfig(a.name)); err != nil {
-		a.logger.Warn(err.Error()) // without it, it only takes longer
+	a.log("Installing CoreDNS")
+	if err := a.installDNS(ctx); err != nil {
+		return "", err
 	}
 	a.log("Waiting until everything is ready")
 	return WaitReady(ctx, a.Kubeconfig(a.name), Readiness{Nodes: len(a.config.Nodes), DNS: true}, a.readyTimeout)

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/contract"
 	"github.com/example/operator-lab/clusters/nodeimage"
@@ -101,8 +104,26 @@ func TestWorkersJoin(t *testing.T) {
 		t.Errorf("Healthy() = %v", err)
 	}
 	t.Run("images reach every node", func(t *testing.T) { contract.Images(t, kind, c) })
+	t.Run("CoreDNS has one copy and had no other", func(t *testing.T) { oneDNS(t, c) })
 	if err := kind.Delete(t.Context(), name); err != nil {
 		t.Error(err)
+	}
+}
+
+// oneDNS fails the test when CoreDNS was rolled out more than once, which costs a Pod each, or is not ready at once.
+func oneDNS(t *testing.T, c *clusters.Cluster) {
+	t.Helper()
+	config, err := clusters.RESTConfig(c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dns, err := kubernetes.NewForConfigOrDie(config).AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe := dns.Spec.Template.Spec.Containers[0].ReadinessProbe
+	if dns.Generation != 1 || *dns.Spec.Replicas != 1 || probe == nil || probe.PeriodSeconds != 1 {
+		t.Errorf("CoreDNS has %d replicas, generation %d, readiness probe %+v, want 1, 1 and every second", *dns.Spec.Replicas, dns.Generation, probe)
 	}
 }
 

@@ -101,6 +101,10 @@ func (w *Workbench) fresh(ctx context.Context, create, idle string, owned *clust
 	}
 	defer remove(ctx, owned, c.Name, &err)
 	made := Sample{Series: create, Seconds: time.Since(began).Seconds()}
+	// kind's own wait is over before CoreDNS and kube-proxy have begun. Their work belongs to a cluster that can be used.
+	if _, err := clusters.WaitReady(ctx, c.Kubeconfig, c.Readiness(), clusters.ReadyTimeout); err != nil {
+		return nil, err
+	}
 	cpu, cpuErr := w.nodesCPU(ctx, c)
 	clock.read(&made, cpu, cpuErr)
 	if err := pause(ctx, w.Settle); err != nil {
