@@ -15,6 +15,16 @@ echo ReadKMsg=no >>/etc/systemd/journald.conf
 sed -i 's/restrict_oom_score_adj = false/restrict_oom_score_adj = true/' /etc/containerd/config.toml
 grep -q 'restrict_oom_score_adj = true' /etc/containerd/config.toml
 
+# On cgroup v1, systemd removes a slice from hierarchies of which it makes no use, and the kubelet, which has just made
+# it there for a Pod, finds it gone and tries again ten seconds later. So there, no part of a Pod's cgroups is systemd's.
+# The kubelet asks containerd which way it is.
+mkdir -p /etc/systemd/system/containerd.service.d
+cat >/etc/systemd/system/containerd.service.d/cgroup-v1.conf <<'EOF'
+[Service]
+ExecStartPre=/bin/sh -c 'test -e /sys/fs/cgroup/cgroup.controllers || sed -i "s/SystemdCgroup = true/SystemdCgroup = false/" /etc/containerd/config.toml'
+EOF
+grep -q 'SystemdCgroup = true' /etc/containerd/config.toml
+
 ctr oci spec | jq 'del(.process.rlimits) | .hooks.createContainer += [{path: "/kind/bin/mount-product-files.sh"}]' \
 	>/etc/containerd/cri-base.json
 
