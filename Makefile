@@ -173,9 +173,9 @@ flakes: bin/lab ## every suite on its solution N times in a row: N=20 FRESH=1
 	$(LAB) flakes $(if $(N),--runs '$(N)') $(if $(filter 1,$(FRESH)),--fresh)
 
 .PHONY: bench
-bench: bin/lab ## time and memory side by side with stock kind and envtest (ROUNDS=n SEED=n SHORT=1 GROWTH=1 WRITE=page)
+bench: bin/lab ## time and memory side by side with stock kind and envtest (ROUNDS=n SEED=n SHORT=1 GROWTH=1 ROOMS=1 WRITE=page)
 	$(LAB) bench $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(SEED),--seed '$(SEED)') $(if $(filter 1,$(SHORT)),--short) \
-	  $(if $(filter 1,$(GROWTH)),--growth) $(if $(WRITE),--write '$(WRITE)')
+	  $(if $(filter 1,$(GROWTH)),--growth) $(if $(filter 1,$(ROOMS)),--rooms) $(if $(WRITE),--write '$(WRITE)')
 
 .PHONY: school-day
 school-day: bin/lab ## play a day in a classroom, accidents included (LEARNERS=10 SEED=n CLUSTER=kind VERDICTS=embedded)

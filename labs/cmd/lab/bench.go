@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/clusters/room"
 	"github.com/example/operator-lab/labs/internal/bench"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
@@ -32,15 +34,26 @@ const (
 	wrongEach, shortWrongEach = 3, 1
 )
 
-// growthSizes are how many clusters are made side by side.
-var growthSizes = []int{1, 2, 4, 8}
+// How many clusters stand side by side: all made at once, as in a room on kind, and as in a room without containers.
+var (
+	growthCounts   = []int{1, 2, 4, 8}
+	roomCounts     = []int{1, 5, 10, 20}
+	embeddedCounts = []int{1, 10, 30}
+)
+
+const (
+	// stockInTurn is how many stock clusters are made one after the other, for comparison.
+	stockInTurn = 10
+	// roomRest is how long the largest rooms are left alone before they are looked at.
+	roomRest = 10 * time.Minute
+)
 
 // benchRun is what `lab bench` is asked for.
 type benchRun struct {
-	rounds        int // 0: fullRounds, or one when short
-	seed          int64
-	short, growth bool
-	page          string
+	rounds               int // 0: fullRounds, or one when short
+	seed                 int64
+	short, growth, rooms bool
+	page                 string
 }
 
 func newBenchCommand(a *app) *cobra.Command {
@@ -62,6 +75,7 @@ a ratio is beyond what a busy machine can explain.`,
 	flags.Int64Var(&run.seed, "seed", 0, "the order, wrong answers, names and sizes of an earlier run (default: drawn)")
 	flags.BoolVar(&run.short, "short", false, "one round, no targets: fail when something is far off")
 	flags.BoolVar(&run.growth, "growth", false, "instead: what 1, 2, 4 and 8 clusters side by side cost")
+	flags.BoolVar(&run.rooms, "rooms", false, "instead: what rooms of up to 20 kind clusters and 30 embedded ones cost (40 minutes)")
 	flags.StringVar(&run.page, "write", "", "also write the table into this page, such as docs/performance.md")
 	return cmd
 }
@@ -71,16 +85,16 @@ func (r *benchRun) complete() error {
 	switch {
 	case r.rounds < 0 || r.seed < 0:
 		return exit.Usage("--rounds and --seed cannot be negative")
-	case r.short && r.growth:
-		return exit.Usage("--short and --growth are different runs: use one of them")
-	case r.growth && r.rounds != 0:
-		return exit.Usage("--growth makes each number of clusters once: leave out --rounds")
+	case r.short && r.growth, r.short && r.rooms, r.growth && r.rooms:
+		return exit.Usage("--short, --growth and --rooms are different runs: use one of them")
+	case r.crowds() && r.rounds != 0:
+		return exit.Usage("--%s makes each number of clusters once: leave out --rounds", r.block())
 	case r.page != "" && (r.short || r.rounds != 0 && r.rounds < fullRounds):
 		return exit.Usage("--write wants a full run, with --rounds of at least %d and without --short: fewer samples are no result", fullRounds)
 	}
 	switch {
 	case r.rounds != 0:
-	case r.short || r.growth:
+	case r.short || r.crowds():
 		r.rounds = 1
 	default:
 		r.rounds = fullRounds
@@ -91,10 +105,16 @@ func (r *benchRun) complete() error {
 	return nil
 }
 
-// block is the part of the page that the run is for.
+// crowds says whether the run is about many clusters side by side.
+func (r *benchRun) crowds() bool { return r.growth || r.rooms }
+
+// block is the part of a page that the run is for.
 func (r *benchRun) block() string {
-	if r.growth {
+	switch {
+	case r.growth:
 		return bench.GrowthBlock
+	case r.rooms:
+		return bench.RoomsBlock
 	}
 	return bench.FiguresBlock
 }
@@ -128,7 +148,7 @@ func (a *app) bench(ctx context.Context, run benchRun) error {
 	}
 	defer remove()
 	report := &bench.Report{
-		Started: time.Now(), Command: bench.Commandline(run.seed, run.rounds, run.growth), Seed: run.seed, Rounds: run.rounds,
+		Started: time.Now(), Command: bench.Commandline(run.seed, run.rounds, run.block()), Seed: run.seed, Rounds: run.rounds,
 		Short: run.short, Machine: a.machine(ctx, w.NodeImage),
 	}
 	if report.Wrong, err = bench.ReadWrongAnswers(filepath.Join(a.state, "mutants.json")); err != nil {
@@ -144,10 +164,14 @@ func (a *app) bench(ctx context.Context, run benchRun) error {
 
 // measure fills the report.
 func (a *app) measure(ctx context.Context, w *bench.Workbench, run benchRun, report *bench.Report) (err error) {
-	if run.growth {
-		return w.Grow(ctx, growthSizes, func(g bench.Growth) {
+	if run.crowds() {
+		crowds, err := a.crowdsOf(ctx, w, run)
+		if err != nil {
+			return err
+		}
+		return w.Grow(ctx, crowds, func(g bench.Growth) {
 			report.Growth = append(report.Growth, g)
-			a.progress(fmt.Sprintf("%d clusters: ready after %.1f s", g.Clusters, g.Seconds))
+			a.progress(fmt.Sprintf("%d clusters, %s: ready after %.1f s", g.Clusters, g.On, g.Seconds))
 		})
 	}
 	a.progress(fmt.Sprintf("measuring %d rounds, seed %d", run.rounds, run.seed))
@@ -155,12 +179,45 @@ func (a *app) measure(ctx context.Context, w *bench.Workbench, run benchRun, rep
 	return err
 }
 
+// crowdsOf are the clusters side by side that the run is about.
+func (a *app) crowdsOf(ctx context.Context, w *bench.Workbench, run benchRun) ([]bench.Crowd, error) {
+	free := func(on string) func(context.Context) map[doctor.Resource]doctor.Supply {
+		return func(ctx context.Context) map[doctor.Resource]doctor.Supply {
+			return a.suppliesFor(ctx, on, w.NodeImage)
+		}
+	}
+	kind := bench.Crowd{On: onKind, Owned: w.Ours, Spec: clusters.Spec{NodeImage: w.NodeImage.Ref}, Counts: growthCounts, Free: free(onKind)}
+	if run.growth {
+		return []bench.Crowd{kind}, nil
+	}
+	kind.Counts, kind.AtOnce, kind.Rest = roomCounts, room.Limit(), roomRest
+	processes, provider, err := a.ownedEmbedded()
+	if err == nil {
+		err = provider.Prepare(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	stock, err := a.ownedStock()
+	if err != nil {
+		return nil, err
+	}
+	return []bench.Crowd{
+		{
+			On: "stock kind, in turn", Owned: stock, Spec: clusters.Spec{NodeImage: w.NodeImage.Ref, Config: clusters.StockConfig()},
+			Counts: []int{stockInTurn}, AtOnce: 1, Free: free(onKind),
+		},
+		kind,
+		{On: onEmbedded, Owned: processes, Counts: embeddedCounts, AtOnce: room.Limit(), Rest: roomRest, Free: free(onEmbedded)},
+	}, nil
+}
+
 // tellBench prints and keeps the report, and turns it into an exit code.
 func (a *app) tellBench(report *bench.Report, run benchRun) error {
 	report.Print(a.out)
 	file := "bench.json"
-	if run.growth {
-		file = "bench-growth.json"
+	if run.crowds() {
+		file = "bench-" + run.block() + ".json"
 	}
 	if err := report.Write(filepath.Join(a.state, file)); err != nil {
 		return err
@@ -195,7 +252,7 @@ func (a *app) judgeBench(report *bench.Report) error {
 
 // workbench sets everything up that is measured with. remove takes away what is not part of any measurement.
 func (a *app) workbench(ctx context.Context, c *course.Course, run benchRun) (w *bench.Workbench, remove func(), err error) {
-	if run.growth { // eight clusters need more of the kernel than one
+	if run.crowds() { // they need more of the kernel than one cluster
 		if err := a.setUpAll(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -208,7 +265,7 @@ func (a *app) workbench(ctx context.Context, c *course.Course, run benchRun) (w 
 		Course: c, State: filepath.Join(a.state, "bench"), Cache: a.cache, Engine: a.engine(), Ours: owned, NodeImage: image,
 		Settle: settleTime, WrongEach: wrongEach, Seed: run.seed,
 	}
-	if run.growth {
+	if run.crowds() {
 		return w, func() {}, nil
 	}
 	if run.short {

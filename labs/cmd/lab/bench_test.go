@@ -17,8 +17,10 @@ import (
 func TestBenchSaysWhatIsWrongBeforeItMeasures(t *testing.T) {
 	for says, args := range map[string][]string{
 		"cannot be negative":     {"bench", "--rounds", "-1"},
-		"are different runs":     {"bench", "--short", "--growth"},
+		"--short, --growth and":  {"bench", "--short", "--growth"},
 		"leave out --rounds":     {"bench", "--growth", "--rounds", "5"},
+		"--rooms makes each":     {"bench", "--rooms", "--rounds", "5"},
+		"--rooms are different":  {"bench", "--growth", "--rooms"},
 		"without --short":        {"bench", "--short", "--write", "docs/performance.md"},
 		"of at least 5":          {"bench", "--rounds", "4", "--write", "docs/performance.md"},
 		"no-such-page.md":        {"bench", "--write", "testdata/no-such-page.md"},

@@ -120,7 +120,7 @@ func samples() (all []bench.Sample) {
 
 func report() *bench.Report {
 	r := &bench.Report{
-		Started: time.Date(2026, 11, 21, 20, 15, 0, 0, time.UTC), Command: bench.Commandline(7, 5, false), Seed: 7, Rounds: 5,
+		Started: time.Date(2026, 11, 21, 20, 15, 0, 0, time.UTC), Command: bench.Commandline(7, 5, bench.FiguresBlock), Seed: 7, Rounds: 5,
 		Machine: bench.Machine{
 			System: "linux/amd64", Kernel: "6.18.44", Processor: "A processor", Cores: 2, Bytes: 23 << 30, Engine: "docker 20.10.24",
 			Cgroup: "v1", Kind: "v0.33.0", Kubernetes: "v1.36.3", NodeImage: "operator-lab.local/node:v1.36.3", Go: "go1.26.8", Commit: "0123456789ab",
@@ -189,10 +189,10 @@ func TestWhatIsPrinted(t *testing.T) {
 
 func TestGrowthIsPrinted(t *testing.T) {
 	r := report()
-	r.Samples, r.Failures, r.Command = nil, nil, bench.Commandline(7, 1, true)
+	r.Samples, r.Failures, r.Command = nil, nil, bench.Commandline(7, 1, bench.GrowthBlock)
 	r.Growth = []bench.Growth{
-		{Clusters: 1, Seconds: 10, CoreSeconds: 14, Bytes: 400 << 20, Cores: 0.05, DeleteSeconds: 1},
-		{Clusters: 4, Seconds: 30, CoreSeconds: 60, Bytes: 1700 << 20, Cores: 0.25, DeleteSeconds: 3},
+		{On: "kind", Clusters: 1, Seconds: 10, CoreSeconds: 14, RestSeconds: 60, Healthy: 1, Bytes: 400 << 20, DiskBytes: 90 << 20, Cores: 0.05, DeleteSeconds: 1},
+		{On: "kind", Clusters: 4, Seconds: 30, CoreSeconds: 60, RestSeconds: 600, Healthy: 3, Bytes: 1700 << 20, DiskBytes: 400 << 20, Cores: 0.25, DeleteSeconds: 3},
 	}
 	r.Fill()
 	golden(t, "growth.md", r.Page())

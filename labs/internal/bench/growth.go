@@ -9,91 +9,121 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/labs/internal/meter"
 )
 
-// Grow makes so many clusters side by side, for each of the sizes, and tells what that costs. Each size begins without
-// any. All of them are gone when it returns.
-func (w *Workbench) Grow(ctx context.Context, sizes []int, tell func(Growth)) error {
-	for _, n := range sizes {
-		g, err := w.grow(ctx, n)
-		if err != nil {
-			return fmt.Errorf("make %d clusters side by side: %w", n, err)
+// Crowd is clusters of one sort that stand side by side, first a few of them and then more.
+type Crowd struct {
+	// On says in the table what they are.
+	On    string
+	Owned *clusters.Owned
+	Spec  clusters.Spec
+	// Counts are how many there are, one number after the other, each beginning without any.
+	Counts []int
+	// AtOnce is how many are made at a time, 0 for all.
+	AtOnce int
+	// Rest is how long the last of Counts is left alone, in place of the workbench's Settle.
+	Rest time.Duration
+	// Free is what the machine has left: memory and disk.
+	Free func(context.Context) map[doctor.Resource]doctor.Supply
+}
+
+// Grow makes clusters side by side, and tells what each number of them costs. All of them are gone when it returns.
+// It counts what the machine has less of, so that the engine's own part is in it, and nothing else may run.
+func (w *Workbench) Grow(ctx context.Context, crowds []Crowd, tell func(Growth)) error {
+	for _, crowd := range crowds {
+		for i, n := range crowd.Counts {
+			rest := w.Settle
+			if i == len(crowd.Counts)-1 && crowd.Rest > 0 {
+				rest = crowd.Rest
+			}
+			g, err := crowd.grow(ctx, n, rest)
+			if err != nil {
+				return fmt.Errorf("make %d clusters side by side: %w", n, err)
+			}
+			tell(g)
 		}
-		tell(g)
 	}
 	return nil
 }
 
-func (w *Workbench) grow(ctx context.Context, n int) (g Growth, err error) {
+func (c *Crowd) grow(ctx context.Context, n int, rest time.Duration) (g Growth, err error) {
 	made := make([]*clusters.Cluster, n)
 	defer func() {
 		began := time.Now()
-		err = errors.Join(err, w.removeAll(ctx, made))
+		err = errors.Join(err, c.removeAll(ctx, made))
 		g.DeleteSeconds = time.Since(began).Seconds()
 	}()
-	clock, began := startWatch(), time.Now()
-	side, sideCtx := errgroup.WithContext(ctx)
-	for i := range made {
-		side.Go(func() (err error) {
-			made[i], err = w.Ours.Create(sideCtx, "bench", clusters.Spec{NodeImage: w.NodeImage.Ref}, false)
-			return err
-		})
-	}
-	if err := side.Wait(); err != nil {
+	g = Growth{On: c.On, Clusters: n, RestSeconds: rest.Seconds()}
+	free, clock, began := c.Free(ctx), startWatch(), time.Now()
+	if err := c.make(ctx, made); err != nil {
 		return g, err
 	}
-	g.Clusters, g.Seconds = n, time.Since(began).Seconds()
-	var total Sample
-	used, err := w.sumCPU(ctx, made)
-	clock.read(&total, used, err)
-	g.CoreSeconds = total.CoreSeconds
-	if err := pause(ctx, w.Settle); err != nil {
+	g.Seconds = time.Since(began).Seconds()
+	g.CoreSeconds = clock.wholeMachine()
+	if err := pause(ctx, rest); err != nil {
 		return g, err
 	}
-	err = w.atRest(ctx, made, &g)
-	return g, err
+	clock = startWatch()
+	if err := pause(ctx, restTime); err != nil {
+		return g, err
+	}
+	g.Cores = clock.wholeMachine() / restTime.Seconds()
+	left := c.Free(ctx)
+	g.Bytes, g.DiskBytes = less(free, left, doctor.Memory), less(free, left, doctor.Disk)
+	for _, one := range made {
+		if clusters.Healthy(ctx, c.Owned.Provider(), one) == nil {
+			g.Healthy++
+		}
+	}
+	return g, ctx.Err()
 }
 
 // restTime is how long clusters at rest are watched: some of what they do comes once in ten seconds.
 const restTime = 20 * time.Second
 
-// atRest reads what clusters need that nobody uses.
-func (w *Workbench) atRest(ctx context.Context, made []*clusters.Cluster, g *Growth) error {
-	before, beforeErr := w.sumCPU(ctx, made)
-	if err := pause(ctx, restTime); err != nil {
-		return err
+// make fills made with clusters.
+func (c *Crowd) make(ctx context.Context, made []*clusters.Cluster) error {
+	side, ctx := errgroup.WithContext(ctx)
+	side.SetLimit(len(made))
+	if c.AtOnce > 0 {
+		side.SetLimit(c.AtOnce)
 	}
-	if after, err := w.sumCPU(ctx, made); err == nil && beforeErr == nil {
-		g.Cores = (after - before).Seconds() / restTime.Seconds()
-	}
-	for _, c := range made {
-		bytes, err := w.nodesMemory(ctx, c)
-		if err != nil {
+	for i := range made {
+		side.Go(func() (err error) {
+			made[i], err = c.Owned.Create(ctx, "bench", c.Spec, false)
 			return err
-		}
-		g.Bytes += bytes
+		})
 	}
-	return nil
+	return side.Wait()
 }
 
-func (w *Workbench) sumCPU(ctx context.Context, made []*clusters.Cluster) (total time.Duration, err error) {
-	for _, c := range made {
-		used, err := w.nodesCPU(ctx, c)
-		if err != nil {
-			return 0, err
-		}
-		total += used
+// less is how much less there is of a resource, 0 where it is not known.
+func less(before, after map[doctor.Resource]doctor.Supply, of doctor.Resource) uint64 {
+	if before[of].Amount < after[of].Amount {
+		return 0
 	}
-	return total, nil
+	return before[of].Amount - after[of].Amount
+}
+
+// wholeMachine is the processor time that everything on the machine took since the watch was started, in seconds, and 0
+// where it is not known.
+func (w watch) wholeMachine() float64 {
+	now, err := meter.Machine()
+	if err != nil {
+		return 0
+	}
+	return (now - w.machine).Seconds()
 }
 
 // removeAll deletes clusters side by side; those that were not made are nil.
-func (w *Workbench) removeAll(ctx context.Context, made []*clusters.Cluster) error {
+func (c *Crowd) removeAll(ctx context.Context, made []*clusters.Cluster) error {
 	var side errgroup.Group
-	for _, c := range made {
-		if c != nil {
+	for _, one := range made {
+		if one != nil {
 			side.Go(func() (err error) {
-				remove(ctx, w.Ours, c.Name, &err)
+				remove(ctx, c.Owned, one.Name, &err)
 				return err
 			})
 		}

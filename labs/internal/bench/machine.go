@@ -95,10 +95,10 @@ func moduleVersion(path string) string {
 	return ""
 }
 
-// Commandline is how a run is repeated.
-func Commandline(seed int64, rounds int, growth bool) string {
-	if growth {
-		return "bin/lab bench --growth"
+// Commandline is how a run is repeated. block is the part of a page that it is for.
+func Commandline(seed int64, rounds int, block string) string {
+	if block != FiguresBlock {
+		return "bin/lab bench --" + block
 	}
 	return fmt.Sprintf("bin/lab bench --seed %d --rounds %d", seed, rounds)
 }

@@ -10,6 +10,7 @@ import (
 const (
 	FiguresBlock = "figures"
 	GrowthBlock  = "growth"
+	RoomsBlock   = "rooms"
 )
 
 // WritePage replaces the block of that name on the page, which has to have exactly one: everything between the lines

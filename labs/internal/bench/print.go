@@ -91,12 +91,14 @@ func (s Spread) cells(u unit, cores Spread) []string {
 }
 
 func growthTable(rows []Growth) [][]string {
-	table := [][]string{{"clusters", "ready after", "each", "core-s each", "memory each", "cores at rest", "gone after"}}
+	table := [][]string{{"clusters", "ready after", "each", "core-s each", "memory each", "disk each", "cores at rest", "healthy", "gone after"}}
 	for _, g := range rows {
 		n := float64(g.Clusters)
 		table = append(table, []string{
-			fmt.Sprint(g.Clusters), seconds.format(g.Seconds), seconds.format(g.Seconds / n), coreSeconds.format(g.CoreSeconds / n),
-			megabytes.format(float64(g.Bytes) / n), fmt.Sprintf("%.2f", g.Cores), seconds.format(g.DeleteSeconds),
+			fmt.Sprintf("%d %s", g.Clusters, g.On), seconds.format(g.Seconds), seconds.format(g.Seconds / n),
+			coreSeconds.format(g.CoreSeconds / n), megabytes.format(float64(g.Bytes) / n), megabytes.format(float64(g.DiskBytes) / n),
+			fmt.Sprintf("%.2f", g.Cores), fmt.Sprintf("%d after %s", g.Healthy, time.Duration(g.RestSeconds)*time.Second),
+			seconds.format(g.DeleteSeconds),
 		})
 	}
 	return table

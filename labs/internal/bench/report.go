@@ -145,17 +145,23 @@ func Profiles(samples []Sample) (profiles []Profile) {
 	return profiles
 }
 
-// Growth is what so many clusters cost that are made side by side.
+// Growth is what so many clusters cost that stand side by side.
 type Growth struct {
-	Clusters int `json:"clusters"`
+	// On is what they are, such as kind.
+	On       string `json:"on"`
+	Clusters int    `json:"clusters"`
 	// Seconds until the last one was ready, and until the last one was gone.
 	Seconds       float64 `json:"seconds"`
 	DeleteSeconds float64 `json:"deleteSeconds"`
-	// CoreSeconds of all until they were ready.
+	// CoreSeconds of the machine until all were ready.
 	CoreSeconds float64 `json:"coreSeconds"`
-	// Bytes of memory of all, and Cores that all of them keep busy, at rest.
-	Bytes uint64  `json:"bytes"`
-	Cores float64 `json:"cores"`
+	// RestSeconds is how long they were left alone then. Healthy is how many were all right after it, Bytes and
+	// DiskBytes how much less memory and disk the machine had than before, and Cores how many were busy.
+	RestSeconds float64 `json:"restSeconds"`
+	Healthy     int     `json:"healthy"`
+	Bytes       uint64  `json:"bytes"`
+	DiskBytes   uint64  `json:"diskBytes"`
+	Cores       float64 `json:"cores"`
 }
 
 // Fill computes what follows from the samples.

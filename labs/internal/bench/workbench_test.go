@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
 )
@@ -162,17 +163,17 @@ func TestAnInterruptLeavesNoneOfTheClustersSideBySide(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	p := &fakeProvider{}
 	w, dir := byHand(t, p)
-	w.Ours, w.Settle = w.Stock, time.Hour
+	w.Settle = time.Hour
+	crowd := Crowd{Owned: w.Stock, Counts: []int{4, 8}, Free: func(context.Context) map[doctor.Resource]doctor.Supply { return nil }}
 	go func() {
 		defer interrupt()
 		for tick := time.NewTicker(time.Millisecond); ctx.Err() == nil; <-tick.C {
-			// Once the engine is asked about its nodes, all clusters are there.
-			if data, err := os.ReadFile(filepath.Join(dir, "calls")); err == nil && strings.Contains(string(data), "engine ps") {
+			if all, err := p.List(ctx); err == nil && len(all) == 4 {
 				return
 			}
 		}
 	}()
-	if err := w.Grow(ctx, []int{4, 8}, func(g Growth) { t.Errorf("told %+v, want nothing", g) }); !errors.Is(err, context.Canceled) {
+	if err := w.Grow(ctx, []Crowd{crowd}, func(g Growth) { t.Errorf("told %+v, want nothing", g) }); !errors.Is(err, context.Canceled) {
 		t.Errorf("Grow() = %v, want the interrupt", err)
 	}
 	if len(p.specs) != 4 {
