@@ -87,7 +87,7 @@ func (p *Pool) add() error {
 func (p *Pool) awake() []*entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.claimants > 0 {
+	if p.claimants > 0 || time.Now().Before(p.expected) {
 		return nil // somebody is about to take one
 	}
 	return slices.DeleteFunc(slices.Clone(p.waiting), func(e *entry) bool { return e.paused.Load() })
@@ -102,6 +102,7 @@ func (p *Pool) putToSleep(e *entry) error {
 	}
 	e.broken = p.provider.Pause(p.ctx, e.cluster.Name)
 	e.paused.Store(e.broken == nil)
+	e.waited = true
 	defer func() { // whoever waits for the pool to come to rest
 		p.mu.Lock()
 		defer p.mu.Unlock()

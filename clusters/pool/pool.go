@@ -28,6 +28,8 @@ const (
 	// maxAge is how old a waiting cluster may become, pauses and the sleep of a laptop included: half of the
 	// grace period after which kind.yaml has a silent node declared dead.
 	maxAge = 12 * time.Hour
+	// expectFor is how long a cluster that is expected to be claimed stays awake: longer than a build takes.
+	expectFor = time.Minute
 
 	// enoughMemory is what has to be free, in bytes, for another cluster to be made: 0.6 GB for itself, and what
 	// a check and a compilation take.
@@ -75,6 +77,7 @@ type Pool struct {
 	waiting   []*entry        // the oldest first
 	claimants int             // who found nothing and waits
 	inUse     map[string]bool // claimed and not discarded, by name
+	expected  time.Time       // until when a claim is expected
 	failure   error           // of the last creation, nil after one that worked
 	failures  int
 	changed   chan struct{} // closed, and replaced, whenever one of the above changes
@@ -90,6 +93,7 @@ type entry struct {
 
 	mu     sync.Mutex // held while it is paused or resumed
 	taken  bool
+	waited bool // it was paused at least once
 	broken error
 }
 
@@ -143,6 +147,31 @@ func (p *Pool) Close() error {
 		errs = append(errs, p.delete(e.cluster.Name))
 	}
 	return errors.Join(errs...)
+}
+
+// Expect says that a claim is coming, such as when a build begins. The cluster that will be claimed is resumed
+// meanwhile, because after a long pause its kubelet may take a second to find out that all is well. When nobody
+// claims it within a minute, it is paused again.
+func (p *Pool) Expect() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() != nil || len(p.waiting) == 0 {
+		return
+	}
+	p.expected = time.Now().Add(expectFor)
+	next := p.waiting[0]
+	p.tasks.Go(func() { p.resume(p.ctx, next) })
+}
+
+// resume ends the pause of a cluster that nobody has taken yet. A failure is for whoever takes it.
+func (p *Pool) resume(ctx context.Context, e *entry) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.taken || e.broken != nil || !e.paused.Load() {
+		return
+	}
+	e.broken = p.provider.Resume(ctx, e.cluster.Name)
+	e.paused.Store(e.broken != nil)
 }
 
 // Claim takes a cluster for good: the caller has to Discard it. pooled says that it had been waiting. When none
@@ -200,6 +229,7 @@ func (p *Pool) next(ctx context.Context) (*entry, error) {
 	e := p.waiting[0]
 	p.waiting = p.waiting[1:]
 	p.inUse[e.cluster.Name] = true
+	p.expected = time.Time{}
 	p.tell()
 	return e, nil
 }
@@ -233,16 +263,17 @@ func (p *Pool) wake(ctx context.Context, e *entry) (pooled bool, err error) {
 	if e.broken != nil {
 		return false, e.broken
 	}
-	pooled = e.paused.Load()
-	if pooled {
+	if e.paused.Load() {
 		if err := p.provider.Resume(ctx, e.cluster.Name); err != nil {
 			return false, err
 		}
+	}
+	if e.waited {
 		if err := p.opts.Fresh(ctx, e.cluster); err != nil {
 			return false, err
 		}
 	}
-	return pooled, p.owned.Claim(e.cluster.Name)
+	return e.waited, p.owned.Claim(e.cluster.Name)
 }
 
 // Discard deletes a claimed cluster, in the background.

@@ -166,6 +166,41 @@ func TestThePoolFillsUpAndSleeps(t *testing.T) {
 	})
 }
 
+// Whoever builds first claims a cluster that has come to itself meanwhile. One that was expected in vain must not run on.
+func TestAnExpectedClusterIsAwakeForAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, 1)
+		h.Expect() // none is there yet
+		pass(time.Minute)
+		h.Expect()
+		pass(30 * time.Second)
+		running := h.fake.running()
+		if len(running) != 1 {
+			t.Fatalf("running while a claim is expected: %v, want one", running)
+		}
+		h.Expect() // another build, because the first one was cancelled
+		pass(expectFor - time.Second)
+		if diff := cmp.Diff(running, h.fake.running()); diff != "" {
+			t.Errorf("running within a minute of the last word (-want +got):\n%s", diff)
+		}
+		pass(patrolPeriod + time.Second)
+		if running := h.fake.running(); len(running) > 0 {
+			t.Errorf("running although nobody came: %v", running)
+		}
+		h.Expect()
+		pass(time.Second)
+		name, pooled, _ := h.claim(t)
+		if name != running[0] || !pooled {
+			t.Errorf("claimed %s, pooled %v, want %s, which had been waiting", name, pooled, running[0])
+		}
+		pass(time.Minute)
+		if diff := cmp.Diff([]string{name}, h.fake.running()); diff != "" {
+			t.Errorf("running after the claim, when the next one should sleep (-want +got):\n%s", diff)
+		}
+		h.Discard(name)
+	})
+}
+
 func TestAClaimTakesWhatWaitsAndTheNextIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, 1)

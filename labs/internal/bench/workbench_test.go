@@ -209,6 +209,8 @@ func (p *fakePool) Claim(context.Context) (*clusters.Cluster, bool, error) {
 
 func (p *fakePool) Discard(string) { p.asked = append(p.asked, "discard") }
 
+func (p *fakePool) Expect() {}
+
 // Between two measurements there is neither a used cluster nor one that is being made.
 func TestWarmMeasurementsBeginAndEndWithThePoolAtRest(t *testing.T) {
 	p := &fakeProvider{}
