@@ -53,6 +53,7 @@ type benchRun struct {
 	rounds               int // 0: fullRounds, or one when short
 	seed                 int64
 	short, growth, rooms bool
+	embedded             bool // rooms of embedded control planes
 	page                 string
 }
 
@@ -75,7 +76,7 @@ a ratio is beyond what a busy machine can explain.`,
 	flags.Int64Var(&run.seed, "seed", 0, "the order, wrong answers, names and sizes of an earlier run (default: drawn)")
 	flags.BoolVar(&run.short, "short", false, "one round, no targets: fail when something is far off")
 	flags.BoolVar(&run.growth, "growth", false, "instead: what 1, 2, 4 and 8 clusters side by side cost")
-	flags.BoolVar(&run.rooms, "rooms", false, "instead: what rooms of up to 20 kind clusters and 30 embedded ones cost (40 minutes)")
+	flags.BoolVar(&run.rooms, "rooms", false, "instead: what rooms of up to 20 kind clusters cost or, on the embedded control plane, of up to 30")
 	flags.StringVar(&run.page, "write", "", "also write the table into this page, such as docs/performance.md")
 	return cmd
 }
@@ -113,6 +114,8 @@ func (r *benchRun) block() string {
 	switch {
 	case r.growth:
 		return bench.GrowthBlock
+	case r.rooms && r.embedded:
+		return bench.EmbeddedRoomsBlock
 	case r.rooms:
 		return bench.RoomsBlock
 	}
@@ -123,10 +126,14 @@ func (a *app) bench(ctx context.Context, run benchRun) error {
 	if err := run.complete(); err != nil {
 		return err
 	}
-	if a.cluster == onEmbedded {
+	switch {
+	case a.cluster != onEmbedded:
+		a.cluster = onKind
+	case run.rooms:
+		run.embedded = true
+	default:
 		return exit.Usage("CLUSTER=embedded: the benchmark compares with kind, and measures the embedded control plane too; leave it out")
 	}
-	a.cluster = onKind
 	if run.page != "" {
 		if err := bench.CheckPage(run.page, run.block()); err != nil {
 			return exit.Usage("%v", err)
@@ -165,7 +172,7 @@ func (a *app) bench(ctx context.Context, run benchRun) error {
 // measure fills the report.
 func (a *app) measure(ctx context.Context, w *bench.Workbench, run benchRun, report *bench.Report) (err error) {
 	if run.crowds() {
-		crowds, err := a.crowdsOf(ctx, w, run)
+		crowds, err := a.crowdsOf(w, run)
 		if err != nil {
 			return err
 		}
@@ -180,36 +187,28 @@ func (a *app) measure(ctx context.Context, w *bench.Workbench, run benchRun, rep
 }
 
 // crowdsOf are the clusters side by side that the run is about.
-func (a *app) crowdsOf(ctx context.Context, w *bench.Workbench, run benchRun) ([]bench.Crowd, error) {
-	free := func(on string) func(context.Context) map[doctor.Resource]doctor.Supply {
-		return func(ctx context.Context) map[doctor.Resource]doctor.Supply {
-			return a.suppliesFor(ctx, on, w.NodeImage)
-		}
+func (a *app) crowdsOf(w *bench.Workbench, run benchRun) ([]bench.Crowd, error) {
+	ours := bench.Crowd{
+		On: a.cluster, Owned: w.Ours, Spec: clusters.Spec{NodeImage: w.NodeImage.Ref}, Counts: growthCounts,
+		Free: func(ctx context.Context) map[doctor.Resource]doctor.Supply { return a.supplies(ctx, w.NodeImage) },
 	}
-	kind := bench.Crowd{On: onKind, Owned: w.Ours, Spec: clusters.Spec{NodeImage: w.NodeImage.Ref}, Counts: growthCounts, Free: free(onKind)}
 	if run.growth {
-		return []bench.Crowd{kind}, nil
+		return []bench.Crowd{ours}, nil
 	}
-	kind.Counts, kind.AtOnce, kind.Rest = roomCounts, room.Limit(), roomRest
-	processes, provider, err := a.ownedEmbedded()
-	if err == nil {
-		err = provider.Prepare(ctx)
+	ours.Counts, ours.AtOnce, ours.Rest = roomCounts, room.Limit(), roomRest
+	if run.embedded {
+		ours.Counts = embeddedCounts
+		return []bench.Crowd{ours}, nil
 	}
+	owned, err := a.ownedStock()
 	if err != nil {
 		return nil, err
 	}
-	stock, err := a.ownedStock()
-	if err != nil {
-		return nil, err
+	stock := bench.Crowd{
+		On: "stock kind, in turn", Owned: owned, Spec: clusters.Spec{NodeImage: w.NodeImage.Ref, Config: clusters.StockConfig()},
+		Counts: []int{stockInTurn}, AtOnce: 1, Free: ours.Free,
 	}
-	return []bench.Crowd{
-		{
-			On: "stock kind, in turn", Owned: stock, Spec: clusters.Spec{NodeImage: w.NodeImage.Ref, Config: clusters.StockConfig()},
-			Counts: []int{stockInTurn}, AtOnce: 1, Free: free(onKind),
-		},
-		kind,
-		{On: onEmbedded, Owned: processes, Counts: embeddedCounts, AtOnce: room.Limit(), Rest: roomRest, Free: free(onEmbedded)},
-	}, nil
+	return []bench.Crowd{stock, ours}, nil
 }
 
 // tellBench prints and keeps the report, and turns it into an exit code.

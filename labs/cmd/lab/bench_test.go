@@ -25,6 +25,7 @@ func TestBenchSaysWhatIsWrongBeforeItMeasures(t *testing.T) {
 		"of at least 5":          {"bench", "--rounds", "4", "--write", "docs/performance.md"},
 		"no-such-page.md":        {"bench", "--write", "testdata/no-such-page.md"},
 		"CLUSTER=embedded":       {"--cluster", "embedded", "bench"},
+		"compares with kind":     {"--cluster", "embedded", "bench", "--growth"},
 		`unknown command "four"`: {"bench", "four"},
 	} {
 		t.Run(says, func(t *testing.T) {

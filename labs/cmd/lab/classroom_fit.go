@@ -118,13 +118,8 @@ func population(all []string, found []room.Cluster) room.Population {
 
 // supplies asks this machine, and where the engine has another one, that.
 func (a *app) supplies(ctx context.Context, image nodeimage.Image) map[doctor.Resource]doctor.Supply {
-	return a.suppliesFor(ctx, a.cluster, image)
-}
-
-// suppliesFor is supplies for clusters of that provider.
-func (a *app) suppliesFor(ctx context.Context, on string, image nodeimage.Image) map[doctor.Resource]doctor.Supply {
 	return doctor.Supplies(ctx, doctor.Options{
-		Engine: a.engine(), Root: a.root, NoEngine: on == onEmbedded,
+		Engine: a.engine(), Root: a.root, NoEngine: a.cluster == onEmbedded,
 		NodeImage: func(context.Context, string) (doctor.Image, error) { return doctor.Image{Ref: image.Ref}, nil },
 	})
 }

@@ -97,7 +97,10 @@ func moduleVersion(path string) string {
 
 // Commandline is how a run is repeated. block is the part of a page that it is for.
 func Commandline(seed int64, rounds int, block string) string {
-	if block != FiguresBlock {
+	switch block {
+	case EmbeddedRoomsBlock:
+		return "bin/lab --cluster embedded bench --rooms"
+	case GrowthBlock, RoomsBlock:
 		return "bin/lab bench --" + block
 	}
 	return fmt.Sprintf("bin/lab bench --seed %d --rounds %d", seed, rounds)

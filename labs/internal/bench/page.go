@@ -11,6 +11,8 @@ const (
 	FiguresBlock = "figures"
 	GrowthBlock  = "growth"
 	RoomsBlock   = "rooms"
+	// EmbeddedRoomsBlock is for rooms of embedded control planes.
+	EmbeddedRoomsBlock = "embedded-rooms"
 )
 
 // WritePage replaces the block of that name on the page, which has to have exactly one: everything between the lines
