@@ -45,8 +45,11 @@ func (a *attempt) installDNS(ctx context.Context) error {
 		return err
 	}
 	_, err = client.AppsV1().Deployments(dnsNamespace).Get(ctx, dnsName, metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) {
-		return err // it is there, or cannot be asked for
+	switch {
+	case err == nil:
+		return nil
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("look for CoreDNS: %w", err)
 	}
 	manifests, err := a.dnsManifests(ctx)
 	if err != nil {
@@ -60,7 +63,8 @@ func (a *attempt) installDNS(ctx context.Context) error {
 	return nil
 }
 
-// dnsManifests are the objects of which kubeadm's CoreDNS consists, for this version and network.
+// dnsManifests are the objects of which kubeadm's CoreDNS consists, for this version and network. kubeadm prints them
+// since 1.25 (kubernetes/kubernetes#109995).
 func (a *attempt) dnsManifests(ctx context.Context) ([]runtime.Object, error) {
 	list, err := a.nodes(ctx, a.name)
 	var plane nodes.Node
@@ -78,7 +82,7 @@ func (a *attempt) dnsManifests(ctx context.Context) ([]runtime.Object, error) {
 	return decodeDNS(out.Bytes())
 }
 
-// decodeDNS reads manifests, which kubeadm separates by dashes. Comments and the empty beginning are none.
+// decodeDNS reads manifests, which kubeadm separates by dashes, the first one included, and sorts them.
 func decodeDNS(text []byte) (objects []runtime.Object, err error) {
 	for _, document := range bytes.Split(text, []byte("---\n")) {
 		if len(bytes.TrimSpace(document)) == 0 {

@@ -34,7 +34,8 @@ const (
 	wrongEach, shortWrongEach = 3, 1
 )
 
-// How many clusters stand side by side: all made at once, as in a room on kind, and as in a room without containers.
+// How many clusters stand side by side: growthCounts are made all at once; the others as in a room, on kind and without
+// containers.
 var (
 	growthCounts   = []int{1, 2, 4, 8}
 	roomCounts     = []int{1, 5, 10, 20}
@@ -205,8 +206,7 @@ func (a *app) crowdsOf(w *bench.Workbench, run benchRun) ([]bench.Crowd, error) 
 		return nil, err
 	}
 	stock := bench.Crowd{
-		On: "stock kind, in turn", Owned: owned, Spec: clusters.Spec{NodeImage: w.NodeImage.Ref, Config: clusters.StockConfig()},
-		Counts: []int{stockInTurn}, AtOnce: 1, Free: ours.Free,
+		On: "stock kind, in turn", Owned: owned, Spec: w.StockSpec(), Counts: []int{stockInTurn}, AtOnce: 1, Free: ours.Free,
 	}
 	return []bench.Crowd{stock, ours}, nil
 }
@@ -251,7 +251,7 @@ func (a *app) judgeBench(report *bench.Report) error {
 
 // workbench sets everything up that is measured with. remove takes away what is not part of any measurement.
 func (a *app) workbench(ctx context.Context, c *course.Course, run benchRun) (w *bench.Workbench, remove func(), err error) {
-	if run.crowds() { // they need more of the kernel than one cluster
+	if run.crowds() && !run.embedded { // they need more of the kernel than one cluster
 		if err := a.setUpAll(ctx); err != nil {
 			return nil, nil, err
 		}

@@ -302,17 +302,20 @@ func TestAPageWithoutItsBlockIsLeftAlone(t *testing.T) {
 	}
 }
 
-// The page that `lab bench --write` is made for.
-func TestOurOwnPageHasBothBlocks(t *testing.T) {
-	data, err := os.ReadFile("../../../docs/performance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "performance.md")
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range []string{bench.FiguresBlock, bench.GrowthBlock} {
+// The pages that `lab bench --write` is made for.
+func TestOurOwnPagesHaveTheirBlocks(t *testing.T) {
+	for block, page := range map[string]string{
+		bench.FiguresBlock: "performance.md", bench.GrowthBlock: "performance.md",
+		bench.RoomsBlock: "classroom.md", bench.EmbeddedRoomsBlock: "classroom.md",
+	} {
+		data, err := os.ReadFile(filepath.Join("../../../docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), page)
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
 		if err := bench.CheckPage(path, block); err != nil {
 			t.Error(err)
 		}

@@ -38,7 +38,7 @@ func (w *Workbench) stockVerdict(ctx context.Context, _ int) (samples []Sample, 
 	clock, way := startWatch(), &steps{}
 	var c *clusters.Cluster
 	err = way.do("kind create", func() (err error) {
-		c, err = w.Stock.Create(ctx, "stock", w.stockSpec(), false)
+		c, err = w.Stock.Create(ctx, "stock", w.StockSpec(), false)
 		return err
 	})
 	if err != nil {

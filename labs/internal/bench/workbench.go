@@ -69,7 +69,7 @@ func (w *Workbench) Subjects() []Subject {
 			return w.fresh(ctx, Create, Idle, w.Ours, clusters.Spec{NodeImage: w.NodeImage.Ref})
 		}},
 		{"fresh stock cluster", func(ctx context.Context, _ int) ([]Sample, error) {
-			return w.fresh(ctx, CreateStock, IdleStock, w.Stock, w.stockSpec())
+			return w.fresh(ctx, CreateStock, IdleStock, w.Stock, w.StockSpec())
 		}},
 		{"embedded ready", func(ctx context.Context, _ int) ([]Sample, error) { return w.Ready.measure(ctx, ReadyEmbedded) }},
 		{"envtest ready", func(ctx context.Context, _ int) ([]Sample, error) { return w.Ready.measure(ctx, ReadyEnvtest) }},
@@ -80,8 +80,8 @@ func (w *Workbench) Subjects() []Subject {
 	return subjects
 }
 
-// stockSpec is a cluster as kind makes it by itself, of the same node image.
-func (w *Workbench) stockSpec() clusters.Spec {
+// StockSpec is a cluster as kind makes it by itself, of the same node image.
+func (w *Workbench) StockSpec() clusters.Spec {
 	return clusters.Spec{NodeImage: w.NodeImage.Ref, Config: clusters.StockConfig()}
 }
 
