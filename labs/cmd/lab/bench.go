@@ -177,10 +177,11 @@ func (a *app) measure(ctx context.Context, w *bench.Workbench, run benchRun, rep
 		if err != nil {
 			return err
 		}
-		return w.Grow(ctx, crowds, func(g bench.Growth) {
+		report.Failures, err = w.Grow(ctx, crowds, func(g bench.Growth) {
 			report.Growth = append(report.Growth, g)
 			a.progress(fmt.Sprintf("%d clusters, %s: ready after %.1f s", g.Clusters, g.On, g.Seconds))
 		})
+		return err
 	}
 	a.progress(fmt.Sprintf("measuring %d rounds, seed %d", run.rounds, run.seed))
 	report.Samples, report.Failures, err = bench.Run(ctx, w.Subjects(), run.rounds, run.seed, a.progress)

@@ -189,7 +189,8 @@ func TestWhatIsPrinted(t *testing.T) {
 
 func TestGrowthIsPrinted(t *testing.T) {
 	r := report()
-	r.Samples, r.Failures, r.Command = nil, nil, bench.Commandline(7, 1, bench.GrowthBlock)
+	r.Samples, r.Command = nil, bench.Commandline(7, 1, bench.GrowthBlock)
+	r.Failures = []bench.Failure{bench.NewFailure("8 kind", 1, errors.New("too many"))}
 	r.Growth = []bench.Growth{
 		{On: "kind", Clusters: 1, Seconds: 10, CoreSeconds: 14, RestSeconds: 60, Healthy: 1, Bytes: 400 << 20, DiskBytes: 90 << 20, Cores: 0.05, DeleteSeconds: 1},
 		{On: "kind", Clusters: 4, Seconds: 30, CoreSeconds: 60, RestSeconds: 600, Healthy: 3, Bytes: 1700 << 20, DiskBytes: 400 << 20, Cores: 0.25, DeleteSeconds: 3},

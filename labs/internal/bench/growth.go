@@ -30,8 +30,9 @@ type Crowd struct {
 }
 
 // Grow makes clusters side by side, and tells what each number of them costs. All of them are gone when it returns.
-// It counts what the machine has less of, so that the engine's own part is in it, and nothing else may run.
-func (w *Workbench) Grow(ctx context.Context, crowds []Crowd, tell func(Growth)) error {
+// It counts what the machine has less of, so that the engine's own part is in it, and nothing else may run. A number
+// that the machine does not bear is a failure, and the others go on; the error is that of ctx.
+func (w *Workbench) Grow(ctx context.Context, crowds []Crowd, tell func(Growth)) (failures []Failure, err error) {
 	for _, crowd := range crowds {
 		for i, n := range crowd.Counts {
 			rest := w.Settle
@@ -39,13 +40,17 @@ func (w *Workbench) Grow(ctx context.Context, crowds []Crowd, tell func(Growth))
 				rest = crowd.Rest
 			}
 			g, err := crowd.grow(ctx, n, rest)
-			if err != nil {
-				return fmt.Errorf("make %d clusters side by side: %w", n, err)
+			switch {
+			case err == nil:
+				tell(g)
+			case ctx.Err() != nil:
+				return failures, fmt.Errorf("make %d clusters side by side: %w", n, err)
+			default:
+				failures = append(failures, NewFailure(fmt.Sprintf("%d %s", n, crowd.On), 1, err))
 			}
-			tell(g)
 		}
 	}
-	return nil
+	return failures, nil
 }
 
 func (c *Crowd) grow(ctx context.Context, n int, rest time.Duration) (g Growth, err error) {

@@ -134,6 +134,9 @@ func (r *Report) Page() string {
 	fmt.Fprintf(&b, "%s; node image `%s`.\n\n", r.Machine, r.Machine.NodeImage)
 	if len(r.Growth) > 0 {
 		b.WriteString(markdown(growthTable(r.Growth)))
+		for _, f := range r.Failures {
+			fmt.Fprintf(&b, "\n**Not borne**: %s.\n", f.Subject)
+		}
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%d rounds in an order drawn from seed %d. The numbers are %s; core-s are median / p95.\n\n%s", r.Rounds, r.Seed, estimators, markdown(figureTable(r.Rows)))

@@ -29,11 +29,16 @@ type fakeProvider struct {
 	specs []clusters.Spec
 	// onLoad happens when an image is to be loaded.
 	onLoad func() error
+	// fails is what creations fail with.
+	fails error
 }
 
 func (p *fakeProvider) Create(_ context.Context, name string, spec clusters.Spec) (*clusters.Cluster, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.fails != nil {
+		return nil, p.fails
+	}
 	p.names, p.specs, p.asked = append(p.names, name), append(p.specs, spec), append(p.asked, "create")
 	return &clusters.Cluster{Name: name, RealPods: true, Nodes: 1}, nil
 }
@@ -159,6 +164,18 @@ func TestAnInterruptLeavesNothingOfTheWayByHand(t *testing.T) {
 	nothingLeft(t, w, p, dir)
 }
 
+// A room that is too large says nothing about the others.
+func TestANumberThatIsNotBorneDoesNotEndTheRun(t *testing.T) {
+	p := &fakeProvider{fails: errors.New("too many")}
+	w, dir := byHand(t, p)
+	crowd := Crowd{On: "kind", Owned: w.Stock, Counts: []int{2, 3}, Free: func(context.Context) map[doctor.Resource]doctor.Supply { return nil }}
+	failures, err := w.Grow(t.Context(), []Crowd{crowd}, func(g Growth) { t.Errorf("told %+v, want nothing", g) })
+	if err != nil || len(failures) != 2 || failures[1].Subject != "3 kind" {
+		t.Errorf("Grow() = %v, %v, want both as failures", failures, err)
+	}
+	nothingLeft(t, w, p, dir)
+}
+
 func TestAnInterruptLeavesNoneOfTheClustersSideBySide(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	p := &fakeProvider{}
@@ -173,7 +190,7 @@ func TestAnInterruptLeavesNoneOfTheClustersSideBySide(t *testing.T) {
 			}
 		}
 	}()
-	if err := w.Grow(ctx, []Crowd{crowd}, func(g Growth) { t.Errorf("told %+v, want nothing", g) }); !errors.Is(err, context.Canceled) {
+	if _, err := w.Grow(ctx, []Crowd{crowd}, func(g Growth) { t.Errorf("told %+v, want nothing", g) }); !errors.Is(err, context.Canceled) {
 		t.Errorf("Grow() = %v, want the interrupt", err)
 	}
 	if len(p.specs) != 4 {
