@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -117,14 +118,20 @@ func oneDNS(t *testing.T, c *clusters.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dns, err := kubernetes.NewForConfigOrDie(config).AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dns := coreDNS(t, kubernetes.NewForConfigOrDie(config))
 	probe := dns.Spec.Template.Spec.Containers[0].ReadinessProbe
 	if dns.Generation != 1 || *dns.Spec.Replicas != 1 || probe == nil || probe.PeriodSeconds != 1 {
 		t.Errorf("CoreDNS has %d replicas, generation %d, readiness probe %+v, want 1, 1 and every second", *dns.Spec.Replicas, dns.Generation, probe)
 	}
+}
+
+func coreDNS(t *testing.T, client kubernetes.Interface) *appsv1.Deployment {
+	t.Helper()
+	dns, err := client.AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dns
 }
 
 // A patch that kubeadm cannot accept stands for everything that makes kind fail.

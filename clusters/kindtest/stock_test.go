@@ -34,10 +34,7 @@ func TestStockClusterHasNoneOfOurTuning(t *testing.T) {
 	if len(nodes.Items) != 1 || len(unready(nodes.Items)) > 0 || c.Version == "" {
 		t.Errorf("cluster = %+v, nodes not ready: %v, want one node that is Ready", *c, unready(nodes.Items))
 	}
-	dns, err := client.AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	dns := coreDNS(t, client)
 	if dns.Generation != 1 || *dns.Spec.Replicas != 2 {
 		t.Errorf("CoreDNS has %d replicas, generation %d, want it as kubeadm made it: 2 and 1", *dns.Spec.Replicas, dns.Generation)
 	}

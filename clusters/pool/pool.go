@@ -167,11 +167,19 @@ func (p *Pool) Expect() {
 func (p *Pool) resume(ctx context.Context, e *entry) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.taken || e.broken != nil || !e.paused.Load() {
-		return
+	if !e.taken && e.broken == nil {
+		e.broken = p.thaw(ctx, e)
 	}
-	e.broken = p.provider.Resume(ctx, e.cluster.Name)
-	e.paused.Store(e.broken != nil)
+}
+
+// thaw ends the pause of a cluster, if there is one. The caller holds the entry's lock.
+func (p *Pool) thaw(ctx context.Context, e *entry) error {
+	if !e.paused.Load() {
+		return nil
+	}
+	err := p.provider.Resume(ctx, e.cluster.Name)
+	e.paused.Store(err != nil)
+	return err
 }
 
 // Claim takes a cluster for good: the caller has to Discard it. pooled says that it had been waiting. When none
@@ -263,10 +271,8 @@ func (p *Pool) wake(ctx context.Context, e *entry) (pooled bool, err error) {
 	if e.broken != nil {
 		return false, e.broken
 	}
-	if e.paused.Load() {
-		if err := p.provider.Resume(ctx, e.cluster.Name); err != nil {
-			return false, err
-		}
+	if err := p.thaw(ctx, e); err != nil {
+		return false, err
 	}
 	if e.waited {
 		if err := p.opts.Fresh(ctx, e.cluster); err != nil {

@@ -122,11 +122,8 @@ func gaveUpTooEarly(pods []corev1.Pod, c corev1.ContainerStatus) bool {
 		if p.Labels["component"] != "kube-apiserver" {
 			continue
 		}
-		for _, condition := range p.Status.Conditions {
-			if condition.Type == corev1.PodReady {
-				return condition.Status == corev1.ConditionTrue && !ended.FinishedAt.After(condition.LastTransitionTime.Time)
-			}
-		}
+		since, ok := readySince(p)
+		return ok && !ended.FinishedAt.After(since)
 	}
 	return false
 }
@@ -162,12 +159,18 @@ func TestOnlyARestartBeforeTheAPIServerIsReadyIsForgiven(t *testing.T) {
 }
 
 func ready(p corev1.Pod) bool {
+	_, ok := readySince(p)
+	return ok && p.Status.Phase == corev1.PodRunning
+}
+
+// readySince says whether a Pod's condition is that it is Ready, and since when.
+func readySince(p corev1.Pod) (time.Time, bool) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && p.Status.Phase == corev1.PodRunning
+			return c.LastTransitionTime.Time, c.Status == corev1.ConditionTrue
 		}
 	}
-	return false
+	return time.Time{}, false
 }
 
 // pod is one that the restricted level of Pod security admits. Its user is that of the image.

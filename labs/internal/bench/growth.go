@@ -10,7 +10,6 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
-	"github.com/example/operator-lab/labs/internal/meter"
 )
 
 // Crowd is clusters of one sort that stand side by side, first a few of them and then more.
@@ -110,16 +109,6 @@ func less(before, after map[doctor.Resource]doctor.Supply, of doctor.Resource) u
 		return 0
 	}
 	return before[of].Amount - after[of].Amount
-}
-
-// wholeMachine is the processor time that everything on the machine took since the watch was started, in seconds, and 0
-// where it is not known.
-func (w watch) wholeMachine() float64 {
-	now, err := meter.Machine()
-	if err != nil {
-		return 0
-	}
-	return (now - w.machine).Seconds()
 }
 
 // removeAll deletes clusters side by side; those that were not made are nil.

@@ -25,9 +25,7 @@ func startWatch() watch {
 // read fills in the processor time of a sample: ours and that of the nodes, which is what nodes says or, where it
 // could not be read, the whole machine's; then a note says so.
 func (w watch) read(s *Sample, nodes time.Duration, err error) {
-	if machine, machineErr := meter.Machine(); machineErr == nil {
-		s.MachineCoreSeconds = (machine - w.machine).Seconds()
-	}
+	s.MachineCoreSeconds = w.wholeMachine()
 	tree, treeErr := meter.Tree()
 	if w.known && treeErr == nil && err == nil {
 		s.CoreSeconds = (tree - w.tree + nodes).Seconds()
@@ -35,6 +33,16 @@ func (w watch) read(s *Sample, nodes time.Duration, err error) {
 	}
 	s.CoreSeconds = s.MachineCoreSeconds
 	s.Note = joinNotes(s.Note, "core-seconds are those of the whole machine: the engine's containers run where they cannot be counted")
+}
+
+// wholeMachine is the processor time that everything on the machine took since the watch was started, in seconds, and 0
+// where it is not known.
+func (w watch) wholeMachine() float64 {
+	now, err := meter.Machine()
+	if err != nil {
+		return 0
+	}
+	return (now - w.machine).Seconds()
 }
 
 func joinNotes(a, b string) string {

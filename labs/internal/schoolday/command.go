@@ -29,8 +29,8 @@ type ran struct {
 	output string
 }
 
-// shell runs a script in the instructor's checkout, as somebody types it there, and keeps what it printed in a file of the day's folder.
-// An error is that it could not be run; a code other than 0 is for the caller.
+// shell runs a script in the instructor's checkout, as somebody types it there, and keeps what it printed in a file of
+// the day's folder. An error is that it could not be run; a code other than 0 is for the caller.
 func (d *day) shell(ctx context.Context, name, script string) (ran, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
