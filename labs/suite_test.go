@@ -31,6 +31,8 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	Expect(harness.Join(ctx, prepared)).To(Succeed())
 }, NodeTimeout(harness.CheckLimit))
 
+var _ = ReportAfterEach(harness.TellOutcome)
+
 var _ = SynchronizedAfterSuite(func() {}, func(ctx SpecContext) {
 	Expect(harness.TearDown(ctx)).To(Succeed())
 }, NodeTimeout(4*harness.StopBudget))

@@ -86,7 +86,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 	judge := &verdict.Judge{
 		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
 		Seed: seed, Storm: storm, Keep: keep, Progress: a.progress,
-		Answer: answer,
+		Heard: a.hearing(c), Answer: answer,
 	}
 	if a.cluster == onRoom {
 		// A program that does not compile takes no turn in the queue: a pool is asked after the build.

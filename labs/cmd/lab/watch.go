@@ -172,7 +172,7 @@ func (k *checker) Check(ctx context.Context, lab int, answered func(*verdict.Res
 	defer unlock()
 	k.judges = judging{fmt.Sprintf("make watch-%d", lab), k.judge.Course, []int{lab}}
 	judge := k.judge // its own, because a run draws its seed
-	judge.Answer = answer
+	judge.Heard, judge.Answer = k.hearing(k.judge.Course), answer
 	_, err = judge.Check(ctx, []int{lab})
 	return err
 }

@@ -134,6 +134,9 @@ type trial struct {
 	pool      *lender // nil for a cluster that is made for it
 }
 
+// firstFailure is the part of a verdict from its beginning until somebody who waits is told the first check that fails.
+const firstFailure = "first ✗ told after"
+
 // judge takes the time until the answer; deleting a cluster comes after it, as it does for a learner. The sample's
 // processor time contains all that the verdict took of the cluster, and where it made one, the making and the end.
 func (w *Workbench) judge(ctx context.Context, t trial) (s Sample, result *verdict.Result, err error) {
@@ -141,6 +144,12 @@ func (w *Workbench) judge(ctx context.Context, t trial) (s Sample, result *verdi
 	var cpu time.Duration
 	var cpuErr error
 	clock, began := startWatch(), time.Now()
+	took := func(part string, took time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		s.Parts = append(s.Parts, Part{Name: part, Seconds: took.Seconds()})
+	}
+	told := sync.OnceFunc(func() { took(firstFailure, time.Since(began)) })
 	judge := &verdict.Judge{
 		Course: w.Course, State: w.State, Cache: w.Cache, Workspace: t.workspace, Clusters: t.owned,
 		NodeImage: w.NodeImage, Tools: w.Tools, Seed: w.Seed, Progress: func(string) {},
@@ -151,11 +160,12 @@ func (w *Workbench) judge(ctx context.Context, t trial) (s Sample, result *verdi
 				cpu -= t.pool.usedBefore(c.Name)
 			}
 		},
-		Took: func(part verdict.Part, took time.Duration) {
-			mu.Lock()
-			defer mu.Unlock()
-			s.Parts = append(s.Parts, Part{Name: string(part), Seconds: took.Seconds()})
+		Heard: func(o verdict.Outcome) {
+			if o.State == verdict.Failed {
+				told()
+			}
 		},
+		Took: func(part verdict.Part, d time.Duration) { took(string(part), d) },
 	}
 	if t.pool != nil {
 		judge.Pool = t.pool

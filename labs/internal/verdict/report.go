@@ -49,6 +49,14 @@ func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
 	p.afterword()
 }
 
+// PrintOutcome writes one failed check for a person who waits for the answer: what it saw, and the first hint.
+func PrintOutcome(w io.Writer, o Outcome, hints Hints) {
+	p := &printer{screen: newScreen(w), r: &Result{Lab: o.Asked}, hints: hints}
+	p.mark(p.red("✗"), p.title(&o.Check), p.bold)
+	p.seen(&o.Check)
+	p.hint(&o.Check)
+}
+
 // Hints finds the hint for a failed check.
 type Hints interface {
 	// Hint is the text for the check and cause at a layer that counts from 0, "" when there is none.
@@ -247,10 +255,14 @@ func (p *printer) first(c *Check) {
 	p.detail("expected", c.Expected, expectedLines)
 	p.seen(c)
 	p.evidence(c.Evidence)
+	p.hint(c)
+	p.gap()
+}
+
+func (p *printer) hint(c *Check) {
 	if hint := p.hints.Hint(c.ID, c.Cause, 0); hint != "" {
 		p.detail("hint", hint, hintLines)
 	}
-	p.gap()
 }
 
 // seen shows what a check saw: the fields that differ, under the words that introduce them, or else the words.

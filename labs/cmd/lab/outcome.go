@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+// countPeriod is how often who waits for a verdict reads how many checks hold.
+const countPeriod = 4 * time.Second
+
+// hearing tells during one run what is certain before the verdict: each check that fails as soon as it has, and now
+// and then how many hold.
+func (a *app) hearing(c *course.Course) func(verdict.Outcome) {
+	var counted time.Time
+	return func(o verdict.Outcome) {
+		if counted.IsZero() {
+			counted = time.Now()
+		}
+		switch {
+		case o.State == verdict.Failed:
+			verdict.PrintOutcome(a.err, o, verdict.CourseHints{Course: c})
+		case time.Since(counted) >= countPeriod:
+			counted = time.Now()
+			a.progress(fmt.Sprintf("%d of %d checks hold so far", o.Holding, o.All))
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package harness
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/onsi/ginkgo/v2"
+)
+
+// OutcomesFile has Ginkgo's report of each check as soon as the check has ended, a line of JSON each, among the run's
+// artifacts.
+const OutcomesFile = "outcomes.jsonl"
+
+// TellOutcome adds a check that has ended to the [OutcomesFile]. It is a courtesy to who waits for the verdict, which
+// is made of Ginkgo's own report: what cannot be written is not told, and nothing else comes of it.
+func TellOutcome(spec ginkgo.SpecReport) {
+	line, err := json.Marshal(spec)
+	if err != nil {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(suite.config.Artifacts, OutcomesFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	_, _ = f.Write(append(line, '\n')) // at once, so that the lines of several processes stay apart
+}

@@ -1,0 +1,165 @@
+package verdict
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// Outcome is what is certain about one check while the others are still running.
+type Outcome struct {
+	// Check is one that holds, or one that failed by itself: not for another one, and not for the machine.
+	Check
+	// Asked is the number of the lab that was asked for; the check may belong to an earlier one.
+	Asked int
+	// Holding is how many checks hold so far, of All that are asked.
+	Holding, All int
+}
+
+// Outcomes finds out what is certain while a suite is running. A check that failed waits for those that it requires:
+// if one of them fails, too, that one is the answer. The last check that ends is not told when it failed, because the
+// verdict follows at once.
+type Outcomes struct {
+	labs      []*course.Lab
+	checks    []Check // in the course's order; without a state until it is known
+	specs     map[string]types.SpecReport
+	unblocked bool
+	tell      func(Outcome)
+	told      map[string]bool
+}
+
+// NewOutcomes has tell called for the checks of labs, each once at most. canRunPods says what the cluster is able to
+// judge, unblocked that every failed check is told in its own right.
+func NewOutcomes(labs []*course.Lab, canRunPods, unblocked bool, tell func(Outcome)) *Outcomes {
+	o := &Outcomes{labs: labs, specs: map[string]types.SpecReport{}, unblocked: unblocked, tell: tell, told: map[string]bool{}}
+	for _, lab := range labs {
+		for _, c := range lab.Checks {
+			answer := Check{ID: c.ID, Title: c.Title, Lab: lab.Number}
+			if !canRunPods && slices.Contains(c.Needs, course.NeedsPods) {
+				answer.State = NotChecked
+			}
+			o.checks = append(o.checks, answer)
+		}
+	}
+	return o
+}
+
+// Hear takes the report of a check that has ended.
+func (o *Outcomes) Hear(spec types.SpecReport) {
+	o.specs[checkID(spec)] = spec
+	for i := range o.checks {
+		o.judge(i)
+	}
+	now := slices.Clone(o.checks)
+	if !o.unblocked {
+		Block(now, o.labs)
+	}
+	for _, c := range now {
+		if !o.told[c.ID] && o.certain(c) {
+			o.told[c.ID] = true
+			o.tell(Outcome{Check: c, Asked: c.Lab, Holding: o.count(Passed), All: len(o.checks) - o.count(NotChecked)})
+		}
+	}
+}
+
+// judge gives a check its state, once it has ended. One that the suite could not judge stays without.
+func (o *Outcomes) judge(i int) {
+	c := o.checks[i]
+	if _, ended := o.specs[c.ID]; !ended || c.State != "" {
+		return
+	}
+	answer, broken := classify(o.specs, &course.Lab{Number: c.Lab}, course.Check{ID: c.ID, Title: c.Title})
+	if broken == "" && answer.Cause != finding.CauseMachine {
+		o.checks[i] = answer
+	}
+}
+
+func (o *Outcomes) certain(c Check) bool {
+	if c.State == Passed {
+		return true
+	}
+	return c.State == Failed && o.count("") > 0 && (o.unblocked || !slices.ContainsFunc(requirements(o.labs)[c.ID], o.unknown))
+}
+
+func (o *Outcomes) unknown(id string) bool {
+	return slices.ContainsFunc(o.checks, func(c Check) bool { return c.ID == id && c.State == "" })
+}
+
+func (o *Outcomes) count(s State) int {
+	r := Result{Checks: o.checks}
+	return r.Count(s)
+}
+
+// outcomePeriod is how often to look for new outcomes. The folder may be on a drive that announces nothing.
+const outcomePeriod = 100 * time.Millisecond
+
+// listen tells outcomes of the suite until the returned function is called.
+func (r *run) listen(ctx context.Context, numbers []int) (end func()) {
+	if r.Heard == nil {
+		return func() {}
+	}
+	outcomes := NewOutcomes(r.wanted, r.cluster.RealPods, r.Unblocked, func(o Outcome) {
+		if !slices.Contains(numbers, o.Lab) {
+			o.Asked, o.Regression = slices.Max(numbers), r.held[o.Lab]
+		}
+		r.Heard(o)
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		followOutcomes(ctx, filepath.Join(r.artifacts, harness.OutcomesFile), outcomes.Hear)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// followOutcomes reads what the suite's processes add to a file, until ctx ends.
+func followOutcomes(ctx context.Context, path string, hear func(types.SpecReport)) {
+	tick := time.NewTicker(outcomePeriod)
+	defer tick.Stop()
+	for read := int64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			read += newOutcomes(path, read, hear)
+		}
+	}
+}
+
+// newOutcomes reads the whole lines behind an offset, and says how long they are.
+func newOutcomes(path string, offset int64, hear func(types.SpecReport)) (n int64) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0 // no check has ended yet
+	}
+	defer f.Close()
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return 0
+	}
+	for lines := bufio.NewReader(f); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return n // the rest of a line comes later
+		}
+		n += int64(len(line))
+		var spec types.SpecReport
+		if json.Unmarshal(line, &spec) == nil {
+			hear(spec)
+		}
+	}
+}
