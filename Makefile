@@ -43,8 +43,8 @@ trace: bin/lab ## who did what when, in the last run (CHECK=id for another check
 trace-%: bin/lab ## the same for the last run of step N
 	$(LAB) trace $* $(if $(CHECK),--check '$(CHECK)')
 
-diff-%: bin/lab ## after step N passed: where our solution does it differently
-	$(LAB) diff $*
+diff-%: bin/lab ## after step N passed: where our solution does it differently (FORCE=1: before, too)
+	$(LAB) diff $* $(if $(filter 1,$(FORCE)),--force)
 
 solve-%: bin/lab ## save your work, then write the solution of step N into the workspace
 	$(LAB) solve $*
@@ -53,8 +53,8 @@ reset-%: bin/lab ## save your work, then write the starting point of step N into
 	$(LAB) reset $*
 
 .PHONY: undo
-undo: bin/lab ## bring back what the last solve or reset saved
-	$(LAB) undo
+undo: bin/lab ## bring back what the last solve or reset saved (LIST=1: all saves, SAVE=one of them)
+	$(LAB) undo $(SAVE) $(if $(filter 1,$(LIST)),--list)
 
 .PHONY: join
 join: bin/lab ## save your work, then go on where the room is (N=5 without a board, STAY=1 to stay where you are)

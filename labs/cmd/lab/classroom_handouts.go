@@ -67,7 +67,7 @@ func (h *handouts) write(ctx context.Context) error {
 	}
 	if u, _ := url.Parse(h.server); r.Address == "" && !r.LendsOnly && h.server != "" && !onLoopback(u.Hostname()) {
 		h.progress("the clusters of this room answer on this machine only, so their kubeconfigs open nothing from another one: " +
-			"make classroom-down, and make classroom ADDRESS=" + u.Hostname())
+			"make classroom-down, and make classroom with N= or ROSTER=, and ADDRESS=" + u.Hostname())
 	}
 	made := time.Now().Truncate(time.Second)
 	h.progress("rendering the starter")

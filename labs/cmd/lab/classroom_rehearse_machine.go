@@ -71,6 +71,9 @@ func (r *rehearse) lookAtImage(ctx context.Context) []rehearsal.Finding {
 	if r.image.Stale {
 		found[0] = rehearsal.Doubt("make node-image", "%s was built by an older recipe", r.image.Ref)
 	}
+	if r.room.Lend > 0 {
+		return found // nobody takes it: verdicts use clusters of the room
+	}
 	packed, err := r.packed(ctx)
 	if err == nil && !packed {
 		found = append(found, rehearsal.Doubt("make classroom-image",

@@ -157,7 +157,6 @@ func TestARehearsalTriesAllThatARoomNeeds(t *testing.T) {
 	s.lines(t,
 		"✓ machine     the doctor looked at 1 thing",
 		"✓ programs    node image node:v1",
-		"! programs    the node image is not packed",
 		"✓ room        3 learners and 1 cluster at a time for verdicts fit: 2.2 GB of the 8.0 GB of memory, 0.7 GB of the 50.0 GB of disk",
 		"! guide       ", // the small course has none
 		"✓ course      learners get ",
@@ -172,7 +171,7 @@ func TestARehearsalTriesAllThatARoomNeeds(t *testing.T) {
 		"✓ lab 1       red as handed out after 3 s, green with our solution after 3 s",
 		"✓ lab 3       green with our solution after 3 s, on kind",
 		"✓ board       it shows 3 verdicts as the learner saw them",
-		"Ready, with 4 things to look at (!).",
+		"Ready, with 3 things to look at (!).",
 		"  make classroom N=3 LEND=1\n",
 	)
 	want := "lab 1 [CLUSTER=embedded], solve 1, lab 1 [CLUSTER=embedded], solve 3, lab 3 [CLUSTER=kind]"
@@ -181,6 +180,9 @@ func TestARehearsalTriesAllThatARoomNeeds(t *testing.T) {
 	}
 	if strings.Contains(s.out.String()+s.progress.String(), "labboard-") {
 		t.Error("a token was printed")
+	}
+	if strings.Contains(s.out.String(), "is not packed") {
+		t.Error("a room that lends is asked for an image that nobody takes")
 	}
 	s.requireNothingLeft(t)
 	if after, err := os.ReadFile(filepath.Join(classroom.Dir(s.state), "room.json")); err != nil || !bytes.Equal(before, after) {
@@ -197,6 +199,7 @@ func TestARehearsalThatFailsNamesWhatMendsIt(t *testing.T) {
 	}
 	defer taken.Close()
 	s.listen = taken.Addr().String()
+	s.offer.given = func(flag string) bool { return flag == "lend" } // none
 	s.pupil.verdicts = []verdict.Verdict{verdict.Fail, verdict.Environment}
 	s.pupil.silent = true
 	go func() { // who has the port is no server of ours
@@ -213,6 +216,7 @@ func TestARehearsalThatFailsNamesWhatMendsIt(t *testing.T) {
 		t.Errorf("lab classroom rehearse: %v", err)
 	}
 	s.lines(t,
+		"! programs    the node image is not packed",
 		"✗ port        "+s.listen+" cannot be had: ",
 		"✓ server      http://127.0.0.1:",
 		"✗ lab 1       with our solution it says environment: no cluster  ->  make up",

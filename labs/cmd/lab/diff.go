@@ -43,8 +43,8 @@ func (a *app) diff(c *course.Course, n int, force bool) error {
 		return err
 	}
 	if _, passed := verdict.PassedLabs(events)[n]; !passed && !force {
-		return exit.Usage("this shows the solution, and lab %d has not passed in %s yet: make lab-%d%s; bin/lab diff %d --force shows it all the same",
-			n, a.workspaceName(), n, a.workspaceArg(), n)
+		return exit.Usage("this shows the solution, and lab %d has not passed in %s yet: make lab-%d%s; make diff-%d FORCE=1%s shows it all the same",
+			n, a.workspaceName(), n, a.workspaceArg(), n, a.workspaceArg())
 	}
 	files, err := reference.Compare(c, a.workspace, n)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestDiffWaitsForAPass(t *testing.T) {
 	if err := with(newSolveCommand(a), "2").ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := refused(); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "--force") {
+	if err := refused(); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "make diff-2 FORCE=1") {
 		t.Errorf("before a pass: %v", err)
 	}
 	out.Reset()

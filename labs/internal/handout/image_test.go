@@ -11,6 +11,7 @@ import (
 // Whoever has an engine gets a line that can be typed as it is; nobody else is sent after an image.
 func TestAHandoutNamesTheRoomsNodeImage(t *testing.T) {
 	h := full(t)
+	h.Lends = false
 	if start := read(t, write(t, t.TempDir(), h).Dir, "START.md"); strings.Contains(start, "node-image") {
 		t.Error("a room without an image has a handout that names one")
 	}
@@ -26,6 +27,10 @@ func TestAHandoutNamesTheRoomsNodeImage(t *testing.T) {
 		if !strings.Contains(start, part) {
 			t.Errorf("START.md lacks %q:\n%s", part, start)
 		}
+	}
+	h.Lends = true // what an image is for, the room does
+	if start := read(t, write(t, t.TempDir(), h).Dir, "START.md"); strings.Contains(start, "node-image") {
+		t.Error("a learner who borrows clusters is sent after an image")
 	}
 }
 

@@ -239,6 +239,17 @@ func printed(t *testing.T, r *verdict.Result, columns string) string {
 	return out.String()
 }
 
+func TestWhoWaitsReadsWhatACheckSawAndItsHint(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	var out bytes.Buffer
+	verdict.PrintOutcome(&out, verdict.Outcome{Check: failed("creates-deployment", noDeployment), Asked: 7}, hints{})
+	for _, part := range []string{"✗ A Deployment appears for a Memcached (lab 4 again)\n", " saw       none\n", " hint      This is hint 1 for"} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("%q is missing in\n%s", part, &out)
+		}
+	}
+}
+
 // Whatever happened, an answer fits on a screen of 40 lines, and on its width.
 func TestAReportFitsOnOneScreen(t *testing.T) {
 	const long = "word and word and word and word and word and word and word and word and word and word and word and word and word and word "

@@ -128,7 +128,7 @@ func (r *repo) save(ctx context.Context, name string) (Save, error) {
 			return s, nil
 		}
 	}
-	return Save{}, exit.Usage("there is no save %q: `bin/lab undo --list` lists them", name)
+	return Save{}, exit.Usage("there is no save %q: `make undo LIST=1` lists them", name)
 }
 
 // write saves a tree and returns the save's name. Names rise even when the
