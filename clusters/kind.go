@@ -139,7 +139,7 @@ func (k *Kind) Delete(ctx context.Context, name string) error {
 	}
 	err := retry(ctx, deleteAttempts, 500*time.Millisecond, func() error { return k.deleteOnce(ctx, name) })
 	if err != nil {
-		return problem(describe(err), "make down", "cannot delete cluster %s", name)
+		return problem(describe(err), MendCluster, "cannot delete cluster %s", name)
 	}
 	return k.removeKubeconfig(name)
 }

@@ -198,7 +198,7 @@ func (a *attempt) stop(done <-chan error) error {
 		case <-ctx.Done():
 			return &Problem{
 				What: fmt.Sprintf("the container engine %s does not finish making cluster %s", a.engine, a.name),
-				Mend: "make down", Err: ctx.Err(),
+				Mend: MendCluster, Err: ctx.Err(),
 			}
 		case <-time.After(200 * time.Millisecond):
 		}

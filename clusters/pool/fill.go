@@ -130,8 +130,10 @@ func (p *Pool) remove(e *entry) bool {
 func (p *Pool) create(ctx context.Context) (*clusters.Cluster, error) {
 	spec := p.opts.Spec
 	spec.Yields = p.crowded
-	c, err := p.owned.Create(ctx, Purpose, spec, false)
+	name := clusters.NewName(Purpose)
+	c, err := p.owned.CreateNamed(ctx, name, Purpose, spec, false)
 	if err != nil {
+		p.rememberLeft(name)
 		return nil, err
 	}
 	if p.opts.Prepare != nil {
@@ -142,6 +144,18 @@ func (p *Pool) create(ctx context.Context) (*clusters.Cluster, error) {
 	return c, nil
 }
 
+// rememberLeft remembers a cluster whose creation failed, and that is still recorded: what there is of it could not be
+// deleted either.
+func (p *Pool) rememberLeft(name string) {
+	owners, _ := p.owned.List(context.Background()) // those that can be read
+	if !slices.ContainsFunc(owners, func(o clusters.Owner) bool { return o.Name == name }) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left[name] = true
+}
+
 // crowded says whether somebody works with a cluster and nobody waits for another one.
 func (p *Pool) crowded() bool {
 	p.mu.Lock()
@@ -149,7 +163,8 @@ func (p *Pool) crowded() bool {
 	return len(p.inUse) > 0 && p.claimants == 0
 }
 
-// keepWatch gives up those that are gone or too old, and one after the other while memory is short.
+// keepWatch gives up those that are gone or too old, and one after the other while memory is short. It removes what
+// could not be removed before.
 func (p *Pool) keepWatch() {
 	tick := time.NewTicker(p.patrol)
 	defer tick.Stop()
@@ -162,6 +177,7 @@ func (p *Pool) keepWatch() {
 		for _, e := range p.useless() {
 			p.Discard(e.cluster.Name)
 		}
+		p.deleteLeft()
 	}
 }
 

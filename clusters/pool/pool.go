@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,6 +80,7 @@ type Pool struct {
 	claimants int             // who found nothing and waits
 	inUse     map[string]bool // claimed and not discarded, by name
 	expected  time.Time       // until when a claim is expected
+	left      map[string]bool // not deleted although that was tried, by name
 	failure   error           // of the last creation, nil after one that worked
 	failures  int
 	changed   chan struct{} // closed, and replaced, whenever one of the above changes
@@ -104,7 +107,7 @@ func Start(owned *clusters.Owned, opts Options) *Pool {
 }
 
 func start(owned *clusters.Owned, opts Options, patrol, delay time.Duration) *Pool {
-	p := &Pool{owned: owned, opts: opts, patrol: patrol, delay: delay, changed: make(chan struct{}), inUse: map[string]bool{}}
+	p := &Pool{owned: owned, opts: opts, patrol: patrol, delay: delay, changed: make(chan struct{}), inUse: map[string]bool{}, left: map[string]bool{}}
 	if p.opts.Progress == nil {
 		p.opts.Progress = func(string) {}
 	}
@@ -134,17 +137,20 @@ func (p *Pool) Waiting() int {
 }
 
 // Close ends the pool and deletes what waits, and what is being made or was discarded before. It returns when
-// all of it is gone.
+// all of it is gone, or says what is not.
 func (p *Pool) Close() error {
 	p.cancel()
 	p.tasks.Wait()
 	p.mu.Lock()
-	left := p.waiting
+	names := slices.Collect(maps.Keys(p.left))
+	for _, e := range p.waiting {
+		names = append(names, e.cluster.Name)
+	}
 	p.waiting = nil
 	p.mu.Unlock()
 	var errs []error
-	for _, e := range left {
-		errs = append(errs, p.delete(e.cluster.Name))
+	for _, name := range names {
+		errs = append(errs, p.delete(name))
 	}
 	return errors.Join(errs...)
 }
@@ -294,8 +300,27 @@ func (p *Pool) Discard(name string) {
 	})
 }
 
+// delete removes a cluster. What stays, because the engine is away for a moment, is remembered.
 func (p *Pool) delete(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
-	return p.owned.Delete(ctx, name)
+	err := p.owned.Delete(ctx, name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		delete(p.left, name)
+	} else {
+		p.left[name] = true
+	}
+	return err
+}
+
+// deleteLeft tries again to remove what stayed.
+func (p *Pool) deleteLeft() {
+	p.mu.Lock()
+	names := slices.Collect(maps.Keys(p.left))
+	p.mu.Unlock()
+	for _, name := range names {
+		_ = p.delete(name) // it was told, and Close tells it again
+	}
 }

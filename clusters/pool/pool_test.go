@@ -23,6 +23,7 @@ type fake struct {
 	paused  map[string]bool // by cluster
 	most    int             // the largest number of clusters that were there at once
 	fails   error           // what creations fail with
+	away    error           // what deletions fail with
 	stuck   map[string]error
 	pause   time.Duration   // how long a pause takes
 	gaveWay []time.Duration // for how long each creation gave way, in order
@@ -45,6 +46,9 @@ func (f *fake) Create(ctx context.Context, name string, spec clusters.Spec) (*cl
 	defer f.mu.Unlock()
 	f.gaveWay = append(f.gaveWay, gaveWay)
 	if f.fails != nil {
+		if f.away != nil {
+			f.paused[name] = false // half of it is there
+		}
 		return nil, f.fails
 	}
 	f.paused[name] = false
@@ -55,8 +59,17 @@ func (f *fake) Create(ctx context.Context, name string, spec clusters.Spec) (*cl
 func (f *fake) Delete(_ context.Context, name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.paused, name)
-	return nil
+	if f.away == nil {
+		delete(f.paused, name)
+	}
+	return f.away
+}
+
+// engine has creations and deletions fail with err, or work again.
+func (f *fake) engine(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fails, f.away = err, err
 }
 
 func (f *fake) List(context.Context) ([]string, error) {
@@ -341,6 +354,34 @@ func TestAMachineThatMakesNoClusters(t *testing.T) {
 			h.Discard(name)
 		}
 	})
+}
+
+// An engine that is restarted takes nothing away, and whoever comes back to it has to.
+func TestWhatCouldNotBeRemovedIsRemovedLater(t *testing.T) {
+	for name, back := range map[string]bool{"by the patrol": true, "at the end": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := open(t, 1)
+				pass(time.Minute)
+				used, _, _ := h.claim(t)
+				h.fake.engine(errors.New("no engine"))
+				h.Discard(used)
+				pass(time.Minute) // meanwhile the next one is half made
+				left, _ := h.fake.List(t.Context())
+				if len(left) < 2 {
+					t.Fatalf("left while the engine is away: %v, want the discarded one and what was being made", left)
+				}
+				h.fake.engine(nil)
+				if !back {
+					return // what h was opened with looks that nothing is left
+				}
+				pass(2 * patrolPeriod)
+				if now, _ := h.fake.List(t.Context()); slices.ContainsFunc(now, func(n string) bool { return slices.Contains(left, n) }) {
+					t.Errorf("still there after the engine came back: %v of %v", now, left)
+				}
+			})
+		})
+	}
 }
 
 func TestWhoeverGivesUpLeavesTheClusterToThePool(t *testing.T) {

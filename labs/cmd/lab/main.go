@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
@@ -57,9 +58,17 @@ func run(args []string) int {
 	case code == exit.Interrupted && told:
 		fmt.Fprintln(os.Stderr, "lab: interrupted")
 	case code == exit.Interrupted:
-		fmt.Fprintln(os.Stderr, "lab: interrupted; nothing was left behind")
+		fmt.Fprintln(os.Stderr, "lab: interrupted; "+remains(err))
 	}
 	return code
+}
+
+// remains says what an interrupted command left behind: a cluster, when the engine did not let it go.
+func remains(err error) string {
+	if p, ok := errors.AsType[*clusters.Problem](err); ok && p.Mend == clusters.MendCluster {
+		return p.Finding()
+	}
+	return "nothing was left behind"
 }
 
 // execute runs the command. What cobra refuses before a command begins is wrong usage.

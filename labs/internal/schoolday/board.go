@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/example/operator-lab/labs/internal/board/chromium"
+	"github.com/example/operator-lab/labs/internal/exit"
 )
 
 const (
@@ -167,6 +168,9 @@ func (b *board) close() error {
 	err := b.server.Cancel()
 	select {
 	case ended := <-b.ended:
+		if exited, ok := errors.AsType[*exec.ExitError](ended); ok && exited.ExitCode() == exit.Interrupted {
+			ended = nil
+		}
 		err = errors.Join(err, ended)
 	case <-time.After(goodbye):
 		err = errors.Join(err, errors.New("the room's server does not end"))
