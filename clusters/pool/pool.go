@@ -137,20 +137,19 @@ func (p *Pool) Waiting() int {
 }
 
 // Close ends the pool and deletes what waits, and what is being made or was discarded before. It returns when
-// all of it is gone, or says what is not.
+// all of it is gone. What could not be removed when it was discarded is tried once more. That it stays is no error,
+// as it never is one of who discards: it was told, and the next Sweep finds it.
 func (p *Pool) Close() error {
 	p.cancel()
 	p.tasks.Wait()
+	p.deleteLeft()
 	p.mu.Lock()
-	names := slices.Collect(maps.Keys(p.left))
-	for _, e := range p.waiting {
-		names = append(names, e.cluster.Name)
-	}
+	waiting := p.waiting
 	p.waiting = nil
 	p.mu.Unlock()
 	var errs []error
-	for _, name := range names {
-		errs = append(errs, p.delete(name))
+	for _, e := range waiting {
+		errs = append(errs, p.delete(e.cluster.Name))
 	}
 	return errors.Join(errs...)
 }
@@ -315,12 +314,12 @@ func (p *Pool) delete(name string) error {
 	return err
 }
 
-// deleteLeft tries again to remove what stayed.
+// deleteLeft tries again to remove what stayed. It was told that it could not be.
 func (p *Pool) deleteLeft() {
 	p.mu.Lock()
 	names := slices.Collect(maps.Keys(p.left))
 	p.mu.Unlock()
 	for _, name := range names {
-		_ = p.delete(name) // it was told, and Close tells it again
+		_ = p.delete(name)
 	}
 }
