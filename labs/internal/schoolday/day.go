@@ -234,11 +234,11 @@ func (d *day) ends(ctx context.Context) error {
 	err := d.time("the room is removed", func() error {
 		return errors.Join(d.board.close(), d.instructor(ctx, "classroom-down YES=1"), os.RemoveAll(d.homes))
 	})
+	d.table()
 	after, lookErr := look(ctx, d.Root)
 	if err := errors.Join(err, lookErr); err != nil {
 		return err
 	}
-	d.table()
 	return d.before.same(after)
 }
 
