@@ -32,8 +32,8 @@ type Outcome struct {
 // verdict follows at once.
 type Outcomes struct {
 	labs      []*course.Lab
+	requires  map[string][]string
 	checks    []Check // in the course's order; without a state until it is known
-	specs     map[string]types.SpecReport
 	unblocked bool
 	tell      func(Outcome)
 	told      map[string]bool
@@ -42,7 +42,7 @@ type Outcomes struct {
 // NewOutcomes has tell called for the checks of labs, each once at most. canRunPods says what the cluster is able to
 // judge, unblocked that every failed check is told in its own right.
 func NewOutcomes(labs []*course.Lab, canRunPods, unblocked bool, tell func(Outcome)) *Outcomes {
-	o := &Outcomes{labs: labs, specs: map[string]types.SpecReport{}, unblocked: unblocked, tell: tell, told: map[string]bool{}}
+	o := &Outcomes{labs: labs, requires: requirements(labs), unblocked: unblocked, tell: tell, told: map[string]bool{}}
 	for _, lab := range labs {
 		for _, c := range lab.Checks {
 			answer := Check{ID: c.ID, Title: c.Title, Lab: lab.Number}
@@ -57,10 +57,7 @@ func NewOutcomes(labs []*course.Lab, canRunPods, unblocked bool, tell func(Outco
 
 // Hear takes the report of a check that has ended.
 func (o *Outcomes) Hear(spec types.SpecReport) {
-	o.specs[checkID(spec)] = spec
-	for i := range o.checks {
-		o.judge(i)
-	}
+	o.judge(spec)
 	now := slices.Clone(o.checks)
 	if !o.unblocked {
 		Block(now, o.labs)
@@ -73,13 +70,16 @@ func (o *Outcomes) Hear(spec types.SpecReport) {
 	}
 }
 
-// judge gives a check its state, once it has ended. One that the suite could not judge stays without.
-func (o *Outcomes) judge(i int) {
-	c := o.checks[i]
-	if _, ended := o.specs[c.ID]; !ended || c.State != "" {
+// judge gives a check that has ended its state. One that the suite could not judge stays without.
+func (o *Outcomes) judge(spec types.SpecReport) {
+	id := checkID(spec)
+	i := slices.IndexFunc(o.checks, func(c Check) bool { return c.ID == id })
+	if i < 0 || o.checks[i].State != "" {
 		return
 	}
-	answer, broken := classify(o.specs, &course.Lab{Number: c.Lab}, course.Check{ID: c.ID, Title: c.Title})
+	c := o.checks[i]
+	ended := map[string]types.SpecReport{id: spec}
+	answer, broken := classify(ended, &course.Lab{Number: c.Lab}, course.Check{ID: id, Title: c.Title})
 	if broken == "" && answer.Cause != finding.CauseMachine {
 		o.checks[i] = answer
 	}
@@ -89,7 +89,7 @@ func (o *Outcomes) certain(c Check) bool {
 	if c.State == Passed {
 		return true
 	}
-	return c.State == Failed && o.count("") > 0 && (o.unblocked || !slices.ContainsFunc(requirements(o.labs)[c.ID], o.unknown))
+	return c.State == Failed && o.count("") > 0 && (o.unblocked || !slices.ContainsFunc(o.requires[c.ID], o.unknown))
 }
 
 func (o *Outcomes) unknown(id string) bool {
