@@ -71,7 +71,7 @@ func (j judging) needPods() int {
 	n := 0
 	for _, lab := range j.course.Labs {
 		for _, check := range lab.Checks {
-			if slices.Contains(wanted, lab.Number) && slices.Contains(check.Needs, course.NeedsPods) {
+			if slices.Contains(wanted, lab.Number) && check.NeedsPods() {
 				n++
 			}
 		}

@@ -81,6 +81,9 @@ type Check struct {
 	Hints map[string][]string
 }
 
+// NeedsPods says whether the check can only be judged where Pods really run.
+func (c Check) NeedsPods() bool { return slices.Contains(c.Needs, NeedsPods) }
+
 const (
 	// NeedsPods marks a check that can only be judged where Pods really run.
 	NeedsPods = "pods"

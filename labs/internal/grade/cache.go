@@ -12,6 +12,7 @@ import (
 
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 // complete marks a build cache that has all that it should.
@@ -47,8 +48,7 @@ func BuildCache(ctx context.Context, c *course.Course, cell, cache string, progr
 	if err := errors.Join(solution.WriteTo(filepath.Join(work, "workspace")), os.MkdirAll(dir, 0o755)); err != nil {
 		return "", fmt.Errorf("write the solution: %w", err)
 	}
-	// -s as in every compilation of a learner's: it concerns the last step alone.
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-mod=readonly", "-ldflags=-s", "-o", filepath.Join(work, "manager"), "./cmd")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-mod=readonly", verdict.LinkerFlags, "-o", filepath.Join(work, "manager"), "./cmd")
 	cmd.Dir = filepath.Join(work, "workspace")
 	cmd.Env = append(env, "GOCACHEPROG="+strings.Join([]string{quote(cell), "cache", "-keep", quote(setting(env, "GOCACHE")), quote(dir)}, " "))
 	if out, err := cmd.CombinedOutput(); err != nil {

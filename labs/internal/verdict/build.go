@@ -23,6 +23,10 @@ import (
 // maxBuildLines is how many lines of a compiler's complaint a person reads.
 const maxBuildLines = 20
 
+// LinkerFlags are the flag of the Go command with which every program of a learner is linked. Without symbols and what
+// debuggers need, a build takes a quarter less; panics tell their lines all the same.
+const LinkerFlags = "-ldflags=-s"
+
 // BuildManager compiles the workspace's ./cmd to out, writing nothing into the workspace. A Build says
 // why the learner's code does not compile; an error is not the learner's fault, and a
 // [*clusters.Problem] where there is something to mend.
@@ -125,8 +129,7 @@ func (c compilation) tool(ctx context.Context, env []string, args ...string) (*e
 func (c compilation) run(ctx context.Context) (*Build, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	// Without symbols and what debuggers need, a build takes a quarter less; panics tell their lines all the same.
-	cmd, err := c.tool(limited, nil, "build", "-buildvcs=false", "-mod="+c.mod, "-ldflags=-s", "-o", c.out, "./cmd")
+	cmd, err := c.tool(limited, nil, "build", "-buildvcs=false", "-mod="+c.mod, LinkerFlags, "-o", c.out, "./cmd")
 	if err != nil {
 		return nil, err
 	}

@@ -336,7 +336,7 @@ func (r *run) config(numbers []int) harness.Config {
 		c.Labs = append(c.Labs, lab.Number)
 		for _, check := range lab.Checks {
 			c.Checks = append(c.Checks, check.ID)
-			if !r.cluster.RealPods && slices.Contains(check.Needs, course.NeedsPods) {
+			if !r.cluster.RealPods && check.NeedsPods() {
 				c.Unjudged = append(c.Unjudged, check.ID)
 			}
 		}

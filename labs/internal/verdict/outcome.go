@@ -46,7 +46,7 @@ func NewOutcomes(labs []*course.Lab, canRunPods, unblocked bool, tell func(Outco
 	for _, lab := range labs {
 		for _, c := range lab.Checks {
 			answer := Check{ID: c.ID, Title: c.Title, Lab: lab.Number}
-			if !canRunPods && slices.Contains(c.Needs, course.NeedsPods) {
+			if !canRunPods && c.NeedsPods() {
 				answer.State = NotChecked
 			}
 			o.checks = append(o.checks, answer)
