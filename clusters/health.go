@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -121,16 +122,32 @@ func (h *apiHealth) get() *rest.Request { return h.client.Get().MaxRetries(0) }
 
 func (h *apiHealth) look(ctx context.Context) error {
 	if err := h.ready(ctx); err != nil {
-		return problem(err, MendCluster, "the API server of cluster %s is not ready", h.cluster.Name)
+		return h.unanswered(err, "the API server of cluster %s is not ready", h.cluster.Name)
 	}
 	var nodes corev1.NodeList
 	if err := h.get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
-		return problem(err, MendCluster, "cluster %s does not tell its nodes", h.cluster.Name)
+		return h.unanswered(err, "cluster %s does not tell its nodes", h.cluster.Name)
 	}
 	if unready := unreadyNodes(nodes.Items); len(unready) > 0 {
 		return problem(errors.New(strings.Join(unready, "; ")), "make doctor", "cluster %s is not healthy", h.cluster.Name)
 	}
 	return h.lookAtKubelets(ctx, nodes.Items)
+}
+
+// unanswered is the problem of a question without an answer: what, unless the API
+// server was not there to be asked. It may go between any two questions.
+func (h *apiHealth) unanswered(err error, what string, args ...any) error {
+	if unreachable(err) {
+		return problem(err, MendCluster, "the API server of cluster %s does not answer", h.cluster.Name)
+	}
+	return problem(err, MendCluster, what, args...)
+}
+
+// unreachable says that a server was not there, in contrast to one that is slow
+// or that answers something unpleasant: those may be busy with a client's flood.
+func unreachable(err error) bool {
+	u, ok := errors.AsType[*url.Error](err)
+	return ok && !u.Timeout()
 }
 
 const (
@@ -192,7 +209,7 @@ func (h *apiHealth) lookAtKubelets(ctx context.Context, nodes []corev1.Node) err
 	for _, node := range nodes {
 		err := h.get().Resource("nodes").Name(node.Name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
 		if err != nil {
-			return problem(err, MendCluster, "the kubelet of node %s does not answer", node.Name)
+			return h.unanswered(err, "the kubelet of node %s does not answer", node.Name)
 		}
 	}
 	return nil

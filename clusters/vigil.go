@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -120,13 +119,6 @@ func (v *Vigil) examine(ctx context.Context, err error, bad time.Duration) error
 	return nil
 }
 
-// unreachable says that a server was not there, in contrast to one that is slow
-// or that answers something unpleasant: those may be busy with a client's flood.
-func unreachable(err error) bool {
-	u, ok := errors.AsType[*url.Error](err)
-	return ok && !u.Timeout()
-}
-
 // remember notes what is counted. A cluster that cannot be asked any more is about
 // to be given up, and nothing needs to be counted.
 func (v *Vigil) remember(ctx context.Context) {
@@ -225,7 +217,7 @@ type container struct {
 func (h *apiHealth) starts(ctx context.Context) (map[container]int32, error) {
 	var pods corev1.PodList
 	if err := h.get().Namespace("kube-system").Resource("pods").Do(ctx).Into(&pods); err != nil {
-		return nil, problem(err, MendCluster, "cluster %s does not tell its Pods", h.cluster.Name)
+		return nil, h.unanswered(err, "cluster %s does not tell its Pods", h.cluster.Name)
 	}
 	starts := map[container]int32{}
 	for _, pod := range pods.Items {

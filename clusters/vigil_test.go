@@ -25,6 +25,7 @@ type attended struct {
 	machine Node
 	pods    []corev1.Pod
 	readyz  http.HandlerFunc
+	nodes   http.HandlerFunc // nil tells them
 	kubelet http.HandlerFunc
 }
 
@@ -60,7 +61,7 @@ func broken(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 func (a *attended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
-	pods, handler := a.pods, a.readyz
+	pods, handler, nodes := a.pods, a.readyz, a.nodes
 	if strings.HasSuffix(r.URL.Path, "/proxy/healthz") {
 		handler = a.kubelet
 	}
@@ -68,6 +69,10 @@ func (a *attended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var list any
 	switch r.URL.Path {
 	case "/api/v1/nodes":
+		if nodes != nil {
+			nodes(w, r)
+			return
+		}
 		list = corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: healthyWorld().nodes}
 	case "/api/v1/namespaces/kube-system/pods":
 		list = corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: pods}
@@ -131,6 +136,8 @@ func TestAClusterThatFaltersIsFoundOut(t *testing.T) {
 		"the API server hangs":                           {func(a *attended) { a.readyz = silent }, 0, quick.patience + soon + quick.timeout, []string{"API server"}},
 		"the API server is slow for once":                {func(a *attended) { a.readyz = silent }, soon, 0, nil},
 		"the API server grumbles for once":               {func(a *attended) { a.readyz = bad }, soon, 0, nil},
+		"the API server goes, and the nodes were next":   {func(a *attended) { a.nodes = broken }, 0, quick.patience + soon, []string{"API server"}},
+		"the API server goes, and the kubelet was next":  {func(a *attended) { a.kubelet = broken }, 0, quick.patience + soon, []string{"API server"}},
 		"the API server is away for a while":             {func(a *attended) { a.readyz = broken }, soon, 0, []string{"faltered while it was in use", "API server"}},
 		"the kubelet is gone":                            {func(a *attended) { a.kubelet = bad }, 0, quick.patience + soon, []string{"the kubelet of node one"}},
 		"controllers start anew":                         {func(a *attended) { a.pods = controllers(2, true) }, soon, 0, []string{"kube-controller-manager", "went down"}},
