@@ -48,7 +48,7 @@ func look(t *testing.T, s screen) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alloc, stop := chromedp.NewExecAllocator(t.Context(), chromium.Options(path, t.TempDir(), int(s.width), int(s.height))...)
+	alloc, stop := chromedp.NewExecAllocator(t.Context(), chromium.Options(path, profile(t), int(s.width), int(s.height))...)
 	t.Cleanup(stop)
 	ctx, cancel := chromedp.NewContext(alloc)
 	t.Cleanup(cancel)
@@ -68,6 +68,21 @@ func look(t *testing.T, s screen) *browser {
 		call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: s.noScript}),
 	)
 	return b
+}
+
+// profile is a folder for a browser.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "browser-") //nolint:usetesting // a folder with a test's name has too long a path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // action is something to do in a page.

@@ -32,6 +32,20 @@ func cellOf(learner, lab int) string {
 	return fmt.Sprintf(`document.querySelector('#room a[href="/cell/%d/%d"]')`, learner, lab)
 }
 
+func TestTheBrowserLeavesNothing(t *testing.T) {
+	dir, err := os.MkdirTemp("", "left-") //nolint:usetesting // as for a profile
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	t.Setenv("TMPDIR", dir)
+	t.Run("look", func(t *testing.T) { look(t, phone).do(chromedp.Navigate("about:blank")) })
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("the browser leaves %v, %v", left, err)
+	}
+}
+
 func TestAnEmptyRoomSaysHowPeopleGetIn(t *testing.T) {
 	board := boardtest.Serve(t, boardtest.Course(t), room.DefaultRules)
 	b := look(t, laptop)

@@ -23,11 +23,12 @@ func Find() (string, error) {
 }
 
 // Options start the browser at path in a window of that size, without a screen, and with a profile in a folder for it
-// alone. It asks nobody but the pages that it is sent to, and leaves nothing outside of that folder.
+// alone. It asks nobody but the pages that it is sent to, and leaves nothing outside of that folder, of which the path
+// has to be short: below it is a socket, for whose path Linux has 108 bytes.
 func Options(path, profile string, width, height int) []chromedp.ExecAllocatorOption {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.UserDataDir(profile),
-		chromedp.Env("HOME="+profile), // it leaves a folder for reports of its crashes there
+		chromedp.Env("HOME="+profile, "TMPDIR="+profile), // for reports of its crashes, and for what it shares with itself
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-gpu", true), chromedp.WindowSize(width, height),
 	)
