@@ -153,6 +153,7 @@ func (h *handouts) connector(ctx context.Context, s *store.Store) (func(*handout
 			return err
 		}
 		own.Board = &handout.Board{URL: h.server, Token: t}
+		own.Course = h.server + coursePath
 		own.Modules = &handout.Modules{Proxy: h.server + modulesPath, Sums: key}
 		own.Image = h.roomImage(h.server)
 		return nil

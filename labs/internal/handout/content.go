@@ -79,7 +79,7 @@ func (c content) addJSON(name string, value any) error {
 
 // page is what the templates of the texts know.
 type page struct {
-	ID, Name                   string
+	ID, Name, Course           string
 	Kubeconfig, Board, Modules bool
 	Image                      *Image
 	Lends                      bool
@@ -88,7 +88,7 @@ type page struct {
 
 func (h *Handout) addTexts(files content) error {
 	p := page{
-		ID: h.Learner.ID, Name: h.Learner.name(),
+		ID: h.Learner.ID, Name: h.Learner.name(), Course: h.Course,
 		Kubeconfig: h.Kubeconfig != "", Board: h.Board != nil, Modules: h.Modules != nil, Lends: h.Lends,
 		Image: h.Image, Set: h.variables(),
 	}
@@ -147,6 +147,11 @@ func (h *Handout) check() error {
 	}
 	if h.Lends && h.Board == nil {
 		return exit.Usage("%s cannot borrow clusters without the room's address and a token", h.Learner.ID)
+	}
+	if h.Course != "" {
+		if _, err := address(h.Course); err != nil {
+			return exit.Usage("the address of the course for %s must be like http://192.168.1.5:7777/course.tar.gz", h.Learner.ID)
+		}
 	}
 	if m := h.Modules; m != nil {
 		if _, err := address(m.Proxy); err != nil {

@@ -57,6 +57,9 @@ type Handout struct {
 	Kubeconfig string
 	// Board is nil in a room without a board.
 	Board *Board
+	// Course is the address of an archive of the course, such as http://192.168.1.5:7777/course.tar.gz, in a folder
+	// operator-lab; "" where learners have it from elsewhere.
+	Course string
 	// Modules is nil where everybody has the internet.
 	Modules *Modules
 	// Image is nil where the room has no node image for engines of learners.

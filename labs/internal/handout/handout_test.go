@@ -76,6 +76,7 @@ func full(t *testing.T) handout.Handout {
 		Learner:    handout.Learner{ID: "learner-7", Name: "Ada"},
 		Kubeconfig: kubeconfig(t, goodKubeconfig),
 		Board:      &handout.Board{URL: "http://192.168.1.5:7777", Token: learnersToken(t)},
+		Course:     "http://192.168.1.5:7777/course.tar.gz",
 		Modules:    &handout.Modules{Proxy: "http://192.168.1.5:7777/modules", Sums: "room.lab+1234+AbC="},
 		Lends:      true,
 		Env:        map[string]string{"POOL": "0"},
@@ -467,6 +468,10 @@ func TestWriteRefuses(t *testing.T) {
 		},
 		"a board with a path": {func(_ *testing.T, h *handout.Handout) { h.Board.URL += "/x" }, "the board's address"},
 		"no token":            {func(_ *testing.T, h *handout.Handout) { h.Board.Token = token.Token{} }, "no token"},
+		"a course that is no address": {
+			func(_ *testing.T, h *handout.Handout) { h.Course = "http://192.168.1.5:7777/course.tar.gz?token=" + secret },
+			"http://192.168.1.5:7777/course.tar.gz",
+		},
 		"two proxies": {
 			func(_ *testing.T, h *handout.Handout) { h.Modules.Proxy = "off" },
 			"the address of the Go modules",
