@@ -13,9 +13,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/checkout"
+	"github.com/example/operator-lab/labs/internal/processgroup"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -144,7 +146,7 @@ func (d *Desk) fetchCourse(ctx context.Context, url string) error {
 func (d *Desk) Type(ctx context.Context, line string) (string, error) {
 	cmd := exec.CommandContext(ctx, "bash", "-c", `source "$0/env.sh" && cd "$1" && eval "$2"`, d.Handout, d.Course, line)
 	cmd.Env, cmd.WaitDelay = d.Env, leaveLimit
-	OwnGroup(cmd)
+	processgroup.Own(cmd, syscall.SIGINT)
 	if d.Seat != nil {
 		d.Seat(cmd)
 	}

@@ -469,7 +469,9 @@ func TestWriteRefuses(t *testing.T) {
 		"a board with a path": {func(_ *testing.T, h *handout.Handout) { h.Board.URL += "/x" }, "the board's address"},
 		"no token":            {func(_ *testing.T, h *handout.Handout) { h.Board.Token = token.Token{} }, "no token"},
 		"a course that is no address": {
-			func(_ *testing.T, h *handout.Handout) { h.Course = "http://192.168.1.5:7777/course.tar.gz?token=" + secret },
+			func(_ *testing.T, h *handout.Handout) {
+				h.Course = "http://192.168.1.5:7777/course.tar.gz?token=" + secret
+			},
 			"http://192.168.1.5:7777/course.tar.gz",
 		},
 		"two proxies": {

@@ -11,7 +11,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"syscall"
 	"time"
+
+	"github.com/example/operator-lab/labs/internal/processgroup"
 )
 
 // Job is a program to run.
@@ -68,10 +72,15 @@ type Plain struct {
 	Guard string
 }
 
-// Tool prepares a plain process.
+// Tool prepares a plain process. A Go command that is killed leaves its temporary files; they are in the folder Writes
+// and go with it.
 func (Plain) Tool(ctx context.Context, job Job) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, job.Args[0], job.Args[1:]...)
 	cmd.Dir, cmd.Env = job.Dir, job.Env
+	if job.Writes != "" {
+		cmd.Env = append(slices.Clone(job.Env), "GOTMPDIR="+job.Writes)
+	}
+	processgroup.Own(cmd, syscall.SIGKILL) // a compiler that outlives the Go command works for nobody
 	return cmd, nil
 }
 
@@ -105,7 +114,9 @@ func tied(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
 	}
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.ExtraFiles = []*os.File{read}
-	ownGroup(cmd)
+	// A signal to this process's group is not for the guard: it has to outlive this process by the moment that it takes
+	// to end the learner's processes.
+	processgroup.Own(cmd, syscall.SIGTERM)
 	cmd.Cancel = func() error { return write.Close() }
 	context.AfterFunc(ctx, func() { write.Close() })
 	return cmd, nil

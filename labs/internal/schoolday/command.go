@@ -11,9 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/desk"
+	"github.com/example/operator-lab/labs/internal/processgroup"
 )
 
 const (
@@ -57,7 +58,7 @@ func (d *day) shell(ctx context.Context, name, script string) (ran, error) {
 
 // politely has a command and its children interrupted together, and waited for.
 func politely(cmd *exec.Cmd) {
-	desk.OwnGroup(cmd)
+	processgroup.Own(cmd, syscall.SIGINT)
 	cmd.WaitDelay = goodbye
 }
 

@@ -249,3 +249,41 @@ func TestAnInterruptedBuildBlamesNobody(t *testing.T) {
 		t.Errorf("the build gives %+v, %v, want the interrupt alone", build, err)
 	}
 }
+
+// A newer save in `make watch` ends a build that is under way, many times a day.
+func TestAnInterruptedBuildLeavesNothing(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	c := newCompilation(t, newProxy(t), hello)
+	c.env = append(c.env, "GOCACHE="+t.TempDir()) // without a cache it compiles for seconds
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.run(ctx)
+		ended <- err
+	}()
+	for len(begun(t, filepath.Dir(c.out))) == 0 {
+		select {
+		case err := <-ended:
+			t.Fatalf("the build ended before it was interrupted: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("run() = %v, want that it was interrupted", err)
+	}
+	if left := begun(t, os.TempDir()); len(left) > 0 {
+		t.Errorf("the build leaves %v", left)
+	}
+}
+
+// begun is what compilers of builds with this folder for temporary files have begun with, or left.
+func begun(t *testing.T, temp string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(temp, "go-build*", "b*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/processgroup"
 )
 
 const (
@@ -50,7 +51,7 @@ func killWhenLost(ctx context.Context, cmd *exec.Cmd) {
 	cmd.Cancel = func() error {
 		_, lost := errors.AsType[*clusters.Problem](context.Cause(ctx))
 		if lost || interrupt == nil {
-			endGroup(cmd)
+			processgroup.Kill(cmd)
 			return cmd.Process.Kill()
 		}
 		return interrupt()

@@ -7,10 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/processgroup"
 )
 
 // GoTest asks the checks of lab n as somebody would who has no lab command: `go test` compiles the suite and runs it on
@@ -55,10 +57,10 @@ func (r *run) goTest(ctx context.Context, config harness.Config) (types.Report, 
 		"-ginkgo.randomize-all", fmt.Sprintf("-ginkgo.seed=%d", config.Seed%1_000_000), "-ginkgo.json-report="+reports)
 	cmd.Dir = r.Course.Root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", harness.ConfigEnv+"="+path)
-	ownGroup(cmd)
+	processgroup.Own(cmd, syscall.SIGTERM)
 	cmd.WaitDelay = suiteGrace
 	output, runErr := cmd.CombinedOutput()
-	endGroup(cmd)
+	processgroup.Kill(cmd)
 	if ctx.Err() != nil {
 		return types.Report{}, ctx.Err()
 	}

@@ -11,11 +11,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/processgroup"
 )
 
 const (
@@ -45,12 +47,12 @@ func (t Tools) RunSuite(ctx context.Context, config harness.Config) (types.Repor
 		"--output-dir="+config.Artifacts, "--json-report="+filepath.Base(reports), "--junit-report="+junitFile, t.Suite)
 	cmd.Dir = config.Artifacts
 	cmd.Env = append(os.Environ(), harness.ConfigEnv+"="+path)
-	ownGroup(cmd)
+	processgroup.Own(cmd, syscall.SIGTERM)
 	killWhenLost(ctx, cmd)
 	cmd.WaitDelay = suiteGrace
 	output, runErr := cmd.CombinedOutput()
 	logErr := os.WriteFile(filepath.Join(config.Artifacts, "suite.log"), output, 0o600)
-	endGroup(cmd)
+	processgroup.Kill(cmd)
 	if ctx.Err() != nil {
 		return types.Report{}, ctx.Err()
 	}

@@ -8,6 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+
+	"github.com/example/operator-lab/labs/internal/processgroup"
 )
 
 // Tools are the programs that a run needs besides the learner's.
@@ -45,9 +48,15 @@ func BuildCell(ctx context.Context, root, state string) (string, error) {
 }
 
 func goCommand(ctx context.Context, dir string, args ...string) error {
+	scratch, err := newScratch()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
 	cmd := exec.CommandContext(ctx, "go", args...)
+	processgroup.Own(cmd, syscall.SIGKILL)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTMPDIR="+scratch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return errors.Join(ctx.Err(), fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), dir, err, out))
 	}

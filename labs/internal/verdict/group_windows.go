@@ -1,7 +1,0 @@
-package verdict
-
-import "os/exec"
-
-func ownGroup(*exec.Cmd) {}
-
-func endGroup(*exec.Cmd) {}
