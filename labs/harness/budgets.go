@@ -12,6 +12,11 @@ const (
 	// StartBudget is [ReactBudget] for the first thing a manager does after it was started: it has to
 	// build its caches.
 	StartBudget = 15 * time.Second
+	// WatchBudget is how long the first checks wait for the manager to know what there is. One that has nothing else
+	// to do does so half a second after it was started.
+	WatchBudget = 5 * time.Second
+	// CacheBudget is how much of that is for its caches, once it has asked for Memcacheds, where no log tells more.
+	CacheBudget = time.Second
 	// PodsBudget is how long real Pods may take to be available: scheduling, sandbox, start. Two seconds on a
 	// quiet machine, and 28 s were seen on one with twenty runnable programs for each core; Pods that cannot
 	// become available for a reason that shows are not waited for.

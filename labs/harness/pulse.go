@@ -128,6 +128,14 @@ func (p *pulse) restart() {
 	p.listen = -1
 }
 
+// listens says whether the manager has looked for Memcacheds.
+func (p *pulse) listens() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.readRequests()
+	return p.listen >= 0
+}
+
 // atRest says for how long nothing has happened in the namespace: 0 before the manager has looked for
 // Memcacheds at all, and before anything has happened there.
 func (p *pulse) atRest(namespace string) time.Duration {

@@ -33,11 +33,15 @@ func TestNobodyIsAtRestBeforeTheManagerLooked(t *testing.T) {
 	var sent traffic
 	p := newPulse(sent.since)
 	p.note("lab-a")
+	sent.send(writing)
 	p.ticks(100)
-	if rest := p.atRest("lab-a"); rest != 0 {
+	if rest := p.atRest("lab-a"); rest != 0 || p.listens() {
 		t.Errorf("at rest for %s although the manager has not looked for Memcacheds", rest)
 	}
 	sent.send(listing)
+	if !p.listens() {
+		t.Error("it has looked for Memcacheds, and does not listen")
+	}
 	p.ticks(10)
 	if rest := p.atRest("lab-a"); rest < 9*pollInterval || rest > 10*pollInterval {
 		t.Errorf("at rest for %s, ten ticks after the manager's first look", rest)

@@ -71,7 +71,37 @@ func openStage(ctx context.Context) (*stage, error) {
 	if err := s.manager.Start(suite.config.MemcachedImage); err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
+	s.awaitListener(ctx)
 	return s, nil
+}
+
+// awaitListener returns when the manager knows what there is, so that the checks' objects are news to it. What a manager
+// finds when it starts, controller-runtime's queue serves after all news, and while many checks make some, a slow one
+// does not come to it (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). A manager that ends, or is
+// not so far within [WatchBudget], gets its checks all the same: they say what is wrong with it.
+func (s *stage) awaitListener(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, WatchBudget)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for listening := time.Duration(0); s.manager.gone() == nil && !s.knows(listening); {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if s.pulse.listens() {
+			listening += pollInterval
+		}
+	}
+}
+
+// workersLine is what controller-runtime's log says when the caches are filled.
+const workersLine = "Starting workers"
+
+// knows says whether the manager has filled its caches, after it has asked for what they hold for so long.
+func (s *stage) knows(listening time.Duration) bool {
+	return len(s.manager.output.Lines(workersLine)) > 0 || listening > CacheBudget
 }
 
 // fenceIn is what keeps a manager that nobody trusts to its own cluster; a trusted one may do everything that it has a

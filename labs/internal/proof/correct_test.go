@@ -37,6 +37,20 @@ func TestRightAnswersPass(t *testing.T) {
 	}
 }
 
+// Where everything is slow, a right operator takes as long as this to start, and for a pass. What it finds when it starts
+// stays at the end of controller-runtime's queue for as long as other checks make news.
+func TestASlowRightAnswerPasses(t *testing.T) {
+	c := load(t)
+	workspace := rendered(t, c, 7)
+	write(t, workspace, "internal/controller/slow.go",
+		"package controller\n\nimport \"time\"\n\nfunc slow() { time.Sleep(80 * time.Millisecond) }\n")
+	beginReconcile(t, workspace, "slow()")
+	write(t, workspace, "cmd/slow.go", "package main\n\nimport \"time\"\n\nfunc init() { time.Sleep(2 * time.Second) }\n")
+	for _, r := range judgeFolder(t, c, workspace, []int{7}, false) {
+		requirePass(t, r)
+	}
+}
+
 // compileDependencies fills the build cache: nobody else needs some of these versions, and the limit on a
 // learner's compilation is not what is judged here. It links nothing.
 func compileDependencies(t *testing.T, module string) {

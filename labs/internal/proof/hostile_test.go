@@ -268,7 +268,7 @@ func (h *hostileRun) add(reconcile, start string) {
 		// In a file of its own, so that the imports of the operator's stay as they are.
 		write(h.t, h.judge.Workspace, "internal/controller/hostile.go", importing("controller", reconcile)+
 			"\nfunc hostile(req ctrl.Request) {\n"+reconcile+"\n}\n")
-		h.callHostile()
+		beginReconcile(h.t, h.judge.Workspace, "hostile(req)")
 	}
 	var err error
 	if h.workspace, err = course.ReadTree(h.judge.Workspace); err != nil {
@@ -276,19 +276,19 @@ func (h *hostileRun) add(reconcile, start string) {
 	}
 }
 
-// callHostile has Reconcile begin with a call of what was added.
-func (h *hostileRun) callHostile() {
-	h.t.Helper()
+// beginReconcile has the workspace's Reconcile begin with a statement.
+func beginReconcile(t *testing.T, workspace, statement string) {
+	t.Helper()
 	const name, begin = "internal/controller/memcached_controller.go", "(ctrl.Result, error) {\n"
-	data, err := os.ReadFile(filepath.Join(h.judge.Workspace, filepath.FromSlash(name)))
+	data, err := os.ReadFile(filepath.Join(workspace, filepath.FromSlash(name)))
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 	before, after, found := strings.Cut(string(data), begin)
 	if !found {
-		h.t.Fatalf("%s has no Reconcile", name)
+		t.Fatalf("%s has no Reconcile", name)
 	}
-	write(h.t, h.judge.Workspace, name, before+begin+"\thostile(req)\n"+after)
+	write(t, workspace, name, before+begin+"\t"+statement+"\n"+after)
 }
 
 // importing begins a file with the imports that the body needs.
