@@ -125,7 +125,7 @@ var _ = harness.Lab(4, func() {
 		harness.Require(harness.Restart(ctx, image))
 		DeferCleanup(func(ctx context.Context) error {
 			return harness.Restart(ctx, harness.Run().MemcachedImage)
-		}, NodeTimeout(2*harness.StopBudget))
+		}, NodeTimeout(2*harness.StartBudget)) // it stops one, and awaits the next
 		_, err = m.AwaitDeployment(ctx, harness.StartBudget, runsImage(image, "image-ignored"))
 		harness.Require(err)
 	})

@@ -216,8 +216,11 @@ func comesBack(ctx context.Context, m harness.Memcached) error {
 		return fmt.Errorf("delete Deployment %s: %w", m, err)
 	}
 	took := time.Duration(0)
-	back := harness.Until(ctx, harness.LateBudget, &appsv1.DeploymentList{}, func() error {
+	back := harness.Until(ctx, harness.StallBudget, &appsv1.DeploymentList{}, func() error {
 		now, err := m.Deployment(ctx)
+		if isGone(err) && served() > harness.LateBudget {
+			return harness.Stop(err)
+		}
 		if err != nil {
 			return err
 		}
@@ -453,13 +456,20 @@ func unavailable(obj *unstructured.Unstructured) error {
 	}
 }
 
+// isGone says whether an error of [harness.Memcached.Deployment] means that there is none, and not that nobody knows.
+func isGone(err error) bool { return err != nil && finding.Of(err).Cause == harness.CauseNoDeployment }
+
 // collected waits for the garbage collector.
 func collected(ctx context.Context, m harness.Memcached) error {
 	return harness.UntilKubernetes(ctx, harness.CollectBudget, &appsv1.DeploymentList{}, func() error {
-		if d, err := m.Deployment(ctx); err == nil {
+		d, err := m.Deployment(ctx)
+		switch {
+		case err == nil:
 			return finding.New("not-collected", "the Deployment goes after its Memcached was deleted", "it is still there, with owner references %v", d.OwnerReferences)
+		case isGone(err):
+			return nil
 		}
-		return nil
+		return err
 	}, client.InNamespace(m.Namespace))
 }
 
@@ -586,8 +596,8 @@ func undone(ctx context.Context, all []harness.Memcached, since int) error {
 // of the Deployment's change before it hears of the Memcached's deletion.
 func orphanKept(ctx context.Context, orphaned []harness.Memcached) error {
 	for _, m := range orphaned {
-		if _, err := m.Deployment(ctx); err == nil {
-			return nil
+		if _, err := m.Deployment(ctx); !isGone(err) {
+			return err
 		}
 	}
 	return finding.New("orphan-deleted", "a Deployment that was orphaned with --cascade=orphan stays", "it is gone")
@@ -619,8 +629,11 @@ func reportsForeign(ctx context.Context, m harness.Memcached, foreign *appsv1.De
 
 func untouched(ctx context.Context, m harness.Memcached, foreign *appsv1.Deployment) error {
 	d, err := m.Deployment(ctx)
-	if err != nil {
+	if isGone(err) {
 		return finding.New("deployment-changed", "the foreign Deployment stays as it is", "it is gone")
+	}
+	if err != nil {
+		return err
 	}
 	for _, ref := range d.OwnerReferences {
 		if ref.UID != foreign.OwnerReferences[0].UID {

@@ -12,10 +12,8 @@ const (
 	// StartBudget is [ReactBudget] for the first thing a manager does after it was started: it has to
 	// build its caches.
 	StartBudget = 15 * time.Second
-	// WatchBudget is how long the first checks wait for the manager to know what there is. One that has nothing else
-	// to do does so half a second after it was started.
-	WatchBudget = 5 * time.Second
-	// CacheBudget is how much of that is for its caches, once it has asked for Memcacheds, where no log tells more.
+	// CacheBudget is how long the first checks wait for a manager's caches to be filled once it has asked for
+	// Memcacheds, where its log does not tell.
 	CacheBudget = time.Second
 	// PodsBudget is how long real Pods may take to be available: scheduling, sandbox, start. Two seconds on a
 	// quiet machine, and 28 s were seen on one with twenty runnable programs for each core; Pods that cannot
@@ -33,9 +31,11 @@ const (
 	// RestoreBudget is the contract's limit for a deleted Deployment to be back, in time in which the API server
 	// takes writes: see [Served]. Polling operators miss it.
 	RestoreBudget = 2 * time.Second
-	// LateBudget is how long a deleted Deployment is waited for in all. Operators that poll look every five
-	// seconds or so, and should hear that they do.
+	// LateBudget is how long a deleted Deployment is waited for in all, in the same time. Operators that poll look
+	// every five seconds or so, and should hear that they do.
 	LateBudget = 6 * time.Second
+	// StallBudget is how long that may take by the clock on the wall, where the API server takes no writes.
+	StallBudget = 30 * time.Second
 	// CollectBudget is how long garbage collection may take. The collector looks for new kinds every
 	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
 	CollectBudget = 45 * time.Second

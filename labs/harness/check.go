@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
@@ -63,10 +64,16 @@ func findingOf(err error) *finding.Finding {
 	if f, ok := errors.AsType[*finding.Finding](err); ok {
 		return f
 	}
-	if apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) {
+	if serversFault(err) {
 		return finding.Machine("serve the requests of the checks", err)
 	}
 	return finding.Of(err)
+}
+
+// serversFault says that the API server could not do what was asked, whatever it was.
+func serversFault(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && status.ErrStatus.Code >= http.StatusInternalServerError
 }
 
 // Require ends the check if err is not nil. A finding in err's chain, or one made of its text, goes

@@ -22,6 +22,7 @@ func TestWhoseFaultARequestOfOursIs(t *testing.T) {
 		"too slow":         {fmt.Errorf("list pods: %w", apierrors.NewTimeoutError("request did not complete", 1)), finding.CauseMachine},
 		"etcd is away":     {apierrors.NewServerTimeout(pods, "list", 1), finding.CauseMachine},
 		"not there at all": {apierrors.NewServiceUnavailable("starting"), finding.CauseMachine},
+		"etcd is slow":     {apierrors.NewInternalError(errors.New("etcdserver: request timed out")), finding.CauseMachine},
 		"a right answer":   {apierrors.NewNotFound(pods, "a"), finding.CauseOther},
 		"something else":   {errors.New("no luck"), finding.CauseOther},
 	} {

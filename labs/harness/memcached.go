@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -68,10 +69,15 @@ func (m Memcached) Create(ctx context.Context) error {
 	}
 	obj := m.object()
 	obj.Object["spec"] = map[string]any{"size": int64(m.Size), "containerPort": int64(m.Port)}
-	if err := suite.admin.Create(ctx, obj); err != nil {
-		return finding.New("refused", fmt.Sprintf("the API server takes a Memcached with size %d and containerPort %d", m.Size, m.Port), "%v", err)
+	err := suite.admin.Create(ctx, obj)
+	_, unanswered := errors.AsType[*url.Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case unanswered || serversFault(err):
+		return fmt.Errorf("create Memcached %s: %w", m, err)
 	}
-	return nil
+	return finding.New("refused", fmt.Sprintf("the API server takes a Memcached with size %d and containerPort %d", m.Size, m.Port), "%v", err)
 }
 
 func (m Memcached) object() *unstructured.Unstructured {

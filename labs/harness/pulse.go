@@ -16,12 +16,13 @@ import (
 // manager, and changes of the objects that it works with. A wait that sees neither for [RestLimit] ends,
 // because more waiting would show the same.
 //
-// It counts in calm time, which only passes while this process itself is served in time, and while the manager
-// writes for nobody. On a machine that is too busy for us it stands still, and so it does while the manager has
+// It counts in calm time, which only passes while this process itself and the API server are served in time, and while
+// the manager writes for nobody. On a machine that is too busy for us it stands still, and so it does while the manager has
 // work elsewhere: one worker serves one object after the other, and controller-runtime's queue puts those last
 // that were there when the manager started.
 type pulse struct {
 	requests func(since int) []recorder.Request
+	answered func(ctx context.Context) error // asks the API server for something
 
 	mu     sync.Mutex
 	calm   time.Duration
@@ -31,8 +32,8 @@ type pulse struct {
 	listen time.Duration            // calm time of the manager's first look at Memcacheds; negative before it
 }
 
-func newPulse(requests func(since int) []recorder.Request) *pulse {
-	return &pulse{requests: requests, last: map[string]time.Duration{}, listen: -1, idle: breath}
+func newPulse(requests func(since int) []recorder.Request, answered func(ctx context.Context) error) *pulse {
+	return &pulse{requests: requests, answered: answered, last: map[string]time.Duration{}, listen: -1, idle: breath}
 }
 
 // beat keeps the time and follows the objects until ctx ends. Events are left out: Kubernetes repeats some
@@ -41,6 +42,11 @@ func (p *pulse) beat(ctx context.Context) {
 	for _, list := range []client.ObjectList{Memcached{}.list(), &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}} {
 		go p.follow(ctx, list)
 	}
+	p.keepTime(ctx)
+}
+
+// keepTime counts calm time until ctx ends.
+func (p *pulse) keepTime(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	before := time.Now()
@@ -48,9 +54,13 @@ func (p *pulse) beat(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
-			p.pass(now.Sub(before))
-			before = now
+		case <-tick.C:
+		}
+		err := p.answered(ctx)
+		elapsed := time.Since(before)
+		before = before.Add(elapsed)
+		if err == nil {
+			p.pass(elapsed)
 		}
 	}
 }

@@ -1,7 +1,10 @@
 package harness
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/example/operator-lab/labs/harness/recorder"
@@ -22,6 +25,9 @@ var (
 	writing = recorder.Request{Verb: "create", Group: "apps", Resource: "deployments", Namespace: "lab-a"}
 )
 
+// prompt is an API server that answers at once.
+func prompt(context.Context) error { return nil }
+
 // ticks lets n punctual ticks pass.
 func (p *pulse) ticks(n int) {
 	for range n {
@@ -31,7 +37,7 @@ func (p *pulse) ticks(n int) {
 
 func TestNobodyIsAtRestBeforeTheManagerLooked(t *testing.T) {
 	var sent traffic
-	p := newPulse(sent.since)
+	p := newPulse(sent.since, prompt)
 	p.note("lab-a")
 	sent.send(writing)
 	p.ticks(100)
@@ -50,7 +56,7 @@ func TestNobodyIsAtRestBeforeTheManagerLooked(t *testing.T) {
 
 func TestRestBeginsWithTheLastActivity(t *testing.T) {
 	var sent traffic
-	p := newPulse(sent.since)
+	p := newPulse(sent.since, prompt)
 	sent.send(listing)
 	p.ticks(50)
 	if rest := p.atRest("lab-a"); rest != 0 {
@@ -77,7 +83,7 @@ func TestRestBeginsWithTheLastActivity(t *testing.T) {
 
 func TestABusyMachineIsNotRest(t *testing.T) {
 	var sent traffic
-	p := newPulse(sent.since)
+	p := newPulse(sent.since, prompt)
 	sent.send(listing)
 	p.ticks(1)
 	p.note("lab-a")
@@ -87,9 +93,46 @@ func TestABusyMachineIsNotRest(t *testing.T) {
 	}
 }
 
+func TestAnAPIServerThatDoesNotAnswerIsNotRest(t *testing.T) {
+	const wait = 10 * time.Second
+	for name, tc := range map[string]struct {
+		answered func(context.Context) error
+		min, max time.Duration // of rest after wait
+	}{
+		"it answers":        {prompt, wait - 2*pollInterval, wait},
+		"it hangs once":     {hangs(5 * time.Second), wait - 5*time.Second - 2*pollInterval, wait - 5*time.Second + 2*pollInterval},
+		"it refuses to":     {func(context.Context) error { return errors.New("etcdserver: request timed out") }, 0, 0},
+		"it answers slowly": {func(context.Context) error { time.Sleep(2 * time.Second); return nil }, 0, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var sent traffic
+				sent.send(listing)
+				p := newPulse(sent.since, tc.answered)
+				p.note("lab-a")
+				ctx, cancel := context.WithTimeout(t.Context(), wait)
+				defer cancel()
+				p.keepTime(ctx)
+				if rest := p.atRest("lab-a"); rest < tc.min || rest > tc.max {
+					t.Errorf("at rest for %v, want %v to %v", rest, tc.min, tc.max)
+				}
+			})
+		})
+	}
+}
+
+// hangs is an API server that lets somebody wait, and then goes on.
+func hangs(d time.Duration) func(context.Context) error {
+	return func(context.Context) error {
+		time.Sleep(d)
+		d = 0
+		return nil
+	}
+}
+
 func TestAManagerAtWorkElsewhereIsNotAtRest(t *testing.T) {
 	var sent traffic
-	p := newPulse(sent.since)
+	p := newPulse(sent.since, prompt)
 	sent.send(listing)
 	p.note("lab-a")
 	elsewhere := writing
@@ -115,7 +158,7 @@ func TestAManagerAtWorkElsewhereIsNotAtRest(t *testing.T) {
 
 func TestAStartedManagerLooksAnew(t *testing.T) {
 	var sent traffic
-	p := newPulse(sent.since)
+	p := newPulse(sent.since, prompt)
 	sent.send(listing)
 	p.note("lab-a")
 	p.ticks(50)

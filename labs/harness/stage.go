@@ -12,6 +12,10 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/example/operator-lab/labs/harness/fence"
 	"github.com/example/operator-lab/labs/harness/recorder"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -52,7 +56,7 @@ func openStage(ctx context.Context) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{recorder: rec, pulse: newPulse(rec.Since), progress: newProgress(), token: rand.Text()}
+	s := &stage{recorder: rec, pulse: newPulse(rec.Since, answered), progress: newProgress(), token: rand.Text()}
 	beating, hush := context.WithCancel(context.Background())
 	s.hush = hush
 	go s.pulse.beat(beating)
@@ -78,13 +82,13 @@ func openStage(ctx context.Context) (*stage, error) {
 // awaitListener returns when the manager knows what there is, so that the checks' objects are news to it. What a manager
 // finds when it starts, controller-runtime's queue serves after all news, and while many checks make some, a slow one
 // does not come to it (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). A manager that ends, or is
-// not so far within [WatchBudget], gets its checks all the same: they say what is wrong with it.
+// not so far when a silent one would be given up, gets its checks all the same: they say what is wrong with it.
 func (s *stage) awaitListener(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, WatchBudget)
+	ctx, cancel := context.WithTimeout(ctx, silenceLimit(s.manager.help))
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	for listening := time.Duration(0); s.manager.gone() == nil && !s.knows(listening); {
+	for listening := time.Duration(0); s.gone() == nil && !s.knows(listening); {
 		select {
 		case <-ctx.Done():
 			return
@@ -94,6 +98,11 @@ func (s *stage) awaitListener(ctx context.Context) {
 			listening += pollInterval
 		}
 	}
+}
+
+// answered asks the API server for something small.
+func answered(ctx context.Context) error {
+	return suite.admin.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{})
 }
 
 // workersLine is what controller-runtime's log says when the caches are filled.
