@@ -91,6 +91,11 @@ func (o *Owned) create(ctx context.Context, name, purpose string, spec Spec, kee
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("create cluster %s: %w", name, err)
 	}
+	if spec.Prepare != nil {
+		if err := spec.Prepare(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	owner.Kept, owner.Cluster = keep, c
 	if keep {
 		if owner.Process, err = o.keep(ctx, owner); err != nil {

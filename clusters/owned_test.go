@@ -187,6 +187,29 @@ func TestNothingIsLeftOfAFailedCreate(t *testing.T) {
 	}
 }
 
+// Until a cluster was prepared nobody may take it for one that is ready, whatever happens to this process.
+func TestAClusterCountsWhenItWasPrepared(t *testing.T) {
+	o, f := newTestOwned(t)
+	failure := errors.New("no such image")
+	spec := Spec{Prepare: func(context.Context, *Cluster) error {
+		owners, err := o.List(t.Context())
+		if err != nil || len(owners) != 1 || owners[0].Kept || owners[0].Cluster != nil {
+			t.Errorf("while it is prepared it is recorded as %+v, %v", owners, err)
+		}
+		return failure
+	}}
+	if c, err := o.Create(t.Context(), "test", spec, true); !errors.Is(err, failure) || c != nil {
+		t.Errorf("Create() = %v, %v, want the failure", c, err)
+	}
+	if names := recorded(t, o); len(names) > 0 || len(f.clusters) > 0 {
+		t.Errorf("left: %v, recorded: %v", f.clusters, names)
+	}
+	failure = nil
+	if c, err := o.Create(t.Context(), "test", spec, true); err != nil || c == nil {
+		t.Errorf("Create() = %v, %v", c, err)
+	}
+}
+
 func TestNothingIsLeftOfAPanic(t *testing.T) {
 	o, f := newTestOwned(t)
 	f.create = func(context.Context, string) error { panic("defect") }

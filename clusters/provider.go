@@ -53,6 +53,9 @@ type Spec struct {
 	// whether it should take little of the processors just now, because somebody
 	// works with another one. A provider that cannot do that does not ask.
 	Yields func() bool
+	// Prepare, if it is not nil, is done to the cluster before [Owned] counts it as
+	// made, such as loading an image. When it fails the cluster is removed.
+	Prepare func(ctx context.Context, c *Cluster) error
 	// APIServerAddress is the IPv4 address of this machine on which the API server
 	// answers, and which its certificate names. Empty means 127.0.0.1, which nobody
 	// else can reach.

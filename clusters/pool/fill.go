@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,7 +19,7 @@ func (p *Pool) fill() {
 		idle, err := p.step()
 		switch {
 		case err != nil && p.ctx.Err() == nil:
-			p.opts.Progress(fmt.Sprintf("could not make a cluster: %v", err))
+			p.opts.Progress(err.Error())
 			p.pause(delay)
 			delay = min(2*delay, maxRetryDelay)
 		case idle:
@@ -33,13 +32,19 @@ func (p *Pool) fill() {
 
 // step does the next thing that there is to do; idle says that there was nothing.
 func (p *Pool) step() (idle bool, err error) {
-	for _, e := range p.awake() {
-		return false, p.putToSleep(e)
+	if awake := p.awake(); len(awake) > 0 {
+		if err := p.putToSleep(awake[0]); err != nil {
+			return false, fmt.Errorf("could not pause a waiting cluster: %w", err)
+		}
+		return false, nil
 	}
-	if p.wanted() {
-		return false, p.add()
+	if !p.wanted() {
+		return true, nil
 	}
-	return true, nil
+	if err := p.add(); err != nil {
+		return false, fmt.Errorf("could not make a cluster: %w", err)
+	}
+	return false, nil
 }
 
 // pause waits for a while, or until something has changed.
@@ -135,11 +140,6 @@ func (p *Pool) create(ctx context.Context) (*clusters.Cluster, error) {
 	if err != nil {
 		p.rememberLeft(name)
 		return nil, err
-	}
-	if p.opts.Prepare != nil {
-		if err := p.opts.Prepare(ctx, c); err != nil {
-			return nil, errors.Join(err, p.delete(c.Name))
-		}
 	}
 	return c, nil
 }

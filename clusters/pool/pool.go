@@ -52,8 +52,6 @@ type Options struct {
 	Size int
 	// Spec is what the clusters are like. While one is in use and nobody waits for the next, that one yields.
 	Spec clusters.Spec
-	// Prepare, if it is not nil, is done to each new cluster, such as loading an image.
-	Prepare func(ctx context.Context, c *clusters.Cluster) error
 	// Fresh says what is wrong with a cluster that has waited, and is [clusters.Fresh] by default.
 	Fresh func(ctx context.Context, c *clusters.Cluster) error
 	// FreeMemory is how many bytes of memory are free, and false where nobody knows. nil knows nothing, and then

@@ -33,8 +33,6 @@ type Options struct {
 	Spec clusters.Spec
 	// Limit is how many are made or mended at once; 0 means [Limit].
 	Limit int
-	// Prepare, if it is not nil, is done to each new cluster, such as loading an image.
-	Prepare func(ctx context.Context, c *clusters.Cluster) error
 	// Healthy says what is wrong with a cluster, and is [clusters.Healthy] by default.
 	Healthy func(ctx context.Context, p clusters.Provider, c *clusters.Cluster) error
 	// Progress, if it is not nil, is told of each step with each cluster, one at a time. err is why: what was wrong

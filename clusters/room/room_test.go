@@ -423,7 +423,7 @@ func TestWhatCannotBePreparedIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, 2)
 		prepared := 0
-		h.opts.Prepare = func(context.Context, *clusters.Cluster) error {
+		h.opts.Spec.Prepare = func(context.Context, *clusters.Cluster) error {
 			if prepared++; prepared == 1 {
 				return errors.New("no such image")
 			}
@@ -432,7 +432,7 @@ func TestWhatCannotBePreparedIsNotKept(t *testing.T) {
 		if got := h.up(t, "a"); got != "created" || prepared != 2 {
 			t.Errorf("%s after %d preparations", got, prepared)
 		}
-		h.opts.Prepare = func(context.Context, *clusters.Cluster) error { return errors.New("no such image") }
+		h.opts.Spec.Prepare = func(context.Context, *clusters.Cluster) error { return errors.New("no such image") }
 		if got := h.up(t, "ab"); got != "untouched failed" {
 			t.Error(got)
 		}
@@ -536,10 +536,4 @@ func TestDownTellsWhatItCouldNotRemove(t *testing.T) {
 		h.fake.away = nil
 		h.consistent(t, "ab")
 	})
-}
-
-func TestOneAtLeastStartsAtATime(t *testing.T) {
-	if Limit() < 1 {
-		t.Errorf("Limit() = %d", Limit())
-	}
 }

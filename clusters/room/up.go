@@ -21,8 +21,6 @@ const (
 	// lookAgain is how often to ask meanwhile. What makes a cluster healthy (engine, services, kubelets) cannot all be
 	// watched.
 	lookAgain = time.Second
-	// removeTimeout bounds the removal of a cluster that could not be prepared, which goes on after a Ctrl-C.
-	removeTimeout = 2 * time.Minute
 )
 
 // Step is something that happens to a cluster, or has happened to it.
@@ -145,16 +143,7 @@ func (r *Room) create(ctx context.Context, c Cluster) (*clusters.Cluster, error)
 			return nil, err
 		}
 	}
-	made, err := r.owned.CreateNamed(ctx, c.Name, r.opts.Purpose, r.opts.Spec, true)
-	if err != nil || r.opts.Prepare == nil {
-		return made, err
-	}
-	if err := r.opts.Prepare(ctx, made); err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
-		defer cancel()
-		return nil, errors.Join(err, r.owned.Delete(ctx, c.Name))
-	}
-	return made, nil
+	return r.owned.CreateNamed(ctx, c.Name, r.opts.Purpose, r.opts.Spec, true)
 }
 
 // mend does the least that makes a cluster work: it waits, starts its machines again, and only then makes a new one.

@@ -57,7 +57,8 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		return err
 	})
 	g.Go(func() (err error) {
-		cluster, err = a.demoCluster(preparation, owned, image, keep)
+		spec := clusters.Spec{NodeImage: image.Ref, Prepare: a.withOperand(owned, image)}
+		cluster, err = owned.Create(preparation, "demo", spec, keep)
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -77,17 +78,4 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		fmt.Fprintf(a.out, "The cluster stays, without the operator: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
 	}
 	return nil
-}
-
-// demoCluster makes the cluster and sees to it that it has the operand's image. With an error the
-// cluster may be there all the same, and is to be deleted.
-func (a *app) demoCluster(ctx context.Context, owned *clusters.Owned, image nodeimage.Image, keep bool) (*clusters.Cluster, error) {
-	c, err := owned.Create(ctx, "demo", clusters.Spec{NodeImage: image.Ref}, keep)
-	if err != nil {
-		return c, err
-	}
-	if !c.RealPods {
-		return c, nil
-	}
-	return c, nodeimage.EnsureOperand(ctx, owned.Provider(), c.Name, image, a.cache)
 }

@@ -18,8 +18,7 @@ func (a *app) startPool(owned *clusters.Owned, image nodeimage.Image, size int) 
 func (a *app) startPoolAt(address string, owned *clusters.Owned, image nodeimage.Image, size int) *pool.Pool {
 	return pool.Start(owned, pool.Options{
 		Size:       size,
-		Spec:       clusters.Spec{NodeImage: image.Ref, APIServerAddress: address},
-		Prepare:    a.withOperand(owned, image),
+		Spec:       clusters.Spec{NodeImage: image.Ref, APIServerAddress: address, Prepare: a.withOperand(owned, image)},
 		FreeMemory: doctor.FreeMemory,
 		Progress:   a.progress,
 	})

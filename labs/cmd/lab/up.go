@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
@@ -80,17 +78,7 @@ func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
 		return nil, err
 	}
 	a.progress("starting a cluster, which takes some seconds")
-	c, err := owned.Create(ctx, playgroundPurpose, clusters.Spec{NodeImage: image.Ref}, true)
-	if err != nil {
-		return nil, err
-	}
-	if !c.RealPods {
-		return c, nil
-	}
-	if err := nodeimage.EnsureOperand(ctx, owned.Provider(), c.Name, image, a.cache); err != nil {
-		return nil, errors.Join(err, owned.Delete(context.WithoutCancel(ctx), c.Name))
-	}
-	return c, nil
+	return owned.Create(ctx, playgroundPurpose, clusters.Spec{NodeImage: image.Ref, Prepare: a.withOperand(owned, image)}, true)
 }
 
 func (a *app) explainPlayground(c *clusters.Cluster) {
