@@ -36,7 +36,7 @@ func (c *roomCommand) fits(
 		c.progress(what + "; going on all the same (FORCE=1)")
 		return nil
 	}
-	return exit.Usage("%s; %s", what, c.ways(r, fits, before))
+	return exit.Usage("%s; %s", what, c.ways(r, short[0], fits, before))
 }
 
 // shortage says what there is too little of for the clusters of the learners, and lendable ones beside them. Where
@@ -71,7 +71,7 @@ func (c *roomCommand) shortage(
 }
 
 // ways out of a room that is too large. Nobody who is there is sent away, and what their clusters are made with stays.
-func (c *roomCommand) ways(r *classroom.Room, fits, before int) string {
+func (c *roomCommand) ways(r *classroom.Room, short room.Shortage, fits, before int) string {
 	var ways []string
 	if fits > before && !r.LendsOnly {
 		ways = append(ways, fmt.Sprintf("N=%d fits", fits))
@@ -81,7 +81,7 @@ func (c *roomCommand) ways(r *classroom.Room, fits, before int) string {
 	}
 	if before > 0 {
 		ways = append(ways, endsRoom)
-	} else if c.cluster != onEmbedded {
+	} else if c.cluster != onEmbedded && room.EmbeddedCost()[short.Resource] < short.Each {
 		ways = append(ways, "CLUSTER=embedded takes less")
 	}
 	return strings.Join(append(ways, "FORCE=1 tries it all the same"), ", ")

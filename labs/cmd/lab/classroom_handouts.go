@@ -38,7 +38,7 @@ func newClassroomHandoutsCommand(a *app) *cobra.Command {
 		Long: `handouts writes a folder and a zip for each learner of the room into .lab/handouts: the kubeconfig of their cluster,
 the starter workspace, a page that says what to do first; and with --server, the address of lab classroom serve, the
 board with a token of their own, the settings for Go modules, and CLUSTER=room where the room lends clusters. cards.html
-is a sheet to print, with what each learner needs to type.
+is a sheet to print, with the name of each learner's handout, the address and the token.
 
 Run again, it writes them anew; tokens that were handed out before stay good until they expire.`,
 		Args: noArguments("classroom handouts"),

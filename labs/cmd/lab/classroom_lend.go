@@ -59,7 +59,7 @@ func (l *lendFlags) check() error {
 	return nil
 }
 
-// decide says what the room lends: what is asked for, else what it lent before, else one cluster per core. A check wants
+// decide says what the room lends: what is asked for, or was before, else one cluster per core. A check wants
 // a core for itself, or takes longer. before is how many learners were there already.
 func (c *roomCommand) decide(r *classroom.Room, before int) error {
 	if err := c.offer.check(); err != nil {
@@ -73,8 +73,8 @@ func (c *roomCommand) decide(r *classroom.Room, before int) error {
 	}
 	switch {
 	case c.offer.given("lend"):
-		r.Lend = c.offer.lend
-	case before == 0:
+		r.Lend, r.LendAsked = c.offer.lend, true
+	case !r.LendAsked:
 		r.Lend = min(room.Limit(), len(r.Learners))
 	}
 	if r.LendsOnly && r.Lend == 0 {
@@ -95,6 +95,7 @@ func (c *roomCommand) lendLess(r *classroom.Room) bool {
 		return false
 	}
 	r.Lend--
+	r.LendAsked = false
 	return true
 }
 

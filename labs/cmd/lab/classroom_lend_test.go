@@ -32,6 +32,13 @@ func TestARoomLendsWhatFitsBesideTheLearnersClusters(t *testing.T) {
 	}
 
 	s = newSchool(t)
+	s.mustLab(t, "up", "--learners", "1")
+	s.mustLab(t, "up", "--learners", "12")
+	if r := s.room(t); r.Lend != room.Limit() {
+		t.Errorf("a room that grew lends %d, want one for each core", r.Lend)
+	}
+
+	s = newSchool(t)
 	s.supplies = map[doctor.Resource]doctor.Supply{doctor.Inotify: {Amount: 5 * 31}}
 	contains(t, s.mustLab(t, "up", "--learners", "3", "--lend", "1"), "3 of 3 clusters ready")
 	// One of those that are lent runs, and is not counted again beside the others.
@@ -52,7 +59,7 @@ func TestARoomLendsWhatFitsBesideTheLearnersClusters(t *testing.T) {
 	if exit.Code(err) != exit.UsageError {
 		t.Fatalf("more than fits: %v", err)
 	}
-	contains(t, err.Error(), "room for 0 of 3 learners", "a smaller LEND takes less", "FORCE=1")
+	contains(t, err.Error(), "room for 0 of 3 learners", "a smaller LEND takes less", "CLUSTER=embedded takes less", "FORCE=1")
 	s.mustLab(t, "up", "--learners", "3", "--lend", "4", "--force")
 }
 

@@ -59,6 +59,7 @@ type rehearse struct {
 	course *course.Course
 	room   *classroom.Room // as it will be
 	before int             // how many are in it today
+	asked  string          // the kind of cluster that the command line wants
 	owned  *clusters.Owned
 	image  nodeimage.Image
 	needs  []modules.Need
@@ -134,6 +135,7 @@ func (r *rehearse) understand(ctx context.Context) (err error) {
 	if _, _, err := r.admit(r.room); err != nil {
 		return err
 	}
+	r.asked = r.cluster
 	if err := r.settle(ctx, r.room); err != nil {
 		return err
 	}
@@ -215,23 +217,46 @@ func (r *rehearse) conclude(report rehearsal.Report) error {
 
 // tellTheDay prints the commands that were rehearsed.
 func (r *rehearse) tellTheDay() {
-	who := fmt.Sprintf("N=%d", len(r.room.Learners))
-	if r.roster != "" {
-		who = "ROSTER=" + r.roster
-	}
-	address, cluster := "", ""
+	address := ""
 	if r.room.Address != "" {
 		address = " ADDRESS=" + r.room.Address
-	}
-	if r.room.Provider == onEmbedded {
-		cluster = " CLUSTER=" + onEmbedded
 	}
 	host, port := orLoopback(r.room.Address), ""
 	if _, p, err := net.SplitHostPort(r.listen); err == nil {
 		port = p
 	}
-	fmt.Fprintf(r.out, "  make classroom %s%s%s%s\n  make classroom-handouts SERVER=http://%s\n  make classroom-serve%s PORT=%s\n",
-		who, cluster, address, r.offer.settings(), net.JoinHostPort(host, port), address, port)
+	fmt.Fprintf(r.out, "  make classroom %s%s\n  make classroom-handouts SERVER=http://%s\n  make classroom-serve%s PORT=%s\n",
+		r.settings(), address, net.JoinHostPort(host, port), address, port)
+}
+
+// settings are those of the room, without its address.
+func (r *rehearse) settings() string {
+	who, cluster := fmt.Sprintf("N=%d", len(r.room.Learners)), ""
+	if r.roster != "" {
+		who = "ROSTER=" + r.roster
+	}
+	if r.room.Provider == onEmbedded {
+		cluster = " CLUSTER=" + onEmbedded
+	}
+	return who + cluster + r.offer.settings()
+}
+
+// onPort is the command that rehearses the same room with another port.
+func (r *rehearse) onPort(port string) string {
+	line := "make classroom-rehearse " + r.settings()
+	if r.room.Address != "" {
+		line += " ADDRESS=" + r.room.Address
+	}
+	return line + " PORT=" + port
+}
+
+// onAddress is the command that rehearses the same room on another address, which a room that is up cannot take.
+func (r *rehearse) onAddress(address string) string {
+	line := "make classroom-rehearse " + r.settings() + " ADDRESS=" + address
+	if r.before > 0 {
+		line = "make classroom-down, then " + line
+	}
+	return line
 }
 
 // sitDown gives a learner with that handout a desk, with the course from the room's server. What was compiled on this

@@ -99,7 +99,7 @@ func (r *rehearse) askRoom(ctx context.Context) []rehearsal.Finding {
 	if len(short) > 0 {
 		mend := short[0].Supply.Mend
 		if mend == "" {
-			mend = r.ways(r.room, max(0, short[0].Fits-lendable), r.before)
+			mend = r.ways(r.room, short[0], max(0, short[0].Fits-lendable), r.before)
 		}
 		return []rehearsal.Finding{rehearsal.Bad(mend, "room for %s, and not for %s: not enough %s", count(short[0].Fits, "cluster"), who, short[0])}
 	}
@@ -111,7 +111,11 @@ func (r *rehearse) taken(ctx context.Context, found []room.Cluster, lendable int
 	supplies, cost := r.supplies(ctx, r.image), r.cost(r.image)
 	more := uint64(len(found) - population(nil, found).Running + lendable)
 	of := func(resource doctor.Resource, name string) string {
-		return fmt.Sprintf("%s of the %s of %s", gigabytes(more*cost[resource]), gigabytes(supplies[resource].Amount), name)
+		supply, known := supplies[resource]
+		if !known {
+			return fmt.Sprintf("%s of %s", gigabytes(more*cost[resource]), name)
+		}
+		return fmt.Sprintf("%s of the %s of %s", gigabytes(more*cost[resource]), gigabytes(supply.Amount), name)
 	}
 	return of(doctor.Memory, "memory") + ", " + of(doctor.Disk, "disk")
 }
@@ -147,7 +151,7 @@ func (r *rehearse) askCourse(ctx context.Context) []rehearsal.Finding {
 func (r *rehearse) askModules(ctx context.Context) []rehearsal.Finding {
 	scratch := filepath.Join(r.dir, "needs")
 	var err error
-	if r.needs, err = modules.Needs(r.course, scratch, r.cluster != onKind); err != nil {
+	if r.needs, err = modules.Needs(r.course, scratch, r.asked != onKind); err != nil {
 		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
 	}
 	cache, err := modules.FindCache(ctx)
@@ -192,12 +196,12 @@ func (r *rehearse) askPort(ctx context.Context) []rehearsal.Finding {
 	r.bind = r.listen
 	var found []rehearsal.Finding
 	if r.room.Address == "" {
-		found = append(found, rehearsal.Doubt("make classroom-rehearse ADDRESS="+r.anAddress(),
+		found = append(found, rehearsal.Doubt(r.onAddress(r.anAddress()),
 			"only this machine reaches the room; learners at other machines need ADDRESS="))
 	}
 	where, err := bindAddress(r.listen, r.room.Address)
 	if err != nil {
-		return append(found, rehearsal.Failed(err, "make classroom-rehearse PORT=7777"))
+		return append(found, rehearsal.Failed(err, r.onPort("7777")))
 	}
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", where)
@@ -210,7 +214,7 @@ func (r *rehearse) askPort(ctx context.Context) []rehearsal.Finding {
 	if servesCourse(ctx, "http://"+where) {
 		return append(found, rehearsal.Good("the room's server is at %s already, and stays; another port will do for now", where))
 	}
-	return append(found, rehearsal.Bad("make classroom-rehearse PORT=7778", "%s cannot be had: %s", where, firstLine(err)))
+	return append(found, rehearsal.Bad(r.onPort("7778"), "%s cannot be had: %s", where, firstLine(err)))
 }
 
 // anAddress is one that learners might reach.
@@ -229,15 +233,12 @@ func (r *rehearse) anAddress() string {
 // askCluster makes a cluster like those of the learners, and says how long all of them will take.
 func (r *rehearse) askCluster(ctx context.Context) []rehearsal.Finding {
 	started := time.Now()
-	spec := clusters.Spec{NodeImage: r.image.Ref, APIServerAddress: r.room.Address}
+	spec := clusters.Spec{NodeImage: r.image.Ref, APIServerAddress: r.room.Address, Prepare: r.withOperand(r.owned, r.image)}
 	made, err := r.owned.Create(ctx, rehearsalPurpose, spec, false)
 	if err != nil {
 		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
 	}
 	r.made = made
-	if err := r.withOperand(r.owned, r.image)(ctx, made); err != nil {
-		return []rehearsal.Finding{rehearsal.Failed(err, "make setup")}
-	}
 	took := time.Since(started)
 	if err := r.healthy(ctx, r.owned.Provider(), made); err != nil {
 		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}

@@ -224,7 +224,7 @@ func TestARehearsalThatFailsNamesWhatMendsIt(t *testing.T) {
 		"· board       not tried, because of lab 1",
 		"Not ready: 2 faults (✗)",
 	)
-	contains(t, s.out.String(), "make classroom-rehearse PORT=7778")
+	contains(t, s.out.String(), "make classroom-rehearse N=3 LEND=0 PORT=7778")
 	s.requireNothingLeft(t)
 }
 
@@ -252,7 +252,7 @@ func TestARehearsalOfARoomThatDoesNotFit(t *testing.T) {
 	}
 	s.askPrograms(t.Context())
 	got := s.askRoom(t.Context())
-	if len(got) != 1 || got[0].Mark != rehearsal.Wrong || got[0].Mend != "N=15 fits, CLUSTER=embedded takes less, FORCE=1 tries it all the same" {
+	if len(got) != 1 || got[0].Mark != rehearsal.Wrong || got[0].Mend != "N=15 fits, FORCE=1 tries it all the same" {
 		t.Errorf("%v", got)
 	}
 	s.size = 3

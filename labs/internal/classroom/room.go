@@ -28,6 +28,8 @@ type Room struct {
 	Address string `json:"address,omitempty"`
 	// Lend is how many clusters the room lends at a time for verdicts, beside those of the learners; 0 lends none.
 	Lend int `json:"lend,omitempty"`
+	// LendAsked says that somebody asked for that number, which therefore stays.
+	LendAsked bool `json:"lendAsked,omitempty"`
 	// Ready is how many more of them wait for the next borrowers, where they can wait.
 	Ready int `json:"ready,omitempty"`
 	// LendsOnly says that learners have no clusters of their own.

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -178,7 +179,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// slug is a name in lower case letters, digits and dashes: "José Núñez" is jose-nunez. What has no such letters is "".
+// slug is a name in lower case letters, digits and dashes: "José Núñez" is jose-nunez. What has no such letters, or
+// is a device to Windows, is "".
 func slug(name string) string {
 	var b strings.Builder
 	dash := false
@@ -196,5 +198,12 @@ func slug(name string) string {
 		}
 	}
 	id := b.String()
-	return strings.TrimRight(id[:min(len(id), idLimit)], "-")
+	id = strings.TrimRight(id[:min(len(id), idLimit)], "-")
+	if device.MatchString(id) {
+		return ""
+	}
+	return id
 }
+
+// device names are no names of folders on Windows, and so of no handouts.
+var device = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/example/operator-lab/labs/internal/handout"
 )
 
 func TestARosterIsReadInEveryShapeThatPeopleHave(t *testing.T) {
@@ -95,10 +97,14 @@ func TestAsManyAsThereMayBe(t *testing.T) {
 
 func TestAnIDIsALabelWhateverTheName(t *testing.T) {
 	label := regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?)?$`)
-	names := []string{"Ada", "a.b", strings.Repeat("é ", 30), "-", "ＡＤＡ", "İstanbul", "x" + strings.Repeat("-", 50) + "y"}
+	names := []string{"Ada", "a.b", strings.Repeat("é ", 30), "-", "ＡＤＡ", "İstanbul", "x" + strings.Repeat("-", 50) + "y", "Con", "lpt1"}
 	for _, name := range names {
-		if id := slug(name); !label.MatchString(id) {
-			t.Errorf("%q has the id %q", name, slug(name))
+		id := slug(name)
+		if !label.MatchString(id) {
+			t.Errorf("%q has the id %q", name, id)
+		}
+		if err := handout.CheckID(id); id != "" && err != nil {
+			t.Errorf("%q has the id %q, and no handout: %v", name, id, err)
 		}
 	}
 }

@@ -127,8 +127,11 @@ func OpenSums(dir string) (*Sums, error) {
 		lock: flock.New(filepath.Join(dir, useLock)), ids: map[module.Version]int64{},
 	}
 	s.server = sumdb.NewServer(s)
-	if held, err := s.lock.TryLock(); err != nil || !held {
-		return nil, errors.Join(ErrInUse, err)
+	switch held, err := s.lock.TryLock(); {
+	case err != nil:
+		return nil, fmt.Errorf("lock checksum database: %w", err)
+	case !held:
+		return nil, ErrInUse
 	}
 	if err := s.read(filepath.Join(dir, logFile)); err != nil {
 		return nil, errors.Join(fmt.Errorf("read checksum database: %w", err), s.Close())

@@ -1,9 +1,6 @@
 package handout
 
 import (
-	"maps"
-	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,17 +11,7 @@ import (
 // variable is one that the scripts set.
 type variable struct{ Name, Value string }
 
-// ownVariables are those that the handout itself decides on.
-var ownVariables = []string{"WORKSPACE", "KUBECONFIG", "LAB_BOARD", "GOPROXY", "GOSUMDB", "CLUSTER"}
-
-var variableForm = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
-
 func (h *Handout) checkEnv() error {
-	for name := range h.Env {
-		if !variableForm.MatchString(name) || slices.Contains(ownVariables, name) {
-			return exit.Usage("%.60q is no variable that the handout of %s could set", name, h.Learner.ID)
-		}
-	}
 	for _, v := range h.variables() {
 		if !utf8.ValidString(v.Value) || strings.ContainsFunc(v.Value, unicode.IsControl) {
 			return exit.Usage("the value of %s for %s is no line of text", v.Name, h.Learner.ID)
@@ -42,9 +29,6 @@ func (h *Handout) variables() (set []variable) {
 		if m.Sums != "" {
 			set = append(set, variable{"GOSUMDB", m.Sums})
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(h.Env)) {
-		set = append(set, variable{name, h.Env[name]})
 	}
 	return set
 }

@@ -66,8 +66,6 @@ type Handout struct {
 	Image *Image
 	// Lends says that the room lends a cluster for each verdict, to whoever has the Board's token: CLUSTER=room is set.
 	Lends bool
-	// Env are further variables that env.sh and env.ps1 set, such as POOL.
-	Env map[string]string
 	// Workspace is a starter with its repository, from workspace.Starter.
 	Workspace course.Tree
 	// Made is the time in the archive. The same handout with the same time is the same archive, byte for byte; the

@@ -79,7 +79,6 @@ func full(t *testing.T) handout.Handout {
 		Course:     "http://192.168.1.5:7777/course.tar.gz",
 		Modules:    &handout.Modules{Proxy: "http://192.168.1.5:7777/modules", Sums: "room.lab+1234+AbC="},
 		Lends:      true,
-		Env:        map[string]string{"POOL": "0"},
 		Workspace:  small(),
 		Made:       made,
 	}
@@ -486,24 +485,8 @@ func TestWriteRefuses(t *testing.T) {
 			func(_ *testing.T, h *handout.Handout) { h.Modules.Sums = "a\nexport X=1" },
 			"no line of text",
 		},
-		"an odd variable": {
-			func(_ *testing.T, h *handout.Handout) { h.Env = map[string]string{"A;reboot": ""} },
-			"is no variable",
-		},
-		"a variable of ours": {
-			func(_ *testing.T, h *handout.Handout) { h.Env = map[string]string{"KUBECONFIG": "x"} },
-			"is no variable",
-		},
-		"a kind of cluster": {
-			func(_ *testing.T, h *handout.Handout) { h.Env = map[string]string{"CLUSTER": "kind"} },
-			"is no variable",
-		},
 		"a lender that nobody knows": {func(_ *testing.T, h *handout.Handout) { h.Board = nil }, "cannot borrow"},
-		"a value of two lines": {
-			func(_ *testing.T, h *handout.Handout) { h.Env = map[string]string{"A": "1\nreboot " + secret} },
-			"no line of text",
-		},
-		"no workspace": {func(_ *testing.T, h *handout.Handout) { h.Workspace = nil }, "has no workspace"},
+		"no workspace":               {func(_ *testing.T, h *handout.Handout) { h.Workspace = nil }, "has no workspace"},
 		"a workspace that leads out": {
 			func(_ *testing.T, h *handout.Handout) { h.Workspace["../START.md"] = course.File{} },
 			"no path inside",

@@ -48,7 +48,6 @@ func TestOnlyTheArchiveAndItsDigestAreServed(t *testing.T) {
 		body         string
 	}{
 		{http.MethodGet, name, http.StatusOK, string(content())},
-		{http.MethodGet, name + ".sha256", http.StatusOK, a.SHA256 + "  " + name + "\n"},
 		{http.MethodGet, "", http.StatusNotFound, "There is no such image"},
 		{http.MethodGet, "../" + name, http.StatusNotFound, ""},
 		{http.MethodGet, "node-amd64-fedcba987654.tar.gz", http.StatusNotFound, name + " is here"},

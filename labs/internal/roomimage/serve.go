@@ -3,7 +3,6 @@
 package roomimage
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -16,11 +15,9 @@ import (
 const (
 	// atOnce is how many archives are sent at once, and each how many of them to one address. One fills a Wi-Fi.
 	atOnce, each = 4, 1
-	// digestEnd is what the path of the digest ends in.
-	digestEnd = ".sha256"
 )
 
-// Server sends one archive, and its digest, to everybody who asks.
+// Server sends one archive to everybody who asks.
 type Server struct {
 	archive nodeimage.Archive
 	turns   *transfers.Transfers
@@ -31,8 +28,7 @@ func NewServer(a nodeimage.Archive) *Server {
 	return &Server{archive: a, turns: transfers.New(atOnce, each)}
 }
 
-// ServeHTTP answers /<name of the archive>, a range of it too, and the same with .sha256 behind it. [http.StripPrefix]
-// puts it below another path.
+// ServeHTTP answers /<name of the archive>, and a range of it too. [http.StripPrefix] puts it below another path.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -42,9 +38,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch strings.TrimPrefix(r.URL.Path, "/") {
 	case s.archive.Name():
 		s.send(w, r)
-	case s.archive.Name() + digestEnd:
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		fmt.Fprintf(w, "%s  %s\n", s.archive.SHA256, s.archive.Name()) // as sha256sum writes it
 	default:
 		http.Error(w, "There is no such image in this room; "+s.archive.Name()+" is here.", http.StatusNotFound)
 	}

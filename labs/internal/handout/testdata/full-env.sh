@@ -8,5 +8,4 @@ if [ -f "$lab_handout/.lab/board.json" ]; then
 fi
 export GOPROXY='http://192.168.1.5:7777/modules'
 export GOSUMDB='room.lab+1234+AbC='
-export POOL='0'
 unset lab_handout
