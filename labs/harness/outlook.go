@@ -111,9 +111,6 @@ func look(ctx context.Context, namespace string) outlook {
 	return o
 }
 
-// managerGone is the finding about a manager that ended by itself, or nil.
-func managerGone() *finding.Finding { return look(context.Background(), "").Gone }
-
 // inVain is the failed check for whose sake one that begins is not asked, "" when it is: one that it requires. Serial
 // checks come after all others, stop and start the manager and take half of the time of a verdict, so they are not
 // asked when one had failed before the first of them; and late ones when any has.

@@ -36,8 +36,6 @@ const (
 	// lullFor is how long nothing changes in a [Memcached.Lull], and lullBudget how long it is waited for.
 	lullFor    = 500 * time.Millisecond
 	lullBudget = 3 * time.Second
-	// watchBudget is how long to look for a started manager's first watch. Not seeing one is no fault.
-	watchBudget = 5 * time.Second
 )
 
 // world is what an operator may write about one Memcached.
@@ -274,7 +272,7 @@ func Restart(ctx context.Context, image string) error {
 	if err := m.Stop(ctx); err != nil {
 		return err
 	}
-	return startAndWatch(ctx, m, image)
+	return startAgain(ctx, m, image)
 }
 
 // WhileStopped does something while no manager runs, and starts it again.
@@ -287,39 +285,20 @@ func WhileStopped(ctx context.Context, act func() error) error {
 		return err
 	}
 	acted := act()
-	if err := startAndWatch(ctx, m, suite.config.MemcachedImage); err != nil {
+	if err := startAgain(ctx, m, suite.config.MemcachedImage); err != nil {
 		return err
 	}
 	return acted
 }
 
-// startAndWatch starts the manager and gives it time to send its first watch.
-func startAndWatch(ctx context.Context, m *Manager, image string) error {
-	since, err := Now(ctx)
-	if err != nil {
-		return err
-	}
+// startAgain starts the manager, and returns when it knows what there is: before that, that it does nothing shows nothing.
+func startAgain(ctx context.Context, m *Manager, image string) error {
 	if err := m.Start(image); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, watchBudget)
-	defer cancel()
-	_ = Throughout(ctx, watchBudget, func() error {
-		requests, err := Requests(ctx, since)
-		if err != nil || managerGone() != nil {
-			return errSeen
-		}
-		for _, r := range requests {
-			if r.Verb == "watch" && r.Group == Group {
-				return errSeen
-			}
-		}
-		return nil
-	})
+	suite.stage.awaitCaches(ctx)
 	return nil
 }
-
-var errSeen = errors.New("seen")
 
 // alone waits until no other Memcached and no other Deployment of a check is left.
 func (m Memcached) alone(ctx context.Context) error {

@@ -44,6 +44,7 @@ type stage struct {
 	server   *http.Server
 	token    string
 	address  string
+	workers  int // how often the manager's log said [workersLine] before its last start
 }
 
 // openStage starts the proxy, gives the manager its identity and starts it.
@@ -68,22 +69,22 @@ func openStage(ctx context.Context) (*stage, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
-	s.manager.starts = s.pulse.restart
+	s.manager.starts = s.restart
 	if err := s.listen(); err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
 	if err := s.manager.Start(suite.config.MemcachedImage); err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
-	s.awaitListener(ctx)
+	s.awaitCaches(ctx)
 	return s, nil
 }
 
-// awaitListener returns when the manager knows what there is, so that the checks' objects are news to it. What a manager
+// awaitCaches returns when the manager knows what there is, so that the checks' objects are news to it. What a manager
 // finds when it starts, controller-runtime's queue serves after all news, and while many checks make some, a slow one
 // does not come to it (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). A manager that ends, or is
 // not so far when a silent one would be given up, gets its checks all the same: they say what is wrong with it.
-func (s *stage) awaitListener(ctx context.Context) {
+func (s *stage) awaitCaches(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, silenceLimit(s.manager.help))
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
@@ -110,7 +111,15 @@ const workersLine = "Starting workers"
 
 // knows says whether the manager has filled its caches, after it has asked for what they hold for so long.
 func (s *stage) knows(listening time.Duration) bool {
-	return len(s.manager.output.Lines(workersLine)) > 0 || listening > CacheBudget
+	return s.workersLines() > s.workers || listening > CacheBudget
+}
+
+func (s *stage) workersLines() int { return len(s.manager.output.Lines(workersLine)) }
+
+// restart is told that the manager is about to be started.
+func (s *stage) restart() {
+	s.pulse.restart()
+	s.workers = s.workersLines()
 }
 
 // fenceIn is what keeps a manager that nobody trusts to its own cluster; a trusted one may do everything that it has a

@@ -64,7 +64,7 @@ func (w wait) until(ctx context.Context, cond func() error) error {
 		case errors.As(err, &stop):
 			return stop.error
 		}
-		if final := w.hopeless(ctx, time.Since(started), err); final != nil {
+		if final := w.hopeless(look(ctx, w.answers), time.Since(started), err); final != nil {
 			return final
 		}
 		if changes, err = next(ctx, changes, tick.C, err); err != nil {
@@ -74,8 +74,7 @@ func (w wait) until(ctx context.Context, cond func() error) error {
 }
 
 // hopeless is the error to end with when waiting longer makes no sense, or nil. last is what was missing.
-func (w wait) hopeless(ctx context.Context, waited time.Duration, last error) error {
-	o := look(ctx, w.answers)
+func (w wait) hopeless(o outlook, waited time.Duration, last error) error {
 	switch {
 	case o.Gone != nil:
 		return o.Gone
@@ -83,7 +82,7 @@ func (w wait) hopeless(ctx context.Context, waited time.Duration, last error) er
 		return blocked(o.Blocked)
 	case w.idle && o.Failed != "" && waited >= w.patience:
 		return blocked(o.Failed)
-	case w.answers != "" && o.AtRest > w.restLimit(o, last):
+	case w.answers != "" && min(o.AtRest, waited) > w.restLimit(o, last): // what was before is another wait's
 		return last
 	}
 	return nil

@@ -25,6 +25,15 @@ func TestHowLongNothingMayHappen(t *testing.T) {
 	}
 }
 
+func TestRestBeforeAWaitIsNotHeldAgainstIt(t *testing.T) {
+	w, missing := wait{answers: "lab-a"}, errors.New("missing")
+	for waited, ends := range map[time.Duration]bool{0: false, RestLimit: false, RestLimit + 1: true} {
+		if err := w.hopeless(outlook{AtRest: time.Hour}, waited, missing); (err != nil) != ends {
+			t.Errorf("after %v: %v", waited, err)
+		}
+	}
+}
+
 // A program that takes long to tell its flags takes long to start, too.
 func TestASlowMachineIsNotSilence(t *testing.T) {
 	if maxSilence >= StartBudget {
