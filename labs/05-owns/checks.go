@@ -232,7 +232,7 @@ func comesBack(ctx context.Context, m harness.Memcached) error {
 	}, client.InNamespace(m.Namespace))
 	expected := fmt.Sprintf("a deleted Deployment is back within %s", harness.RestoreBudget)
 	switch {
-	case back != nil && finding.Of(back).Cause != harness.CauseNoDeployment:
+	case back != nil && !isGone(back):
 		return back
 	case back != nil:
 		return finding.New("not-recreated", expected, "no Deployment %s", m)
@@ -563,7 +563,7 @@ func staysChildless(ctx context.Context, all []harness.Memcached) error {
 			if err == nil {
 				return finding.New(causeRecreated, childless, "your manager made one, although it had heard of the deletion")
 			}
-			if finding.Of(err).Cause != harness.CauseNoDeployment {
+			if !isGone(err) {
 				return err
 			}
 		}

@@ -297,7 +297,7 @@ func orLoopback(address string) string {
 func (c *roomCommand) options(r *classroom.Room, owned *clusters.Owned, image nodeimage.Image) room.Options {
 	return room.Options{
 		Purpose: classroom.Purpose,
-		Spec:    clusters.Spec{NodeImage: image.Ref, APIServerAddress: r.Address, Prepare: c.withOperand(owned, image)},
+		Spec:    c.spec(r.Address, owned, image),
 		Healthy: c.healthy, Progress: c.tellSteps(r),
 	}
 }

@@ -217,16 +217,12 @@ func (r *rehearse) conclude(report rehearsal.Report) error {
 
 // tellTheDay prints the commands that were rehearsed.
 func (r *rehearse) tellTheDay() {
-	address := ""
-	if r.room.Address != "" {
-		address = " ADDRESS=" + r.room.Address
-	}
 	host, port := orLoopback(r.room.Address), ""
 	if _, p, err := net.SplitHostPort(r.listen); err == nil {
 		port = p
 	}
 	fmt.Fprintf(r.out, "  make classroom %s%s\n  make classroom-handouts SERVER=http://%s\n  make classroom-serve%s PORT=%s\n",
-		r.settings(), address, net.JoinHostPort(host, port), address, port)
+		r.settings(), r.address(), net.JoinHostPort(host, port), r.address(), port)
 }
 
 // settings are those of the room, without its address.
@@ -241,13 +237,17 @@ func (r *rehearse) settings() string {
 	return who + cluster + r.offer.settings()
 }
 
+// address is the setting for the room's address, "" without one.
+func (r *rehearse) address() string {
+	if r.room.Address == "" {
+		return ""
+	}
+	return " ADDRESS=" + r.room.Address
+}
+
 // onPort is the command that rehearses the same room with another port.
 func (r *rehearse) onPort(port string) string {
-	line := "make classroom-rehearse " + r.settings()
-	if r.room.Address != "" {
-		line += " ADDRESS=" + r.room.Address
-	}
-	return line + " PORT=" + port
+	return "make classroom-rehearse " + r.settings() + r.address() + " PORT=" + port
 }
 
 // onAddress is the command that rehearses the same room on another address, which a room that is up cannot take.

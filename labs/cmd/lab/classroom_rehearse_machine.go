@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/room"
 	"github.com/example/operator-lab/labs/internal/checkout"
@@ -233,8 +232,7 @@ func (r *rehearse) anAddress() string {
 // askCluster makes a cluster like those of the learners, and says how long all of them will take.
 func (r *rehearse) askCluster(ctx context.Context) []rehearsal.Finding {
 	started := time.Now()
-	spec := clusters.Spec{NodeImage: r.image.Ref, APIServerAddress: r.room.Address, Prepare: r.withOperand(r.owned, r.image)}
-	made, err := r.owned.Create(ctx, rehearsalPurpose, spec, false)
+	made, err := r.owned.Create(ctx, rehearsalPurpose, r.spec(r.room.Address, r.owned, r.image), false)
 	if err != nil {
 		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
 	}

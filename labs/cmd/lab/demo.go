@@ -57,8 +57,7 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		return err
 	})
 	g.Go(func() (err error) {
-		spec := clusters.Spec{NodeImage: image.Ref, Prepare: a.withOperand(owned, image)}
-		cluster, err = owned.Create(preparation, "demo", spec, keep)
+		cluster, err = owned.Create(preparation, "demo", a.spec("", owned, image), keep)
 		return err
 	})
 	if err := g.Wait(); err != nil {

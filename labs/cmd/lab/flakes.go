@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -138,7 +137,7 @@ func (a *app) repeat(ctx context.Context, judge verdict.Judge, n int, f flakes) 
 // lend makes a cluster for all runs of a suite.
 func (a *app) lend(ctx context.Context, judge *verdict.Judge) (*clusters.Cluster, func(), error) {
 	a.progress("creating a kind cluster for all runs")
-	cluster, err := judge.Clusters.Create(ctx, "flakes", clusters.Spec{NodeImage: judge.NodeImage.Ref}, false)
+	cluster, err := judge.Clusters.Create(ctx, "flakes", a.spec("", judge.Clusters, judge.NodeImage), false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,10 +145,6 @@ func (a *app) lend(ctx context.Context, judge *verdict.Judge) (*clusters.Cluster
 		if err := judge.Clusters.Delete(context.WithoutCancel(ctx), cluster.Name); err != nil {
 			a.progress(fmt.Sprintf("could not remove cluster %s: %v", cluster.Name, err))
 		}
-	}
-	if err := nodeimage.EnsureOperand(ctx, judge.Clusters.Provider(), cluster.Name, judge.NodeImage, judge.Cache); err != nil {
-		remove()
-		return nil, nil, err
 	}
 	return cluster, remove, nil
 }

@@ -18,10 +18,15 @@ func (a *app) startPool(owned *clusters.Owned, image nodeimage.Image, size int) 
 func (a *app) startPoolAt(address string, owned *clusters.Owned, image nodeimage.Image, size int) *pool.Pool {
 	return pool.Start(owned, pool.Options{
 		Size:       size,
-		Spec:       clusters.Spec{NodeImage: image.Ref, APIServerAddress: address, Prepare: a.withOperand(owned, image)},
+		Spec:       a.spec(address, owned, image),
 		FreeMemory: doctor.FreeMemory,
 		Progress:   a.progress,
 	})
+}
+
+// spec is what a cluster is like whose API server answers on an address of this machine, "" for loopback.
+func (a *app) spec(address string, owned *clusters.Owned, image nodeimage.Image) clusters.Spec {
+	return clusters.Spec{NodeImage: image.Ref, APIServerAddress: address, Prepare: a.withOperand(owned, image)}
 }
 
 // withOperand sees to it that a new cluster has the operand's image, where its Pods would need one. Those of the room

@@ -78,7 +78,7 @@ func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
 		return nil, err
 	}
 	a.progress("starting a cluster, which takes some seconds")
-	return owned.Create(ctx, playgroundPurpose, clusters.Spec{NodeImage: image.Ref, Prepare: a.withOperand(owned, image)}, true)
+	return owned.Create(ctx, playgroundPurpose, a.spec("", owned, image), true)
 }
 
 func (a *app) explainPlayground(c *clusters.Cluster) {

@@ -25,7 +25,8 @@ const (
 	MostLearners = 500
 	// nameLimit is how long a name may be, in characters. The board takes no more.
 	nameLimit = 60
-	// idLimit is how long an id may be, in bytes. A DNS label has 63, and some of them are for others.
+	// idLimit is how long an id may be, in bytes. A DNS label has 63, and some of them are for others; what file systems
+	// take is far more, with the names beside a handout.
 	idLimit = 40
 	// rosterLimit is how large a roster may be, in bytes.
 	rosterLimit = 1 << 20
@@ -205,5 +206,17 @@ func slug(name string) string {
 	return id
 }
 
-// device names are no names of folders on Windows, and so of no handouts.
-var device = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+var (
+	idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	// device names are no file names on Windows, whatever their extension.
+	device = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+)
+
+// CheckID says what is wrong with the id of a learner, nil if nothing is.
+func CheckID(id string) error {
+	if len(id) > idLimit || !idForm.MatchString(id) || device.MatchString(id) {
+		return fmt.Errorf("the id %.60q cannot name a handout: use at most %d lower-case letters, digits and hyphens, "+
+			"as in learner-7", id, idLimit)
+	}
+	return nil
+}

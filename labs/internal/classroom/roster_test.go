@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/example/operator-lab/labs/internal/handout"
 )
 
 func TestARosterIsReadInEveryShapeThatPeopleHave(t *testing.T) {
@@ -103,7 +101,7 @@ func TestAnIDIsALabelWhateverTheName(t *testing.T) {
 		if !label.MatchString(id) {
 			t.Errorf("%q has the id %q", name, id)
 		}
-		if err := handout.CheckID(id); id != "" && err != nil {
+		if err := CheckID(id); id != "" && err != nil {
 			t.Errorf("%q has the id %q, and no handout: %v", name, id, err)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"regexp"
 	"strings"
 	"text/template"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/board/outbox"
 	"github.com/example/operator-lab/labs/internal/board/store"
 	"github.com/example/operator-lab/labs/internal/board/token"
+	"github.com/example/operator-lab/labs/internal/classroom"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
@@ -111,26 +111,8 @@ func (l Learner) name() string {
 	return l.Name
 }
 
-// idLimit is counted in characters; with the names beside a handout it stays far below what file systems take.
-const idLimit = 40
-
-var (
-	idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	// device names are no file names on Windows, whatever their extension.
-	device = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
-)
-
-// CheckID says what is wrong with the id of a learner, nil if nothing is.
-func CheckID(id string) error {
-	if len(id) > idLimit || !idForm.MatchString(id) || device.MatchString(id) {
-		return fmt.Errorf("the id %.60q cannot name a handout: use at most %d lower-case letters, digits and hyphens, "+
-			"as in learner-7", id, idLimit)
-	}
-	return nil
-}
-
 func (h *Handout) check() error {
-	if err := CheckID(h.Learner.ID); err != nil {
+	if err := classroom.CheckID(h.Learner.ID); err != nil {
 		return exit.Usage("%w", err)
 	}
 	if err := store.CheckName(h.Learner.name()); err != nil {

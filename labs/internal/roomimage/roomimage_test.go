@@ -39,7 +39,7 @@ func serve(t *testing.T, a nodeimage.Archive) string {
 
 func content() []byte { return bytes.Repeat([]byte("0123456789"), 100_000) }
 
-func TestOnlyTheArchiveAndItsDigestAreServed(t *testing.T) {
+func TestOnlyTheArchiveIsServed(t *testing.T) {
 	a := packed(t, content())
 	url := serve(t, a)
 	for _, tc := range []struct {
