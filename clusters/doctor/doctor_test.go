@@ -235,7 +235,7 @@ func TestEveryIllnessIsFoundAndNamesItsCure(t *testing.T) {
 			p.errors["go env"] = errors.New("executable file not found")
 		}, "go", Stops, "not installed", "go.dev/dl"},
 		"old Go": {func(p *patient) {
-			p.answers["go env"] = "go1.25.9"
+			p.answers["go env -C / GOVERSION"] = "go1.25.9" // in the checkout, it fetches 1.26.8
 		}, "go", Stops, "go1.25.9 is older than 1.26.0", "go.dev/dl"},
 		"clock before the checkout": {func(p *patient) {
 			p.modified = func(string) (time.Time, error) { return p.now().AddDate(1, 0, 0), nil }

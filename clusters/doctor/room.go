@@ -174,8 +174,8 @@ func (e *examination) lookAtGo(ctx context.Context) {
 		return
 	}
 	const mend = "install it from https://go.dev/dl"
-	// What matters is the Go that compiles without fetching another one.
-	found, err := e.run(ctx, "go", "env", "GOVERSION")
+	// What matters is the Go that compiles without fetching another one, as it would inside of the checkout.
+	found, err := e.run(ctx, "go", "env", "-C", "/", "GOVERSION")
 	found, _, _ = strings.Cut(found, " ") // experiments follow
 	switch {
 	case err != nil:

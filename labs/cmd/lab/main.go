@@ -1,5 +1,5 @@
-// Command lab checks the steps of the Operator Lab. `lab --help` lists what it does; every make target
-// of the checkout calls it.
+// Command lab checks the steps of the Operator Lab. `lab --help` lists what it does; nearly every make target of the
+// checkout calls it.
 package main
 
 import (
@@ -44,6 +44,7 @@ func run(args []string) int {
 	defer stop()
 	a, err := newApp()
 	if err == nil {
+		takeGo(ctx, a.root)
 		err = execute(ctx, a, args)
 	}
 	code := exit.Code(err)

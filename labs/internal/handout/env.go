@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/goproxy"
 )
 
 // variable is one that the scripts set.
@@ -23,11 +24,9 @@ func (h *Handout) checkEnv() error {
 // variables are those whose values are known here; paths of the handout are found by the scripts.
 func (h *Handout) variables() (set []variable) {
 	if m := h.Modules; m != nil {
-		// One address and no "direct": who cannot reach the room shall hear of it at once, and not after minutes
-		// of asking an internet that is not there.
-		set = append(set, variable{"GOPROXY", m.Proxy})
-		if m.Sums != "" {
-			set = append(set, variable{"GOSUMDB", m.Sums})
+		for _, entry := range goproxy.Env(m.Proxy, m.Sums) {
+			name, value, _ := strings.Cut(entry, "=")
+			set = append(set, variable{name, value})
 		}
 	}
 	return set

@@ -49,6 +49,8 @@ func TestAShellLearnsOfTheHandout(t *testing.T) {
 		"GOPROXY":    "http://192.168.1.5:7777/modules",
 		"GOSUMDB":    hostile,
 		"CLUSTER":    "room",
+
+		"GOTOOLCHAIN": "auto",
 	}
 	if diff := cmp.Diff(want, source(t, w.Dir)); diff != "" {
 		t.Error(diff)

@@ -38,9 +38,6 @@ func TestStartLeadsSomewhere(t *testing.T) {
 	if !strings.Contains(types, "TODO(lab 1)") {
 		t.Error("the workspace is not at the start of lab 1")
 	}
-	if !strings.Contains(start, "There are seven.") || len(c.Labs) != 7 {
-		t.Errorf("START.md tells another number of labs than %d", len(c.Labs))
-	}
 	// Thirty people fetch theirs at once.
 	if archive := read(t, w.Archive); len(archive) > 1<<20 {
 		t.Errorf("the archive has %d bytes", len(archive))

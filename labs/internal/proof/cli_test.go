@@ -151,6 +151,7 @@ func nodeImageThatIsNone(t *testing.T, binary string) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, binary)
 			l.env = append(os.Environ(), "HOME="+l.home)
+			withoutTelemetry(t, l.home)
 			before := l.files(t)
 			l.requireUsage(t, l.run(t, "--node-image", image, "check", "1"), image, "no node image")
 			if diff := cmp.Diff(before, l.files(t)); diff != "" {
@@ -158,6 +159,17 @@ func nodeImageThatIsNone(t *testing.T, binary string) {
 			}
 		})
 	}
+}
+
+// withoutTelemetry keeps go from writing its own counters into home (https://go.dev/doc/telemetry), which would be taken
+// for the work of whoever asked it.
+func withoutTelemetry(t *testing.T, home string) {
+	t.Helper()
+	dir := filepath.Join(home, ".config", "go", "telemetry")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "mode", "off")
 }
 
 // importImage gives the engine an image that holds one file, and takes it away again.

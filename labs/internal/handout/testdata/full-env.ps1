@@ -7,3 +7,4 @@ if (Test-Path -LiteralPath (Join-Path $PSScriptRoot '.lab/board.json')) {
 }
 $env:GOPROXY = 'http://192.168.1.5:7777/modules'
 $env:GOSUMDB = 'room.lab+1234+AbC='
+$env:GOTOOLCHAIN = 'auto'

@@ -8,4 +8,5 @@ if [ -f "$lab_handout/.lab/board.json" ]; then
 fi
 export GOPROXY='http://192.168.1.5:7777/modules'
 export GOSUMDB='room.lab+1234+AbC='
+export GOTOOLCHAIN='auto'
 unset lab_handout
