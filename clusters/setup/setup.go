@@ -37,6 +37,9 @@ type Options struct {
 	// Thorough sets up also what a single cluster can do without: kernel settings for many clusters side by side, and a
 	// node image of today's recipe in place of an older one. By default only what would stop a lab is missing.
 	Thorough bool
+	// Inotify is how many inotify instances the clusters will need that are to run side by side. Where the kernel grants
+	// fewer, it is told to grant more. The zero value asks for those of one cluster, which every kernel grants.
+	Inotify uint64
 	// Yes is consent that was given in advance.
 	Yes bool
 	// In is asked for consent if it is a terminal. May be nil.
@@ -120,7 +123,7 @@ func plan(ctx context.Context, o Options) ([]step, error) {
 		steps = append(steps, step{"container engine",
 			"installs docker.io from this machine's package sources and starts dockerd (root, 1 minute)", o.startEngine})
 	}
-	if o.Thorough && o.fewInstances() {
+	if o.fewInstances() {
 		steps = append(steps, step{"kernel settings",
 			fmt.Sprintf("raises fs.inotify.max_user_instances to %d until the next boot (root)", instances), o.raiseSettings})
 	}
@@ -153,14 +156,18 @@ func canStartEngine(o Options, pingErr error) error {
 	return nil
 }
 
-// fewInstances says whether a fifth cluster would fail for want of inotify instances.
+// fewInstances says whether the kernel grants fewer inotify instances than are wanted.
 func (o Options) fewInstances() bool {
+	wanted := o.Inotify
+	if o.Thorough {
+		wanted = max(wanted, instances)
+	}
 	data, err := os.ReadFile(o.instancesFile)
 	if err != nil {
 		return false // no Linux; the engine's own machine decides
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	return err == nil && n < instances
+	n, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
+	return err == nil && n < wanted
 }
 
 // imageMissing says whether there is no node image, or, to be thorough, only one of an older recipe.

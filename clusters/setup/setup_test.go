@@ -121,6 +121,20 @@ func TestFewKernelSettingsDoNotStopASingleLab(t *testing.T) {
 	}
 }
 
+// The kernel forgets its settings with every boot, and a room is started again after one.
+func TestManyClustersHaveTheKernelGrantWhatTheyNeed(t *testing.T) {
+	m := newMachine(t)
+	m.write("up", 0o644, "")
+	m.write("image", 0o644, "")
+	m.Thorough = false
+	for need, want := range map[uint64]int{128: 0, 129: 1} {
+		m.Inotify = need
+		if got, err := Missing(t.Context(), m.Options); err != nil || len(got) != want {
+			t.Errorf("for %d instances of 128, missing: %q, %v, want %d steps", need, got, err, want)
+		}
+	}
+}
+
 func TestARequestedNodeImageIsNotBuilt(t *testing.T) {
 	m := newMachine(t)
 	m.write("up", 0o644, "")

@@ -24,7 +24,8 @@ type app struct {
 	workspace string // --workspace, absolute
 	yes       bool   // --yes: consent to what needs root or minutes
 
-	judges judging // what the room is asked for a cluster for
+	judges  judging // what the room is asked for a cluster for
+	inotify uint64  // how many inotify instances the clusters to be made need in all, 0 = those of one
 }
 
 // newApp finds the checkout that the working directory is in.

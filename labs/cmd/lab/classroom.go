@@ -123,6 +123,9 @@ func (c *roomCommand) up(ctx context.Context) error {
 	if err := c.decide(r, before); err != nil {
 		return err
 	}
+	if !r.LendsOnly && !c.force {
+		c.inotify = uint64(len(r.Learners)) * room.KindCost()[doctor.Inotify]
+	}
 	owned, image, err := c.prepare(ctx)
 	if err != nil {
 		return err

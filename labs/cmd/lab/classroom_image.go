@@ -39,7 +39,7 @@ about a minute, once for each image. Learners without an engine do not need it.`
 				return err
 			}
 			fmt.Fprintf(a.out, "%s, %s\nSHA-256 %s\n", packed.Path, modules.Megabytes(packed.Size), packed.SHA256)
-			fmt.Fprintln(a.out, "`make classroom-serve` serves it from its next start on, and `make classroom-handouts` names it.")
+			fmt.Fprintln(a.out, "`make classroom-serve` serves it from its next start on, and `make classroom-handouts` names it in a room that lends nothing.")
 			return nil
 		},
 	}

@@ -21,7 +21,7 @@ var words = map[room.Step]string{
 	room.Untouched:  "ready, and left alone",
 	room.Created:    "ready",
 	room.Restarted:  "ready again, with all that was in it",
-	room.Replaced:   "ready, a new cluster; what was in the old one is lost",
+	room.Replaced:   "ready, a new cluster with a new key; what was in the old one is lost",
 	room.Removed:    "removed",
 	room.Failed:     "failed",
 }

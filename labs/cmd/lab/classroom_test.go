@@ -106,6 +106,7 @@ type school struct {
 	supplies      map[doctor.Resource]doctor.Supply
 	out, progress *bytes.Buffer
 	terminal      bool
+	wantsInotify  uint64 // what the last command that prepares asked the kernel for
 }
 
 func newSchool(t *testing.T) *school {
@@ -131,6 +132,7 @@ func (s *school) lab(ctx context.Context, args ...string) error {
 	owned := func() (*clusters.Owned, error) { return clusters.NewOwned(c.state, s.farm), nil }
 	c.open = owned
 	c.prepare = func(context.Context) (*clusters.Owned, nodeimage.Image, error) {
+		s.wantsInotify = again.inotify
 		o, err := owned()
 		return o, nodeimage.Image{Ref: "node:v1", Local: true}, err
 	}
@@ -243,6 +245,23 @@ func TestTheRosterNamesTheRoom(t *testing.T) {
 	contains(t, s.mustLab(t, "status"), "Ada Lovelace", "Zoë", "Grace")
 }
 
+// What the kernel grants, it forgets with every boot; so it is asked each time, for what learners' own clusters need.
+func TestTheKernelIsAskedForWhatARoomNeeds(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want uint64
+	}{
+		{[]string{"up", "--learners", "5"}, 5 * 31},
+		{[]string{"up", "--learners", "5", "--force"}, 0},
+		{[]string{"up", "--learners", "5", "--playground=false"}, 0},
+	} {
+		s := newSchool(t)
+		if s.mustLab(t, c.args...); s.wantsInotify != c.want {
+			t.Errorf("%v: the kernel was asked for %d instances, want %d", c.args, s.wantsInotify, c.want)
+		}
+	}
+}
+
 func TestABrokenClusterIsMendedAndWhatIsLostIsSaid(t *testing.T) {
 	s := newSchool(t)
 	s.mustLab(t, "up", "--learners", "2")
@@ -251,7 +270,7 @@ func TestABrokenClusterIsMendedAndWhatIsLostIsSaid(t *testing.T) {
 	contains(t, s.mustLab(t, "status"),
 		"stopped (cluster "+lost.Cluster+" has 0 of its 1 nodes left): make classroom mends it")
 	contains(t, s.mustLab(t, "up"), "2 of 2 clusters ready (1 made anew, with nothing in it, 1 left alone)")
-	contains(t, s.progress.String(), "learner-1: ready, a new cluster; what was in the old one is lost",
+	contains(t, s.progress.String(), "learner-1: ready, a new cluster with a new key; what was in the old one is lost",
 		"learner-2: ready, and left alone")
 	if s.room(t).Learners[0] != lost {
 		t.Errorf("%v was %v", s.room(t).Learners[0], lost)

@@ -46,6 +46,6 @@ func (a *app) setUpAll(ctx context.Context) error { return a.setUpMachine(ctx, t
 func (a *app) setUpMachine(ctx context.Context, thorough bool) error {
 	return setup.Run(ctx, setup.Options{
 		Root: a.root, CacheDir: a.cache, Engine: a.engine(), NodeImage: a.nodeImage, Thorough: thorough,
-		Yes: a.yes, In: a.in, Out: a.err,
+		Inotify: a.inotify, Yes: a.yes, In: a.in, Out: a.err,
 	})
 }
