@@ -2,7 +2,7 @@ package harness
 
 import "time"
 
-// How long a check waits for the world before it says no. Every wait of the suite has its name here.
+// How long a check waits for the world before it says no: the waits that checks share.
 const (
 	// CheckLimit bounds one check from its first request to its last, whatever it waits for.
 	CheckLimit = 115 * time.Second

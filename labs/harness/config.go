@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/example/operator-lab/labs/internal/sandbox"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	Unjudged []string `json:"unjudged,omitempty"`
 	// Requires are, for each check, all checks whose failure explains its own.
 	Requires map[string][]string `json:"requires,omitempty"`
+	// Failing are the checks that failed last time. They begin first: somebody wants to know whether they hold now.
+	Failing []string `json:"failing,omitempty"`
 	// Unblocked has every check wait in its own right, whatever it requires and whoever else has failed.
 	Unblocked bool `json:"unblocked,omitempty"`
 	// Disposable says that the cluster is deleted after the run, so that nobody has to tidy up in it.
@@ -82,8 +85,8 @@ func (c Config) NeedsCRD() bool {
 	return slices.ContainsFunc(c.Labs, func(n int) bool { return n >= 3 })
 }
 
-// ReadConfig reads the configuration that [ConfigEnv] points at.
-func ReadConfig() (Config, error) {
+// readConfig reads the configuration that [ConfigEnv] points at, once: the tree of checks is built of it before [SetUp].
+var readConfig = sync.OnceValues(func() (Config, error) {
 	path := os.Getenv(ConfigEnv)
 	if path == "" {
 		return Config{}, fmt.Errorf("%s is not set: the suite is run by `lab check`", ConfigEnv)
@@ -97,4 +100,4 @@ func ReadConfig() (Config, error) {
 		return Config{}, fmt.Errorf("read run configuration %s: %w", path, err)
 	}
 	return c, nil
-}
+})

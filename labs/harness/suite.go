@@ -97,7 +97,7 @@ func TearDown(ctx context.Context) error {
 }
 
 func connect() error {
-	config, err := ReadConfig()
+	config, err := readConfig()
 	if err != nil {
 		return err
 	}

@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/onsi/ginkgo/v2/types"
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/labs/harness"
@@ -116,30 +112,14 @@ func (a *app) suite(ctx context.Context) (course.Suite, error) {
 		return nil, fmt.Errorf("list the checks: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	report := filepath.Join(dir, "report.json")
-	cmd := exec.CommandContext(ctx, tools.Suite, "--ginkgo.dry-run", "--ginkgo.json-report="+report)
-	cmd.Dir = filepath.Join(a.root, course.LabsDir)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("list the checks: %w\n%s", err, out)
-	}
-	return readSuite(report)
-}
-
-func readSuite(file string) (course.Suite, error) {
-	data, err := os.ReadFile(file)
+	report, err := tools.DryRun(ctx, harness.Config{Artifacts: dir})
 	if err != nil {
-		return nil, fmt.Errorf("list the checks: %w", err)
-	}
-	var reports []types.Report
-	if err := json.Unmarshal(data, &reports); err != nil {
-		return nil, fmt.Errorf("list the checks: %w", err)
+		return nil, err
 	}
 	suite := course.Suite{}
-	for _, report := range reports {
-		for _, spec := range report.SpecReports {
-			if lab, id := checkLabels(spec.Labels()); id != "" {
-				suite[lab] = append(suite[lab], id)
-			}
+	for _, spec := range report.SpecReports {
+		if lab, id := checkLabels(spec.Labels()); id != "" {
+			suite[lab] = append(suite[lab], id)
 		}
 	}
 	return suite, nil

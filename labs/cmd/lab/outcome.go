@@ -11,8 +11,8 @@ import (
 // countPeriod is how often who waits for a verdict reads how many checks hold.
 const countPeriod = 4 * time.Second
 
-// hearing tells during one run what is certain before the verdict: each check that fails as soon as it has, and now
-// and then how many hold.
+// hearing tells during one run what is certain before the verdict: each check that fails as soon as it has, each that
+// failed last time as soon as it holds, and now and then how many do.
 func (a *app) hearing(c *course.Course) func(verdict.Outcome) {
 	var counted time.Time
 	return func(o verdict.Outcome) {
@@ -20,7 +20,7 @@ func (a *app) hearing(c *course.Course) func(verdict.Outcome) {
 			counted = time.Now()
 		}
 		switch {
-		case o.State == verdict.Failed:
+		case o.State == verdict.Failed, o.Mended:
 			verdict.PrintOutcome(a.err, o, verdict.CourseHints{Course: c})
 		case time.Since(counted) >= countPeriod:
 			counted = time.Now()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -75,16 +76,26 @@ func History(state, workspace string) ([]Event, error) {
 	return events, nil
 }
 
-// held are the labs that the workspace has ever passed.
-func held(state, workspace string) (map[int]bool, error) {
-	events, err := History(state, workspace)
+// held are the labs that have ever passed.
+func held(events []Event) map[int]bool {
 	labs := map[int]bool{}
 	for _, e := range events {
 		if e.Verdict == Pass {
 			labs[e.Lab] = true
 		}
 	}
-	return labs, err
+	return labs
+}
+
+// failing are the checks that failed the last time that one of labs was judged. What did not compile left its learner
+// where they were.
+func failing(events []Event, labs []int) []string {
+	for _, e := range slices.Backward(events) {
+		if slices.Contains(labs, e.Lab) && (e.Verdict == Pass || len(e.Failed) > 0) {
+			return e.Failed
+		}
+	}
+	return nil
 }
 
 // PassedLabs are the labs whose last verdict on the workspace is pass.

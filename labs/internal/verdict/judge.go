@@ -76,6 +76,7 @@ type run struct {
 	vigil     *clusters.Vigil // over the cluster, while the suite runs
 	wanted    []*course.Lab   // what the suite runs
 	held      map[int]bool    // the labs that this workspace has passed before
+	failing   []string        // the checks that failed last time
 }
 
 // Check judges labs, which have to be numbers of the course, in one run on one fresh cluster. It
@@ -91,9 +92,11 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	if r.wanted, err = r.suiteLabs(labs); err != nil {
 		return nil, err
 	}
-	if r.held, err = held(r.State, r.Workspace); err != nil {
+	events, err := History(r.State, r.Workspace)
+	if err != nil {
 		return nil, err
 	}
+	r.held, r.failing = held(events), failing(events, labs)
 	if results, err = r.results(ctx, labs); err != nil {
 		return nil, err
 	}
@@ -331,7 +334,7 @@ func (r *run) config(numbers []int) harness.Config {
 		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch,
 		Artifacts: r.artifacts,
 	}
-	c.Requires, c.Unblocked = requirements(r.wanted), r.Unblocked
+	c.Requires, c.Unblocked, c.Failing = requirements(r.wanted), r.Unblocked, r.failing
 	for _, lab := range r.wanted {
 		c.Labs = append(c.Labs, lab.Number)
 		for _, check := range lab.Checks {

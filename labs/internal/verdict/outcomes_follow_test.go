@@ -1,12 +1,18 @@
 package verdict
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/course"
 )
 
 func TestOutcomesAreReadByWholeLines(t *testing.T) {
@@ -28,5 +34,32 @@ func TestOutcomesAreReadByWholeLines(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a", "b", "c"}, heard); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhatFailedLastTimeAndHoldsNowIsMended(t *testing.T) {
+	told := make(chan Outcome)
+	r := &run{
+		Judge:     &Judge{Heard: func(o Outcome) { told <- o }},
+		artifacts: t.TempDir(), cluster: &clusters.Cluster{RealPods: true}, failing: []string{"mended", "still-fails"},
+	}
+	var lines, got strings.Builder
+	lab := &course.Lab{Number: 4}
+	for _, c := range []struct{ id, state string }{{"mended", "passed"}, {"held", "passed"}, {"still-fails", "failed"}, {"last", "passed"}} {
+		lab.Checks = append(lab.Checks, course.Check{ID: c.id})
+		fmt.Fprintf(&lines, `{"LeafNodeType":"It","LeafNodeLabels":[%q],"State":%q}`+"\n", harness.CheckLabel+c.id, c.state)
+	}
+	r.wanted = []*course.Lab{lab}
+	if err := os.WriteFile(filepath.Join(r.artifacts, harness.OutcomesFile), []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end := r.listen(t.Context(), []int{4})
+	for range lab.Checks {
+		o := <-told
+		fmt.Fprintf(&got, "%s %v; ", o.ID, o.Mended)
+	}
+	end()
+	if want := "mended true; held false; still-fails false; last false; "; got.String() != want {
+		t.Errorf("told %q, want %q", &got, want)
 	}
 }

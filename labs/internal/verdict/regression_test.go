@@ -19,14 +19,34 @@ func TestARegressionIsWhatHeldBefore(t *testing.T) {
 	if err := remember(state, []*Result{{Lab: 1, Verdict: Pass, Workspace: "mine"}, {Lab: 2, Verdict: Pass, Workspace: "yours"}}); err != nil {
 		t.Fatal(err)
 	}
-	r := &run{Judge: &Judge{Course: c}}
-	var err error
-	if r.held, err = held(state, "mine"); err != nil {
+	events, err := History(state, "mine")
+	if err != nil {
 		t.Fatal(err)
 	}
+	r := &run{Judge: &Judge{Course: c}, held: held(events)}
 	got := r.checksOf([]Check{{ID: "creates", Lab: 1}, {ID: "follows", Lab: 1}, {ID: "tells", Lab: 2}, {ID: "works", Lab: 3}}, 3)
 	want := []Check{{ID: "creates", Lab: 1, Regression: true}, {ID: "tells", Lab: 2}, {ID: "works", Lab: 3}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhatFailedLastTimeIsWhatSomebodyWorksAt(t *testing.T) {
+	fail := func(lab int, failed ...string) Event { return Event{Lab: lab, Verdict: Fail, Failed: failed} }
+	for name, c := range map[string]struct {
+		events []Event
+		want   []string
+	}{
+		"nothing was judged":         {},
+		"the last failure":           {[]Event{fail(4, "creates"), fail(4, "follows", "catches-up")}, []string{"follows", "catches-up"}},
+		"of another lab":             {[]Event{fail(4, "creates"), fail(5, "owned")}, []string{"creates"}},
+		"held since":                 {[]Event{fail(4, "creates"), {Lab: 4, Verdict: Pass}}, nil},
+		"did not compile since":      {[]Event{fail(4, "creates"), fail(4)}, []string{"creates"}},
+		"the machine failed since":   {[]Event{fail(4, "creates"), {Lab: 4, Verdict: Environment}}, []string{"creates"}},
+		"failed again after holding": {[]Event{{Lab: 4, Verdict: Pass}, fail(4, "follows")}, []string{"follows"}},
+	} {
+		if diff := cmp.Diff(c.want, failing(c.events, []int{4})); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
 	}
 }

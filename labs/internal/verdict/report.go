@@ -49,9 +49,14 @@ func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
 	p.afterword()
 }
 
-// PrintOutcome writes one failed check for a person who waits for the answer: what it saw, and the first hint.
+// PrintOutcome writes one check for a person who waits for the answer: of one that failed, what it saw, and the first
+// hint; one that is mended holds again.
 func PrintOutcome(w io.Writer, o Outcome, hints Hints) {
 	p := &printer{screen: newScreen(w), r: &Result{Lab: o.Asked}, hints: hints}
+	if o.Mended {
+		p.mark(p.green("✓"), p.title(&o.Check)+" (failed last time)", p.bold)
+		return
+	}
 	p.mark(p.red("✗"), p.title(&o.Check), p.bold)
 	p.seen(&o.Check)
 	p.hint(&o.Check)

@@ -250,6 +250,16 @@ func TestWhoWaitsReadsWhatACheckSawAndItsHint(t *testing.T) {
 	}
 }
 
+func TestWhoWaitsReadsThatWhatFailedHoldsNow(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	var out bytes.Buffer
+	now := verdict.Check{ID: "creates-deployment", Lab: 4, Title: "A Deployment appears for a Memcached", State: verdict.Passed}
+	verdict.PrintOutcome(&out, verdict.Outcome{Check: now, Asked: 4, Mended: true}, hints{})
+	if want := "✓ A Deployment appears for a Memcached (failed last time)\n"; out.String() != want {
+		t.Errorf("read %q, want %q", &out, want)
+	}
+}
+
 // Whatever happened, an answer fits on a screen of 40 lines, and on its width.
 func TestAReportFitsOnOneScreen(t *testing.T) {
 	const long = "word and word and word and word and word and word and word and word and word and word and word and word and word and word "

@@ -26,6 +26,8 @@ const (
 	procs = 6
 	// suiteLimit bounds one run of the suite, whatever happens in it.
 	suiteLimit = 10 * time.Minute
+	// suiteFile is Ginkgo's report as JSON, in the run's artifacts.
+	suiteFile = "suite.json"
 	// junitFile is Ginkgo's report for other tools, in the run's artifacts.
 	junitFile = "junit.xml"
 	// suiteGrace is how long an interrupted suite may clean up before it is killed.
@@ -39,7 +41,7 @@ func (t Tools) RunSuite(ctx context.Context, config harness.Config) (types.Repor
 	if err != nil {
 		return types.Report{}, err
 	}
-	reports := filepath.Join(config.Artifacts, "suite.json")
+	reports := filepath.Join(config.Artifacts, suiteFile)
 	cmd := exec.CommandContext(ctx, t.Ginkgo, "run",
 		"--procs="+strconv.Itoa(procs), "--label-filter="+labelFilter(config), "--no-color", "--keep-going",
 		"--fail-on-empty", "--fail-on-pending", "--timeout="+suiteLimit.String(), "--grace-period=10s",
@@ -61,6 +63,23 @@ func (t Tools) RunSuite(ctx context.Context, config harness.Config) (types.Repor
 		return report, errors.Join(fmt.Errorf("run the suite: %w\n%s", err, lastLines(string(output))), runErr, logErr)
 	}
 	return report, nil
+}
+
+// DryRun has the suite list its checks in Ginkgo's report, and run none of them. It needs no cluster; of config it takes
+// what decides about the order of checks, and Artifacts, the folder to write to.
+func (t Tools) DryRun(ctx context.Context, config harness.Config) (types.Report, error) {
+	path, err := writeConfig(config)
+	if err != nil {
+		return types.Report{}, err
+	}
+	report := filepath.Join(config.Artifacts, suiteFile)
+	cmd := exec.CommandContext(ctx, t.Suite, "--ginkgo.dry-run", "--ginkgo.json-report="+report)
+	cmd.Dir = config.Artifacts
+	cmd.Env = append(os.Environ(), harness.ConfigEnv+"="+path)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return types.Report{}, fmt.Errorf("list the checks: %w\n%s", err, out)
+	}
+	return readReport(report)
 }
 
 func lastLines(text string) string {

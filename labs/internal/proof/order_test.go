@@ -1,0 +1,36 @@
+package proof
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/example/operator-lab/labs/harness"
+)
+
+// Somebody who mends a check wants to know first whether it holds now. A late check stays late: it is not asked when
+// another one fails.
+func TestWhatFailedLastTimeBeginsFirst(t *testing.T) {
+	t.Parallel()
+	built, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := built.DryRun(t.Context(), harness.Config{Artifacts: t.TempDir(), Failing: []string{"keeps-apart", "nothing-to-do"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{
+		"keeps-apart": int(harness.First), "nothing-to-do": int(harness.Late), "follows-size": 0,
+		"creates-deployment": int(harness.First),
+	}
+	got := map[string]int{}
+	for _, spec := range report.SpecReports {
+		if _, ok := want[spec.LeafNodeText]; ok {
+			got[spec.LeafNodeText] = spec.SpecPriority
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
