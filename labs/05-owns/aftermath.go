@@ -183,22 +183,20 @@ func rightDeployment(r *resident, w world) error {
 var number = regexp.MustCompile(`\b[0-9]+\b`)
 
 // wrongPorts looks for the port anywhere in the Pod template: how memcached is told is the operator's
-// choice. It is "" when today's port is there, and none that the Memcached had before.
+// choice. It is "" when today's port is there, and memcached is told none that it had before. What else says an
+// earlier one, such as the container's list of ports, opens nothing and misleads nobody but its readers.
 func (m *resident) wrongPorts(d *appsv1.Deployment) string {
 	data, err := json.Marshal(d.Spec.Template.Spec)
 	if err != nil {
 		return err.Error()
 	}
-	numbers := map[string]bool{}
-	for _, n := range number.FindAllString(string(data), -1) {
-		numbers[n] = true
-	}
+	told := number.FindAllString(commandLine(d), -1)
 	for _, port := range m.past {
-		if numbers[strconv.Itoa(int(port))] {
+		if slices.Contains(told, strconv.Itoa(int(port))) {
 			return fmt.Sprint(port)
 		}
 	}
-	if !numbers[strconv.Itoa(int(m.Port))] {
+	if !slices.Contains(number.FindAllString(string(data), -1), strconv.Itoa(int(m.Port))) {
 		return "none"
 	}
 	return ""

@@ -194,7 +194,7 @@ func (s *storm) death(ctx context.Context) error {
 	if err := errors.Join(err, <-killed); err != nil {
 		return err
 	}
-	return s.backAtWork(ctx, "your manager was killed and started again")
+	return s.backAtWork(ctx, max(s.settle, harness.StartBudget), "your manager was killed and started again")
 }
 
 // absence is the gust in which the API server is not there.
@@ -208,7 +208,7 @@ func (s *storm) absence(ctx context.Context) error {
 	if err := s.strike(ctx, slices.Insert(blows, s.rand.IntN(len(blows)+1), anew)); err != nil {
 		return err
 	}
-	return s.backAtWork(ctx, "the API server was away for a moment")
+	return s.backAtWork(ctx, s.settle, "the API server was away for a moment")
 }
 
 // refusal is the gust in which nothing can be written. Nobody is made anew here: a Memcached that a
@@ -268,15 +268,15 @@ func (s *storm) strike(ctx context.Context, blows []blow) error {
 	return nil
 }
 
-// backAtWork waits until the manager follows a Memcached again. Without it, outages would fall into the
-// start of a manager: it may end then, and Kubernetes would start it again.
-func (s *storm) backAtWork(ctx context.Context, after string) error {
+// backAtWork waits, for budget at most, until the manager follows a Memcached again. Without it, outages would fall into
+// the start of a manager: it may end then, and Kubernetes would start it again.
+func (s *storm) backAtWork(ctx context.Context, budget time.Duration, after string) error {
 	r := s.residents[s.rand.IntN(len(s.residents))]
 	if err := s.strike(ctx, []blow{{act: move, on: r}}); err != nil {
 		return err
 	}
 	expected := fmt.Sprintf("Deployment %s has port %d, soon after %s", r.Name, r.Port, after)
-	_, err := r.AwaitDeployment(ctx, s.settle, func(d *appsv1.Deployment) error {
+	_, err := r.AwaitDeployment(ctx, budget, func(d *appsv1.Deployment) error {
 		if have := r.wrongPorts(d); have != "" {
 			return finding.New("not-converged", expected, "port %s", have)
 		}

@@ -131,7 +131,13 @@ func TestTheWorldAfterAStorm(t *testing.T) {
 		"no port":           {func(w world) { container(w).Args = nil }, "not-converged", "want 23456, have none"},
 		"part of the port":  {func(w world) { container(w).Args = []string{"--port=123456"} }, "not-converged", "have none"},
 		"old port as well": {func(w world) {
+			container(w).Args = append(container(w).Args, "--port=22222")
+		}, "not-converged", "want 23456, have 22222"},
+		"old port in a note": {func(w world) {
 			container(w).Ports = []corev1.ContainerPort{{ContainerPort: 22222}}
+		}, "", ""},
+		"today's in a note alone": {func(w world) {
+			container(w).Args, container(w).Ports = []string{"--port=22222"}, []corev1.ContainerPort{{ContainerPort: 23456}}
 		}, "not-converged", "want 23456, have 22222"},
 		"port in a variable": {func(w world) {
 			container(w).Args, container(w).Env = nil, []corev1.EnvVar{{Name: "PORT", Value: "23456"}}
