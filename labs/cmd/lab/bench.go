@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/room"
@@ -345,6 +346,10 @@ func wrongAnswersTo(c *course.Course, n int, seed int64) ([]mutants.Answer, erro
 // machine describes what the numbers were measured on.
 func (a *app) machine(ctx context.Context, image nodeimage.Image) bench.Machine {
 	m := bench.ThisMachine(ctx, a.root, a.engine())
+	if image.Ref == "" { // on the embedded control plane
+		m.Kubernetes, _ = components.Version(a.root, "kube-apiserver")
+		return m
+	}
 	m.NodeImage = image.Ref
 	name, _, _ := strings.Cut(image.Ref, "@")
 	m.Kubernetes = name[strings.LastIndexByte(name, ':')+1:] // kind's node images are tagged with it, and so are ours

@@ -241,6 +241,14 @@ func TestNumbersDoNotCountWithoutTheWrongAnswers(t *testing.T) {
 	}
 }
 
+func TestWithoutContainersThereIsNoNodeImage(t *testing.T) {
+	r := report()
+	r.Machine.NodeImage = ""
+	if page := r.Page(); strings.Contains(page, "node image") || !strings.Contains(page, "commit 0123456789ab.\n") {
+		t.Errorf("the machine is described as in\n%s", page)
+	}
+}
+
 func TestWrongAnswersAreReadFromTheRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mutants.json")
 	if w, err := bench.ReadWrongAnswers(path); err != nil || w != (bench.WrongAnswers{}) {

@@ -131,7 +131,11 @@ func markdown(table [][]string) string {
 func (r *Report) Page() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured on %s with `%s`.\n\n", r.Started.UTC().Format(time.DateTime+" MST"), r.Command)
-	fmt.Fprintf(&b, "%s; node image `%s`.\n\n", r.Machine, r.Machine.NodeImage)
+	b.WriteString(r.Machine.String())
+	if image := r.Machine.NodeImage; image != "" {
+		fmt.Fprintf(&b, "; node image `%s`", image)
+	}
+	b.WriteString(".\n\n")
 	if len(r.Growth) > 0 {
 		b.WriteString(markdown(growthTable(r.Growth)))
 		for _, f := range r.Failures {
