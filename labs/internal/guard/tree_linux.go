@@ -117,7 +117,7 @@ func tasksOf(uid int) int {
 // taken is what all descendants of this process take: memory in bytes that they share with nobody, and
 // how many they are.
 func taken() (memory uint64, processes int) {
-	for _, pid := range descendants(os.Getpid()) {
+	for _, pid := range family(os.Getpid()) {
 		data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 		if err != nil {
 			continue
@@ -132,6 +132,37 @@ func taken() (memory uint64, processes int) {
 		processes++
 	}
 	return memory, processes
+}
+
+// family are the descendants of a process as the kernel lists them, which costs a hundredth of reading the whole process
+// table, several times a second. It may miss some while others end (https://man7.org/linux/man-pages/man5/proc_pid_task.5.html),
+// and a kernel may be built without it; so it is no way to find all that are to be killed.
+func family(root int) []int {
+	if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children"); err != nil {
+		return descendants(root)
+	}
+	var all []int
+	for queue := children(root); len(queue) > 0; queue = queue[1:] {
+		all = append(all, queue[0])
+		queue = append(queue, children(queue[0])...)
+	}
+	return all
+}
+
+// children are the processes that any thread of pid has started.
+func children(pid int) []int {
+	var all []int
+	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
+	threads, _ := os.ReadDir(dir)
+	for _, thread := range threads {
+		data, _ := os.ReadFile(dir + thread.Name() + "/children")
+		for _, field := range bytes.Fields(data) {
+			if child, err := strconv.Atoi(string(field)); err == nil {
+				all = append(all, child)
+			}
+		}
+	}
+	return all
 }
 
 // descendants reads the process table. Processes that vanish while it is read do not matter.
