@@ -96,7 +96,7 @@ var _ = harness.Lab(4, func() {
 		harness.Require(notRecreated(ctx, m, d))
 	})
 
-	harness.Check("catches-up", Serial, func(ctx SpecContext) {
+	harness.Check("catches-up", harness.Apart, harness.Late, func(ctx SpecContext) {
 		r := harness.Rand()
 		ns := harness.PodlessNamespace(ctx)
 		changed, created := harness.Invent(r, ns), harness.Invent(r, ns)
@@ -115,7 +115,7 @@ var _ = harness.Lab(4, func() {
 		harness.Require(recast(err, "no-deployment", "not-created"))
 	})
 
-	harness.Check("follows-image", Serial, func(ctx SpecContext) {
+	harness.Check("follows-image", harness.Apart, harness.Late, func(ctx SpecContext) {
 		r := harness.Rand()
 		m := harness.Invent(r, harness.PodlessNamespace(ctx))
 		harness.Require(m.Create(ctx))
@@ -123,14 +123,11 @@ var _ = harness.Lab(4, func() {
 		harness.Require(err)
 		image := "operator-lab.local/memcached:" + harness.Name(r)
 		harness.Require(harness.Restart(ctx, image))
-		DeferCleanup(func(ctx context.Context) error {
-			return harness.Restart(ctx, harness.Run().MemcachedImage)
-		}, NodeTimeout(2*harness.StartBudget)) // it stops one, and awaits the next
 		_, err = m.AwaitDeployment(ctx, harness.StartBudget, runsImage(image, "image-ignored"))
 		harness.Require(err)
 	})
 
-	harness.Check("nothing-to-do", Serial, harness.Late, func(ctx SpecContext) {
+	harness.Check("nothing-to-do", harness.Apart, harness.Long, func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
 		m.Size = 1
 		harness.Require(m.Create(ctx))

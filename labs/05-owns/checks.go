@@ -129,7 +129,7 @@ var _ = harness.Lab(5, func() {
 		harness.Require(harness.Throughout(ctx, harness.QuietPeriod, func() error { return untouched(ctx, m, foreign) }))
 	})
 
-	harness.Check("status-settles", Serial, harness.Late, func(ctx SpecContext) {
+	harness.Check("status-settles", harness.Apart, harness.Long, func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
 		m.Size = 1
 		harness.Require(m.Create(ctx))

@@ -24,7 +24,7 @@ import (
 )
 
 var _ = harness.Lab(5, func() {
-	harness.Check("weathers-storm", Serial, harness.Latest, NodeTimeout(harness.StormsLimit), func(ctx SpecContext) {
+	harness.Check("weathers-storm", Serial, harness.Late, NodeTimeout(harness.StormsLimit), func(ctx SpecContext) {
 		for i := range max(1, harness.Run().Storms) {
 			harness.Require(weathers(ctx, harness.Run().Seed+int64(i)))
 		}

@@ -58,24 +58,32 @@ func (a *arena) get(ctx context.Context, path string, query url.Values, into any
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
+// itsArena tells about the manager that works for the running check.
+func itsArena() *arena {
+	if suite.apart != nil {
+		return newArena(suite.apart.endpoint())
+	}
+	return suite.arena
+}
+
 // Requests are what the manager has sent to the API server since index, in order.
 func Requests(ctx context.Context, since int) ([]recorder.Request, error) {
 	var requests []recorder.Request
-	err := suite.arena.get(ctx, pathRequests, url.Values{"since": {strconv.Itoa(since)}}, &requests)
+	err := itsArena().get(ctx, pathRequests, url.Values{"since": {strconv.Itoa(since)}}, &requests)
 	return requests, err
 }
 
 // Now is the index of the manager's next request: pass it to [Requests] later.
 func Now(ctx context.Context) (int, error) {
 	n := 0
-	err := suite.arena.get(ctx, pathCount, nil, &n)
+	err := itsArena().get(ctx, pathCount, nil, &n)
 	return n, err
 }
 
 // LogLines are the manager's recent lines of output that contain text.
 func LogLines(ctx context.Context, text string) ([]string, error) {
 	var lines []string
-	err := suite.arena.get(ctx, pathLogLines, url.Values{"text": {text}}, &lines)
+	err := itsArena().get(ctx, pathLogLines, url.Values{"text": {text}}, &lines)
 	return lines, err
 }
 
@@ -96,7 +104,7 @@ func (m Memcached) among(requests []recorder.Request) []recorder.Request {
 // passes is the manager's counter of reconciles, -1 when it exposes none.
 func passes(ctx context.Context) (int, error) {
 	n := -1
-	err := suite.arena.get(ctx, pathPasses, nil, &n)
+	err := itsArena().get(ctx, pathPasses, nil, &n)
 	return n, err
 }
 

@@ -27,16 +27,15 @@ const (
 // Lab declares the checks of lab n. Use it in a package variable of the lab's package.
 func Lab(n int, checks func()) bool {
 	return ginkgo.Describe(fmt.Sprintf("Lab %d", n), ginkgo.Label(fmt.Sprintf("%s%d", labLabel, n)), func() {
-		ginkgo.BeforeEach(func() {
-			spec, o := ginkgo.CurrentSpecReport(), look(context.Background(), "")
-			if spec.IsSerial && suite.failedBefore == nil {
-				suite.failedBefore = &o.Failed
-			}
-			if by := inVain(o, spec, suite.failedBefore); by != "" {
+		ginkgo.BeforeEach(func(ctx ginkgo.SpecContext) {
+			ginkgo.DeferCleanup(func() { tell(context.Background(), pathEnded) })
+			if by := unasked(look(ctx, ""), ginkgo.CurrentSpecReport()); by != "" {
 				Require(blocked(by))
 			}
-			tell(context.Background(), pathBegun)
-			ginkgo.DeferCleanup(func() { tell(context.Background(), pathEnded) })
+			tell(ctx, pathBegun)
+			if ns := suite.shared.Reserved[ID()]; ns != "" {
+				Require(workApart(ctx, ns))
+			}
 		})
 		checks()
 	})
@@ -45,23 +44,22 @@ func Lab(n int, checks func()) bool {
 // First is a decorator for checks that explain others: they run before those.
 const First = ginkgo.SpecPriority(10)
 
-// Late is for a check that takes long and would be in vain if another one fails: then it is not asked. Those that are
-// later still are Latest.
-const (
-	Late   = ginkgo.SpecPriority(-1)
-	Latest = ginkgo.SpecPriority(-2)
-)
+// Long is for a check that takes longer than others, mostly waiting: those are asked meanwhile.
+const Long = ginkgo.SpecPriority(5)
+
+// Late is for a check that takes much and would be in vain if another one fails: then it is not asked.
+const Late = ginkgo.SpecPriority(-1)
 
 // Check declares one check. id stands in lab.yaml; body and decorators are Ginkgo's. The check is
-// bounded by [CheckLimit] unless it brings its own NodeTimeout. One that failed last time begins first, unless its
-// decorators say when.
+// bounded by [CheckLimit] unless it brings its own NodeTimeout. One that failed last time begins first, unless it is
+// [Late].
 func Check(id string, args ...any) bool {
-	all := []any{ginkgo.Label(CheckLabel + id), ginkgo.NodeTimeout(CheckLimit)}
+	args = append([]any{ginkgo.Label(CheckLabel + id), ginkgo.NodeTimeout(CheckLimit)}, enroll(id, args)...)
 	config, _ := readConfig() // what is wrong with it is said by SetUp
-	if slices.Contains(config.Failing, id) {
-		all = append(all, First)
+	if slices.Contains(config.Failing, id) && !slices.Contains(args, any(Late)) {
+		args = append(args, First)
 	}
-	return ginkgo.It(id, append(all, args...)...)
+	return ginkgo.It(id, args...)
 }
 
 // findingOf is what a check has found. A request of ours that the API server could not serve in time is the

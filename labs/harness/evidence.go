@@ -75,7 +75,7 @@ func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence
 // managersLog is the last part of the manager's output, "" when it cannot be had.
 func managersLog(ctx context.Context) string {
 	var log string
-	if err := suite.arena.get(ctx, pathLog, nil, &log); err != nil {
+	if err := itsArena().get(ctx, pathLog, nil, &log); err != nil {
 		return ""
 	}
 	return log

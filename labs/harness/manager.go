@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,11 +60,10 @@ type Manager struct {
 	metrics     string     // loopback address
 	health      string     // loopback address
 	sent        func() int // how many requests the API server has seen from it
-	flags       []string
-	help        time.Duration    // what its `-h` took
-	refused     *finding.Finding // why it cannot be started at all
+	program     program
 	output      *tail
-	starts      func() // is told before each start
+	starts      func()                   // is told before each start
+	note        func(actor, text string) // is told what happens to it
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
@@ -78,8 +78,9 @@ type Manager struct {
 	before  int           // requests that earlier processes of it had sent
 }
 
-func newManager(rec *recorder.Recorder, token string) (*Manager, error) {
-	m, err := settle(ManagerLog)
+// newManager makes a manager that is not started yet. Its program is asked which flags it has, unless known says so.
+func newManager(rec *recorder.Recorder, token, log string, known *program) (*Manager, error) {
+	m, err := settle(log)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,11 @@ func newManager(rec *recorder.Recorder, token string) (*Manager, error) {
 	if err := m.introduce(kubeconfig); err != nil {
 		return nil, err
 	}
-	m.flags, m.refused = m.supportedFlags()
+	if known == nil {
+		asked := m.ask()
+		known = &asked
+	}
+	m.program = *known
 	return m, nil
 }
 
@@ -106,7 +111,7 @@ func settle(log string) (*Manager, error) {
 		return nil, err
 	}
 	return &Manager{
-		home: home, metrics: addresses[0], health: addresses[1], starts: func() {},
+		home: home, metrics: addresses[0], health: addresses[1], starts: func() {}, note: func(_, _ string) {},
 		output: newTail(filepath.Join(suite.config.Artifacts, log)),
 	}, nil
 }
@@ -142,12 +147,19 @@ func (m *Manager) introduce(credentials []byte) error {
 
 var flagName = regexp.MustCompile(`(?m)^\s+-{1,2}([a-z][a-z0-9-]*)`)
 
-// supportedFlags asks the program which flags it has: an operator is free to have none.
-func (m *Manager) supportedFlags() ([]string, *finding.Finding) {
+// program is what a manager's program said about itself when it was asked for help.
+type program struct {
+	Flags   []string         `json:"flags,omitempty"`   // that it has
+	Help    time.Duration    `json:"help,omitempty"`    // what the answer took
+	Refused *finding.Finding `json:"refused,omitempty"` // why it cannot be started at all
+}
+
+// ask asks the program which flags it has: an operator is free to have none.
+func (m *Manager) ask() (p program) {
 	ctx, cancel := context.WithTimeout(context.Background(), helpLimit+suite.config.runner().Delay())
 	defer cancel()
 	started := time.Now()
-	defer func() { m.help = time.Since(started) }()
+	defer func() { p.Help = time.Since(started) }()
 	var help bytes.Buffer
 	cmd, err := untrusted(ctx, m.home, sandbox.Job{}, suite.config.Manager, "-h")
 	if err == nil {
@@ -155,25 +167,30 @@ func (m *Manager) supportedFlags() ([]string, *finding.Finding) {
 		err = cmd.Run()
 	}
 	if ctx.Err() != nil {
-		return nil, nil
+		return p
 	}
-	if f := notStarted(cmd, help.String()); f != nil {
-		return nil, f
+	if p.Refused = notStarted(cmd, help.String()); p.Refused != nil {
+		return p
 	}
-	if p := logs.FindPanic(help.String(), suite.config.Workspace, logs.Scene{}); err != nil && p != nil {
-		return nil, finding.New(CauseManagerExited, "the manager starts", "it panicked: %s", p)
+	if panicked := logs.FindPanic(help.String(), suite.config.Workspace, logs.Scene{}); err != nil && panicked != nil {
+		p.Refused = finding.New(CauseManagerExited, "the manager starts", "it panicked: %s", panicked)
+		return p
 	}
-	known := map[string]bool{}
 	for _, match := range flagName.FindAllStringSubmatch(help.String(), -1) {
-		known[match[1]] = true
+		p.Flags = append(p.Flags, match[1])
 	}
-	var flags []string
+	return p
+}
+
+// arguments are those of the wanted flags that the program has.
+func (m *Manager) arguments() []string {
+	var args []string
 	for _, f := range m.wantedFlags() {
-		if known[f.name] {
-			flags = append(flags, "--"+f.name+"="+f.value)
+		if slices.Contains(m.program.Flags, f.name) {
+			args = append(args, "--"+f.name+"="+f.value)
 		}
 	}
-	return flags, nil
+	return args
 }
 
 type managerFlag struct{ name, value string }
@@ -191,7 +208,7 @@ func (m *Manager) wantedFlags() []managerFlag {
 // Start runs the manager with the given operand image. It does not wait for anything: what the manager
 // does is the checks' business. A program that cannot be started is a finding, not an error.
 func (m *Manager) Start(image string) error {
-	if m.refused != nil {
+	if m.program.Refused != nil {
 		return nil //nolint:nilerr // Gone reports it as a finding
 	}
 	m.starts()
@@ -200,7 +217,7 @@ func (m *Manager) Start(image string) error {
 		Env:     []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"},
 		Reaches: m.server, Serves: m.metrics,
 	}
-	cmd, err := untrusted(ctx, m.home, job, suite.config.Manager, m.flags...)
+	cmd, err := untrusted(ctx, m.home, job, suite.config.Manager, m.arguments()...)
 	if err != nil {
 		kill()
 		return err
@@ -215,7 +232,7 @@ func (m *Manager) Start(image string) error {
 	m.cmd, m.kill, m.ended, m.wanted, m.exited, m.started = cmd, kill, ended, true, "", time.Now()
 	m.before = m.sent()
 	m.mu.Unlock()
-	suite.trace.Note(trace.You, "started your manager")
+	m.note(trace.You, "started your manager")
 	go m.wait(cmd, ended)
 	return nil
 }
@@ -230,7 +247,7 @@ func (m *Manager) wait(cmd *exec.Cmd, ended chan struct{}) {
 	m.failed = notStarted(cmd, m.output.String())
 	m.mu.Unlock()
 	if wanted {
-		suite.trace.Note(trace.Manager, "ended by itself ("+cmd.ProcessState.String()+")")
+		m.note(trace.Manager, "ended by itself ("+cmd.ProcessState.String()+")")
 	}
 	close(ended)
 }
@@ -252,7 +269,7 @@ func (m *Manager) Stop(ctx context.Context) error {
 	if cmd == nil {
 		return nil
 	}
-	suite.trace.Note(trace.You, "stopped your manager")
+	m.note(trace.You, "stopped your manager")
 	defer kill()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop the manager: %w", err)
@@ -280,7 +297,7 @@ func (m *Manager) Kill() {
 	if kill == nil {
 		return
 	}
-	suite.trace.Note(trace.Storm, "killed your manager")
+	m.note(trace.Storm, "killed your manager")
 	kill()
 	<-ended
 }
@@ -297,14 +314,14 @@ func (m *Manager) Twin() (*Manager, error) {
 	if err := twin.introduce(m.credentials); err != nil {
 		return nil, err
 	}
-	twin.flags, twin.refused = twin.supportedFlags()
+	twin.program, twin.note = m.program, m.note
 	return twin, nil
 }
 
 // gone is a finding when the manager ended although nobody asked it to.
 func (m *Manager) gone() *finding.Finding {
-	if m.refused != nil {
-		return m.refused
+	if m.program.Refused != nil {
+		return m.program.Refused
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

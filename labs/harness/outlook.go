@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -36,9 +37,10 @@ type progress struct {
 	mu     sync.Mutex
 	failed []string // in order
 	atWork map[string]bool
+	ended  map[string]bool
 }
 
-func newProgress() *progress { return &progress{atWork: map[string]bool{}} }
+func newProgress() *progress { return &progress{atWork: map[string]bool{}, ended: map[string]bool{}} }
 
 func (p *progress) begin(id string) {
 	p.mu.Lock()
@@ -50,6 +52,14 @@ func (p *progress) end(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.atWork, id)
+	p.ended[id] = true
+}
+
+// over says whether all of the checks have ended.
+func (p *progress) over(ids []string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !slices.ContainsFunc(ids, func(id string) bool { return !p.ended[id] })
 }
 
 func (p *progress) fail(id string) {
@@ -90,11 +100,16 @@ func (s *stage) outlook(query url.Values) outlook {
 	if !suite.config.Unblocked {
 		o = s.progress.elsewhere(query.Get("check"), suite.config.Requires)
 	}
-	o.Gone = s.gone()
-	if ns := query.Get("namespace"); ns != "" && s.manager.Running() > 0 {
-		o.AtRest = s.pulse.atRest(ns)
-	}
+	o.Gone, o.AtRest = s.state(query.Get("namespace"))
 	return o
+}
+
+// state is what the stage itself knows of an outlook.
+func (s *stage) state(namespace string) (gone *finding.Finding, atRest time.Duration) {
+	if namespace != "" && s.manager.Running() > 0 {
+		atRest = s.pulse.atRest(namespace)
+	}
+	return s.gone(), atRest
 }
 
 // look asks the first process whether waiting still makes sense. Without a manager there is nobody to
@@ -104,26 +119,32 @@ func look(ctx context.Context, namespace string) outlook {
 	if suite.arena == nil {
 		return o
 	}
-	query := url.Values{"check": {ID()}, "namespace": {namespace}}
+	query := checkQuery()
+	query.Set("namespace", namespace)
 	if err := suite.arena.get(ctx, pathOutlook, query, &o); err != nil {
 		return outlook{} // the first process is ending; its own report says why
+	}
+	if suite.apart != nil {
+		o.Gone, o.AtRest = suite.apart.state(namespace)
 	}
 	return o
 }
 
-// inVain is the failed check for whose sake one that begins is not asked, "" when it is: one that it requires. Serial
-// checks come after all others, stop and start the manager and take half of the time of a verdict, so they are not
-// asked when one had failed before the first of them; and late ones when any has.
-func inVain(o outlook, spec ginkgo.SpecReport, failedBefore *string) string {
-	switch {
-	case o.Blocked != "":
-		return o.Blocked
-	case spec.SpecPriority <= int(Late):
-		return o.Failed
-	case spec.IsSerial:
-		return *failedBefore
+// inVain is the failed check for whose sake the running one need not go on, "" when it has to: one that it requires, or,
+// for a check that is [Apart] and takes much of the machine, any.
+func (o outlook) inVain() string {
+	if suite.apart != nil {
+		return cmp.Or(o.Blocked, o.Failed)
 	}
-	return ""
+	return o.Blocked
+}
+
+// unasked is the failed check for whose sake the running one need not begin, "" when it has to.
+func unasked(o outlook, spec ginkgo.SpecReport) string {
+	if spec.SpecPriority <= int(Late) {
+		return cmp.Or(o.Blocked, o.Failed)
+	}
+	return o.Blocked
 }
 
 // blocked is the finding of a check that is given up because of another one.
@@ -136,8 +157,10 @@ func tell(ctx context.Context, path string) {
 	if suite.arena == nil {
 		return
 	}
-	_ = suite.arena.get(ctx, path, url.Values{"check": {ID()}}, nil)
+	_ = suite.arena.get(ctx, path, checkQuery(), nil)
 }
+
+func checkQuery() url.Values { return url.Values{"check": {ID()}} }
 
 // lookBeforeFailing is [look] for a check that is about to fail. Which of two checks comes first is chance, so it
 // lets one that it requires, and that is at work, fail before it.

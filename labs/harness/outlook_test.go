@@ -7,24 +7,20 @@ import (
 )
 
 func TestWhoIsNotAsked(t *testing.T) {
-	serial := ginkgo.SpecReport{IsSerial: true}
-	late := ginkgo.SpecReport{IsSerial: true, SpecPriority: int(Latest)}
+	late := ginkgo.SpecReport{SpecPriority: int(Late)}
 	for name, tc := range map[string]struct {
 		outlook outlook
 		spec    ginkgo.SpecReport
-		before  string
 		want    string
 	}{
-		"all is well":                           {outlook{}, serial, "", ""},
-		"what it requires failed":               {outlook{Blocked: "root", Failed: "other"}, ginkgo.SpecReport{}, "", "root"},
-		"another failed beside it":              {outlook{Failed: "other"}, ginkgo.SpecReport{}, "", ""},
-		"serial, another failed before":         {outlook{Failed: "other"}, serial, "other", "other"},
-		"serial, after a serial one failed":     {outlook{Failed: "serial"}, serial, "", ""},
-		"late, after a serial one failed":       {outlook{Failed: "serial"}, late, "", "serial"},
-		"late, and what it requires failed":     {outlook{Blocked: "root", Failed: "serial"}, late, "", "root"},
-		"everybody is asked in their own right": {outlook{}, late, "", ""},
+		"all is well":                           {outlook{}, ginkgo.SpecReport{}, ""},
+		"what it requires failed":               {outlook{Blocked: "root", Failed: "other"}, ginkgo.SpecReport{}, "root"},
+		"another failed beside it":              {outlook{Failed: "other"}, ginkgo.SpecReport{}, ""},
+		"late, after another failed":            {outlook{Failed: "other"}, late, "other"},
+		"late, and what it requires failed":     {outlook{Blocked: "root", Failed: "other"}, late, "root"},
+		"everybody is asked in their own right": {outlook{}, late, ""},
 	} {
-		if got := inVain(tc.outlook, tc.spec, &tc.before); got != tc.want {
+		if got := unasked(tc.outlook, tc.spec); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
@@ -48,5 +44,21 @@ func TestWhatFailedElsewhere(t *testing.T) {
 	p.fail("creates")
 	if o := p.elsewhere("pods-run", requires); o.Blocked != "creates" {
 		t.Errorf("pods-run is not blocked: %+v", o)
+	}
+}
+
+// A check that is apart takes much of the machine, and nobody waits for it once the verdict is clear.
+func TestWhoIsGivenUp(t *testing.T) {
+	t.Cleanup(func() { suite.apart = nil })
+	other, root := outlook{Failed: "other"}, outlook{Blocked: "root", Failed: "other"}
+	for _, apart := range []*stage{nil, {}} {
+		suite.apart = apart
+		want := map[bool]string{false: "", true: "other"}[apart != nil]
+		if got := other.inVain(); got != want {
+			t.Errorf("apart %v, another failed: %q, want %q", apart != nil, got, want)
+		}
+		if got := root.inVain(); got != "root" {
+			t.Errorf("apart %v, what it requires failed: %q", apart != nil, got)
+		}
 	}
 }

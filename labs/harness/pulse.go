@@ -36,11 +36,11 @@ func newPulse(requests func(since int) []recorder.Request, answered func(ctx con
 	return &pulse{requests: requests, answered: answered, last: map[string]time.Duration{}, listen: -1, idle: breath}
 }
 
-// beat keeps the time and follows the objects until ctx ends. Events are left out: Kubernetes repeats some
+// beat keeps the time and follows the objects in namespace, with "" in all, until ctx ends. Events are left out: Kubernetes repeats some
 // of its own, such as about Pods that a quota refuses, for as long as one waits.
-func (p *pulse) beat(ctx context.Context) {
+func (p *pulse) beat(ctx context.Context, namespace string) {
 	for _, list := range []client.ObjectList{Memcached{}.list(), &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}} {
-		go p.follow(ctx, list)
+		go p.follow(ctx, list, client.InNamespace(namespace))
 	}
 	p.keepTime(ctx)
 }
@@ -55,6 +55,9 @@ func (p *pulse) keepTime(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+		if ctx.Err() != nil {
+			return // both were due
 		}
 		err := p.answered(ctx)
 		elapsed := time.Since(before)
@@ -98,9 +101,9 @@ func (p *pulse) readRequests() {
 }
 
 // follow notes every change of the objects, and begins again when the API server ends the watch.
-func (p *pulse) follow(ctx context.Context, list client.ObjectList) {
+func (p *pulse) follow(ctx context.Context, list client.ObjectList, in client.InNamespace) {
 	for ctx.Err() == nil {
-		w, err := suite.admin.Watch(ctx, list)
+		w, err := suite.admin.Watch(ctx, list, in)
 		if err != nil {
 			p.rest(ctx)
 			continue

@@ -19,57 +19,59 @@ import (
 	"github.com/example/operator-lab/labs/harness/fence"
 	"github.com/example/operator-lab/labs/harness/recorder"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 const (
-	pathOutlook  = "/outlook"
-	pathBegun    = "/begun"
-	pathFailed   = "/failed"
-	pathEnded    = "/ended"
-	pathRequests = "/requests"
-	pathLog      = "/log"
-	pathLogLines = "/log/lines"
-	pathCount    = "/count"
-	pathPasses   = "/passes"
+	pathOutlook   = "/outlook"
+	pathBegun     = "/begun"
+	pathFailed    = "/failed"
+	pathEnded     = "/ended"
+	pathRequests  = "/requests"
+	pathLog       = "/log"
+	pathLogLines  = "/log/lines"
+	pathCount     = "/count"
+	pathPasses    = "/passes"
+	pathTurn      = "/turn"
+	pathTurnEnded = "/turn/ended"
 )
 
-// stage is the first process's side of the arena: the proxy, the manager, and a small server that
-// tells the other processes about both.
+// stage is where a manager works: the proxy, the manager, and a small server that tells about both. The first process
+// has the one for all checks, which the other processes ask, too; a check that is [Apart] has its own.
 type stage struct {
-	recorder *recorder.Recorder
-	manager  *Manager
-	pulse    *pulse
-	hush     context.CancelFunc // ends the pulse
-	progress *progress
-	server   *http.Server
-	token    string
-	address  string
-	workers  int // how often the manager's log said [workersLine] before its last start
+	namespace string // the only one that the manager sees, "" for all but those that another one works in
+	trace     *trace.Watcher
+	recorder  *recorder.Recorder
+	manager   *Manager
+	pulse     *pulse
+	hush      context.CancelFunc // ends the pulse
+	progress  *progress
+	server    *http.Server
+	token     string
+	address   string
+	turns     turns
+	workers   int // how often the manager's log said [workersLine] before its last start
 }
 
-// openStage starts the proxy, gives the manager its identity and starts it.
-func openStage(ctx context.Context) (*stage, error) {
-	rule, err := fenceIn(ctx)
+// openStage starts the proxy, and the manager with its identity. namespace, trace and log are the manager's,
+// and known is what its program has said already, nil when nobody has asked.
+func openStage(ctx context.Context, namespace string, w *trace.Watcher, log string, known *program) (*stage, error) {
+	rec, err := recorder.Start(suite.adminConfig, fenceRule(), viewOf(namespace))
 	if err != nil {
 		return nil, err
 	}
-	rec, err := recorder.Start(suite.adminConfig, rule)
-	if err != nil {
-		return nil, err
+	s := &stage{
+		namespace: namespace, trace: w, recorder: rec, pulse: newPulse(rec.Since, answered), progress: newProgress(), token: rand.Text(),
 	}
-	s := &stage{recorder: rec, pulse: newPulse(rec.Since, answered), progress: newProgress(), token: rand.Text()}
 	beating, hush := context.WithCancel(context.Background())
 	s.hush = hush
-	go s.pulse.beat(beating)
-	token, err := identity(ctx)
-	if err != nil {
-		return nil, errors.Join(err, s.close(ctx))
-	}
-	s.manager, err = newManager(rec, token)
+	go s.pulse.beat(beating, namespace)
+	s.manager, err = newManager(rec, suite.shared.Token, log, known)
 	if err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
 	s.manager.starts = s.restart
+	s.manager.note = func(actor, text string) { s.trace.Note(namespace, actor, text) }
 	if err := s.listen(); err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
@@ -85,7 +87,7 @@ func openStage(ctx context.Context) (*stage, error) {
 // does not come to it (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). A manager that ends, or is
 // not so far when a silent one would be given up, gets its checks all the same: they say what is wrong with it.
 func (s *stage) awaitCaches(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, silenceLimit(s.manager.help))
+	ctx, cancel := context.WithTimeout(ctx, silenceLimit(s.manager.program.Help))
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -122,16 +124,21 @@ func (s *stage) restart() {
 	s.workers = s.workersLines()
 }
 
-// fenceIn is what keeps a manager that nobody trusts to its own cluster; a trusted one may do everything that it has a
-// right to.
-func fenceIn(ctx context.Context) (recorder.Rule, error) {
+// fenceIn is what keeps a manager that nobody trusts to its own cluster, in there; a trusted one may do everything that
+// it has a right to.
+func fenceIn(ctx context.Context) error {
+	if suite.config.Sandbox == nil || !suite.config.RealPods {
+		return nil
+	}
+	return fence.Install(ctx, suite.admin, suite.config.MemcachedImage)
+}
+
+// fenceRule is what does so on the way there.
+func fenceRule() recorder.Rule {
 	if suite.config.Sandbox == nil {
-		return nil, nil
+		return nil
 	}
-	if !suite.config.RealPods {
-		return fence.Refusal, nil
-	}
-	return fence.Refusal, fence.Install(ctx, suite.admin, suite.config.MemcachedImage)
+	return fence.Refusal
 }
 
 func (s *stage) listen() error {
@@ -149,6 +156,9 @@ func (s *stage) listen() error {
 			note(r.URL.Query().Get("check"))
 			return nil
 		}))
+	}
+	for path, turn := range map[string]func(check string) bool{pathTurn: s.turn, pathTurnEnded: s.turnEnded} {
+		mux.HandleFunc(path, answering(func(r *http.Request) any { return turn(r.URL.Query().Get("check")) }))
 	}
 	mux.HandleFunc(pathLog, answering(func(*http.Request) any { return s.manager.LogTail() }))
 	mux.HandleFunc(pathLogLines, answering(func(r *http.Request) any { return s.manager.output.Lines(r.URL.Query().Get("text")) }))
@@ -169,7 +179,7 @@ func (s *stage) gone() *finding.Finding {
 	if f := s.manager.gone(); f != nil {
 		return f
 	}
-	limit := silenceLimit(s.manager.help)
+	limit := silenceLimit(s.manager.program.Help)
 	if s.manager.Running() < limit || s.recorder.Count() > s.manager.requestsBefore() {
 		return nil
 	}
@@ -207,11 +217,23 @@ func (s *stage) close(ctx context.Context) error {
 	return errors.Join(append(errs, s.recorder.Stop())...)
 }
 
-// TheManager is the learner's manager, for checks that stop or restart it. Only Serial checks may ask:
-// they run on the first process, and alone.
+// TheManager is the learner's manager, for checks that stop or restart it: the check's own where it is [Apart], and the
+// one of all others in a Serial check, which runs on the first process, and alone.
 func TheManager() (*Manager, error) {
-	if suite.stage == nil {
-		return nil, errors.New("this check handles the manager and has to be Serial")
+	s, err := ownStage()
+	if err != nil {
+		return nil, err
 	}
-	return suite.stage.manager, nil
+	return s.manager, nil
+}
+
+// ownStage is the one that the running check may do with as it likes.
+func ownStage() (*stage, error) {
+	switch {
+	case suite.apart != nil:
+		return suite.apart, nil
+	case suite.stage == nil:
+		return nil, errors.New("this check handles the manager and has to be Apart or Serial")
+	}
+	return suite.stage, nil
 }

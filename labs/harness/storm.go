@@ -130,7 +130,7 @@ func (s *Sky) conflictIsDue() bool {
 // Outage keeps the API server from the manager for a while. It does not wait for the end.
 func (s *Sky) Outage(kind recorder.Outage, lasts time.Duration) {
 	s.tell("the API server is %s for %s", kind, lasts.Round(time.Millisecond))
-	suite.trace.Note(trace.Storm, fmt.Sprintf("made the API server %s for %s", kind, lasts.Round(time.Millisecond)))
+	s.stage.trace.Note(s.stage.namespace, trace.Storm, fmt.Sprintf("made the API server %s for %s", kind, lasts.Round(time.Millisecond)))
 	s.stage.recorder.Outage(kind, lasts)
 }
 

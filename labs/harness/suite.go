@@ -32,10 +32,8 @@ var suite struct {
 	arena       *arena
 	stage       *stage         // process 1 only
 	trace       *trace.Watcher // process 1 only
+	apart       *stage         // of the running check, nil when it works with all others
 	place       place          // where the running check works
-
-	// failedBefore is the check that had failed when the first serial one began, "" for none; nil until then.
-	failedBefore *string
 
 	randOf string // the check that rand belongs to
 	rand   *rand.Rand
@@ -47,6 +45,12 @@ type shared struct {
 	CRD *finding.Finding `json:"crd,omitempty"`
 	// Arena is where the manager can be asked about; its URL is "" when no manager runs.
 	Arena endpoint `json:"arena"`
+	// Token is the manager's identity.
+	Token string `json:"token,omitempty"`
+	// Program is what the manager's program said about itself.
+	Program program `json:"program,omitzero"`
+	// Reserved are the namespaces of the checks that are [Apart].
+	Reserved map[string]string `json:"reserved,omitempty"`
 }
 
 // SetUp prepares the cluster once, on the first Ginkgo process: the learner's CRD, and their manager
@@ -61,12 +65,20 @@ func SetUp(ctx context.Context) ([]byte, error) {
 	}
 	suite.trace = beginTrace(ctx)
 	if suite.config.NeedsManager() {
-		s, err := openStage(ctx)
+		suite.shared.Reserved = reserve(suite.config)
+		if err := fenceIn(ctx); err != nil {
+			return nil, err
+		}
+		var err error
+		if suite.shared.Token, err = identity(ctx); err != nil {
+			return nil, err
+		}
+		s, err := openStage(ctx, "", suite.trace, ManagerLog, nil)
 		if err != nil {
 			return nil, err
 		}
 		suite.stage = s
-		suite.shared.Arena = s.endpoint()
+		suite.shared.Arena, suite.shared.Program = s.endpoint(), s.manager.program
 	}
 	return json.Marshal(suite.shared)
 }
@@ -89,10 +101,11 @@ func Join(_ context.Context, prepared []byte) error {
 
 // TearDown ends the manager and the proxy, on the first Ginkgo process.
 func TearDown(ctx context.Context) error {
-	defer endTrace()
 	if suite.stage == nil {
+		suite.trace.Close(nil, nil)
 		return nil
 	}
+	defer suite.stage.endTrace()
 	return suite.stage.close(ctx)
 }
 
@@ -137,12 +150,27 @@ func LearnersCRD() error {
 // checkNamespace begins the names of the namespaces that checks work in.
 const checkNamespace = trace.NamespacePrefix
 
-// Namespace makes a namespace for the running check, which is deleted when the check ends, unless the cluster is to be
-// deleted as a whole: to empty one takes the API server about seventy requests, and those that matter now wait behind
-// them. One that cannot be deleted stays until the cluster goes.
+// Namespace makes a namespace for the running check. When the check ends it is left alone if the cluster is to be deleted
+// as a whole: to end a Pod takes the machine half a second, and to empty a namespace the API server about seventy
+// requests; those that matter now wait behind them. Otherwise it is deleted. One that cannot be deleted stays until the
+// cluster goes.
 func Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
+	return newNamespace(ctx, func(ctx context.Context, ns *corev1.Namespace) {
+		if !suite.config.Disposable {
+			vacate(ctx, ns.Name)
+			_ = suite.admin.Delete(ctx, ns)
+		}
+	})
+}
+
+// newNamespace makes one that is left to end when the check ends.
+func newNamespace(ctx context.Context, end func(context.Context, *corev1.Namespace)) string {
+	ginkgo.GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: checkNamespace + ID() + "-"}}
+	if suite.apart != nil {
+		ns.Name = suite.apart.namespace // a second one is refused: its manager would not see it
+	}
 	if err := suite.admin.Create(ctx, ns); err != nil {
 		Require(fmt.Errorf("create namespace: %w", err))
 	}
@@ -151,10 +179,7 @@ func Namespace(ctx context.Context) string {
 		// Not a NodeTimeout: that a slow machine does not come to it is no fault of the learner's.
 		ctx, cancel := context.WithTimeout(ctx, StopBudget)
 		defer cancel()
-		defer vacate(ctx, ns.Name)
-		if !suite.config.Disposable {
-			_ = suite.admin.Delete(ctx, ns)
-		}
+		end(ctx, ns)
 	})
 	return ns.Name
 }

@@ -19,11 +19,5 @@ func beginTrace(ctx context.Context) *trace.Watcher {
 	return trace.Watch(ctx, suite.admin, path, gvk, filepath.Base(os.Args[0]))
 }
 
-// endTrace closes the recording with what the manager has sent.
-func endTrace() {
-	if suite.stage == nil {
-		suite.trace.Close(nil, nil)
-		return
-	}
-	suite.trace.Close(suite.stage.recorder.Since(0), suite.stage.recorder.Tallies())
-}
+// endTrace adds what the manager sent, and closes the recording of a stage that is closed.
+func (s *stage) endTrace() { s.trace.Close(s.recorder.Since(0), s.recorder.Tallies()) }

@@ -78,8 +78,8 @@ func (w wait) hopeless(o outlook, waited time.Duration, last error) error {
 	switch {
 	case o.Gone != nil:
 		return o.Gone
-	case o.Blocked != "":
-		return blocked(o.Blocked)
+	case o.inVain() != "":
+		return blocked(o.inVain())
 	case w.idle && o.Failed != "" && waited >= w.patience:
 		return blocked(o.Failed)
 	case w.answers != "" && min(o.AtRest, waited) > w.restLimit(o, last): // what was before is another wait's
@@ -116,7 +116,8 @@ func next(ctx context.Context, changes <-chan watch.Event, tick <-chan time.Time
 }
 
 // Throughout asks cond again and again during period, and returns the first error. It shows that
-// something does not happen; establish first that it could.
+// something does not happen; establish first that it could. It ends early when another check has failed for whose sake
+// this one need not go on.
 func Throughout(ctx context.Context, period time.Duration, cond func() error) error {
 	end := time.NewTimer(period)
 	defer end.Stop()
@@ -132,6 +133,9 @@ func Throughout(ctx context.Context, period time.Duration, cond func() error) er
 		case <-end.C:
 			return cond()
 		case <-tick.C:
+		}
+		if by := look(ctx, "").inVain(); by != "" {
+			return blocked(by)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 // Package recorder is a reverse proxy between one client and an API server that remembers what was
 // asked. It is evidence, not a gate: every request passes unchanged, with the client's own credentials,
-// unless a storm is asked for with [Recorder.Disturb] or [Recorder.Outage], or a [Rule] for a client that nobody trusts.
+// unless a storm is asked for with [Recorder.Disturb] or [Recorder.Outage], a [Rule] for a client that nobody trusts, or
+// a [View] that shows a client a part of the cluster only.
 //
 // A client may send as much as it likes: the recorder counts everything, and remembers the latest.
 package recorder
@@ -26,7 +27,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	certutil "k8s.io/client-go/util/cert"
 )
 
 // Request is one request as the API server saw it.
@@ -109,19 +109,15 @@ type Recorder struct {
 // certificate authority are taken from upstream; credentials are each client's own. Stop it with
 // [Recorder.Stop].
 //
-// rule is asked about every request; nil lets all of them pass.
-func Start(upstream *rest.Config, rule Rule) (*Recorder, error) {
+// rule is asked about every request; nil lets all of them pass. The zero view shows everything.
+func Start(upstream *rest.Config, rule Rule, view View) (*Recorder, error) {
 	target, err := url.Parse(upstream.Host)
 	if err != nil {
 		return nil, fmt.Errorf("parse API server address: %w", err)
 	}
-	cert, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	pair, ca, err := newCertificate()
 	if err != nil {
-		return nil, fmt.Errorf("make the proxy's certificate: %w", err)
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return nil, fmt.Errorf("read the proxy's certificate: %w", err)
+		return nil, err
 	}
 	transport, err := transportTo(upstream)
 	if err != nil {
@@ -131,11 +127,17 @@ func Start(upstream *rest.Config, rule Rule) (*Recorder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the manager: %w", err)
 	}
-	r := &Recorder{listener: listener, ca: cert, rule: rule, resolver: &request.RequestInfoFactory{
+	r := &Recorder{listener: listener, ca: ca, rule: rule, resolver: &request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
 	proxy := &httputil.ReverseProxy{
-		Rewrite:        func(p *httputil.ProxyRequest) { p.SetURL(target); p.Out.Host = target.Host },
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			p.Out.Host = target.Host
+			if record, ok := p.In.Context().Value(recordKey{}).(*Request); ok {
+				view.narrow(p.Out.URL, *record)
+			}
+		},
 		Transport:      transport,
 		FlushInterval:  -1, // watches are streams
 		ModifyResponse: r.answered,

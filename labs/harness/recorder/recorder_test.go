@@ -29,10 +29,15 @@ func start(t *testing.T, handler http.HandlerFunc) (*recorder.Recorder, *http.Cl
 
 func startUnder(t *testing.T, rule recorder.Rule, handler http.HandlerFunc) (*recorder.Recorder, *http.Client) {
 	t.Helper()
+	return startWith(t, rule, recorder.View{}, handler)
+}
+
+func startWith(t *testing.T, rule recorder.Rule, view recorder.View, handler http.HandlerFunc) (*recorder.Recorder, *http.Client) {
+	t.Helper()
 	upstream := httptest.NewTLSServer(handler)
 	t.Cleanup(upstream.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
-	rec, err := recorder.Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, rule)
+	rec, err := recorder.Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, rule, view)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,13 +16,13 @@ func TestWhatFailedLastTimeBeginsFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := built.DryRun(t.Context(), harness.Config{Artifacts: t.TempDir(), Failing: []string{"keeps-apart", "nothing-to-do"}})
+	report, err := built.DryRun(t.Context(), harness.Config{Artifacts: t.TempDir(), Failing: []string{"keeps-apart", "nothing-to-do", "weathers-storm"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]int{
-		"keeps-apart": int(harness.First), "nothing-to-do": int(harness.Late), "follows-size": 0,
-		"creates-deployment": int(harness.First),
+		"keeps-apart": int(harness.First), "nothing-to-do": int(harness.First), "weathers-storm": int(harness.Late),
+		"follows-size": 0, "creates-deployment": int(harness.First),
 	}
 	got := map[string]int{}
 	for _, spec := range report.SpecReports {

@@ -47,9 +47,11 @@ type Request struct {
 
 // Note tells what no object shows, such as that the manager was stopped.
 type Note struct {
-	At    time.Time `json:"-"`
-	Actor string    `json:"actor"`
-	Text  string    `json:"text"`
+	At time.Time `json:"-"`
+	// Namespace is the only one that the manager works in, "" for the manager of all that have none of their own.
+	Namespace string `json:"namespace,omitempty"`
+	Actor     string `json:"actor"`
+	Text      string `json:"text"`
 }
 
 // Omission is how many changes of an object were left out.

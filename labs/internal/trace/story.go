@@ -118,7 +118,7 @@ func (s *Story) finish(notes []Note) {
 		return
 	}
 	s.Begun = s.Deeds[0].At
-	for _, n := range notes {
+	for _, n := range ownNotes(notes, s.Of.Namespace) {
 		if n.At.Before(s.Begun) || !s.Ended.IsZero() && n.At.After(s.Ended) {
 			continue
 		}
@@ -135,6 +135,15 @@ func (s *Story) finish(notes []Note) {
 		rest = rest[end:]
 	}
 	s.Deeds = Fold(result)
+}
+
+// ownNotes are those on the manager that works in the namespace.
+func ownNotes(notes []Note, namespace string) []Note {
+	manager := ""
+	if slices.ContainsFunc(notes, func(n Note) bool { return n.Namespace == namespace }) {
+		manager = namespace
+	}
+	return slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Namespace != manager })
 }
 
 func podStarted(d Deed) bool { return d.Kind == "Pod" && d.Verb == "started" }

@@ -192,6 +192,27 @@ func TestALineNamesADeploymentThatIsNotNamedAfterItsMemcached(t *testing.T) {
 	}
 }
 
+// A check may have a manager of its own: what happens to the one of the others is no part of its stories.
+func TestEachStoryIsToldOfItsOwnManager(t *testing.T) {
+	notes := []Note{
+		{At: time.Unix(3, 0), Actor: You, Text: "started the others'"},
+		{At: time.Unix(4, 0), Namespace: "lab-apart-abcde", Actor: You, Text: "started its own"},
+	}
+	for namespace, want := range map[string][]string{
+		"lab-apart-abcde": {"first", "started its own"}, "lab-beside-abcde": {"first", "started the others'"},
+	} {
+		s := &Story{Of: types.NamespacedName{Namespace: namespace}, Deeds: []Deed{{At: time.Unix(2, 0), Verb: "first", Count: 1}}}
+		s.finish(notes)
+		var got []string
+		for _, d := range s.Deeds {
+			got = append(got, d.String())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", namespace, diff)
+		}
+	}
+}
+
 func TestTheManagersOwnDeletionIsNotYours(t *testing.T) {
 	start := time.Unix(100, 0)
 	d := deployment("lab-check-abcde", 3)

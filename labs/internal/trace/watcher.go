@@ -78,6 +78,15 @@ func Watch(ctx context.Context, c client.WithWatch, path string, memcached schem
 	return w
 }
 
+// Join goes on with the recording at path that another process has begun, for notes and requests that this one knows of.
+func Join(path string) *Watcher {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil
+	}
+	return &Watcher{cancel: func() {}, file: file}
+}
+
 // look writes down what a watch of list delivers, from the objects that are there already on.
 func (w *Watcher) look(ctx context.Context, c client.WithWatch, list client.ObjectList) {
 	changes, err := c.Watch(ctx, list)
@@ -131,12 +140,13 @@ func (w *Watcher) wanted(s Sight) bool {
 	return o.Changes <= perObject || s.Deleted
 }
 
-// Note writes down what was done to the manager, or what it did as a process.
-func (w *Watcher) Note(actor, text string) {
+// Note writes down what was done to the manager, or what it did as a process. namespace is the only one that this manager
+// works in, "" for the one that works in all others.
+func (w *Watcher) Note(namespace, actor, text string) {
 	if w == nil {
 		return
 	}
-	w.write(entry{At: time.Now(), Note: &Note{Actor: actor, Text: text}})
+	w.write(entry{At: time.Now(), Note: &Note{Namespace: namespace, Actor: actor, Text: text}})
 }
 
 // Close ends the recording. requests are what the manager sent during it, and tallies how often.

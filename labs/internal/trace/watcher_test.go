@@ -37,7 +37,7 @@ func watched(t *testing.T, act func(c client.Client, w *Watcher)) *Recording {
 		synctest.Wait()
 		w.Close([]recorder.Request{{Verb: "create", Resource: "deployments"}, {Verb: "list", Resource: "deployments"}},
 			[]recorder.Tally{{Verb: "list", Resource: "deployments", Requests: 1}})
-		w.Note(You, "came too late")
+		w.Note("", You, "came too late")
 	})
 	recording, err := ReadFile(path)
 	if err != nil {
@@ -71,7 +71,7 @@ func TestARecordingHoldsWhatHappenedInNewNamespaces(t *testing.T) {
 		must(t, c.Create(t.Context(), deployment("lab-new-abcde", 3)))
 		must(t, c.Create(t.Context(), deployment("lab-old-abcde", 3)))
 		must(t, c.Create(t.Context(), deployment("default", 3)))
-		w.Note(You, "stopped your manager")
+		w.Note("", You, "stopped your manager")
 	})
 	var got []string
 	for _, s := range r.Sights {
@@ -132,7 +132,7 @@ func TestATraceThatCannotBeWrittenIsLeftOut(t *testing.T) {
 	if w != nil {
 		t.Fatal("it watches")
 	}
-	w.Note(You, "did something") // and nothing happens
+	w.Note("", You, "did something") // and nothing happens
 	w.Close(nil, nil)
 }
 

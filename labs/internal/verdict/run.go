@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// procs is how many checks run side by side. They mostly wait for the cluster, so there may be
-	// more of them than cores.
-	procs = 6
+	// procs is how many checks run side by side. They mostly wait for the cluster, so there may be more of them than
+	// cores. Those that are [harness.Apart] may have to wait for all others, so there have to be more than of those.
+	procs = 5
 	// suiteLimit bounds one run of the suite, whatever happens in it.
 	suiteLimit = 10 * time.Minute
 	// suiteFile is Ginkgo's report as JSON, in the run's artifacts.
