@@ -132,6 +132,7 @@ var _ = harness.Lab(5, func() {
 	harness.Check("status-settles", harness.Apart, harness.Long, func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
 		m.Size = 1
+		harness.Require(harness.Quota(ctx, m.Namespace, 1)) // for no other Pod than this one's
 		harness.Require(m.Create(ctx))
 		harness.Require(m.Await(ctx, harness.StartBudget, func(obj *unstructured.Unstructured) error {
 			_, err := available(obj)
@@ -139,12 +140,36 @@ var _ = harness.Lab(5, func() {
 		}))
 		_, err := m.AwaitPods(ctx) // a Pod that starts late would be news
 		harness.Require(err)
+		harness.Require(comeAndGo(ctx, m.Namespace))
 		harness.Require(m.Settled(ctx))
 		harness.Require(m.HardlyReconciles(ctx, func() error {
 			return m.Unchanged(ctx, func() error { return m.Annotate(ctx, "one more pass") })
 		}))
 	})
 })
+
+// passersby are enough for a manager that looks after them every five seconds, long after they are gone, not to rest.
+const passersby = 8
+
+// comeAndGo has some Memcacheds made and deleted, with all that is left of them.
+func comeAndGo(ctx context.Context, namespace string) error {
+	GinkgoHelper()
+	var all []harness.Memcached
+	for range passersby {
+		all = append(all, created(ctx, namespace))
+	}
+	for _, m := range all {
+		if err := m.Delete(ctx, metav1.DeletePropagationBackground); err != nil {
+			return err
+		}
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
+		background := client.PropagationPolicy(metav1.DeletePropagationBackground)
+		if err := client.IgnoreNotFound(harness.Admin().Delete(ctx, d, background)); err != nil {
+			return fmt.Errorf("delete what a Memcached left: %w", err)
+		}
+	}
+	return nil
+}
 
 // created makes a Memcached and waits for its Deployment.
 func created(ctx context.Context, namespace string) harness.Memcached {

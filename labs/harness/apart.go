@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/example/operator-lab/labs/harness/recorder"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -70,22 +71,41 @@ func viewOf(namespace string) recorder.View {
 	return v
 }
 
-// namespaced says whether a resource lies in namespaces, as the API server's discovery has it.
-func namespaced(group, resource string) bool {
+// namespaced says whether a resource lies in namespaces, as the API server's discovery has it. One that it does not know
+// does not.
+func namespaced(group, resource string) (bool, error) {
 	mapper := suite.admin.RESTMapper()
 	kind, err := mapper.KindFor(schema.GroupVersionResource{Group: group, Resource: resource})
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
 	if err != nil {
-		return false // the API server will say that it does not know it
+		return false, err
 	}
 	mapping, err := mapper.RESTMapping(kind.GroupKind())
-	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	if err != nil {
+		return false, err
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}
+
+// awaitDiscovery returns when the API server tells of Memcacheds, a moment after they are Established: a manager that
+// asked before would be shown all of them.
+func awaitDiscovery(ctx context.Context) {
+	_ = utilwait.PollUntilContextTimeout(ctx, pollInterval, InstallBudget, true, func(context.Context) (bool, error) {
+		_, err := suite.admin.RESTMapper().RESTMapping(gvk.GroupKind())
+		return err == nil, nil
+	})
 }
 
 // workApart gives the running check a stage of its own until it ends.
 func workApart(ctx context.Context, namespace string) error {
+	if gone := look(ctx, "").Gone; gone != nil {
+		return gone // and so would this one be
+	}
 	s, err := openApart(ctx, namespace)
-	if err == nil && s.crowded(s.recorder.Since(0)) {
-		if err = s.close(ctx); err == nil {
+	if err == nil && s.crowded(s.recorder.Since(0)) && look(ctx, "").Gone == nil {
+		if err = s.leave(ctx); err == nil {
 			err = awaitTurn(ctx)
 		}
 		if err == nil {
@@ -98,57 +118,80 @@ func workApart(ctx context.Context, namespace string) error {
 	suite.apart = s
 	ginkgo.DeferCleanup(func(ctx context.Context) error {
 		suite.apart = nil
-		defer s.endTrace()
-		return s.close(ctx)
+		return s.leave(ctx)
 	})
 	return nil
 }
 
 func openApart(ctx context.Context, namespace string) (*stage, error) {
 	w := trace.Join(filepath.Join(suite.config.Artifacts, trace.File))
-	return openStage(ctx, namespace, w, "manager-"+ID()+".log", &suite.shared.Program)
+	s, err := openStage(ctx, namespace, w, "manager-"+ID()+".log", &suite.shared.Program)
+	if err != nil {
+		w.Close(nil, nil)
+	}
+	return s, err
 }
 
-// taken is what Go's net package says of a port that another program has.
-const taken = "address already in use"
+// leave closes a stage, and adds what was seen on it to the recording of the run.
+func (s *stage) leave(ctx context.Context) error {
+	defer s.endTrace()
+	return s.close(ctx)
+}
 
-// crowded says whether the manager cannot run beside another one of its program: its ports are fixed, or it asks for the
-// lease that the other one holds.
+// crowded says whether the manager cannot run beside the one of the others, which runs: it ended, most likely over a port
+// that both want, or it asks for the lease that the other one holds.
 func (s *stage) crowded(sent []recorder.Request) bool {
-	if s.manager.gone() != nil && len(s.manager.output.Lines(taken)) > 0 {
-		return true
-	}
-	return slices.ContainsFunc(sent, func(r recorder.Request) bool {
+	return s.manager.gone() != nil || slices.ContainsFunc(sent, func(r recorder.Request) bool {
 		return r.Group == "coordination.k8s.io" && r.Resource == "leases"
 	})
 }
 
 // turns are taken by checks that are apart and whose managers cannot run beside others.
 type turns struct {
+	moving sync.Mutex // held while the manager is stopped or started
+
 	mu     sync.Mutex
 	holder string
+	ready  bool // the manager is stopped
 }
 
-// turn stops the manager for a check, once no other check needs it, and says whether it is stopped.
+// turn has the manager stopped for a check, once no other check needs it, and says whether it is. It does not wait.
 func (s *stage) turn(check string) bool {
 	s.turns.mu.Lock()
 	defer s.turns.mu.Unlock()
-	if s.turns.holder != "" || !s.progress.over(judged(suite.config, roll.beside)) {
-		return s.turns.holder == check
+	if s.turns.holder == "" && s.progress.over(judged(suite.config, roll.beside)) {
+		s.turns.holder, s.turns.ready = check, false
+		s.turns.moving.Lock()
+		go s.makeRoom()
 	}
-	s.turns.holder = check
-	return s.manager.Stop(context.Background()) == nil
+	return s.turns.holder == check && s.turns.ready
+}
+
+func (s *stage) makeRoom() {
+	defer s.turns.moving.Unlock()
+	err := s.manager.Stop(context.Background())
+	s.turns.mu.Lock()
+	defer s.turns.mu.Unlock()
+	if s.turns.ready = err == nil; err != nil {
+		s.turns.holder = "" // to be tried again
+	}
 }
 
 // turnEnded brings the manager back for whoever comes next, and says whether it was this check's turn.
 func (s *stage) turnEnded(check string) bool {
 	s.turns.mu.Lock()
-	defer s.turns.mu.Unlock()
-	if s.turns.holder != check {
+	mine := s.turns.holder == check
+	s.turns.mu.Unlock()
+	if !mine {
 		return false
 	}
+	s.turns.moving.Lock()
+	err := s.manager.Start(suite.config.MemcachedImage)
+	s.turns.moving.Unlock()
+	s.turns.mu.Lock()
+	defer s.turns.mu.Unlock()
 	s.turns.holder = ""
-	return s.manager.Start(suite.config.MemcachedImage) == nil
+	return err == nil
 }
 
 // awaitTurn returns when the manager of the others is stopped, until the running check ends.
@@ -163,6 +206,9 @@ func awaitTurn(ctx context.Context) error {
 		}
 		if mine {
 			return nil
+		}
+		if by := look(ctx, "").anyFailed(); by != "" {
+			return blocked(by)
 		}
 		select {
 		case <-ctx.Done():

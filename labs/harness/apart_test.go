@@ -3,6 +3,7 @@ package harness
 import (
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/ginkgo/v2"
@@ -59,11 +60,11 @@ func TestWhichManagersCannotRunTwice(t *testing.T) {
 		sent        traffic
 		want        bool
 	}{
-		"works":                     {"", "INFO Starting workers", traffic{listing}, false},
-		"ended over its port":       {"exit status 1", "listen tcp :8080: bind: address already in use", nil, true},
-		"ended over something else": {"exit status 1", "no such file", nil, false},
-		"does without the port":     {"", "listen tcp :8080: bind: address already in use", traffic{listing}, false},
-		"waits for the lease":       {"", "attempting to acquire leader lease", traffic{lease}, true},
+		"works":                    {"", "INFO Starting workers", traffic{listing}, false},
+		"ended over its port":      {"exit status 1", "listen tcp :8080: bind: address already in use", nil, true},
+		"ended without saying why": {"exit status 1", "", nil, true},
+		"does without the port":    {"", "listen tcp :8080: bind: address already in use", traffic{listing}, false},
+		"waits for the lease":      {"", "attempting to acquire leader lease", traffic{lease}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &Manager{output: newTail(filepath.Join(t.TempDir(), "manager.log")), wanted: true, exited: tc.exited}
@@ -84,23 +85,30 @@ func TestTurnsAreTakenOneAfterTheOther(t *testing.T) {
 	before := suite.config
 	t.Cleanup(func() { suite.config = before })
 	suite.config = Config{Checks: []string{"creates", "pods", "a", "b"}}
-	s := &stage{manager: &Manager{}, progress: newProgress()}
-	s.progress.end("creates")
-	if s.turn("a") {
-		t.Error("it is taken while another check is at work")
-	}
-	s.progress.end("pods")
-	if !s.turn("a") || !s.turn("a") {
-		t.Error("it is refused when all others are over")
-	}
-	if s.turn("b") {
-		t.Error("two have it at once")
-	}
-	s.manager.program.Refused = finding.New(CauseManagerExited, "", "") // so that nothing is started
-	if s.turnEnded("b") || !s.turnEnded("a") {
-		t.Error("it is ended by somebody else")
-	}
-	if !s.turn("b") {
-		t.Error("the next one does not get it")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m := &Manager{wanted: true, program: program{Refused: finding.New(CauseManagerExited, "", "")}} // so that nothing is started
+		s := &stage{manager: m, progress: newProgress()}
+		turn := func(check string) bool {
+			s.turn(check)
+			synctest.Wait()
+			return s.turn(check)
+		}
+		s.progress.end("creates")
+		if turn("a") || m.stopped() {
+			t.Error("it is taken while another check is at work")
+		}
+		s.progress.end("pods")
+		if !turn("a") || !m.stopped() {
+			t.Error("it is refused when all others are over")
+		}
+		if turn("b") {
+			t.Error("two have it at once")
+		}
+		if s.turnEnded("b") || !s.turnEnded("a") {
+			t.Error("it is ended by somebody else")
+		}
+		if !turn("b") {
+			t.Error("the next one does not get it")
+		}
+	})
 }

@@ -22,13 +22,13 @@ const CauseManagerExited = "manager-exited"
 // CauseManagerSilent is the cause when the manager runs and asks the API server for nothing.
 const CauseManagerSilent = "manager-silent"
 
-// endpoint is where the first process answers questions about the manager.
+// endpoint is where a stage answers questions about its manager.
 type endpoint struct {
 	URL   string `json:"url"`
 	Token string `json:"token"`
 }
 
-// arena asks the first Ginkgo process about the one manager that all processes judge.
+// arena asks a stage about its manager; the one of all checks is on the first Ginkgo process.
 type arena struct {
 	endpoint
 	client http.Client

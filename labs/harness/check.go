@@ -33,6 +33,9 @@ func Lab(n int, checks func()) bool {
 				Require(blocked(by))
 			}
 			tell(ctx, pathBegun)
+			if ginkgo.CurrentSpecReport().IsSerial && suite.stage != nil {
+				suite.stage.awaitCaches(ctx) // it may have had to make room for others
+			}
 			if ns := suite.shared.Reserved[ID()]; ns != "" {
 				Require(workApart(ctx, ns))
 			}

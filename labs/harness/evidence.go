@@ -22,7 +22,7 @@ const EvidenceEntry = "evidence"
 // evidenceRequests is how far back a manager's requests are looked at.
 const evidenceRequests = 20000
 
-// strangers finds the namespaces of checks: [Namespace] has the API server make names of this form.
+// strangers finds the namespaces of checks: the API server makes names of this form, and so do we where they are reserved.
 var strangers = regexp.MustCompile(`\b` + checkNamespace + `[a-z0-9-]+-[a-z0-9]{5}\b`)
 
 // place is where the running check works.

@@ -125,7 +125,8 @@ func look(ctx context.Context, namespace string) outlook {
 		return outlook{} // the first process is ending; its own report says why
 	}
 	if suite.apart != nil {
-		o.Gone, o.AtRest = suite.apart.state(namespace)
+		gone, atRest := suite.apart.state(namespace)
+		o.Gone, o.AtRest = cmp.Or(gone, o.Gone), atRest
 	}
 	return o
 }
@@ -134,15 +135,18 @@ func look(ctx context.Context, namespace string) outlook {
 // for a check that is [Apart] and takes much of the machine, any.
 func (o outlook) inVain() string {
 	if suite.apart != nil {
-		return cmp.Or(o.Blocked, o.Failed)
+		return o.anyFailed()
 	}
 	return o.Blocked
 }
 
+// anyFailed is a failed check, "" when there is none: one that explains the running one before others.
+func (o outlook) anyFailed() string { return cmp.Or(o.Blocked, o.Failed) }
+
 // unasked is the failed check for whose sake the running one need not begin, "" when it has to.
 func unasked(o outlook, spec ginkgo.SpecReport) string {
 	if spec.SpecPriority <= int(Late) {
-		return cmp.Or(o.Blocked, o.Failed)
+		return o.anyFailed()
 	}
 	return o.Blocked
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/recorder"
 )
 
-// pulse knows, on the first process, in which namespaces something still happens: requests of the
+// pulse knows, beside the manager, in which namespaces something still happens: requests of the
 // manager, and changes of the objects that it works with. A wait that sees neither for [RestLimit] ends,
 // because more waiting would show the same.
 //

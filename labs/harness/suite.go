@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -65,22 +66,34 @@ func SetUp(ctx context.Context) ([]byte, error) {
 	}
 	suite.trace = beginTrace(ctx)
 	if suite.config.NeedsManager() {
-		suite.shared.Reserved = reserve(suite.config)
-		if err := fenceIn(ctx); err != nil {
+		if err := startManager(ctx); err != nil {
 			return nil, err
 		}
-		var err error
-		if suite.shared.Token, err = identity(ctx); err != nil {
-			return nil, err
-		}
-		s, err := openStage(ctx, "", suite.trace, ManagerLog, nil)
-		if err != nil {
-			return nil, err
-		}
-		suite.stage = s
-		suite.shared.Arena, suite.shared.Program = s.endpoint(), s.manager.program
 	}
 	return json.Marshal(suite.shared)
+}
+
+// startManager opens the stage of all checks that are not [Apart].
+func startManager(ctx context.Context) (err error) {
+	if suite.shared.CRD == nil {
+		awaitDiscovery(ctx)
+	}
+	suite.shared.Reserved = reserve(suite.config)
+	if c, _ := ginkgo.GinkgoConfiguration(); c.ParallelTotal > 1 && len(suite.shared.Reserved) >= c.ParallelTotal {
+		return fmt.Errorf("%d checks are apart and %d processes run them: none is left for those that they may have to wait for",
+			len(suite.shared.Reserved), c.ParallelTotal)
+	}
+	if err := fenceIn(ctx); err != nil {
+		return err
+	}
+	if suite.shared.Token, err = identity(ctx); err != nil {
+		return err
+	}
+	if suite.stage, err = openStage(ctx, "", suite.trace, ManagerLog, nil); err != nil {
+		return err
+	}
+	suite.shared.Arena, suite.shared.Program = suite.stage.endpoint(), suite.stage.manager.program
+	return nil
 }
 
 // Join gives every Ginkgo process what [SetUp] prepared.
@@ -151,16 +164,33 @@ func LearnersCRD() error {
 const checkNamespace = trace.NamespacePrefix
 
 // Namespace makes a namespace for the running check. When the check ends it is left alone if the cluster is to be deleted
-// as a whole: to end a Pod takes the machine half a second, and to empty a namespace the API server about seventy
+// as a whole and its Pods take no place from others: to end a Pod takes the machine half a second, and to empty a namespace the API server about seventy
 // requests; those that matter now wait behind them. Otherwise it is deleted. One that cannot be deleted stays until the
 // cluster goes.
 func Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
 	return newNamespace(ctx, func(ctx context.Context, ns *corev1.Namespace) {
+		if suite.config.Disposable && !reserves(ctx, ns.Name) {
+			return
+		}
+		vacate(ctx, ns.Name)
 		if !suite.config.Disposable {
-			vacate(ctx, ns.Name)
 			_ = suite.admin.Delete(ctx, ns)
 		}
+	})
+}
+
+// reserves says whether a Pod in the namespace keeps a part of the node from the Pods of other checks, or may do so.
+func reserves(ctx context.Context, namespace string) bool {
+	var list appsv1.DeploymentList
+	if err := suite.admin.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return true
+	}
+	return slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool {
+		pod := d.Spec.Template.Spec
+		return slices.ContainsFunc(slices.Concat(pod.InitContainers, pod.Containers), func(c corev1.Container) bool {
+			return len(c.Resources.Requests)+len(c.Resources.Limits) > 0
+		})
 	})
 }
 

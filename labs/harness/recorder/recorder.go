@@ -99,6 +99,7 @@ type Recorder struct {
 	ca       []byte
 	resolver *request.RequestInfoFactory
 	rule     Rule
+	view     View
 	weather  weather
 
 	mu      sync.Mutex
@@ -127,17 +128,11 @@ func Start(upstream *rest.Config, rule Rule, view View) (*Recorder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the manager: %w", err)
 	}
-	r := &Recorder{listener: listener, ca: ca, rule: rule, resolver: &request.RequestInfoFactory{
+	r := &Recorder{listener: listener, ca: ca, rule: rule, view: view, resolver: &request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
 	proxy := &httputil.ReverseProxy{
-		Rewrite: func(p *httputil.ProxyRequest) {
-			p.SetURL(target)
-			p.Out.Host = target.Host
-			if record, ok := p.In.Context().Value(recordKey{}).(*Request); ok {
-				view.narrow(p.Out.URL, *record)
-			}
-		},
+		Rewrite:        func(p *httputil.ProxyRequest) { p.SetURL(target); p.Out.Host = target.Host },
 		Transport:      transport,
 		FlushInterval:  -1, // watches are streams
 		ModifyResponse: r.answered,
@@ -258,6 +253,10 @@ func (r *Recorder) recording(next http.Handler) http.Handler {
 		defer end()
 		if outage != Calm {
 			r.refuse(w, record, outage)
+			return
+		}
+		if err := r.view.narrow(req.URL, record); err != nil {
+			r.refuse(w, record, Unavailable) // whoever saw more than this would spoil a check; clients try again
 			return
 		}
 		record.Disturbed = r.weather.before(ctx, record)

@@ -1,6 +1,7 @@
 package recorder_test
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 
@@ -25,12 +26,17 @@ func TestAViewNarrowsWhatIsSelectedAndNothingElse(t *testing.T) {
 		{only, http.MethodGet, "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dd", "metadata.name=d,metadata.namespace=a"},
 		{only, http.MethodGet, "/apis/apps/v1/namespaces/b/deployments/d", ""},
 		{only, http.MethodPost, "/apis/apps/v1/namespaces/b/deployments", ""},
+		{only, http.MethodGet, "/apis/apps/v1/watch/namespaces/b/deployments/d", ""},
+		{only, http.MethodGet, "/apis/apps/v1/watch/namespaces/b/deployments", "metadata.namespace=a"},
 		{only, http.MethodGet, "/api/v1/nodes", ""},
+		{only, http.MethodGet, "/api/v1/namespaces", "metadata.name=a"},
+		{except, http.MethodGet, "/api/v1/namespaces?watch=true", "metadata.name!=a,metadata.name!=b"},
+		{only, http.MethodGet, "/api/v1/namespaces/b", ""},
 		{only, http.MethodGet, "/version", ""},
 		{recorder.View{}, http.MethodGet, "/apis/apps/v1/deployments", ""},
 	} {
 		var arrived []string
-		tc.view.Namespaced = func(_, resource string) bool { return resource != "nodes" }
+		tc.view.Namespaced = func(_, resource string) (bool, error) { return resource != "nodes", nil }
 		rec, client := startWith(t, nil, tc.view, func(_ http.ResponseWriter, r *http.Request) {
 			arrived = append(arrived, r.URL.Query()["fieldSelector"]...)
 		})
@@ -42,5 +48,19 @@ func TestAViewNarrowsWhatIsSelectedAndNothingElse(t *testing.T) {
 		if diff := cmp.Diff(want, arrived); diff != "" {
 			t.Errorf("%s %s: %s", tc.method, tc.path, diff)
 		}
+	}
+}
+
+// A client that saw for a while what it should not would spoil a check.
+func TestAViewThatCannotBeToldShowsNothing(t *testing.T) {
+	view := recorder.View{Only: "a", Namespaced: func(_, _ string) (bool, error) { return false, errors.New("timeout") }}
+	arrived := false
+	rec, client := startWith(t, nil, view, func(http.ResponseWriter, *http.Request) { arrived = true })
+	resp, err := get(t, client, rec.URL()+"/apis/apps/v1/deployments")
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || arrived {
+		t.Errorf("%v, %v, and the API server was asked: %v", resp, err, arrived)
+	}
+	if got := rec.Since(0); len(got) != 1 || got[0].Refused() {
+		t.Errorf("the client is blamed: %+v", got)
 	}
 }

@@ -27,7 +27,7 @@ type Recording struct {
 	Suite string
 	// Sights are what the watches delivered.
 	Sights []Sight
-	// Requests are the manager's that asked for a change, in their order.
+	// Requests are the manager's that asked for a change: in their order, those of each process of it together.
 	Requests []Request
 	// Tallies are how often the manager sent each kind of request.
 	Tallies []recorder.Tally
