@@ -84,6 +84,9 @@ func newManager(rec *recorder.Recorder, token, log string, known *program) (*Man
 	if err != nil {
 		return nil, err
 	}
+	if log != ManagerLog {
+		m.output.limit = apartLogLimit
+	}
 	m.server, m.sent = rec.Address(), rec.Count
 	kubeconfig, err := credentials(rec.URL(), rec.CA(), token)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 const (
 	// logLimit is how much of a manager's output is kept on disk; a program can write without end.
 	logLimit = 10 << 20
+	// apartLogLimit is the same for a manager that works for one check.
+	apartLogLimit = 512 << 10
 	// tailLimit is how much of its end is at least kept in memory, and quoted from. Each recovered panic
 	// takes 6 KB, and controller-runtime tries again sixteen times in two minutes, for each Memcached.
 	tailLimit = 512 << 10
@@ -23,6 +25,7 @@ const (
 type tail struct {
 	mu      sync.Mutex
 	file    *os.File // nil when it could not be made: the log is evidence, never a condition
+	limit   int      // of the file, in bytes
 	written int
 	begun   []byte // a line that has not ended yet, and is not in the file
 	last    []byte
@@ -33,7 +36,7 @@ func newTail(path string) *tail {
 	if err != nil {
 		file = nil
 	}
-	return &tail{file: file}
+	return &tail{file: file, limit: logLimit}
 }
 
 // Write never fails, so that the program that writes is never stopped by its log.
@@ -50,7 +53,7 @@ func (t *tail) Write(data []byte) (int, error) {
 
 // keep writes to the file, line by line: a credential is known by what stands around it.
 func (t *tail) keep(data []byte) {
-	if t.file == nil || t.written >= logLimit {
+	if t.file == nil || t.written >= t.limit {
 		return
 	}
 	t.begun = append(t.begun, data...)
@@ -63,7 +66,7 @@ func (t *tail) keep(data []byte) {
 }
 
 func (t *tail) toFile(data []byte) {
-	if room := logLimit - t.written; t.file != nil && room > 0 && len(data) > 0 {
+	if room := t.limit - t.written; t.file != nil && room > 0 && len(data) > 0 {
 		text := redact.Text(string(data))
 		n, _ := t.file.WriteString(text[:min(room, len(text))])
 		t.written += n

@@ -116,8 +116,8 @@ func next(ctx context.Context, changes <-chan watch.Event, tick <-chan time.Time
 }
 
 // Throughout asks cond again and again during period, and returns the first error. It shows that
-// something does not happen; establish first that it could. It ends early when another check has failed for whose sake
-// this one need not go on.
+// something does not happen; establish first that it could. It ends early when the manager has exited, and
+// when another check has failed for whose sake this one need not go on.
 func Throughout(ctx context.Context, period time.Duration, cond func() error) error {
 	end := time.NewTimer(period)
 	defer end.Stop()
@@ -134,7 +134,11 @@ func Throughout(ctx context.Context, period time.Duration, cond func() error) er
 			return cond()
 		case <-tick.C:
 		}
-		if by := look(ctx, "").inVain(); by != "" {
+		o := look(ctx, "")
+		if o.Gone != nil {
+			return o.Gone
+		}
+		if by := o.inVain(); by != "" {
 			return blocked(by)
 		}
 	}
