@@ -126,9 +126,24 @@ func (a *app) resolve() error {
 	if err != nil {
 		return exit.Usage("WORKSPACE=%s: %v", a.workspace, err)
 	}
-	a.workspace = abs
+	a.workspace = target(abs)
 	a.yes = a.yes || os.Getenv("CI") != ""
 	return nil
+}
+
+// target is the path without symbolic links, also where its end does not exist yet: one workspace has one lock and one
+// history, and who walks through a folder does not follow a link to it. A path with a link that leads nowhere stays as
+// it is; whoever opens the workspace says what is wrong with it.
+func target(path string) string {
+	for rest, dir := "", path; ; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if _, err := os.Lstat(dir); err == nil || dir == filepath.Dir(dir) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
 }
 
 // progress writes one line about what is going on.

@@ -64,6 +64,30 @@ func TestUndoNamesTheWorkspaceThatIsMeant(t *testing.T) {
 	says(t, out, with(newSolveCommand(a), "3"), "`make undo WORKSPACE="+a.workspace+"`")
 }
 
+func TestAWorkspaceMayBeALink(t *testing.T) {
+	real, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, nowhere := filepath.Join(t.TempDir(), "link"), filepath.Join(t.TempDir(), "nowhere")
+	for name, to := range map[string]string{link: real, nowhere: filepath.Join(real, "none")} {
+		if err := os.Symlink(to, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const yet = "not-made-yet"
+	for given, want := range map[string]string{
+		link: real, real: real, nowhere: nowhere,
+		filepath.Join(real, yet): filepath.Join(real, yet), filepath.Join(link, yet, yet): filepath.Join(real, yet, yet),
+		filepath.Join(nowhere, yet): filepath.Join(nowhere, yet),
+	} {
+		a := &app{cluster: auto, workspace: given}
+		if err := a.resolve(); err != nil || a.workspace != want {
+			t.Errorf("%s: %s, %v; want %s", given, a.workspace, err, want)
+		}
+	}
+}
+
 func TestBadLabNumbersNameTheRange(t *testing.T) {
 	for _, arg := range []string{"0", "4", "99", "four", "-1", "1.5", ""} {
 		a, _ := appInSmallCourse(t)
