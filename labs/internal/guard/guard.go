@@ -86,11 +86,11 @@ func Run(p Program) (int, error) {
 		cmd.Stdout, cmd.Stderr = p.Output, p.Output
 	}
 	cmd.SysProcAttr = attributes(p.UID)
+	signals := make(chan os.Signal, 4) // from before the program runs, or one that comes at once is lost
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	if err := cmd.Start(); err != nil {
 		return CannotRun, fmt.Errorf("start %s: %w", p.Args[0], err)
 	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	abandoned := make(chan struct{})
