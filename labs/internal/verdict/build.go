@@ -27,32 +27,33 @@ const maxBuildLines = 20
 // debuggers need, a build takes a quarter less; panics tell their lines all the same.
 const LinkerFlags = "-ldflags=-s"
 
-// BuildManager compiles the workspace's ./cmd to out, writing nothing into the workspace. A Build says
+// BuildManager compiles and links the workspace's ./cmd to out, writing nothing into the workspace. A Build says
 // why the learner's code does not compile; an error is not the learner's fault, and a
 // [*clusters.Problem] where there is something to mend.
 func BuildManager(ctx context.Context, workspace, out string) (*Build, error) {
-	if why := noModule(workspace); why != "" {
+	return compilation{workspace: workspace, out: out}.plain(ctx)
+}
+
+// plain is the compilation as the learner's own Go command does it.
+func (c compilation) plain(ctx context.Context) (*Build, error) {
+	if why := noModule(c.workspace); why != "" {
 		return &Build{Output: why}, nil
 	}
-	env, err := harness.BuildEnv(ctx)
-	if err != nil {
+	var err error
+	if c.env, err = harness.BuildEnv(ctx); err != nil {
 		return nil, err
 	}
-	c := compilation{
-		workspace: workspace, out: out, env: env, limit: harness.BuildLimit, known: ingredient(), runner: sandbox.Plain{}, mod: "readonly",
-	}
+	c.limit, c.known, c.runner, c.mod = harness.BuildLimit, ingredient(), sandbox.Plain{}, "readonly"
 	return c.judge(ctx)
 }
 
-// buildConfined is [BuildManager] in containers, where nothing can be downloaded: what is missing of modules is found in
+// confined is the compilation in containers, where nothing can be downloaded: what is missing of modules is found in
 // the workspace's vendor folder, or on this machine, or nowhere. out is in a folder of its own.
-func buildConfined(ctx context.Context, container *sandbox.Container, workspace, out string) (*Build, error) {
-	if why := noModule(workspace); why != "" {
+func (c compilation) confined(ctx context.Context, container *sandbox.Container) (*Build, error) {
+	if why := noModule(c.workspace); why != "" {
 		return &Build{Output: why}, nil
 	}
-	c := compilation{
-		workspace: workspace, out: out, env: []string{"GOMODCACHE=" + container.ModCache}, limit: harness.BuildLimit, runner: container, mod: "readonly",
-	}
+	c.env, c.limit, c.runner, c.mod = []string{"GOMODCACHE=" + container.ModCache}, harness.BuildLimit, container, "readonly"
 	build, err := c.run(ctx)
 	if build == nil || err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func buildConfined(ctx context.Context, container *sandbox.Container, workspace,
 	if err != nil || len(missing) == 0 {
 		return build, err
 	}
-	if _, err := os.Stat(filepath.Join(workspace, "vendor", "modules.txt")); err == nil {
+	if _, err := os.Stat(filepath.Join(c.workspace, "vendor", "modules.txt")); err == nil {
 		c.mod = "vendor"
 		return c.run(ctx)
 	}
@@ -92,6 +93,7 @@ func (c compilation) judge(ctx context.Context) (*Build, error) {
 // compilation is one of the learner's code.
 type compilation struct {
 	workspace, out string
+	unlinked       bool // nobody will run it: out stays empty, and what takes longest is spared
 	env            []string
 	limit          time.Duration
 	known          module.Version // one that certainly exists
@@ -126,10 +128,19 @@ func (c compilation) tool(ctx context.Context, env []string, args ...string) (*e
 	return cmd, nil
 }
 
+// goal are the arguments of the Go command. It has no word for compiling a program without linking it, but compiles what
+// it is asked to list the compiled files of, and complains in the same words.
+func (c compilation) goal() []string {
+	if c.unlinked {
+		return []string{"list", "-export", "-f={{/* nothing */}}", "-buildvcs=false", "-mod=" + c.mod, "./cmd"}
+	}
+	return []string{"build", "-buildvcs=false", "-mod=" + c.mod, LinkerFlags, "-o", c.out, "./cmd"}
+}
+
 func (c compilation) run(ctx context.Context) (*Build, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	cmd, err := c.tool(limited, nil, "build", "-buildvcs=false", "-mod="+c.mod, LinkerFlags, "-o", c.out, "./cmd")
+	cmd, err := c.tool(limited, nil, c.goal()...)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package verdict
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/sandbox"
 )
 
@@ -173,14 +175,74 @@ func TestOnlyTheLearnersPartOfAFailedBuildIsTheirs(t *testing.T) {
 		"no network, and an import that go.mod lacks":     {usesOther, downLater, "example.test/other", ""},
 		"no network, and nothing is needed":               {hello, down, "", ""},
 	} {
+		for _, unlinked := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, unlinked %t", name, unlinked), func(t *testing.T) {
+				t.Parallel()
+				p := newProxy(t)
+				c := newCompilation(t, p, tc.main)
+				c.unlinked = unlinked
+				tc.spoil(p, &c)
+				build, err := c.judge(t.Context())
+				requireBlame(t, build, err, tc.says, tc.mend)
+			})
+		}
+	}
+}
+
+// Labs that run no manager answer without the linker, and nobody is to read the difference.
+func TestWhatIsNotLinkedIsCompiledAllTheSame(t *testing.T) {
+	p := newProxy(t)
+	for name, main := range map[string]string{
+		"works":                 hello,
+		"wrong type":            "package main\n\nfunc main() {}\n\nfunc size() int { return \"three\" }\n",
+		"undefined, many":       "package main\n\nfunc main() {" + strings.Repeat("\n\tnone()", 30) + "\n}\n",
+		"syntax":                "package main\n\nfunc main( {}\n",
+		"nobody has it":         "package main\n\nimport _ \"example.test/nobody\"\n\nfunc main() {}\n",
+		"not used":              "package main\n\nimport \"fmt\"\n\nfunc main() {}\n",
+		"an error further down": "package main\n\nimport _ \"example.test/mine/cmd/inner\"\n\nfunc main() {}\n",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProxy(t)
-			c := newCompilation(t, p, tc.main)
-			tc.spoil(p, &c)
-			build, err := c.judge(t.Context())
-			requireBlame(t, build, err, tc.says, tc.mend)
+			c := newCompilation(t, p, main)
+			writeFiles(t, c.workspace, map[string]string{"cmd/inner/inner.go": "package inner\n\nvar size int = \"three\"\n"})
+			linked, err := c.judge(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.unlinked, c.out = true, c.out+"-unlinked"
+			unlinked, err := c.judge(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(linked, unlinked); diff != "" {
+				t.Error(diff)
+			}
+			if _, err := os.Stat(c.out); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("stat %s: %v, want no program", c.out, err)
+			}
 		})
+	}
+}
+
+func TestOnlyLabsThatRunTheManagerHaveItLinked(t *testing.T) {
+	all, err := course.Load("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	workspace := t.TempDir()
+	writeFiles(t, workspace, map[string]string{"go.mod": "module example.test/mine\n\ngo 1.26\n", "cmd/main.go": hello})
+	for _, lab := range all.Labs {
+		r := &run{Judge: &Judge{Course: all, Workspace: workspace}, manager: filepath.Join(t.TempDir(), "manager"), cluster: &clusters.Cluster{}}
+		if r.wanted, err = r.suiteLabs([]int{lab.Number}); err != nil {
+			t.Fatal(err)
+		}
+		if build, err := r.compile(t.Context()); build != nil || err != nil {
+			t.Fatalf("the build gives %+v, %v", build, err)
+		}
+		_, err := os.Stat(r.manager)
+		if runs := lab.Number >= 4; runs != (err == nil) || runs != (r.config([]int{lab.Number}).Manager != "") {
+			t.Errorf("lab %d: stat of the manager: %v; the suite is told of %q; want one: %t", lab.Number, err, r.config([]int{lab.Number}).Manager, runs)
+		}
 	}
 }
 

@@ -216,15 +216,25 @@ func (r *run) prepare(ctx context.Context) error {
 	return interrupted(ctx, err)
 }
 
-// compile compiles the learner's manager.
+// compile compiles the learner's manager, and links it where a check runs it.
 func (r *run) compile(ctx context.Context) (*Build, error) {
+	c := compilation{workspace: r.Workspace, out: r.manager, unlinked: !r.runsManager()}
 	if r.Sandbox == nil {
-		return BuildManager(ctx, r.Workspace, r.manager)
+		return c.plain(ctx)
 	}
 	if err := os.Mkdir(filepath.Dir(r.manager), 0o755); err != nil {
 		return nil, fmt.Errorf("make a folder for the manager: %w", err)
 	}
-	return buildConfined(ctx, r.sandbox(), r.Workspace, r.manager)
+	return c.confined(ctx, r.sandbox())
+}
+
+// runsManager says whether a check of this run wants a manager.
+func (r *run) runsManager() bool {
+	var suite harness.Config
+	for _, lab := range r.wanted {
+		suite.Labs = append(suite.Labs, lab.Number)
+	}
+	return suite.NeedsManager()
 }
 
 // sandbox is the judge's, at home in this run; nil when there is none.
@@ -329,7 +339,7 @@ func (r *run) represented(numbers, whole []int) []*course.Lab {
 // generated role.
 func (r *run) config(numbers []int) harness.Config {
 	c := harness.Config{
-		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig, Manager: r.manager,
+		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig,
 		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, Sandbox: r.sandbox(), MemcachedImage: nodeimage.Operand,
 		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch,
 		Artifacts: r.artifacts,
@@ -343,6 +353,9 @@ func (r *run) config(numbers []int) harness.Config {
 				c.Unjudged = append(c.Unjudged, check.ID)
 			}
 		}
+	}
+	if c.NeedsManager() {
+		c.Manager = r.manager
 	}
 	c.UnderRole = slices.ContainsFunc(numbers, func(n int) bool { return len(r.Course.Labs[n-1].Reruns) > 0 })
 	return c
