@@ -121,7 +121,7 @@ func (b Builder) overlay(dir, sharingImport, apiImport string) (string, error) {
 // comes late, and children of a killed command may hold the pipe open for ever.
 const pipeDelay = 10 * time.Second
 
-// programLimit is the size of the program. Most of it are the libraries of Kubernetes, with what debuggers need.
+// programLimit is the size of the program. Most of it are the libraries of Kubernetes.
 const programLimit = 256 << 20
 
 func (b Builder) compile(ctx context.Context, dir, overlay, program string) error {
@@ -129,7 +129,8 @@ func (b Builder) compile(ctx context.Context, dir, overlay, program string) erro
 	limited, cancel := context.WithTimeout(ctx, b.Limit)
 	defer cancel()
 	cmd, err := b.Runner.Tool(limited, sandbox.Job{
-		Args: []string{"go", "build", "-buildvcs=false", "-overlay=" + overlay, "-o", program, "./" + folder},
+		// Without what debuggers need it is linked in half of the time.
+		Args: []string{"go", "build", "-buildvcs=false", "-ldflags=-s", "-overlay=" + overlay, "-o", program, "./" + folder},
 		Dir:  b.Workspace, Env: b.Env, Reads: []string{b.Workspace}, Writes: dir, Returns: programLimit,
 	})
 	if err != nil {
