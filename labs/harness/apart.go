@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -197,23 +196,16 @@ func (s *stage) turnEnded(check string) bool {
 // awaitTurn returns when the manager of the others is stopped, until the running check ends.
 func awaitTurn(ctx context.Context) error {
 	ginkgo.DeferCleanup(func() { tell(context.Background(), pathTurnEnded) })
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
-		mine := false
+	return utilwait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (mine bool, err error) {
 		if err := suite.arena.get(ctx, pathTurn, checkQuery(), &mine); err != nil && ctx.Err() == nil {
-			return finding.Machine("stop the manager of the other checks", err)
+			return false, finding.Machine("stop the manager of the other checks", err)
 		}
 		if mine {
-			return nil
+			return true, nil
 		}
 		if by := look(ctx, "").anyFailed(); by != "" {
-			return blocked(by)
+			return false, blocked(by)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
+		return false, nil
+	})
 }

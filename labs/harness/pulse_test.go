@@ -121,6 +121,29 @@ func TestAnAPIServerThatDoesNotAnswerIsNotRest(t *testing.T) {
 	}
 }
 
+func TestAnAPIServerThatServesEverybodyIsAskedLess(t *testing.T) {
+	for name, tc := range map[string]struct {
+		takes    time.Duration
+		min, max int // questions in ten seconds
+	}{
+		"at once": {0, 30, 35},
+		"slowly":  {2 * pollInterval, 45, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				p := newPulse((&traffic{}).since, func(context.Context) error { asked++; time.Sleep(tc.takes); return nil })
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				p.keepTime(ctx)
+				if asked < tc.min || asked > tc.max {
+					t.Errorf("asked %d times, want %d to %d", asked, tc.min, tc.max)
+				}
+			})
+		})
+	}
+}
+
 // hangs is an API server that lets somebody wait, and then goes on.
 func hangs(d time.Duration) func(context.Context) error {
 	return func(context.Context) error {

@@ -10,6 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// glance is how often a wait asks its condition again although no watch has announced a change. Asking costs requests,
+// which the API server answers with the same two cores as everybody else's.
+const glance = 300 * time.Millisecond
+
 // Until waits until cond returns nil. It watches the objects of list (its type and opts say which) and
 // asks cond again after every change, and now and then for what no watch announces. When budget is
 // over it returns cond's last error. It ends early when the learner's manager has exited, when a check
@@ -53,7 +57,7 @@ func (w wait) until(ctx context.Context, cond func() error) error {
 	defer watching.Stop()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	changes := watching.ResultChan()
+	n := &news{changes: watching.ResultChan(), tick: tick.C}
 	started := time.Now()
 	for {
 		err := cond()
@@ -64,11 +68,36 @@ func (w wait) until(ctx context.Context, cond func() error) error {
 		case errors.As(err, &stop):
 			return stop.error
 		}
-		if final := w.hopeless(look(ctx, w.answers), time.Since(started), err); final != nil {
+		if final := w.pause(ctx, n, started, err); final != nil {
 			return final
 		}
-		if changes, err = next(ctx, changes, tick.C, err); err != nil {
-			return err
+	}
+}
+
+// news is what a wait listens to.
+type news struct {
+	changes <-chan watch.Event // nil when the watch was closed
+	tick    <-chan time.Time
+}
+
+// pause returns when there is a reason to ask again, or with the error to end with. last is what was missing.
+func (w wait) pause(ctx context.Context, n *news, started time.Time, last error) error {
+	for asked := time.Now(); ; {
+		if final := w.hopeless(look(ctx, w.answers), time.Since(started), last); final != nil {
+			return final
+		}
+		select {
+		case <-ctx.Done():
+			return contextError(ctx, last)
+		case _, open := <-n.changes:
+			if open {
+				return nil
+			}
+			n.changes = nil
+		case <-n.tick:
+			if n.changes == nil || time.Since(asked) >= glance {
+				return nil
+			}
 		}
 	}
 }
@@ -99,20 +128,6 @@ func (w wait) restLimit(o outlook, last error) time.Duration {
 		limit = min(limit, SecondThought)
 	}
 	return limit
-}
-
-// next blocks until there is a reason to look again. A closed watch is replaced by the ticker.
-func next(ctx context.Context, changes <-chan watch.Event, tick <-chan time.Time, last error) (<-chan watch.Event, error) {
-	select {
-	case <-ctx.Done():
-		return nil, contextError(ctx, last)
-	case _, open := <-changes:
-		if !open {
-			return nil, nil
-		}
-	case <-tick:
-	}
-	return changes, nil
 }
 
 // Throughout asks cond again and again during period, and returns the first error. It shows that

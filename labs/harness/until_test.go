@@ -3,7 +3,10 @@ package harness
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // The patience that a right answer gets is not for one that has been found wrong.
@@ -48,5 +51,33 @@ func TestASlowMachineIsNotSilence(t *testing.T) {
 		if got := silenceLimit(help); got != want {
 			t.Errorf("%v for -h: %v, want %v", help, got, want)
 		}
+	}
+}
+
+// What a watch announces is looked at when it is announced, and otherwise not at each tick.
+func TestWhenAWaitAsksAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		happens func(changes chan watch.Event)
+		after   time.Duration
+	}{
+		"nothing happens":       {func(chan watch.Event) {}, glance},
+		"something has changed": {func(changes chan watch.Event) { changes <- watch.Event{} }, 30 * time.Millisecond},
+		"the watch is closed":   {func(changes chan watch.Event) { close(changes) }, pollInterval},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				changes, tick := make(chan watch.Event), time.NewTicker(pollInterval)
+				defer tick.Stop()
+				began := time.Now()
+				go func() {
+					time.Sleep(30 * time.Millisecond)
+					tc.happens(changes)
+				}()
+				err := wait{}.pause(t.Context(), &news{changes: changes, tick: tick.C}, began, errors.New("missing"))
+				if took := time.Since(began); err != nil || took != tc.after {
+					t.Errorf("after %v: %v; want %v", took, err, tc.after)
+				}
+			})
+		})
 	}
 }

@@ -23,11 +23,13 @@ const fieldSelector = "fieldSelector"
 // narrow has the API server itself leave out what is not seen, by the fields that all namespaced resources can be
 // selected by (https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/).
 func (v View) narrow(u *url.URL, r Request) error {
+	if v.Only == "" && len(v.Except) == 0 || !selects(r.Verb) || r.Subresource != "" {
+		return nil
+	}
 	query := u.Query()
 	own := query.Get(fieldSelector)
-	byPath := r.Name != "" && own == "" // an old way to watch one object, which takes no selector
-	if v.Only == "" && len(v.Except) == 0 || !selects(r.Verb) || r.Subresource != "" || byPath {
-		return nil
+	if r.Name != "" && own == "" {
+		return nil // an old way to watch one object, by its path, takes no selector
 	}
 	field, err := v.field(r)
 	if field == "" || err != nil {
