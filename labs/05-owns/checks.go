@@ -103,8 +103,9 @@ var _ = harness.Lab(5, func() {
 
 	harness.Check("garbage-collected", SpecPriority(1), func(ctx SpecContext) {
 		ns := harness.PodlessNamespace(ctx)
-		gone, kept := created(ctx, ns), []harness.Memcached{created(ctx, ns), created(ctx, ns)}
-		for _, m := range append(kept, gone) {
+		all := createdAll(ctx, ns, 3)
+		gone, kept := all[0], all[1:]
+		for _, m := range all {
 			_, err := m.AwaitDeployment(ctx, harness.ReactBudget, controlledBy(ctx, m))
 			harness.Require(err)
 		}
@@ -116,7 +117,7 @@ var _ = harness.Lab(5, func() {
 		for _, m := range kept {
 			harness.Require(m.Delete(ctx, metav1.DeletePropagationOrphan))
 		}
-		harness.Require(notRecreated(ctx, created(ctx, ns), created(ctx, ns))) // which takes half of the quiet period
+		harness.Require(notRecreated(ctx, createdAll(ctx, ns, 2)...)) // which takes half of the quiet period
 		harness.Require(harness.Throughout(ctx, harness.QuietPeriod-toTell, func() error { return orphanKept(ctx, kept) }))
 	})
 
@@ -138,9 +139,10 @@ var _ = harness.Lab(5, func() {
 			_, err := available(obj)
 			return err
 		}))
-		_, err := m.AwaitPods(ctx) // a Pod that starts late would be news
+		harness.Require(m.AwaitMade(ctx))
+		harness.Require(comeAndGo(ctx, m.Namespace)) // while the Pod starts
+		_, err := m.AwaitPods(ctx)                   // one that starts late would be news
 		harness.Require(err)
-		harness.Require(comeAndGo(ctx, m.Namespace))
 		harness.Require(m.Settled(ctx))
 		harness.Require(m.HardlyReconciles(ctx, func() error {
 			return m.Unchanged(ctx, func() error { return m.Annotate(ctx, "one more pass") })
@@ -148,25 +150,38 @@ var _ = harness.Lab(5, func() {
 	})
 })
 
-// passersby are enough for a manager that looks after them every five seconds, long after they are gone, not to rest.
-const passersby = 8
+// A manager that looks after the gone every five seconds does not rest in any [harness.QuietPeriod] when there are so many
+// of them, and so far apart: without the distance it would look after all at once, and rest in between.
+const (
+	passersby = 8
+	distance  = 500 * time.Millisecond
+)
 
-// comeAndGo has some Memcacheds made and deleted, with all that is left of them.
+// comeAndGo has some Memcacheds made and deleted one after the other, with all that is left of them.
 func comeAndGo(ctx context.Context, namespace string) error {
 	GinkgoHelper()
-	var all []harness.Memcached
 	for range passersby {
-		all = append(all, created(ctx, namespace))
-	}
-	for _, m := range all {
+		began := time.Now()
+		m := created(ctx, namespace)
 		if err := m.Delete(ctx, metav1.DeletePropagationBackground); err != nil {
 			return err
 		}
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
-		background := client.PropagationPolicy(metav1.DeletePropagationBackground)
-		if err := client.IgnoreNotFound(harness.Admin().Delete(ctx, d, background)); err != nil {
-			return fmt.Errorf("delete what a Memcached left: %w", err)
+		if err := dropDeployment(ctx, m); err != nil {
+			return err
 		}
+		if err := harness.Throughout(ctx, distance-time.Since(began), func() error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropDeployment deletes the Memcached's Deployment, if there is one.
+func dropDeployment(ctx context.Context, m harness.Memcached) error {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
+	background := client.PropagationPolicy(metav1.DeletePropagationBackground)
+	if err := client.IgnoreNotFound(harness.Admin().Delete(ctx, d, background)); err != nil {
+		return fmt.Errorf("delete the Deployment of %s: %w", m, err)
 	}
 	return nil
 }
@@ -174,11 +189,23 @@ func comeAndGo(ctx context.Context, namespace string) error {
 // created makes a Memcached and waits for its Deployment.
 func created(ctx context.Context, namespace string) harness.Memcached {
 	GinkgoHelper()
-	m := harness.Invent(harness.Rand(), namespace)
-	harness.Require(m.Create(ctx))
-	_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
-	harness.Require(err)
-	return m
+	return createdAll(ctx, namespace, 1)[0]
+}
+
+// createdAll makes n Memcacheds, and waits for all their Deployments.
+func createdAll(ctx context.Context, namespace string, n int) []harness.Memcached {
+	GinkgoHelper()
+	var all []harness.Memcached
+	for range n {
+		m := harness.Invent(harness.Rand(), namespace)
+		harness.Require(m.Create(ctx))
+		all = append(all, m)
+	}
+	for _, m := range all {
+		_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
+		harness.Require(err)
+	}
+	return all
 }
 
 // controlledBy wants the owner reference that makes m the controller of the Deployment.
@@ -576,9 +603,7 @@ func staysChildless(ctx context.Context, all []harness.Memcached) error {
 		}
 	}
 	for _, m := range all {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
-		gone := client.IgnoreNotFound(harness.Admin().Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-		if err := errors.Join(gone, m.Annotate(ctx, "on its way out")); err != nil {
+		if err := errors.Join(dropDeployment(ctx, m), m.Annotate(ctx, "on its way out")); err != nil {
 			return err
 		}
 	}

@@ -60,14 +60,7 @@ func (m Memcached) AwaitPods(ctx context.Context, throughout ...func(*appsv1.Dep
 				return Stop(err)
 			}
 		}
-		lacking := Available(m.Size)(d)
-		if lacking == nil {
-			return nil
-		}
-		if why := whyNoPods(ctx, d); why != nil {
-			return why
-		}
-		return lacking
+		return orWhyNoPods(ctx, d, Available(m.Size)(d))
 	})
 }
 
@@ -100,6 +93,17 @@ func hasEnded(pod corev1.Pod, status corev1.ContainerStatus) error {
 		"it ended with exit code %d; it is started with %s", ended.ExitCode, startedWith(pod))
 }
 
+// AwaitMade waits until the Memcached's Deployment has as many Pods as its size says, running or not.
+func (m Memcached) AwaitMade(ctx context.Context) error {
+	_, err := m.awaitDeployment(ctx, forPods, func(d *appsv1.Deployment) error {
+		if d.Status.Replicas == m.Size {
+			return nil
+		}
+		return orWhyNoPods(ctx, d, finding.New("too-few", fmt.Sprintf("%d Pods", m.Size), "%d", d.Status.Replicas))
+	})
+	return err
+}
+
 // AwaitSome waits until n Pods of the Memcached's Deployment are available, however many it wants.
 func (m Memcached) AwaitSome(ctx context.Context, n int32) error {
 	_, err := m.awaitDeployment(ctx, forPods, func(d *appsv1.Deployment) error {
@@ -120,6 +124,14 @@ func (m Memcached) LosePods(ctx context.Context) error {
 		return fmt.Errorf("delete the Pods of %s: %w", m, err)
 	}
 	return nil
+}
+
+// orWhyNoPods is lacking, or the reason for it where one can be seen; nil when nothing is lacking.
+func orWhyNoPods(ctx context.Context, d *appsv1.Deployment, lacking error) error {
+	if lacking == nil {
+		return nil
+	}
+	return cmp.Or(whyNoPods(ctx, d), lacking)
 }
 
 // whyNoPods looks for a Pod that can never become good, and for Pods that could not be created.

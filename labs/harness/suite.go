@@ -164,20 +164,12 @@ func LearnersCRD() error {
 const checkNamespace = trace.NamespacePrefix
 
 // Namespace makes a namespace for the running check. When the check ends it is left alone if the cluster is to be deleted
-// as a whole and its Pods take no place from others: to end a Pod takes the machine half a second, and to empty a namespace the API server about seventy
-// requests; those that matter now wait behind them. Otherwise it is deleted. One that cannot be deleted stays until the
-// cluster goes.
+// as a whole and its Pods take no place from others: to end a Pod takes the machine half a second, and to empty a
+// namespace the API server about seventy requests; those that matter now wait behind them. Otherwise it is deleted. One
+// that cannot be deleted stays until the cluster goes.
 func Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
-	return newNamespace(ctx, func(ctx context.Context, ns *corev1.Namespace) {
-		if suite.config.Disposable && !reserves(ctx, ns.Name) {
-			return
-		}
-		vacate(ctx, ns.Name)
-		if !suite.config.Disposable {
-			_ = suite.admin.Delete(ctx, ns)
-		}
-	})
+	return newNamespace(ctx, reserves)
 }
 
 // reserves says whether a Pod in the namespace keeps a part of the node from the Pods of other checks, or may do so.
@@ -194,8 +186,9 @@ func reserves(ctx context.Context, namespace string) bool {
 	})
 }
 
-// newNamespace makes one that is left to end when the check ends.
-func newNamespace(ctx context.Context, end func(context.Context, *corev1.Namespace)) string {
+// newNamespace makes one that is deleted when the check ends. Of a cluster that is to be deleted as a whole it is only
+// vacated, and only if what is in it burdens others.
+func newNamespace(ctx context.Context, burdens func(ctx context.Context, namespace string) bool) string {
 	ginkgo.GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: checkNamespace + ID() + "-"}}
 	if suite.apart != nil {
@@ -209,7 +202,12 @@ func newNamespace(ctx context.Context, end func(context.Context, *corev1.Namespa
 		// Not a NodeTimeout: that a slow machine does not come to it is no fault of the learner's.
 		ctx, cancel := context.WithTimeout(ctx, StopBudget)
 		defer cancel()
-		end(ctx, ns)
+		if !suite.config.Disposable || burdens(ctx, ns.Name) {
+			vacate(ctx, ns.Name)
+		}
+		if !suite.config.Disposable {
+			_ = suite.admin.Delete(ctx, ns)
+		}
 	})
 	return ns.Name
 }
