@@ -106,9 +106,11 @@ func TestAClusterThatWaitedRunsAPodAtOnce(t *testing.T) {
 		if !pooled || c.Name != waiting {
 			t.Errorf("claimed %s, pooled %v; want %s, which waited", c.Name, pooled, waiting)
 		}
-		// What a cluster needs that has been awake for a while shows what the machine has time for.
-		if limit := max(podLimit, 2*runPod(t, c)); ran > limit {
-			t.Errorf("a new Pod ran %v after the claim, want %v at most", ran, limit)
+		// What a cluster needs that has been awake for a while shows what the machine has time for. One Pod shows it for
+		// one moment, while other tests come and go.
+		awake := max(runPod(t, c), runPod(t, c), runPod(t, c))
+		if limit := max(podLimit, 2*awake); ran > limit {
+			t.Errorf("a new Pod ran %v after the claim, want %v at most: of three later ones the slowest took %v", ran, limit, awake)
 		}
 		if err := clusters.Healthy(t.Context(), kind, c); err != nil {
 			t.Errorf("Healthy() = %v after the pause", err)

@@ -131,8 +131,10 @@ func TestAProgramThatPrintsWithoutEndIsEnded(t *testing.T) {
 
 func TestTheProgramIsAskedToEnd(t *testing.T) {
 	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
 	job := shell(dir, "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done")
-	cmd, err := container(t).Program(t.Context(), job)
+	cmd, err := container(t).Program(ctx, job)
 	if err != nil {
 		t.Fatal(err)
 	}

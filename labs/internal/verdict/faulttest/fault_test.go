@@ -14,6 +14,8 @@ const (
 	answerLimit = 40 * time.Second
 	// createLimit is the same where no node starts: kind waits 30 s for systemd in it.
 	createLimit = 90 * time.Second
+	// squeezeLimit is how long a node may outgrow each limit of its memory: it does while it starts Pods.
+	squeezeLimit = 10 * time.Second
 	// disk is for the engine's images, and for one node beside them.
 	disk = "2600m"
 )
