@@ -73,6 +73,12 @@ func PingEngine(ctx context.Context, engine string) error {
 	return nil
 }
 
+// CountNodes is how many nodes of kind clusters run on the engine, whoever made them.
+func CountNodes(ctx context.Context, engine string) (int, error) {
+	out, err := runEngine(ctx, engine, "ps", "--quiet", "--filter", "label=io.x-k8s.kind.cluster")
+	return len(strings.Fields(out)), err
+}
+
 // mendEngine brings up an engine.
 const mendEngine = "make setup"
 

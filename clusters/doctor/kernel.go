@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	// fewInstances: each node's systemd, containerd, kubelet and kube-proxy take
-	// about thirty inotify instances. With the kernel's default of 128 the fifth
-	// cluster breaks, although its creation succeeds.
+	// InotifyPerCluster is how many inotify instances a kind cluster of one node takes: those of systemd, containerd
+	// with its shims, kubelet and kube-proxy. With the kernel's default of 128, the fifth cluster was seen to break,
+	// and not the fourth.
+	InotifyPerCluster = 31
+	// fewInstances are too few for clusters side by side.
 	fewInstances = 512
 	// fewWatches: kubelets watch every mounted volume, and editors on the same
 	// machine take tens of thousands.
@@ -22,6 +24,10 @@ const (
 	// manyTasks is what leaves room for a room of clusters.
 	manyTasks = 4000
 )
+
+// InotifyFor is how many inotify instances the kernel has to grant to root, who runs the nodes, for n kind clusters side
+// by side: theirs, and as many as one more for the machine's own programs.
+func InotifyFor(n int) uint64 { return uint64(n+1) * InotifyPerCluster }
 
 // lookAtKernel looks at the limits that the kernel sets.
 func (e *examination) lookAtKernel() {
@@ -94,7 +100,7 @@ func (e *examination) lookAtInotify() {
 		e.bad(Stops, "inotify", "sudo sysctl -w fs.inotify.max_user_instances="+strconv.FormatUint(2*instances, 10),
 			"all %d instances are in use, and no node can start: make down ends ours, and the command allows more", instances)
 	case instances < fewInstances:
-		e.bad(Warns, "inotify", mend, "max_user_instances is %d, and a few clusters side by side break (8192 is enough)", instances)
+		e.bad(Warns, "inotify", mend, "max_user_instances is %d, which is enough for %d clusters side by side (8192 is enough for all)", instances, instances/InotifyPerCluster)
 	case watches < fewWatches:
 		e.bad(Warns, "inotify", mend, "max_user_watches is %d, and programs will miss changes (524288 is enough)", watches)
 	default:

@@ -25,10 +25,8 @@ func KindCost() Cost {
 		doctor.Memory: 450 * mega,
 		// The data of etcd, logs and the learner's images, on the locally built node image, whose large files stay in
 		// the image (recipe/provision.sh).
-		doctor.Disk: 150 * mega,
-		// systemd, containerd with its shims, kubelet and kube-proxy; with the kernel's default of 128 the fifth
-		// cluster was seen to break, and not the fourth.
-		doctor.Inotify: 31,
+		doctor.Disk:    150 * mega,
+		doctor.Inotify: doctor.InotifyPerCluster,
 		// Processes and threads of a node, measured for the doctor.
 		doctor.PIDs: 330,
 		// That of the API server on the host; the rest stays inside.

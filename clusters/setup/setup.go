@@ -21,6 +21,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
 )
 
@@ -37,9 +38,9 @@ type Options struct {
 	// Thorough sets up also what a single cluster can do without: kernel settings for many clusters side by side, and a
 	// node image of today's recipe in place of an older one. By default only what would stop a lab is missing.
 	Thorough bool
-	// Inotify is how many inotify instances the clusters will need that are to run side by side. Where the kernel grants
-	// fewer, it is told to grant more. The zero value asks for those of one cluster, which every kernel grants.
-	Inotify uint64
+	// Clusters is how many clusters the caller will have at the same time, besides those that run already. Where the
+	// kernel grants too few inotify instances for all of them, it is told to grant more. 0 means 1.
+	Clusters int
 	// Yes is consent that was given in advance.
 	Yes bool
 	// In is asked for consent if it is a terminal. May be nil.
@@ -68,7 +69,7 @@ func (o Options) withDefaults() Options {
 const mendConsent = "make setup YES=1"
 
 const (
-	// instances is the number of inotify instances that more than four clusters need; the kernel's default is 128.
+	// instances is what the kernel is told to grant where its default of 128 is too little.
 	instances = 8192
 	// instancesFile is where the kernel says what it grants.
 	instancesFile = "/proc/sys/fs/inotify/max_user_instances"
@@ -113,8 +114,7 @@ type step struct {
 }
 
 // plan finds out what is missing.
-func plan(ctx context.Context, o Options) ([]step, error) {
-	var steps []step
+func plan(ctx context.Context, o Options) (steps []step, err error) {
 	engineErr := clusters.PingEngine(ctx, o.Engine)
 	if engineErr != nil {
 		if err := canStartEngine(o, engineErr); err != nil {
@@ -123,7 +123,13 @@ func plan(ctx context.Context, o Options) ([]step, error) {
 		steps = append(steps, step{"container engine",
 			"installs docker.io from this machine's package sources and starts dockerd (root, 1 minute)", o.startEngine})
 	}
-	if o.fewInstances() {
+	running := 0
+	if engineErr == nil {
+		if running, err = clusters.CountNodes(ctx, o.Engine); err != nil {
+			return nil, err
+		}
+	}
+	if o.fewInstances(running) {
 		steps = append(steps, step{"kernel settings",
 			fmt.Sprintf("raises fs.inotify.max_user_instances to %d until the next boot (root)", instances), o.raiseSettings})
 	}
@@ -156,9 +162,9 @@ func canStartEngine(o Options, pingErr error) error {
 	return nil
 }
 
-// fewInstances says whether the kernel grants fewer inotify instances than are wanted.
-func (o Options) fewInstances() bool {
-	wanted := o.Inotify
+// fewInstances says whether the kernel grants fewer inotify instances than the clusters need, those that run included.
+func (o Options) fewInstances(running int) bool {
+	wanted := doctor.InotifyFor(running + max(o.Clusters, 1))
 	if o.Thorough {
 		wanted = max(wanted, instances)
 	}

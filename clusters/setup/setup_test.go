@@ -28,12 +28,14 @@ func newMachine(t *testing.T) *machine {
 	m.write("docker", 0o755, `#!/bin/sh
 case "$1 $2" in
 "version "*) [ -e "`+dir+`/up" ] ;;
+"ps --quiet") cat "`+dir+`/nodes" ;;
 "image inspect") [ -e "`+dir+`/image" ] && echo '[{"Id":"sha256:1"}]' ;;
 *) exit 1 ;;
 esac
 `)
 	m.write("scripts/engine.sh", 0o755, "#!/bin/sh\necho \"$1\" >>"+dir+"/calls\ntouch "+dir+"/up\n")
 	m.write("instances", 0o644, "128\n")
+	m.write("nodes", 0o644, "")
 	m.write("sudo", 0o755, "#!/bin/sh\nexec \"$@\"\n")
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return m
@@ -121,16 +123,23 @@ func TestFewKernelSettingsDoNotStopASingleLab(t *testing.T) {
 	}
 }
 
-// The kernel forgets its settings with every boot, and a room is started again after one.
+// The kernel forgets its settings with every boot. Its default of 128 is enough for three clusters.
 func TestManyClustersHaveTheKernelGrantWhatTheyNeed(t *testing.T) {
 	m := newMachine(t)
 	m.write("up", 0o644, "")
 	m.write("image", 0o644, "")
 	m.Thorough = false
-	for need, want := range map[uint64]int{128: 0, 129: 1} {
-		m.Inotify = need
-		if got, err := Missing(t.Context(), m.Options); err != nil || len(got) != want {
-			t.Errorf("for %d instances of 128, missing: %q, %v, want %d steps", need, got, err, want)
+	for _, c := range []struct {
+		clusters int
+		run      string // ids of the nodes that run already
+		want     int    // steps
+	}{
+		{0, "", 0}, {3, "", 0}, {4, "", 1}, {0, "a\nb\n", 0}, {1, "a\nb\nc\n", 1}, {2, "a\nb\n", 1},
+	} {
+		m.Clusters = c.clusters
+		m.write("nodes", 0o644, c.run)
+		if got, err := Missing(t.Context(), m.Options); err != nil || len(got) != c.want {
+			t.Errorf("%d clusters beside %q: missing %q, %v, want %d steps", c.clusters, c.run, got, err, c.want)
 		}
 	}
 }

@@ -24,8 +24,7 @@ type app struct {
 	workspace string // --workspace, absolute
 	yes       bool   // --yes: consent to what needs root or minutes
 
-	judges  judging // what the room is asked for a cluster for
-	inotify uint64  // how many inotify instances the clusters to be made need in all, 0 = those of one
+	judges judging // what the room is asked for a cluster for
 }
 
 // newApp finds the checkout that the working directory is in.

@@ -253,12 +253,11 @@ func (a *app) judgeBench(report *bench.Report) error {
 
 // workbench sets everything up that is measured with. remove takes away what is not part of any measurement.
 func (a *app) workbench(ctx context.Context, c *course.Course, run benchRun) (w *bench.Workbench, remove func(), err error) {
-	if run.crowds() && !run.embedded { // they need more of the kernel than one cluster
-		if err := a.setUpAll(ctx); err != nil {
-			return nil, nil, err
-		}
+	n := 3 // one in use, one that waits, and one of stock kind
+	if run.crowds() {
+		n = slices.Max(slices.Concat(growthCounts, roomCounts))
 	}
-	owned, image, err := a.ready(ctx)
+	owned, image, err := a.ready(ctx, n)
 	if err != nil {
 		return nil, nil, err
 	}

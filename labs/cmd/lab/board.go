@@ -45,7 +45,7 @@ type board struct {
 	// opened, if it is not nil, is told where the board answers.
 	opened func(net.Addr)
 	// prepare gives what clusters need, on a machine as the copy of the app has it. Tests have one of their own.
-	prepare func(ctx context.Context, a *app) (*clusters.Owned, nodeimage.Image, error)
+	prepare func(ctx context.Context, a *app, n int) (*clusters.Owned, nodeimage.Image, error)
 }
 
 func newBoardCommand(a *app) *cobra.Command {

@@ -13,10 +13,10 @@ import (
 	"github.com/example/operator-lab/labs/internal/lending/borrow"
 )
 
-// readyToJudge gives what verdicts need: clusters of this machine, or those that the room lends.
-func (a *app) readyToJudge(ctx context.Context) (*clusters.Owned, nodeimage.Image, error) {
+// readyToJudge gives what verdicts need: n clusters of this machine at the same time, or those that the room lends.
+func (a *app) readyToJudge(ctx context.Context, n int) (*clusters.Owned, nodeimage.Image, error) {
 	if a.cluster != onRoom {
-		return a.ready(ctx)
+		return a.ready(ctx, n)
 	}
 	owned, err := a.ownedRoom()
 	if err != nil {

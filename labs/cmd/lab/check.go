@@ -71,7 +71,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 	}
 	defer unlock()
 	a.judges = judging{command(which), c, labs}
-	owned, image, err := a.readyToJudge(ctx)
+	owned, image, err := a.readyToJudge(ctx, 1)
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,8 @@ type roomCommand struct {
 	force   bool
 	offer   lendFlags
 
-	prepare   func(context.Context) (*clusters.Owned, nodeimage.Image, error) // what clusters need
-	open      func() (*clusters.Owned, error)                                 // clusters as they are
+	prepare   func(ctx context.Context, n int) (*clusters.Owned, nodeimage.Image, error) // what n clusters need
+	open      func() (*clusters.Owned, error)                                            // clusters as they are
 	supplies  func(context.Context, nodeimage.Image) map[doctor.Resource]doctor.Supply
 	healthy   func(context.Context, clusters.Provider, *clusters.Cluster) error
 	addresses func() ([]net.Addr, error)
@@ -123,10 +123,11 @@ func (c *roomCommand) up(ctx context.Context) error {
 	if err := c.decide(r, before); err != nil {
 		return err
 	}
+	wanted := 1
 	if !r.LendsOnly && !c.force {
-		c.inotify = uint64(len(r.Learners)) * room.KindCost()[doctor.Inotify]
+		wanted = len(r.Learners)
 	}
-	owned, image, err := c.prepare(ctx)
+	owned, image, err := c.prepare(ctx, wanted)
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func (b *board) openLender(ctx context.Context) (*lender, error) {
 	}
 	machine := *b.app
 	machine.cluster = r.Provider
-	owned, image, err := b.prepare(ctx, &machine)
+	owned, image, err := b.prepare(ctx, &machine, r.Lend+r.Ready+1)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -156,7 +156,7 @@ type serving struct {
 }
 
 // serveRoom serves a room until it has printed a line with that text.
-func serveRoom(t *testing.T, until string, prepare func(context.Context, *app) (*clusters.Owned, nodeimage.Image, error)) *serving {
+func serveRoom(t *testing.T, until string, prepare func(context.Context, *app, int) (*clusters.Owned, nodeimage.Image, error)) *serving {
 	t.Helper()
 	a, _, progress, _ := classroomApp(t)
 	if err := os.MkdirAll(filepath.Join(os.Getenv("GOMODCACHE"), "cache", "download"), 0o755); err != nil {
@@ -192,7 +192,7 @@ func serveRoom(t *testing.T, until string, prepare func(context.Context, *app) (
 // From the room's server to a learner's machine and back, and what is left when it ends.
 func TestTheRoomsServerLendsAndTakesBack(t *testing.T) {
 	f := &farm{standIn: standIn{"kind/docker"}, specs: map[string]clusters.Spec{}, broken: map[string]error{}}
-	a := serveRoom(t, "The room lends 1 cluster at a time", func(_ context.Context, a *app) (*clusters.Owned, nodeimage.Image, error) {
+	a := serveRoom(t, "The room lends 1 cluster at a time", func(_ context.Context, a *app, _ int) (*clusters.Owned, nodeimage.Image, error) {
 		if a.cluster != onKind {
 			t.Errorf("clusters of %s", a.cluster)
 		}
@@ -212,7 +212,7 @@ func TestTheRoomsServerLendsAndTakesBack(t *testing.T) {
 	if err := outbox.WriteConfig(learner.state, config); err != nil {
 		t.Fatal(err)
 	}
-	owned, image, err := learner.readyToJudge(t.Context())
+	owned, image, err := learner.readyToJudge(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestTheRoomsServerLendsAndTakesBack(t *testing.T) {
 }
 
 func TestARoomThatCannotLendStillServes(t *testing.T) {
-	a := serveRoom(t, "GOTOOLCHAIN=", func(context.Context, *app) (*clusters.Owned, nodeimage.Image, error) {
+	a := serveRoom(t, "GOTOOLCHAIN=", func(context.Context, *app, int) (*clusters.Owned, nodeimage.Image, error) {
 		return nil, nodeimage.Image{}, &clusters.Problem{What: "docker does not answer", Mend: "make setup"}
 	})
 	resp, err := http.Get(a.url + "/course.tar.gz")

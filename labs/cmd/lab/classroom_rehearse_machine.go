@@ -55,7 +55,7 @@ func (r *rehearse) askPrograms(ctx context.Context) []rehearsal.Finding {
 		}
 	}
 	var err error
-	if r.owned, r.image, err = r.prepare(ctx); err != nil {
+	if r.owned, r.image, err = r.prepare(ctx, 3); err != nil {
 		return []rehearsal.Finding{rehearsal.Failed(err, "make setup")}
 	}
 	if r.cluster == onEmbedded {

@@ -87,7 +87,7 @@ func newStage(t *testing.T) *stage {
 	t.Setenv("TMPDIR", s.temporary)
 	c := newRoom(a)
 	owned := clusters.NewOwned(a.state, s.farm)
-	c.prepare = func(context.Context) (*clusters.Owned, nodeimage.Image, error) {
+	c.prepare = func(context.Context, int) (*clusters.Owned, nodeimage.Image, error) {
 		return owned, nodeimage.Image{Ref: "node:v1", Local: true, HasOperand: true}, nil
 	}
 	c.supplies = func(context.Context, nodeimage.Image) map[doctor.Resource]doctor.Supply {

@@ -24,7 +24,9 @@ const (
 )
 
 func newClassroomServeCommand(a *app) *cobra.Command {
-	ready := func(ctx context.Context, a *app) (*clusters.Owned, nodeimage.Image, error) { return a.ready(ctx) }
+	ready := func(ctx context.Context, a *app, n int) (*clusters.Owned, nodeimage.Image, error) {
+		return a.ready(ctx, n)
+	}
 	return newServeCommand(&board{app: a, prepare: ready})
 }
 

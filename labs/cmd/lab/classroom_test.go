@@ -106,7 +106,7 @@ type school struct {
 	supplies      map[doctor.Resource]doctor.Supply
 	out, progress *bytes.Buffer
 	terminal      bool
-	wantsInotify  uint64 // what the last command that prepares asked the kernel for
+	sideBySide    int // how many clusters the last command that prepares asked the kernel for
 }
 
 func newSchool(t *testing.T) *school {
@@ -131,8 +131,8 @@ func (s *school) lab(ctx context.Context, args ...string) error {
 	c.cluster = auto
 	owned := func() (*clusters.Owned, error) { return clusters.NewOwned(c.state, s.farm), nil }
 	c.open = owned
-	c.prepare = func(context.Context) (*clusters.Owned, nodeimage.Image, error) {
-		s.wantsInotify = again.inotify
+	c.prepare = func(_ context.Context, n int) (*clusters.Owned, nodeimage.Image, error) {
+		s.sideBySide = n
 		o, err := owned()
 		return o, nodeimage.Image{Ref: "node:v1", Local: true}, err
 	}
@@ -249,15 +249,15 @@ func TestTheRosterNamesTheRoom(t *testing.T) {
 func TestTheKernelIsAskedForWhatARoomNeeds(t *testing.T) {
 	for _, c := range []struct {
 		args []string
-		want uint64
+		want int
 	}{
-		{[]string{"up", "--learners", "5"}, 5 * 31},
-		{[]string{"up", "--learners", "5", "--force"}, 0},
-		{[]string{"up", "--learners", "5", "--playground=false"}, 0},
+		{[]string{"up", "--learners", "5"}, 5},
+		{[]string{"up", "--learners", "5", "--force"}, 1},
+		{[]string{"up", "--learners", "5", "--playground=false"}, 1},
 	} {
 		s := newSchool(t)
-		if s.mustLab(t, c.args...); s.wantsInotify != c.want {
-			t.Errorf("%v: the kernel was asked for %d instances, want %d", c.args, s.wantsInotify, c.want)
+		if s.mustLab(t, c.args...); s.sideBySide != c.want {
+			t.Errorf("%v: the kernel was asked for %d clusters, want %d", c.args, s.sideBySide, c.want)
 		}
 	}
 }

@@ -48,8 +48,8 @@ func (a *app) chosen(ctx context.Context) string {
 }
 
 // ready gives what a run needs: the clusters of this checkout, swept of what dead owners left, and for kind a
-// node image. What the machine lacks for that is set up first, with consent where it needs root.
-func (a *app) ready(ctx context.Context) (*clusters.Owned, nodeimage.Image, error) {
+// node image. What the machine lacks for n clusters at the same time is set up first, with consent where it needs root.
+func (a *app) ready(ctx context.Context, n int) (*clusters.Owned, nodeimage.Image, error) {
 	processes, provider, err := a.ownedEmbedded()
 	if err != nil && a.chosen(ctx) == onEmbedded {
 		return nil, nodeimage.Image{}, err
@@ -60,11 +60,11 @@ func (a *app) ready(ctx context.Context) (*clusters.Owned, nodeimage.Image, erro
 	if a.chosen(ctx) == onEmbedded {
 		return processes, nodeimage.Image{}, provider.Prepare(ctx)
 	}
-	return a.readyKind(ctx)
+	return a.readyKind(ctx, n)
 }
 
-func (a *app) readyKind(ctx context.Context) (*clusters.Owned, nodeimage.Image, error) {
-	if err := a.setUp(ctx); err != nil {
+func (a *app) readyKind(ctx context.Context, n int) (*clusters.Owned, nodeimage.Image, error) {
+	if err := a.setUp(ctx, n); err != nil {
 		return nil, nodeimage.Image{}, err
 	}
 	owned, err := a.ownedKind()

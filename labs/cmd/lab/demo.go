@@ -37,7 +37,7 @@ Your workspace plays no part in it. Afterwards nothing is left, unless --keep is
 }
 
 func (a *app) demo(ctx context.Context, keep bool) (err error) {
-	owned, image, err := a.ready(ctx)
+	owned, image, err := a.ready(ctx, 1)
 	if err != nil {
 		return err
 	}

@@ -221,7 +221,7 @@ func (a *app) sweepContainers(ctx context.Context, container *sandbox.Container)
 
 // distrusting makes a judge that trusts nobody.
 func (a *app) distrusting(ctx context.Context, c *course.Course, container *sandbox.Container, seed int64) (grade.Judge, func() error, error) {
-	owned, image, err := a.ready(ctx)
+	owned, image, err := a.ready(ctx, 3) // one in use, one that waits, and one that goes away
 	if err != nil {
 		return nil, nil, err
 	}

@@ -37,15 +37,16 @@ func (a *app) setUpChosen(ctx context.Context) error {
 	return provider.Prepare(ctx)
 }
 
-// setUp does what this machine lacks for a lab, with consent: a yes at the terminal, --yes, or a CI system that runs us.
-func (a *app) setUp(ctx context.Context) error { return a.setUpMachine(ctx, false) }
+// setUp does what this machine lacks for n clusters at the same time, with consent: a yes at the terminal, --yes, or a CI
+// system that runs us.
+func (a *app) setUp(ctx context.Context, n int) error { return a.setUpMachine(ctx, n, false) }
 
 // setUpAll also does what only several clusters side by side, or the authors of the node image, can miss.
-func (a *app) setUpAll(ctx context.Context) error { return a.setUpMachine(ctx, true) }
+func (a *app) setUpAll(ctx context.Context) error { return a.setUpMachine(ctx, 1, true) }
 
-func (a *app) setUpMachine(ctx context.Context, thorough bool) error {
+func (a *app) setUpMachine(ctx context.Context, n int, thorough bool) error {
 	return setup.Run(ctx, setup.Options{
 		Root: a.root, CacheDir: a.cache, Engine: a.engine(), NodeImage: a.nodeImage, Thorough: thorough,
-		Inotify: a.inotify, Yes: a.yes, In: a.in, Out: a.err,
+		Clusters: n, Yes: a.yes, In: a.in, Out: a.err,
 	})
 }

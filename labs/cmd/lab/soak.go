@@ -151,7 +151,7 @@ func renderAside(c *course.Course, stage int) (dir string, remove func(), err er
 
 // authorsJudge is a judge of stages that keeps its results apart from those of any learner.
 func (a *app) authorsJudge(ctx context.Context, c *course.Course, name string) (*verdict.Judge, error) {
-	owned, image, err := a.ready(ctx)
+	owned, image, err := a.ready(ctx, 1)
 	if err != nil {
 		return nil, err
 	}

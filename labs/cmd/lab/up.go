@@ -73,7 +73,7 @@ func (a *app) lockPlayground() (unlock func(), err error) {
 
 // startPlayground makes the cluster and sees to it that it has the operand's image.
 func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
-	owned, image, err := a.ready(ctx)
+	owned, image, err := a.ready(ctx, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
 	if err := workspace.Possible(c, a.workspace); err != nil {
 		return err
 	}
-	owned, image, err := a.readyToJudge(ctx)
+	owned, image, err := a.readyToJudge(ctx, size+2) // one in use, and one that goes away while the next is made
 	if err != nil {
 		return err
 	}
