@@ -1,9 +1,11 @@
 package clusters
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -215,6 +217,7 @@ func (a *attempt) abandon(ctx context.Context, err error) error {
 	} else {
 		if dir := a.document(context.WithoutCancel(ctx), err); dir != "" {
 			what += ", logs in " + dir
+			err = withShortage(dir, err)
 		}
 		err = failure(what, err)
 	}
@@ -255,6 +258,32 @@ func failure(what string, err error) error {
 		return &Problem{What: what + ": " + p.What, Mend: p.Mend, Err: p.Err}
 	}
 	return &Problem{What: what, Mend: "make doctor", Err: describe(err)}
+}
+
+// outOfInstances is what a program says to which the kernel grants no inotify instance any more (EMFILE). It is the same
+// as for too many open files, of which a node may have a million.
+const outOfInstances = "too many open files"
+
+// withShortage explains err by too few inotify instances, if a log below dir tells of them. The cluster beyond what the
+// kernel grants boots, and then its kube-proxy ends again and again.
+func withShortage(dir string, err error) error {
+	var logs []string
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return nil // what can be read is looked at
+		}
+		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(outOfInstances)) {
+			logs = append(logs, path)
+		}
+		return nil
+	})
+	if len(logs) == 0 {
+		return err
+	}
+	return &Problem{
+		What: fmt.Sprintf("the kernel grants too few inotify instances for so many clusters (%q in %s)", outOfInstances, logs[0]),
+		Mend: mendEngine, Err: err,
+	}
 }
 
 // settleTime is how long a cancelled creation is watched for a container that
