@@ -21,29 +21,43 @@ const interruptGrace = 2 * time.Minute
 
 // Count is how many tests ended how. Subtests count, and so does the package of a test that could not
 // be run at all.
-type Count struct{ Passed, Failed, Skipped int }
+type Count struct {
+	Passed, Failed, Skipped int
+	// Again is how many verdicts blamed the machine and were asked for once more, on a new cluster.
+	Again int
+}
 
 // Add adds up.
 func (c Count) Add(o Count) Count {
-	return Count{c.Passed + o.Passed, c.Failed + o.Failed, c.Skipped + o.Skipped}
+	return Count{c.Passed + o.Passed, c.Failed + o.Failed, c.Skipped + o.Skipped, c.Again + o.Again}
 }
 
 // String is the line that closes a run.
 func (c Count) String() string {
-	return fmt.Sprintf("%d passed, %d failed, %d skipped", c.Passed, c.Failed, c.Skipped)
+	line := fmt.Sprintf("%d passed, %d failed, %d skipped", c.Passed, c.Failed, c.Skipped)
+	if c.Again > 0 {
+		return fmt.Sprintf("judged-again-%d: %s", c.Again, line)
+	}
+	return line
 }
 
-// Err is nil when tests ran, and none failed or was skipped.
-func (c Count) Err() error {
+// Bad says what must not stay as it is: tests that failed or were skipped.
+func (c Count) Bad() error {
 	switch {
 	case c.Failed > 0:
 		return fmt.Errorf("%d tests failed", c.Failed)
 	case c.Skipped > 0:
 		return fmt.Errorf("%d tests were skipped: every test has to run", c.Skipped)
-	case c.Passed == 0:
-		return errors.New("no test ran")
 	}
 	return nil
+}
+
+// Err is nil when tests ran, and none failed or was skipped.
+func (c Count) Err() error {
+	if c.Passed == 0 && c.Bad() == nil {
+		return errors.New("no test ran")
+	}
+	return c.Bad()
 }
 
 // Run is one call of go test.
@@ -100,10 +114,11 @@ type counter struct {
 	count  Count
 	output map[string][]string // by package and test
 	ran    map[string]int      // tests by package
+	failed map[string]int      // those of them that failed
 }
 
 func newCounter(out io.Writer) *counter {
-	return &counter{out: out, output: map[string][]string{}, ran: map[string]int{}}
+	return &counter{out: out, output: map[string][]string{}, ran: map[string]int{}, failed: map[string]int{}}
 }
 
 func (c *counter) read(stdout io.Reader) error {
@@ -149,13 +164,14 @@ func (c *counter) endTest(e event, key string) {
 		c.show("SKIP", e, key)
 	case "fail":
 		c.count.Failed++
+		c.failed[e.Package]++
 		c.show("FAIL", e, key)
 	}
 	delete(c.output, key)
 }
 
 func (c *counter) endPackage(e event, key string) {
-	if e.Action == "fail" && c.count.Failed == 0 {
+	if e.Action == "fail" && c.failed[e.Package] == 0 {
 		c.count.Failed++ // it does not compile, or its TestMain gave up
 		c.show("FAIL", e, key)
 	}

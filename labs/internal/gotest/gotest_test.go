@@ -1,6 +1,7 @@
 package gotest_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,12 +12,20 @@ import (
 	"github.com/example/operator-lab/labs/internal/gotest"
 )
 
-// count runs go test on a module with the given test file.
-func count(t *testing.T, test string) (gotest.Count, string) {
+// count runs go test on a module with the given test files, each in a package of its own.
+func count(t *testing.T, tests ...string) (gotest.Count, string) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"go.mod": "module example.org/m\n\ngo 1.26\n", "m_test.go": "package m\n\n" + test} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+	files := map[string]string{"go.mod": "module example.org/m\n\ngo 1.26\n"}
+	for i, test := range tests {
+		files[fmt.Sprintf("p%d/m_test.go", i)] = "package m\n\n" + test
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,6 +54,17 @@ func TestCodeThatDoesNotCompileFails(t *testing.T) {
 	c, out := count(t, "func TestX(")
 	if c.Failed == 0 || !strings.Contains(out, "m_test.go") {
 		t.Errorf("%v\n%s", c, out)
+	}
+}
+
+func TestEveryPackageThatFailsIsCountedAndShown(t *testing.T) {
+	const givesUp = `import ("fmt"; "os"; "testing")
+func TestMain(m *testing.M) { fmt.Println("no engine"); os.Exit(1) }
+func TestX(t *testing.T) {}`
+	c, out := count(t, `import "testing"
+func TestBad(t *testing.T) { t.Error("because of this") }`, givesUp, "func TestX(")
+	if want := (gotest.Count{Failed: 3}); c != want || !strings.Contains(out, "no engine") {
+		t.Errorf("%v, want %v\n%s", c, want, out)
 	}
 }
 
