@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,6 +38,9 @@ type Bench struct {
 	Parallel int
 	// KeepGoing goes on after an outcome that is not what it should be.
 	KeepGoing bool
+	// Again judges an answer once more, on a new cluster, when the verdict blames the machine. Without it, that is an
+	// outcome as it should not be.
+	Again bool
 	// Progress is told what takes long, in one line each.
 	Progress func(line string)
 }
@@ -105,6 +109,9 @@ func (r *bout) work(ctx context.Context) (err error) {
 		}
 		o, err := r.judge(ctx, s.cluster, r.answers[i])
 		<-r.turns
+		if err == nil && o.Environment != "" && r.Again {
+			s, o, err = r.judgeAgain(ctx, s, r.answers[i], o.Environment)
+		}
 		if err != nil {
 			return fmt.Errorf("judge %d/%s: %w", r.answers[i].Lab, r.answers[i].ID(), err)
 		}
@@ -117,6 +124,24 @@ func (r *bout) work(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// judgeAgain judges an answer once more, on a new cluster, because the machine was to blame the first time.
+func (r *bout) judgeAgain(ctx context.Context, old seat, a Answer, why string) (s seat, o Outcome, err error) {
+	r.Progress(fmt.Sprintf("ENVIRONMENT: %d/%s is judged once more, on a new cluster: %s", a.Lab, a.ID(), why))
+	if err := r.close(ctx, old); err != nil {
+		return s, o, err
+	}
+	if s, err = r.open(ctx); err != nil {
+		return s, o, err
+	}
+	if err := r.turn(ctx); err != nil {
+		return s, o, err
+	}
+	defer func() { <-r.turns }()
+	o, err = r.judge(ctx, s.cluster, a)
+	o.Again = why
+	return s, o, err
 }
 
 // turn waits until the machine is free for one more answer.
@@ -201,17 +226,18 @@ func (b *Bench) judge(ctx context.Context, cluster *clusters.Cluster, a Answer) 
 	judge := &verdict.Judge{
 		Course: b.Course, State: dir, Cache: b.Cache, Workspace: workspace, Clusters: b.Clusters,
 		NodeImage: b.NodeImage, Cluster: cluster, Tools: b.Tools, Seed: b.Seed,
+		Unblocked: a.Starter, WithoutReruns: a.Starter,
 		Progress: func(string) {}, Ready: func() { ready = time.Now() },
 	}
-	results, err := judge.Check(ctx, []int{a.Lab})
+	results, err := judge.Check(ctx, append(slices.Clone(a.Earlier), a.Lab))
 	if err != nil {
 		return Outcome{}, err
 	}
 	seconds := time.Since(ready).Seconds()
-	if err := b.keepReport(filepath.Join(dir, reportFile), results[0]); err != nil {
+	if err := b.keepReport(filepath.Join(dir, reportFile), results[len(results)-1]); err != nil {
 		return Outcome{}, err
 	}
-	o := Compare(b.Course, a, results[0])
+	o := Compare(b.Course, a, results...)
 	o.Seconds = seconds
 	return o, nil
 }

@@ -10,30 +10,46 @@ import (
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-// Answer is one thing to judge: a wrong answer to a lab, or the right one.
+// Answer is one thing to judge: a wrong answer to a lab, its starter, or the right answer.
 type Answer struct {
 	Lab int
-	// Mutant is nil for the right answer.
+	// Mutant is the wrong answer, nil for the others.
 	Mutant *Mutant
+	// Starter is what the lab begins with: every one of its checks has to fail.
+	Starter bool
+	// Earlier are labs that the right answer has to pass besides.
+	Earlier []int
 }
 
-// right is the id of right answers.
-const right = "right-answer"
+// The ids of answers that are no mutants.
+const (
+	right   = "right-answer"
+	starter = "starter"
+)
 
-// ID is the mutant's id, or "right-answer".
+// ID is the mutant's id, "starter" or "right-answer".
 func (a Answer) ID() string {
-	if a.Mutant == nil {
-		return right
+	switch {
+	case a.Mutant != nil:
+		return a.Mutant.ID
+	case a.Starter:
+		return starter
 	}
-	return a.Mutant.ID
+	return right
 }
+
+// isRight says whether it has to pass.
+func (a Answer) isRight() bool { return a.Mutant == nil && !a.Starter }
 
 // Render is what the learner has who answers like this; see [Mutant.Render].
 func (a Answer) Render(ctx context.Context, c *course.Course, generator string) (course.Tree, error) {
-	if a.Mutant == nil {
-		return c.Render(a.Lab)
+	switch {
+	case a.Mutant != nil:
+		return a.Mutant.Render(ctx, c, generator)
+	case a.Starter:
+		return c.Render(a.Lab - 1)
 	}
-	return a.Mutant.Render(ctx, c, generator)
+	return c.Render(a.Lab)
 }
 
 // Outcome is what came of judging an answer. It stands as it is in the results that scripts read.
@@ -57,13 +73,27 @@ type Outcome struct {
 	Slowest string  `json:"slowest"`
 	// Wrong says what is not as the mutant names it. There should be nothing.
 	Wrong []string `json:"wrong,omitempty"`
+	// Environment is why a verdict blames the machine, "" when none does.
+	Environment string `json:"environment,omitempty"`
+	// Again is the same of a verdict after which the answer was judged once more.
+	Again string `json:"again,omitempty"`
 	// Artifacts is where the evidence of this run is.
 	Artifacts string `json:"artifacts"`
 }
 
-// Compare says whether a verdict is what the answer names. Seconds stay 0.
-func Compare(c *course.Course, a Answer, r *verdict.Result) Outcome {
-	o := Outcome{Lab: a.Lab, ID: a.ID(), Right: a.Mutant == nil, Slowest: slowest(r), Artifacts: r.Artifacts}
+// Compare says whether the verdicts, the one on the answer's own lab last, are what the answer names. Seconds stay 0.
+func Compare(c *course.Course, a Answer, results ...*verdict.Result) Outcome {
+	r := results[len(results)-1]
+	o := Outcome{Lab: a.Lab, ID: a.ID(), Right: a.isRight(), Slowest: slowest(r), Artifacts: r.Artifacts}
+	for _, r := range results {
+		if r.Verdict == verdict.Environment {
+			o.Environment = r.Environment.Finding
+		}
+	}
+	if a.Starter {
+		o.Wrong = wrongOfStarter(r)
+		return o
+	}
 	first := r.First()
 	if first != nil {
 		o.Caught, o.Cause = first.ID, first.Cause
@@ -74,8 +104,10 @@ func Compare(c *course.Course, a Answer, r *verdict.Result) Outcome {
 			o.Also = append(o.Also, check.ID)
 		}
 	}
-	if a.Mutant == nil {
-		o.Wrong = wrongOfRight(r, first)
+	if a.isRight() {
+		for _, r := range results {
+			o.Wrong = append(o.Wrong, wrongOfRight(r, r.First())...)
+		}
 		return o
 	}
 	o.Misconception = a.Mutant.Misconception
@@ -83,14 +115,27 @@ func Compare(c *course.Course, a Answer, r *verdict.Result) Outcome {
 	return o
 }
 
+// wrongOfStarter wants each check of the lab itself to fail in its own right.
+func wrongOfStarter(r *verdict.Result) (wrong []string) {
+	if r.Verdict != verdict.Fail {
+		wrong = append(wrong, "a starter does not fail: "+unjudged(r))
+	}
+	for i := range r.Checks {
+		if check := &r.Checks[i]; check.Lab == r.Lab && check.State != verdict.Failed {
+			wrong = append(wrong, fmt.Sprintf("check %s is %s on the starter", check.ID, check.State))
+		}
+	}
+	return wrong
+}
+
 func wrongOfRight(r *verdict.Result, first *verdict.Check) []string {
 	switch {
 	case r.Verdict == verdict.Pass:
 		return nil
 	case first != nil && r.Verdict == verdict.Fail:
-		return []string{"a right answer fails: " + tell(first)}
+		return []string{fmt.Sprintf("a right answer fails lab %d: %s", r.Lab, tell(first))}
 	}
-	return []string{"a right answer does not pass: " + unjudged(r)}
+	return []string{fmt.Sprintf("a right answer does not pass lab %d: %s", r.Lab, unjudged(r))}
 }
 
 // wrong says in which ways a verdict is not what the mutant asks for.

@@ -47,8 +47,8 @@ func TestOutcome(t *testing.T) {
 		"does not compile":     {mute, verdict.Fail, []verdict.Check{blocked}, &verdict.Build{Output: "main.go:1:\n  oh"}, []string{"no check caught it: it does not compile: main.go:1: oh"}},
 		"environment":          {mute, verdict.Environment, []verdict.Check{failed("says-name", "silent")}, nil, []string{"no check caught it: the verdict is environment: the disk is full"}},
 		"right":                {nil, verdict.Pass, []verdict.Check{passed}, nil, nil},
-		"right and failing":    {nil, verdict.Fail, []verdict.Check{failed("says-name", "silent")}, nil, []string{"a right answer fails: says-name (silent): expected a name; saw nothing"}},
-		"right, and no engine": {nil, verdict.Environment, nil, nil, []string{"a right answer does not pass: the verdict is environment: the disk is full"}},
+		"right and failing":    {nil, verdict.Fail, []verdict.Check{failed("says-name", "silent")}, nil, []string{"a right answer fails lab 2: says-name (silent): expected a name; saw nothing"}},
+		"right, and no engine": {nil, verdict.Environment, nil, nil, []string{"a right answer does not pass lab 2: the verdict is environment: the disk is full"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &verdict.Result{Lab: 2, Verdict: c.verdict, Checks: c.checks, Build: c.build}
@@ -60,6 +60,42 @@ func TestOutcome(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A starter fails in every check of its lab; what is blocked, or holds, would never be seen to fail.
+func TestCompareStarter(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict verdict.Verdict
+		checks  []verdict.Check
+		want    []string
+	}{
+		"all fail": {verdict.Fail, []verdict.Check{{Lab: 2, ID: "says-name", State: verdict.Failed}, {Lab: 1, ID: "earlier", State: verdict.Passed}}, nil},
+		"one holds": {verdict.Fail, []verdict.Check{{Lab: 2, ID: "says-name", State: verdict.Failed}, {Lab: 2, ID: "shouts", State: verdict.Passed}},
+			[]string{"check shouts is pass on the starter"}},
+		"one is blocked": {verdict.Fail, []verdict.Check{{Lab: 2, ID: "says-name", State: verdict.Failed}, {Lab: 2, ID: "shouts", State: verdict.Blocked}},
+			[]string{"check shouts is blocked on the starter"}},
+		"passes": {verdict.Pass, nil, []string{"a starter does not fail: the verdict is pass"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Compare(small(t), Answer{Lab: 2, Starter: true}, &verdict.Result{Lab: 2, Verdict: c.verdict, Checks: c.checks})
+			if diff := cmp.Diff(c.want, got.Wrong); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The solution of the last lab is judged on all labs, and one of them alone may say no.
+func TestCompareRightOnEarlierLabs(t *testing.T) {
+	results := []*verdict.Result{
+		{Lab: 1, Verdict: verdict.Fail, Checks: []verdict.Check{{Lab: 1, ID: "earlier", Cause: "c", State: verdict.Failed, Expected: "a", Seen: "b"}}},
+		{Lab: 2, Verdict: verdict.Pass},
+	}
+	got := Compare(small(t), Answer{Lab: 2, Earlier: []int{1}}, results...)
+	want := []string{"a right answer fails lab 1: earlier (c): expected a; saw b"}
+	if diff := cmp.Diff(want, got.Wrong); diff != "" || !got.Right {
+		t.Error(diff, got)
 	}
 }
 

@@ -21,6 +21,25 @@ func Answers(c *course.Course, all []*Mutant) []Answer {
 	return answers
 }
 
+// Gate is what every change is asked: for each lab its starter, the right answer and one wrong answer, always the same; for
+// the last lab, the right answer on all labs.
+func Gate(c *course.Course, all []*Mutant) []Answer {
+	var answers []Answer
+	var labs []int
+	for _, lab := range c.Labs {
+		solution := Answer{Lab: lab.Number}
+		if lab.Number == len(c.Labs) {
+			solution.Earlier = labs
+		}
+		labs = append(labs, lab.Number)
+		answers = append(answers, Answer{Lab: lab.Number, Starter: true}, solution)
+		if i := slices.IndexFunc(all, func(m *Mutant) bool { return m.Lab == lab.Number && m.Common }); i >= 0 {
+			answers = append(answers, Answer{Lab: lab.Number, Mutant: all[i]})
+		}
+	}
+	return answers
+}
+
 // Sample draws up to n wrong answers of each lab. The same seed draws the same ones of the same course.
 func Sample(c *course.Course, all []*Mutant, n int, seed int64) []Answer {
 	var answers []Answer

@@ -56,10 +56,16 @@ func caughtBy(check, cause string) string {
 // Tell prints one outcome, and below it what is not as it should be.
 func (t *Table) Tell(o Outcome) {
 	caught := caughtBy(o.Caught, o.Cause)
-	if o.Right && caught == "" {
+	switch {
+	case o.ID == starter && len(o.Wrong) == 0:
+		caught = "every check of the lab"
+	case o.Right && caught == "":
 		caught = "passes"
 	}
 	t.row(fmt.Sprint(o.Lab), o.ID, caught, fmt.Sprintf("%.1f", o.Seconds), shorten(o.Hint, hintWidth))
+	if o.Again != "" {
+		fmt.Fprintf(t.w, "     %s %s\n", color.YellowString("judged once more, because the machine was to blame:"), o.Again)
+	}
 	for _, text := range o.Wrong {
 		fmt.Fprintf(t.w, "     %s %s\n", color.RedString("wrong:"), text)
 	}
@@ -77,11 +83,13 @@ func shorten(text string, width int) string {
 
 // Summary is the outcome of a run as a whole.
 type Summary struct {
-	// Caught wrong answers and Passed right ones are as they should be, Wrong outcomes are not.
-	Caught int    `json:"caught"`
-	Passed int    `json:"passed"`
-	Wrong  int    `json:"wrong"`
-	Paces  []Pace `json:"paces"`
+	// Caught wrong answers and starters, and Passed right ones, are as they should be, Wrong outcomes are not.
+	Caught int `json:"caught"`
+	Passed int `json:"passed"`
+	Wrong  int `json:"wrong"`
+	// Again is how many were judged once more because the machine was to blame.
+	Again int    `json:"again"`
+	Paces []Pace `json:"paces"`
 }
 
 // Pace is how long the verdicts on the wrong answers of some labs took, in seconds.
@@ -99,6 +107,9 @@ func Summarize(c *course.Course, outcomes []Outcome) Summary {
 	seconds := map[bool][]float64{} // by whether the lab runs others again
 	labs := map[bool][]int{}
 	for _, o := range outcomes {
+		if o.Again != "" {
+			s.Again++
+		}
 		switch {
 		case len(o.Wrong) > 0:
 			s.Wrong++
@@ -107,7 +118,7 @@ func Summarize(c *course.Course, outcomes []Outcome) Summary {
 		default:
 			s.Caught++
 		}
-		if !o.Right {
+		if !o.Right && o.ID != starter {
 			again := len(c.Labs[o.Lab-1].Reruns) > 0
 			labs[again] = append(labs[again], o.Lab)
 			seconds[again] = append(seconds[again], o.Seconds)
