@@ -27,6 +27,7 @@ type mutantsRun struct {
 	lab       int    // 0 for all
 	only      string // an id, or lab/id
 	all       bool
+	gate      bool // what every change is asked, instead of a sample
 	seed      int64
 	keepGoing bool
 	parallel  int
@@ -68,7 +69,7 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 	if err != nil {
 		return count, err
 	}
-	owned, image, err := a.ready(ctx)
+	owned, image, err := a.ready(ctx, run.parallel+1)
 	if err != nil {
 		return count, err
 	}
@@ -78,7 +79,7 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 	}
 	bench := &mutants.Bench{
 		Course: c, State: filepath.Join(a.state, "mutants"), Cache: a.cache, Clusters: owned, NodeImage: image,
-		Tools: tools, Seed: run.seed, Parallel: run.parallel, KeepGoing: run.keepGoing, Progress: a.progress,
+		Tools: tools, Seed: run.seed, Parallel: run.parallel, KeepGoing: run.keepGoing, Again: run.gate, Progress: a.progress,
 	}
 	wrong := slices.DeleteFunc(slices.Clone(answers), func(a mutants.Answer) bool { return a.Mutant == nil })
 	fmt.Fprintf(a.out, "%d of %d wrong answers, seed %d\n", len(wrong), of, run.seed)
@@ -92,7 +93,7 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 	})
 	report.Summary = mutants.Summarize(c, report.Outcomes)
 	report.Print(a.out)
-	count = gotest.Count{Passed: report.Caught + report.Passed, Failed: report.Wrong}
+	count = gotest.Count{Passed: report.Caught + report.Passed, Failed: report.Wrong, Again: report.Again}
 	if err != nil {
 		return count, err
 	}
@@ -143,6 +144,9 @@ func (a *app) writeMutants(ctx context.Context, run mutantsRun) error {
 
 // choose says what to judge.
 func (r mutantsRun) choose(c *course.Course, all []*mutants.Mutant) ([]mutants.Answer, error) {
+	if r.gate {
+		return mutants.Gate(c, all), nil
+	}
 	if r.lab == 0 && r.only == "" && !r.all {
 		return mutants.Sample(c, all, sampleSize, r.seed), nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -19,71 +18,77 @@ import (
 	"github.com/example/operator-lab/labs/internal/gotest"
 )
 
-// clusterPackages have tests that need a container engine and a node image. All others run without.
-var clusterPackages = []string{
-	"./clusters/setup/enginetest", "./clusters/kindtest", "./clusters/e2e/e2etest", "./clusters/nodeimage/imagetest",
-	"./clusters/embeddedtest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", islandPackage, "./labs/internal/proof",
-	"./labs/internal/sandbox/sandboxtest", "./labs/internal/grade/gradetest",
-}
+// proofPackage judges the whole course on fresh clusters, and has the learner's way in it.
+const proofPackage = "./labs/internal/proof"
 
-// islandPackage does labs from a handout, of which all take as long as a lesson.
-const islandPackage = "./labs/internal/desk/islandtest"
+// securityPackages try what a learner's program must not be able to do. They need a container engine.
+var securityPackages = []string{"./labs/internal/sandbox/sandboxtest", "./labs/internal/grade/gradetest"}
 
-// browserPackages have tests that look at pages in Chromium.
-var browserPackages = []string{"./labs/internal/board/boardtest"}
-
-// clusterTestLimit bounds all cluster tests together; it is far from what they take.
-const clusterTestLimit = 60 * time.Minute
+// gateSeed draws names and sizes, always the same ones: what is drawn anew belongs to `make proof`.
+const gateSeed = 42
 
 func newTestCommand(a *app) *cobra.Command {
-	var unit, handouts bool
+	var unit bool
 	cmd := &cobra.Command{
-		Use:    "test",
-		Short:  "For authors: unit tests, then every step of the course on real clusters",
+		Use:   "test",
+		Short: "For authors: unit tests, then every step of the course on real clusters (make test)",
+		Long: `test asks what every change is asked, in the order in which answers come quickest, and ends at the first phase that
+fails: unit tests; of each lab the starter, the solution and one wrong answer, on kind clusters that are cleaned between
+two of them; the sandbox of graded code; the learner's way from a red verdict to a green one; the operator's own tests.
+It takes less than a quarter of an hour. make proof asks everything else.`,
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if handouts {
-				return a.testPhases(cmd.Context(), phase{"labs from a handout", a.handoutTests})
+			phases := []phase{{"unit tests", "", a.unitTests}}
+			if !unit {
+				phases = append(phases,
+					phase{"setup", "", a.testSetup(gateClusters)},
+					phase{"each lab's starter, solution and a wrong answer", onKind, a.gateAnswers},
+					phase{"the sandbox of graded code", "containers, embedded", a.securityTests},
+					phase{"a learner's way", onKind, a.learnersWay},
+					phase{"the operator's own tests", onKind, a.operatorTests})
 			}
-			return a.test(cmd.Context(), unit)
+			return a.testPhases(cmd.Context(), false, phases...)
 		},
 	}
 	cmd.Flags().BoolVar(&unit, "unit", false, "only the tests that need no cluster")
-	cmd.Flags().BoolVar(&handouts, "handouts", false,
-		"only all labs from a handout, where nothing but the room's server can be reached; needs Linux and root")
 	return cmd
 }
 
-// phase is one part of the tests, with a name for the table of times.
+// gateClusters is how many clusters `lab test` has at the same time: one in use, and one that is cleaned.
+const gateClusters = 2
+
+// phase is one part of the tests: its name and what it runs on, for the table, "" for this machine alone.
 type phase struct {
-	name string
-	run  func(context.Context) (gotest.Count, error)
+	name, on string
+	run      func(context.Context) (gotest.Count, error)
 }
 
-func (a *app) test(ctx context.Context, unit bool) error {
-	phases := []phase{{"unit tests", a.unitTests}, {"pages in a browser", a.browserTests}}
-	if !unit {
-		phases = append(phases, phase{"setup", a.testSetup}, phase{"cluster tests", a.clusterTests}, phase{"wrong answers", a.wrongAnswers}, phase{"the operator's own tests", a.operatorTests})
-	}
-	return a.testPhases(ctx, phases...)
-}
-
-// testPhases runs one phase after the other, and adds up.
-func (a *app) testPhases(ctx context.Context, phases ...phase) error {
+// testPhases runs one phase after the other, up to the first one that fails unless it is told to go on, and adds up.
+func (a *app) testPhases(ctx context.Context, goOn bool, phases ...phase) error {
 	var total gotest.Count
-	var times []string
+	rows := []string{"| phase | on | seconds | passed | failed |", "|---|---|---|---|---|"}
 	for _, p := range phases {
 		fmt.Fprintf(a.out, "== %s\n", p.name)
 		started := time.Now()
 		count, err := p.run(ctx)
-		total = total.Add(count)
-		times = append(times, fmt.Sprintf("%7.1f s  %s", time.Since(started).Seconds(), p.name))
-		if err != nil {
+		if err != nil && ctx.Err() != nil {
 			return err
 		}
+		if err != nil {
+			fmt.Fprintln(a.err, "lab:", err)
+			count.Failed++ // what could not be asked did not hold
+		}
+		total = total.Add(count)
+		rows = append(rows, fmt.Sprintf("| %s | %s | %.0f | %d | %d |", p.name, p.on, time.Since(started).Seconds(), count.Passed, count.Failed+count.Skipped))
+		if !goOn && count.Bad() != nil {
+			break
+		}
 	}
-	fmt.Fprintf(a.out, "== times\n%s\n%s\n", strings.Join(times, "\n"), total)
+	if left := len(phases) - len(rows) + 2; left > 0 {
+		rows = append(rows, fmt.Sprintf("| (%d phases were not run) | | | | |", left))
+	}
+	fmt.Fprintf(a.out, "== times\n%s\n%s\n", strings.Join(rows, "\n"), total)
 	if total.Err() != nil {
 		fmt.Fprintln(a.err, "lab:", total.Err())
 		return exit.ErrFail
@@ -93,66 +98,66 @@ func (a *app) testPhases(ctx context.Context, phases ...phase) error {
 
 // unitTests run everything that needs no cluster.
 func (a *app) unitTests(ctx context.Context) (gotest.Count, error) {
+	packages, err := a.unitPackages(ctx)
+	if err != nil {
+		return gotest.Count{}, err
+	}
+	return gotest.Run{Dir: a.root, Args: append([]string{"-timeout=15m"}, packages...), Out: a.out}.Test(ctx)
+}
+
+// unitPackages have tests that need neither a container engine nor a browser.
+func (a *app) unitPackages(ctx context.Context) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "./...")
 	cmd.Dir = a.root
 	out, err := cmd.Output()
 	if err != nil {
-		return gotest.Count{}, fmt.Errorf("list packages: %w", err)
+		return nil, fmt.Errorf("list packages: %w", err)
 	}
-	packages := slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool {
+	others := slices.Concat(clusterPackages, browserPackages, securityPackages, []string{islandPackage})
+	return slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool {
 		_, rel, _ := strings.Cut(p, "operator-lab/")
 		// labs itself is the suite, which `lab check` runs and the proof judges.
-		return rel == "labs" || slices.Contains(clusterPackages, "./"+rel) || slices.Contains(browserPackages, "./"+rel)
-	})
-	return gotest.Run{Dir: a.root, Args: append([]string{"-timeout=15m"}, packages...), Out: a.out}.Test(ctx)
+		return rel == "labs" || slices.Contains(others, "./"+rel)
+	}), nil
 }
 
-// browserTests bring a browser when there is none and somebody has agreed to it, such as CI. Without one they
-// fail, and say how to get it.
-func (a *app) browserTests(ctx context.Context) (gotest.Count, error) {
-	_, noBrowser := exec.LookPath("chromium")
-	if apt, err := exec.LookPath("apt-get"); noBrowser != nil && err == nil && a.yes && os.Geteuid() == 0 {
-		a.progress("installing Chromium, to look at the board with")
-		cmd := exec.CommandContext(ctx, apt, "install", "-y", "chromium")
-		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive"), a.err, a.err
-		if err := cmd.Run(); err != nil {
-			return gotest.Count{}, exit.Environment(fmt.Errorf("install Chromium: %w; apt-get update && apt-get install chromium", err))
-		}
-	}
-	// Alone and after the others: they measure how quick the page is.
-	return gotest.Run{Dir: a.root, Args: append([]string{"-timeout=15m"}, browserPackages...), Out: a.out}.Test(ctx)
+// testSetup prepares the machine for n clusters at the same time.
+func (a *app) testSetup(n int) func(context.Context) (gotest.Count, error) {
+	return func(ctx context.Context) (gotest.Count, error) { return gotest.Count{}, a.setUp(ctx, n) }
 }
 
-func (a *app) testSetup(ctx context.Context) (gotest.Count, error) {
-	return gotest.Count{}, a.setUp(ctx)
+// gateAnswers judge the starter, the solution and one wrong answer of each lab.
+func (a *app) gateAnswers(ctx context.Context) (gotest.Count, error) {
+	return a.counted(a.mutants(ctx, mutantsRun{gate: true, keepGoing: true, seed: gateSeed, parallel: gateClusters - 1}))
 }
 
-// clusterTests run at most two clusters at a time: packages one after the other, their tests by two.
-func (a *app) clusterTests(ctx context.Context) (gotest.Count, error) {
-	args := append([]string{"-count=1", "-p=1", "-parallel=2", "-timeout=" + clusterTestLimit.String()}, clusterPackages...)
-	env := []string{"NODE_IMAGE=" + a.nodeImage, "LAB_CACHE=" + a.cache}
-	return gotest.Run{Dir: a.root, Args: args, Env: env, Out: a.out}.Test(ctx)
-}
-
-// handoutTests do all labs from a handout.
-func (a *app) handoutTests(ctx context.Context) (gotest.Count, error) {
-	args := []string{"-count=1", "-timeout=" + clusterTestLimit.String(), islandPackage}
-	env := []string{"HANDOUT_LABS=all", "LAB_CACHE=" + a.cache}
-	return gotest.Run{Dir: a.root, Args: args, Env: env, Out: a.out}.Test(ctx)
-}
-
-// wrongAnswers judge a sample: all of them take longer than anybody waits for CI (make mutants ALL=1).
-func (a *app) wrongAnswers(ctx context.Context) (gotest.Count, error) {
-	count, err := a.mutants(ctx, mutantsRun{keepGoing: true, parallel: 1})
-	if errors.Is(err, exit.ErrFail) {
-		err = nil // it is in the count
+// counted is what a phase returns that says by its error, too, that something failed: that is in the count.
+func (a *app) counted(count gotest.Count, err error) (gotest.Count, error) {
+	if errors.Is(err, exit.ErrFail) && count.Failed > 0 {
+		err = nil
 	}
 	return count, err
 }
 
+// clusterTest runs Go tests that may have clusters, two at a time: packages one after the other, their tests by two.
+func (a *app) clusterTest(ctx context.Context, args ...string) (gotest.Count, error) {
+	all := append([]string{"-count=1", "-p=1", "-parallel=2", "-timeout=" + clusterTestLimit.String()}, args...)
+	env := []string{"NODE_IMAGE=" + a.nodeImage, "LAB_CACHE=" + a.cache}
+	return gotest.Run{Dir: a.root, Args: all, Env: env, Out: a.out}.Test(ctx)
+}
+
+func (a *app) securityTests(ctx context.Context) (gotest.Count, error) {
+	return a.clusterTest(ctx, securityPackages...)
+}
+
+// learnersWay is one lab as a learner does it, with the command alone, on a fresh cluster.
+func (a *app) learnersWay(ctx context.Context) (gotest.Count, error) {
+	return a.clusterTest(ctx, "-run=^TestALearnersWay$", proofPackage)
+}
+
 // operatorTests run the finished operator's own tests, as a learner would: with a KUBECONFIG.
 func (a *app) operatorTests(ctx context.Context) (count gotest.Count, err error) {
-	owned, image, err := a.ready(ctx)
+	owned, image, err := a.ready(ctx, 1)
 	if err != nil {
 		return count, err
 	}

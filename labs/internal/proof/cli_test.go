@@ -247,6 +247,7 @@ func requireStage(t *testing.T, c *course.Course, dir string, stage int) {
 type lab struct {
 	binary, root, home string
 	env                []string
+	limit              time.Duration // of one call
 }
 
 // answer is what a command said.
@@ -270,7 +271,7 @@ func buildLab(t *testing.T) string {
 
 func newLab(t *testing.T, binary string) lab {
 	t.Helper()
-	l := lab{binary: binary, root: filepath.Join(t.TempDir(), "checkout"), home: t.TempDir()}
+	l := lab{binary: binary, root: filepath.Join(t.TempDir(), "checkout"), home: t.TempDir(), limit: cliLimit}
 	for _, dir := range []string{"labs", "operator"} {
 		if err := os.CopyFS(filepath.Join(l.root, dir), os.DirFS(filepath.Join(root, dir))); err != nil {
 			t.Fatal(err)
@@ -291,7 +292,7 @@ func newLab(t *testing.T, binary string) lab {
 // run calls the command in the checkout. ROOT and HOME in the arguments are its folders.
 func (l lab) run(t *testing.T, args ...string) answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cliLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), l.limit)
 	defer cancel()
 	for i := range args {
 		args[i] = strings.NewReplacer("HOME", l.home, "ROOT", l.root).Replace(args[i])

@@ -1,6 +1,6 @@
 // Package proof shows on real clusters that the course is right: each step's checks fail on its
 // starter, every one in its own right, and hold on its solution, together with those of all steps
-// before. `make test` runs it; it needs a container engine and a node image.
+// before. `make proof` runs it, `make test` the learner's way only; it needs a container engine and a node image.
 package proof
 
 import (

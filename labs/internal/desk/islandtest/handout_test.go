@@ -25,7 +25,7 @@ import (
 
 const (
 	root = "../../../.."
-	// fewLabs are those that CI does. HANDOUT_LABS=all does all of them (make test-handouts), HANDOUT_LABS=2,7 these.
+	// fewLabs are those that are done without more words. HANDOUT_LABS=all does all of them (make proof), HANDOUT_LABS=2,7 these.
 	fewLabs      = "1"
 	labsVariable = "HANDOUT_LABS"
 	// commandLimit bounds one command of the instructor; the first builds the embedded control plane where there is none.
@@ -37,7 +37,7 @@ const (
 // reach.
 func TestTheLabsFromAHandoutNeedNothingButTheRoom(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Fatal("a network namespace needs root: sudo make test-handouts")
+		t.Fatal("a network namespace needs root: run this test as root")
 	}
 	r := newRoom(t)
 	server := r.serve(t)

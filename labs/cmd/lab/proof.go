@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/gotest"
+)
+
+// clusterPackages have tests that need a container engine and a node image, beside the securityPackages.
+var clusterPackages = []string{
+	"./clusters/setup/enginetest", "./clusters/kindtest", "./clusters/e2e/e2etest", "./clusters/nodeimage/imagetest",
+	"./clusters/embeddedtest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", proofPackage,
+}
+
+// islandPackage does labs from a handout, where nothing but the room's server can be reached.
+const islandPackage = "./labs/internal/desk/islandtest"
+
+// browserPackages have tests that look at pages in Chromium, and measure how quick these are.
+var browserPackages = []string{"./labs/internal/board/boardtest"}
+
+const (
+	// clusterTestLimit bounds all cluster tests together; it is far from what they take.
+	clusterTestLimit = 60 * time.Minute
+	// proofClusters is how many clusters the cluster tests have at the same time: five side by side, and those of a
+	// test that runs beside them.
+	proofClusters = 8
+	// proofRuns is how often each solution is judged in a row, and proofStorms how many storms are drawn.
+	proofRuns, proofStorms = 3, 10
+)
+
+func newProofCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "proof",
+		Short: "For authors: everything that can be asked, in two hours (make proof)",
+		Long: `proof asks everything: unit tests under the race detector, pages in a browser, all tests on fresh clusters with
+faults and hostile workspaces, labs from a handout without internet, all wrong and right answers, solutions again and
+again, drawn storms, the operator's own tests, linters, other platforms. It goes on after a failure, and ends with a
+table for docs/testing.md. It may take two hours.`,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return a.proof(cmd.Context()) },
+	}
+}
+
+func (a *app) proof(ctx context.Context) error {
+	seed := 1 + rand.Int64N(1<<31)
+	fmt.Fprintf(a.out, "%s, commit %s, seed %d\n", time.Now().UTC().Format(time.DateOnly), a.commit(ctx), seed)
+	return a.testPhases(ctx, true,
+		phase{"unit tests, race detector", "", a.raceTests},
+		phase{"setup", "", a.testSetup(proofClusters)},
+		phase{"pages in a browser", "Chromium", a.browserTests},
+		phase{"cluster tests", "kind, embedded", a.clusterTests},
+		phase{"labs from a handout", "no network", a.handoutTests},
+		phase{"all wrong and right answers", onKind, func(ctx context.Context) (gotest.Count, error) {
+			return a.counted(a.mutants(ctx, mutantsRun{all: true, seed: seed, keepGoing: true, parallel: 1}))
+		}},
+		phase{fmt.Sprintf("each solution %d times", proofRuns), onKind, func(ctx context.Context) (gotest.Count, error) {
+			return asOne(a.flakes(ctx, flakes{runs: proofRuns}))
+		}},
+		phase{fmt.Sprintf("%d storms", proofStorms), onKind, func(ctx context.Context) (gotest.Count, error) {
+			return asOne(a.soak(ctx, soak{seeds: proofStorms, from: seed, stage: stormLab}))
+		}},
+		phase{"the operator's own tests", onKind, a.operatorTests},
+		phase{"linters", "", func(ctx context.Context) (gotest.Count, error) { return asOne(a.make(ctx, "lint")) }},
+		phase{"generated files, other platforms", "", func(ctx context.Context) (gotest.Count, error) { return asOne(a.verify(ctx, false)) }},
+	)
+}
+
+// asOne counts a phase that either holds as a whole or does not.
+func asOne(err error) (gotest.Count, error) {
+	if err != nil {
+		return gotest.Count{}, err
+	}
+	return gotest.Count{Passed: 1}, nil
+}
+
+// raceTests are the unit tests under the race detector, which needs a C compiler.
+func (a *app) raceTests(ctx context.Context) (gotest.Count, error) {
+	packages, err := a.unitPackages(ctx)
+	if err != nil {
+		return gotest.Count{}, err
+	}
+	args := append([]string{"-race", "-timeout=30m"}, packages...)
+	return gotest.Run{Dir: a.root, Args: args, Env: []string{"CGO_ENABLED=1"}, Out: a.out}.Test(ctx)
+}
+
+// browserTests bring a browser when there is none and somebody has agreed to it, such as CI. Without one they
+// fail, and say how to get it.
+func (a *app) browserTests(ctx context.Context) (gotest.Count, error) {
+	_, noBrowser := exec.LookPath("chromium")
+	if _, err := exec.LookPath("apt-get"); noBrowser != nil && err == nil && a.yes && os.Geteuid() == 0 {
+		a.progress("installing Chromium, to look at the board with")
+		cmd := exec.CommandContext(ctx, "sh", "-c", "apt-get update && apt-get install -y chromium")
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive"), a.err, a.err
+		if err := cmd.Run(); err != nil {
+			return gotest.Count{}, exit.Environment(fmt.Errorf("install Chromium: %w; apt-get update && apt-get install chromium", err))
+		}
+	}
+	// Alone and after the others: they measure how quick the page is.
+	return gotest.Run{Dir: a.root, Args: append([]string{"-count=1", "-timeout=15m"}, browserPackages...), Out: a.out}.Test(ctx)
+}
+
+func (a *app) clusterTests(ctx context.Context) (gotest.Count, error) {
+	return a.clusterTest(ctx, append(clusterPackages, securityPackages...)...)
+}
+
+// handoutTests do all labs from a handout.
+func (a *app) handoutTests(ctx context.Context) (gotest.Count, error) {
+	args := []string{"-count=1", "-timeout=" + clusterTestLimit.String(), islandPackage}
+	env := []string{"HANDOUT_LABS=all", "LAB_CACHE=" + a.cache}
+	return gotest.Run{Dir: a.root, Args: args, Env: env, Out: a.out}.Test(ctx)
+}
+
+// make calls a target of the Makefile.
+func (a *app) make(ctx context.Context, target string) error {
+	cmd := exec.CommandContext(ctx, "make", target)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = a.root, a.out, a.err
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("make %s: %w", target, err)
+	}
+	return nil
+}
