@@ -32,6 +32,8 @@ const (
 	podLimit = 2 * time.Second
 	// fillLimit is how long a pool may take to have its cluster.
 	fillLimit = 3 * time.Minute
+	// lookPeriod is how often a test looks at what it waits for. A weight lasts for seconds.
+	lookPeriod = 200 * time.Millisecond
 )
 
 // pauses are for how long clusters wait: one is longer than a kubelet believes that its runtime lives without
@@ -88,8 +90,7 @@ func awaitWaiting(t *testing.T, p *pool.Pool, owned *clusters.Owned, kind *clust
 }
 
 func TestAClusterThatWaitedRunsAPodAtOnce(t *testing.T) {
-	t.Parallel()
-	kind, state := newKind(t)
+	kind, state := newKind(t) // not in parallel: it measures time, and clusters of other tests would be measured with it
 	p, owned := startPool(t, kind, state)
 	for _, pause := range pauses(t) {
 		waiting := awaitWaiting(t, p, owned, kind)
@@ -203,7 +204,8 @@ func TestSweepRemovesAPoolWhoseProcessWasKilled(t *testing.T) {
 		t.Run("killed after it said "+moment.line, func(t *testing.T) {
 			o := startOwner(t, childPool+"=1")
 			o.waitFor(t, moment.line)
-			time.Sleep(moment.later) // the moment is what is tested
+			o.awaitRecords(t, moment.left) // the pool begins the next cluster when it comes to it
+			time.Sleep(moment.later)       // the moment is what is tested
 			if err := o.cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -219,6 +221,20 @@ func TestSweepRemovesAPoolWhoseProcessWasKilled(t *testing.T) {
 				t.Errorf("records left: %+v", records)
 			}
 		})
+	}
+}
+
+// awaitRecords waits until the child has begun so many clusters: each is recorded before kind is called.
+func (o *owner) awaitRecords(t *testing.T, want int) {
+	t.Helper()
+	limit := time.Now().Add(fillLimit)
+	tick := time.NewTicker(lookPeriod)
+	defer tick.Stop()
+	for records := o.records(t); len(records) < want; records = o.records(t) {
+		if time.Now().After(limit) {
+			t.Fatalf("records = %+v, want %d", records, want)
+		}
+		<-tick.C
 	}
 }
 
@@ -244,7 +260,9 @@ func (o *owner) awaitShares(t *testing.T, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), fillLimit)
 	defer cancel()
-	for have := ""; ; {
+	tick := time.NewTicker(lookPeriod)
+	defer tick.Stop()
+	for have := ""; ; <-tick.C {
 		for _, record := range o.records(t) {
 			if record.Claimed != nil {
 				continue

@@ -1,12 +1,17 @@
 package harness
 
 import (
+	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // The patience that a right answer gets is not for one that has been found wrong.
@@ -79,5 +84,21 @@ func TestWhenAWaitAsksAgain(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// That nothing happens shows nothing once the manager has exited.
+func TestAQuietPeriodEndsWithItsManager(t *testing.T) {
+	before := suite.arena
+	t.Cleanup(func() { suite.arena = before })
+	exited := outlook{Gone: finding.New(CauseManagerExited, "the manager goes on running", "it ended by itself")}
+	server := httptest.NewServer(answering(func(*http.Request) any { return exited }))
+	defer server.Close()
+	suite.arena = newArena(endpoint{URL: server.URL})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of a period that goes on
+	defer cancel()
+	err := Throughout(ctx, time.Hour, func() error { return nil })
+	if err == nil || finding.Of(err).Cause != CauseManagerExited {
+		t.Errorf("the period ends with %v, want %v", err, exited.Gone)
 	}
 }

@@ -30,6 +30,9 @@ const root = "../../../.."
 // soon is how long anything here may take: containers, and the limit that ends a program.
 const soon = 60 * time.Second
 
+// lookPeriod is how often it is looked whether containers are left: a look takes the engine's time to remove them.
+const lookPeriod = 200 * time.Millisecond
+
 // bench has containers of this test's own, and programs to run in them.
 type bench struct {
 	*sandbox.Container
@@ -215,7 +218,9 @@ func TestAHostileProgram(t *testing.T) {
 
 	t.Run("leaves no process", func(t *testing.T) {
 		deadline := time.Now().Add(soon)
-		for time.Now().Before(deadline) {
+		tick := time.NewTicker(lookPeriod)
+		defer tick.Stop()
+		for ; time.Now().Before(deadline); <-tick.C {
 			if out := run(t, root, "docker", "ps", "--quiet", "--filter", "label=operator-lab.cell="+b.Owner); out == "" {
 				return
 			}
