@@ -280,8 +280,12 @@ func withShortage(dir string, err error) error {
 	if len(logs) == 0 {
 		return err
 	}
+	if p, ok := errors.AsType[*Problem](err); ok { // what it names mends something else
+		err = fmt.Errorf("%s: %w", p.What, p.Err)
+	}
+	log, _ := filepath.Rel(dir, logs[0])
 	return &Problem{
-		What: fmt.Sprintf("the kernel grants too few inotify instances for so many clusters (%q in %s)", outOfInstances, logs[0]),
+		What: fmt.Sprintf("the kernel grants too few inotify instances for so many clusters: %q in %s", outOfInstances, log),
 		Mend: mendEngine, Err: err,
 	}
 }

@@ -34,7 +34,7 @@ func TestALearnersWay(t *testing.T) {
 	if now := l.nodes(t); now != nodes {
 		t.Errorf("containers %q are left, and there were %q", now, nodes)
 	}
-	if left, err := filepath.Glob(filepath.Join(l.root, ".lab", "clusters", "*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(l.root, ".lab", "clusters", "*", "owner.json")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	if _, err := os.Stat(filepath.Join(l.home, ".kube")); err == nil {
