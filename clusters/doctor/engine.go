@@ -45,7 +45,7 @@ func (e *examination) findEngine(ctx context.Context) {
 	if len(silent) == 0 {
 		silent = []string{"none is installed (" + strings.Join(candidates, ", ") + ")"}
 	}
-	e.bad(e.withoutEngine(), name, mendSetup, "%s", strings.Join(silent, "; "))
+	e.bad(e.withoutEngine(), name, mendSetup, "%s; the node image is fetched or built with it", strings.Join(silent, "; "))
 }
 
 // withoutEngine is what the lack of an engine means.
