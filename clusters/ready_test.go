@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,7 +41,7 @@ func serve(t *testing.T, w world) string {
 			TypeMeta: metav1.TypeMeta{Kind: "ServiceAccountList", APIVersion: "v1"}, Items: w.accounts},
 		"/version": map[string]string{"gitVersion": "v1.36.3"},
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	return serveInMemory(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
 		switch list, ok := lists[r.URL.Path]; {
 		case r.URL.Path == "/readyz" && !w.notReady:
@@ -62,9 +63,6 @@ func serve(t *testing.T, w world) string {
 			}
 		}
 	}))
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	return writeKubeconfig(t, server.URL)
 }
 
 func writeKubeconfig(t *testing.T, url string) string {
@@ -136,16 +134,17 @@ func TestWhatIsNotReadyIsNamed(t *testing.T) {
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := healthyWorld()
-			test.spoil(&w)
-			_, err := WaitReady(t.Context(), serve(t, w), Readiness{Nodes: test.nodes, DNS: true}, time.Second)
-			if _, ok := errors.AsType[*Problem](err); !ok {
-				t.Fatalf("WaitReady() = %v, want a *Problem", err)
-			}
-			if !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %q does not say %q", err, test.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				w := healthyWorld()
+				test.spoil(&w)
+				_, err := WaitReady(t.Context(), serve(t, w), Readiness{Nodes: test.nodes, DNS: true}, time.Second)
+				if _, ok := errors.AsType[*Problem](err); !ok {
+					t.Fatalf("WaitReady() = %v, want a *Problem", err)
+				}
+				if !strings.Contains(err.Error(), test.want) {
+					t.Errorf("error %q does not say %q", err, test.want)
+				}
+			})
 		})
 	}
 }
