@@ -35,6 +35,7 @@ func (i *Inbox) listen(ctx context.Context) (wait func() []Message) {
 	heard := make(chan []Message, 1)
 	go func() {
 		defer cancel()
+		defer i.client.CloseIdleConnections() // the next check has a client of its own
 		messages, err := i.Ask(ctx)
 		if err != nil {
 			heard <- nil

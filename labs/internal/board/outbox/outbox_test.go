@@ -35,7 +35,6 @@ func newBoard(t *testing.T, answers ...int) *board {
 	t.Helper()
 	b := &board{answers: answers}
 	b.Server = httptest.NewServer(b)
-	b.Config.SetKeepAlivesEnabled(false) // a connection that stays open would hold up the end of a test with a fake clock
 	t.Cleanup(b.Close)
 	return b
 }

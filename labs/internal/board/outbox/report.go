@@ -39,6 +39,7 @@ func (o *Outbox) deliver(ctx context.Context, tell func(line string)) (wait func
 	line := make(chan string, 1)
 	go func() {
 		defer cancel()
+		defer o.client.CloseIdleConnections() // the next check has a client of its own
 		line <- outcome(o.Flush(ctx))
 	}()
 	return func() {
