@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/example/operator-lab/clusters/pipetest"
 )
 
 // world is what a server that plays an API server shows.
@@ -63,6 +65,15 @@ func serve(t *testing.T, w world) string {
 			}
 		}
 	}))
+}
+
+// serveInMemory plays an API server, also for a fake clock, and returns a kubeconfig for it.
+func serveInMemory(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	l, server := pipetest.Listen(), &http.Server{Handler: handler}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return writeKubeconfig(t, l.URL)
 }
 
 func writeKubeconfig(t *testing.T, url string) string {
