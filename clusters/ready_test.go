@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/example/operator-lab/clusters/pipetest"
 )
 
 // world is what a server that plays an API server shows.
@@ -40,7 +43,7 @@ func serve(t *testing.T, w world) string {
 			TypeMeta: metav1.TypeMeta{Kind: "ServiceAccountList", APIVersion: "v1"}, Items: w.accounts},
 		"/version": map[string]string{"gitVersion": "v1.36.3"},
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	return serveInMemory(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
 		switch list, ok := lists[r.URL.Path]; {
 		case r.URL.Path == "/readyz" && !w.notReady:
@@ -62,9 +65,15 @@ func serve(t *testing.T, w world) string {
 			}
 		}
 	}))
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	return writeKubeconfig(t, server.URL)
+}
+
+// serveInMemory plays an API server, also for a fake clock, and returns a kubeconfig for it.
+func serveInMemory(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	l, server := pipetest.Listen(), &http.Server{Handler: handler}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return writeKubeconfig(t, l.URL)
 }
 
 func writeKubeconfig(t *testing.T, url string) string {
@@ -136,16 +145,17 @@ func TestWhatIsNotReadyIsNamed(t *testing.T) {
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := healthyWorld()
-			test.spoil(&w)
-			_, err := WaitReady(t.Context(), serve(t, w), Readiness{Nodes: test.nodes, DNS: true}, time.Second)
-			if _, ok := errors.AsType[*Problem](err); !ok {
-				t.Fatalf("WaitReady() = %v, want a *Problem", err)
-			}
-			if !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %q does not say %q", err, test.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				w := healthyWorld()
+				test.spoil(&w)
+				_, err := WaitReady(t.Context(), serve(t, w), Readiness{Nodes: test.nodes, DNS: true}, time.Second)
+				if _, ok := errors.AsType[*Problem](err); !ok {
+					t.Fatalf("WaitReady() = %v, want a *Problem", err)
+				}
+				if !strings.Contains(err.Error(), test.want) {
+					t.Errorf("error %q does not say %q", err, test.want)
+				}
+			})
 		})
 	}
 }

@@ -13,20 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pace is how closely a cluster is watched.
-type pace struct {
-	// interval is the time from one look to the next.
-	interval time.Duration
-	// timeout bounds one question of a look. A missing answer is no news yet: the machine
-	// may be busy.
-	timeout time.Duration
-	// patience is for how long a cluster may look bad before it is given up, in time in
-	// which this process was served. An API server that is started anew is back sooner.
-	patience time.Duration
-}
-
-// usualPace costs the API server a few requests in a second.
-var usualPace = pace{interval: 500 * time.Millisecond, timeout: 2 * time.Second, patience: 5 * time.Second}
+const (
+	// vigilInterval is the time from one look to the next. It costs the API server a few requests in a second.
+	vigilInterval = 500 * time.Millisecond
+	// vigilTimeout bounds one question of a look. A missing answer is no news yet: the machine may be busy.
+	vigilTimeout = 2 * time.Second
+	// vigilPatience is for how long a cluster may look bad before it is given up, in time in which this process was
+	// served. An API server that is started anew is back sooner.
+	vigilPatience = 5 * time.Second
+)
 
 // Vigil watches a cluster while somebody is judged on it. What is seen on a
 // cluster that falters says nothing about anybody, even when all is well again at
@@ -35,7 +30,6 @@ type Vigil struct {
 	provider Provider
 	cluster  *Cluster
 	api      *apiHealth
-	pace     pace
 	give     context.CancelCauseFunc // gives the cluster up
 	ended    chan struct{}
 
@@ -51,16 +45,12 @@ type Vigil struct {
 // and, with a *Problem as its cause, as soon as the cluster has to be given up: so
 // nobody waits for it in vain.
 func Attend(ctx context.Context, p Provider, c *Cluster) (*Vigil, context.Context, error) {
-	return attend(ctx, p, c, usualPace)
-}
-
-func attend(ctx context.Context, p Provider, c *Cluster, pace pace) (*Vigil, context.Context, error) {
-	api, err := newAPIHealth(c, pace.timeout)
+	api, err := newAPIHealth(c, vigilTimeout)
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, give := context.WithCancelCause(ctx)
-	v := &Vigil{provider: p, cluster: c, api: api, pace: pace, give: give, ended: make(chan struct{})}
+	v := &Vigil{provider: p, cluster: c, api: api, give: give, ended: make(chan struct{})}
 	go v.keep(ctx)
 	return v, ctx, nil
 }
@@ -74,7 +64,7 @@ func (v *Vigil) End() {
 func (v *Vigil) keep(ctx context.Context) {
 	defer close(v.ended)
 	v.remember(ctx)
-	tick := time.NewTicker(v.pace.interval)
+	tick := time.NewTicker(vigilInterval)
 	defer tick.Stop()
 	bad, before := time.Duration(0), time.Now()
 	for {
@@ -84,7 +74,7 @@ func (v *Vigil) keep(ctx context.Context) {
 		case <-tick.C:
 		}
 		err := v.api.look(ctx)
-		elapsed := min(time.Since(before), v.pace.interval+v.pace.timeout)
+		elapsed := min(time.Since(before), vigilInterval+vigilTimeout)
 		before = time.Now()
 		if err == nil || ctx.Err() != nil {
 			bad = 0
@@ -113,7 +103,7 @@ func (v *Vigil) examine(ctx context.Context, err error, bad time.Duration) error
 	if _, broken := healthyMachines(ctx, v.provider, v.cluster); broken != nil {
 		return broken
 	}
-	if bad >= v.pace.patience {
+	if bad >= vigilPatience {
 		return err
 	}
 	return nil

@@ -5,18 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// quick is the pace of a test.
-var quick = pace{interval: 50 * time.Millisecond, timeout: 200 * time.Millisecond, patience: 500 * time.Millisecond}
 
 // attended plays a cluster that changes while it is watched.
 type attended struct {
@@ -52,7 +49,7 @@ func bad(w http.ResponseWriter, _ *http.Request) {
 func silent(_ http.ResponseWriter, r *http.Request) {
 	select {
 	case <-r.Context().Done():
-	case <-time.After(quick.timeout * 3 / 2):
+	case <-time.After(vigilTimeout * 3 / 2):
 	}
 }
 
@@ -96,33 +93,26 @@ func controllers(restarts int32, running bool) []corev1.Pod {
 	}}
 }
 
-// keepVigil begins one over a healthy cluster, and returns when it has begun.
+// keepVigil begins one over a healthy cluster, and returns after its first look. It needs a fake clock.
 func keepVigil(t *testing.T) (*attended, *Vigil, context.Context) {
 	t.Helper()
 	a := &attended{
 		machine: Node{Name: "one", Running: true, State: "running", FreeDisk: 1 << 40, Killed: 3, Starts: map[string]int{"etcd": 1}},
 		pods:    controllers(1, true), readyz: good, kubelet: good,
 	}
-	server := httptest.NewServer(a)
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	c := &Cluster{Name: "lab-test", Kubeconfig: writeKubeconfig(t, server.URL), Nodes: 1, RealPods: true}
-	looked, once := make(chan struct{}), sync.Once{}
-	a.readyz = func(w http.ResponseWriter, r *http.Request) {
-		once.Do(func() { close(looked) })
-		good(w, r)
-	}
-	v, ctx, err := attend(t.Context(), a, c, quick)
+	c := &Cluster{Name: "lab-test", Kubeconfig: serveInMemory(t, a), Nodes: 1, RealPods: true}
+	v, ctx, err := Attend(t.Context(), a, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(v.End)
-	<-looked
+	time.Sleep(vigilInterval + vigilInterval/2)
+	synctest.Wait()
 	return a, v, ctx
 }
 
 func TestAClusterThatFaltersIsFoundOut(t *testing.T) {
-	soon := 2 * quick.interval
+	soon := 2 * vigilInterval
 	for name, tc := range map[string]struct {
 		change func(*attended)
 		lasts  time.Duration // of the change; 0 is for good
@@ -131,15 +121,15 @@ func TestAClusterThatFaltersIsFoundOut(t *testing.T) {
 	}{
 		"all is well": {func(*attended) {}, soon, 0, nil},
 		"the node is paused": {func(a *attended) { a.machine.Running, a.machine.State, a.readyz = false, "paused", silent },
-			0, soon + quick.timeout, []string{"node one is paused"}},
-		"the API server is not ready":                    {func(a *attended) { a.readyz = bad }, 0, quick.patience + soon, []string{"API server", "it waits for etcd"}},
-		"the API server hangs":                           {func(a *attended) { a.readyz = silent }, 0, quick.patience + soon + quick.timeout, []string{"API server"}},
+			0, soon + vigilTimeout, []string{"node one is paused"}},
+		"the API server is not ready":                    {func(a *attended) { a.readyz = bad }, 0, vigilPatience + soon, []string{"API server", "it waits for etcd"}},
+		"the API server hangs":                           {func(a *attended) { a.readyz = silent }, 0, vigilPatience + soon + vigilTimeout, []string{"API server"}},
 		"the API server is slow for once":                {func(a *attended) { a.readyz = silent }, soon, 0, nil},
 		"the API server grumbles for once":               {func(a *attended) { a.readyz = bad }, soon, 0, nil},
-		"the API server goes, and the nodes were next":   {func(a *attended) { a.nodes = broken }, 0, quick.patience + soon, []string{"API server"}},
-		"the API server goes, and the kubelet was next":  {func(a *attended) { a.kubelet = broken }, 0, quick.patience + soon, []string{"API server"}},
+		"the API server goes, and the nodes were next":   {func(a *attended) { a.nodes = broken }, 0, vigilPatience + soon, []string{"API server"}},
+		"the API server goes, and the kubelet was next":  {func(a *attended) { a.kubelet = broken }, 0, vigilPatience + soon, []string{"API server"}},
 		"the API server is away for a while":             {func(a *attended) { a.readyz = broken }, soon, 0, []string{"faltered while it was in use", "API server"}},
-		"the kubelet is gone":                            {func(a *attended) { a.kubelet = bad }, 0, quick.patience + soon, []string{"the kubelet of node one"}},
+		"the kubelet is gone":                            {func(a *attended) { a.kubelet = bad }, 0, vigilPatience + soon, []string{"the kubelet of node one"}},
 		"controllers start anew":                         {func(a *attended) { a.pods = controllers(2, true) }, soon, 0, []string{"kube-controller-manager", "went down"}},
 		"controllers are down":                           {func(a *attended) { a.pods = controllers(1, false) }, soon, 0, []string{"kube-controller-manager", "went down"}},
 		"a service starts anew":                          {func(a *attended) { a.machine.Starts = map[string]int{"etcd": 2} }, soon, 0, []string{"etcd of node one", "started anew"}},
@@ -149,29 +139,29 @@ func TestAClusterThatFaltersIsFoundOut(t *testing.T) {
 			[]string{"memory ran out", "killed 2 programs", "went down"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a, v, ctx := keepVigil(t)
-			a.change(func() { tc.change(a) })
-			if tc.within > 0 {
-				requireGivenUp(ctx, t, tc.within)
-			} else {
-				requireKept(ctx, t, tc.lasts)
-				a.change(func() { a.readyz = good })
-			}
-			requireProblem(t, v.Problem(t.Context()), tc.says)
+			synctest.Test(t, func(t *testing.T) {
+				a, v, ctx := keepVigil(t)
+				a.change(func() { tc.change(a) })
+				if tc.within > 0 {
+					requireGivenUp(ctx, t, tc.within)
+				} else {
+					requireKept(ctx, t, tc.lasts)
+					a.change(func() { a.readyz = good })
+				}
+				requireProblem(t, v.Problem(t.Context()), tc.says)
+			})
 		})
 	}
 }
 
 func requireGivenUp(ctx context.Context, t *testing.T, within time.Duration) {
 	t.Helper()
-	const busy = 3 * time.Second // for a machine that does other things too
 	select {
 	case <-ctx.Done():
 		if _, ok := errors.AsType[*Problem](context.Cause(ctx)); !ok {
 			t.Errorf("the context ended because of %v, want a *Problem", context.Cause(ctx))
 		}
-	case <-time.After(within + busy):
+	case <-time.After(within):
 		t.Errorf("the cluster was not given up within %v", within)
 	}
 }
@@ -205,12 +195,19 @@ func requireProblem(t *testing.T, err error, says []string) {
 }
 
 func TestTheEndOfAVigilIsNoProblem(t *testing.T) {
-	for range 3 {
-		_, v, ctx := keepVigil(t)
-		v.End()
-		if !errors.Is(context.Cause(ctx), context.Canceled) {
-			t.Errorf("the context ended because of %v", context.Cause(ctx))
-		}
-		requireProblem(t, v.Problem(t.Context()), nil)
+	for name, readyz := range map[string]http.HandlerFunc{"between two looks": good, "during a look": silent} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, v, ctx := keepVigil(t)
+				a.change(func() { a.readyz = readyz })
+				requireKept(ctx, t, vigilInterval)
+				v.End()
+				if !errors.Is(context.Cause(ctx), context.Canceled) {
+					t.Errorf("the context ended because of %v", context.Cause(ctx))
+				}
+				a.change(func() { a.readyz = good })
+				requireProblem(t, v.Problem(t.Context()), nil)
+			})
+		})
 	}
 }

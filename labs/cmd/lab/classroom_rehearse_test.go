@@ -43,12 +43,21 @@ func (p *pupil) Judge(ctx context.Context, lab int, settings ...string) (*verdic
 	if r.Verdict != verdict.Environment {
 		r.Environment = verdict.Finding{}
 	}
-	var said []string
-	if !p.silent {
-		outbox.Report(ctx, filepath.Join(p.Handout, ".lab"), []*verdict.Result{r}, func(line string) { said = append(said, line) })()
+	if p.silent {
+		return r, nil
 	}
-	if len(said) > 0 {
-		return nil, errors.New(said[0])
+	// As lab check does, but for its limit of a second.
+	state := filepath.Join(p.Handout, ".lab")
+	config, err := outbox.ReadConfig(state)
+	if err != nil {
+		return nil, err
+	}
+	box := outbox.Open(state, *config)
+	if err := box.Put([]*verdict.Result{r}); err != nil {
+		return nil, err
+	}
+	if _, err := box.Flush(ctx); err != nil {
+		return nil, err
 	}
 	return r, nil
 }

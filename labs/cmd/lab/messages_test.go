@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
@@ -254,9 +255,11 @@ func TestACheckShowsWhatWasSaidBelowItsVerdict(t *testing.T) {
 	r.board.Say(t, "kind", "hint", "to", "1", "text", "What do you read\nin the first failure?")
 	check := func() string {
 		r.out.Reset()
-		answer, told := r.listening(t.Context(), r.c, func([]*verdict.Result, *clusters.Cluster) { _, _ = io.WriteString(r.out, "VERDICT\n") })
-		answer(nil, nil)
-		told()
+		synctest.Test(t, func(t *testing.T) { // its clock stands still while the board answers, which may take longer than the limit
+			answer, told := r.listening(t.Context(), r.c, func([]*verdict.Result, *clusters.Cluster) { _, _ = io.WriteString(r.out, "VERDICT\n") })
+			answer(nil, nil)
+			told()
+		})
 		return r.out.String()
 	}
 	text := check()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/creack/pty"
@@ -66,21 +67,23 @@ func TestALockIsWaitedForAndThatIsSaidOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(3*lockPeriod, unlock)
-	begun := time.Now()
-	again, err := a.lockWhenFree(t.Context())
-	if err != nil || time.Since(begun) < 3*lockPeriod {
-		t.Fatalf("it has the lock (%v) after %s", err, time.Since(begun))
-	}
-	defer again()
-	if text := progress.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "another lab command") {
-		t.Errorf("%q is not one line about it", text)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := a.lockWhenFree(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("waiting without end: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		time.AfterFunc(3*lockPeriod-lockPeriod/2, unlock)
+		begun := time.Now()
+		again, err := a.lockWhenFree(t.Context())
+		if took := time.Since(begun); err != nil || took != 3*lockPeriod {
+			t.Fatalf("it has the lock (%v) after %s", err, took)
+		}
+		defer again()
+		if text := progress.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "another lab command") {
+			t.Errorf("%q is not one line about it", text)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := a.lockWhenFree(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("waiting without end: %v", err)
+		}
+	})
 }
 
 // judgeOf lab 1: the workspace has to hold a file.
@@ -119,7 +122,7 @@ func (s *screen) Write(p []byte) (int, error) {
 func (s *screen) until(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		for end := time.Now().Add(20 * time.Second); !s.skip(text); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !s.skip(text); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("the screen lacks %q:\n%s", text, &s.text)
 			}

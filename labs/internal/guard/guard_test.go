@@ -17,7 +17,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/guard"
 )
 
-const deadline = 10 * time.Second
+const deadline = time.Minute
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "guard")
@@ -138,13 +138,9 @@ func TestATreeThatTakesTooMuchIsKilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd, _ := guarded(t, tc.script, tc.flags...)
-			started := time.Now()
-			_ = cmd.Wait()
+			_ = cmd.Wait() // the first would end by itself soon, with another code; the others would outlast go test
 			if got := cmd.ProcessState.ExitCode(); got != tc.code || guard.Exceeded(got) == "" {
 				t.Errorf("exit code %d (%q), want %d", got, guard.Exceeded(got), tc.code)
-			}
-			if took := time.Since(started); took > deadline {
-				t.Errorf("it took %s", took)
 			}
 		})
 	}

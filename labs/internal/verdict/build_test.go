@@ -51,7 +51,7 @@ func newCompilation(t *testing.T, p *proxy, main string) compilation {
 		t.Fatal(err)
 	}
 	return compilation{
-		workspace: filepath.Join(dir, "workspace"), out: filepath.Join(dir, "manager"), limit: time.Minute, known: knownModule(t),
+		workspace: filepath.Join(dir, "workspace"), out: filepath.Join(dir, "manager"), limit: time.Hour, known: knownModule(t),
 		runner: sandbox.Plain{}, mod: "readonly",
 		env: append(base, "GOPROXY="+p.URL, "GOSUMDB=off", "GOMODCACHE="+filepath.Join(dir, "modules"), "GOFLAGS=-modcacherw"),
 	}

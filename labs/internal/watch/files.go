@@ -43,12 +43,13 @@ type Files struct {
 	known  []string          // the folders of the last look
 
 	period, quiet, patience time.Duration
+	after                   func(time.Duration) <-chan time.Time // time.After; of bursts only
 }
 
 // NewFiles begins with the workspace as it is now; what changes from here on is told by [Files.Run]. A workspace
 // that does not exist yet may come into being.
 func NewFiles(dir string) *Files {
-	f := &Files{dir: dir, period: pollPeriod, quiet: quiet, patience: patience}
+	f := &Files{dir: dir, period: pollPeriod, quiet: quiet, patience: patience, after: time.After}
 	f.events, _ = fsnotify.NewWatcher() // a machine may have none left to give; then polling has to do
 	f.told = look(dir, snapshot{})
 	f.follow(f.told.folders)
@@ -119,13 +120,12 @@ func (f *Files) wait(ctx context.Context, took time.Duration) bool {
 
 // pass lets time pass, and events with it: a look at its end finds what they were about.
 func (f *Files) pass(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	over := f.after(d)
 	for {
 		select {
 		case <-f.happenings():
 		case <-f.complaints(): //nolint:errcheck // a reason to look, whatever it says
-		case <-timer.C:
+		case <-over:
 			return
 		case <-ctx.Done():
 			return

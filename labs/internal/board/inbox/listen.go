@@ -27,18 +27,22 @@ func Listen(ctx context.Context, state string) (wait func() []Message) {
 	if err != nil || c == nil {
 		return func() []Message { return nil } // the report to the board has said what is wrong with it
 	}
-	box := Open(state, *c)
+	return Open(state, *c).listen(ctx)
+}
+
+func (i *Inbox) listen(ctx context.Context) (wait func() []Message) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outbox.SendLimit)
 	heard := make(chan []Message, 1)
 	go func() {
 		defer cancel()
-		messages, err := box.Ask(ctx)
+		defer i.client.CloseIdleConnections() // the next check has a client of its own
+		messages, err := i.Ask(ctx)
 		if err != nil {
 			heard <- nil
 			return
 		}
-		fresh := box.Fresh(messages)
-		box.Acknowledge(ctx, messages)
+		fresh := i.Fresh(messages)
+		i.Acknowledge(ctx, messages)
 		heard <- fresh
 	}()
 	return func() []Message { return <-heard }

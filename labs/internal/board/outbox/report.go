@@ -30,11 +30,17 @@ func Report(ctx context.Context, state string, results []*verdict.Result, tell f
 		tell(fmt.Sprintf("the board hears nothing of this: %v", err))
 		return func() {}
 	}
+	return box.deliver(ctx, tell)
+}
+
+// deliver sends what waits beside what comes next. The function it returns waits for the end of it.
+func (o *Outbox) deliver(ctx context.Context, tell func(line string)) (wait func()) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), SendLimit)
 	line := make(chan string, 1)
 	go func() {
 		defer cancel()
-		line <- outcome(box.Flush(ctx))
+		defer o.client.CloseIdleConnections() // the next check has a client of its own
+		line <- outcome(o.Flush(ctx))
 	}()
 	return func() {
 		if text := <-line; text != "" {
