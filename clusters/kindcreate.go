@@ -268,12 +268,11 @@ const outOfInstances = "too many open files"
 // kernel grants boots, and then its kube-proxy ends again and again.
 func withShortage(dir string, err error) error {
 	var logs []string
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return nil // what can be read is looked at
-		}
-		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(outOfInstances)) {
-			logs = append(logs, path)
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, unread error) error {
+		if unread == nil && entry.Type().IsRegular() {
+			if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(outOfInstances)) {
+				logs = append(logs, path)
+			}
 		}
 		return nil
 	})

@@ -271,7 +271,9 @@ readonly DOCKER_GROUP=/sys/fs/cgroup/cpu/docker WEIGHT=4096
 weigh_containers() {
 	# On cgroup v2, and where systemd places the containers, there is no such group, and none is made.
 	[[ -e /sys/fs/cgroup/cpu/cpu.shares && ! -d /run/systemd/system ]] || return 0
-	mkdir -p "$DOCKER_GROUP" && echo "$WEIGHT" >"$DOCKER_GROUP/cpu.shares" || say "could not give the containers more weight; they may be slow"
+	if ! { mkdir -p "$DOCKER_GROUP" && echo "$WEIGHT" >"$DOCKER_GROUP/cpu.shares"; }; then
+		say "could not give the containers more weight; they may be slow"
+	fi
 }
 
 readonly SOCKET=unix:///var/run/docker.sock
