@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,7 +110,7 @@ func (a *app) browserTests(ctx context.Context) (gotest.Count, error) {
 }
 
 func (a *app) clusterTests(ctx context.Context) (gotest.Count, error) {
-	return a.clusterTest(ctx, append(clusterPackages, securityPackages...)...)
+	return a.clusterTest(ctx, slices.Concat(clusterPackages, securityPackages)...)
 }
 
 // handoutTests do all labs from a handout.
