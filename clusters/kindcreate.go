@@ -267,22 +267,23 @@ const outOfInstances = "too many open files"
 // withShortage explains err by too few inotify instances, if a log below dir tells of them. The cluster beyond what the
 // kernel grants boots, and then its kube-proxy ends again and again.
 func withShortage(dir string, err error) error {
-	var logs []string
+	log := ""
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, unread error) error {
-		if unread == nil && entry.Type().IsRegular() {
-			if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(outOfInstances)) {
-				logs = append(logs, path)
-			}
+		if unread != nil || !entry.Type().IsRegular() {
+			return nil //nolint:nilerr // what can be read is looked at
+		}
+		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(outOfInstances)) {
+			log = strings.TrimPrefix(path, dir+string(filepath.Separator))
+			return filepath.SkipAll
 		}
 		return nil
 	})
-	if len(logs) == 0 {
+	if log == "" {
 		return err
 	}
 	if p, ok := errors.AsType[*Problem](err); ok { // what it names mends something else
 		err = fmt.Errorf("%s: %w", p.What, p.Err)
 	}
-	log, _ := filepath.Rel(dir, logs[0])
 	return &Problem{
 		What: fmt.Sprintf("the kernel grants too few inotify instances for so many clusters: %q in %s", outOfInstances, log),
 		Mend: mendEngine, Err: err,

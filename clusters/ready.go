@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -53,6 +54,46 @@ func WaitReady(ctx context.Context, kubeconfig string, want Readiness, timeout t
 		return "", err
 	}
 	return versionOf(client)
+}
+
+// Unready says in words what the cluster behind kubeconfig does not show of what is wanted, nothing when it is ready. It
+// looks once, however long the answers take.
+func Unready(ctx context.Context, kubeconfig string, want Readiness) ([]string, error) {
+	client, err := connect(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	store := func() cache.Store { return cache.NewStore(cache.MetaNamespaceKeyFunc) }
+	r := readiness{want: want, nodes: store(), accounts: store()}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	accounts, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list ServiceAccounts: %w", err)
+	}
+	err = errors.Join(fill(r.nodes, nodes.Items), fill(r.accounts, accounts.Items))
+	if want.DNS {
+		deployments, listErr := client.AppsV1().Deployments(dnsNamespace).List(ctx, metav1.ListOptions{})
+		if listErr != nil {
+			return nil, fmt.Errorf("list Deployments: %w", listErr)
+		}
+		r.deployments = store()
+		err = errors.Join(err, fill(r.deployments, deployments.Items))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep what the cluster shows: %w", err)
+	}
+	return r.missing(), nil
+}
+
+// fill puts the items into the store.
+func fill[T any](store cache.Store, items []T) (err error) {
+	for i := range items {
+		err = errors.Join(err, store.Add(&items[i]))
+	}
+	return err
 }
 
 // serverVersion is the version of the API server behind kubeconfig.

@@ -155,6 +155,10 @@ func TestWhatIsNotReadyIsNamed(t *testing.T) {
 				if !strings.Contains(err.Error(), test.want) {
 					t.Errorf("error %q does not say %q", err, test.want)
 				}
+				missing, err := Unready(t.Context(), serve(t, w), Readiness{Nodes: test.nodes, DNS: true})
+				if err != nil || !strings.Contains(strings.Join(missing, "; "), test.want) {
+					t.Errorf("Unready() = %q, %v, want %q", missing, err, test.want)
+				}
 			})
 		})
 	}

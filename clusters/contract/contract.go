@@ -130,44 +130,14 @@ func (s *suite) badName(t *testing.T) {
 }
 
 func (s *suite) healthy(t *testing.T) {
-	if missing := s.missing(t); len(missing) > 0 {
-		t.Errorf("handed out before it was ready: %s", strings.Join(missing, "; "))
+	// One look: a wait would hide that it was handed out too early, and a time limit would blame it for a busy machine.
+	missing, err := clusters.Unready(t.Context(), s.cluster.Kubeconfig, s.cluster.Readiness())
+	if err != nil || len(missing) > 0 {
+		t.Errorf("handed out before it was ready: %v, %s", err, strings.Join(missing, "; "))
 	}
 	if err := clusters.Healthy(t.Context(), s.provider, s.cluster); err != nil {
 		t.Errorf("Healthy() = %v, want nil", err)
 	}
-}
-
-// missing is what the cluster lacks of what it was handed out with. It looks once, however long the answers take: a wait
-// would hide that the cluster was handed out too early, and a time limit would blame the cluster for a busy machine.
-func (s *suite) missing(t *testing.T) (missing []string) {
-	t.Helper()
-	client, want := client(t, s.cluster), s.cluster.Readiness()
-	if want.DNS {
-		dns, err := client.AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
-		switch {
-		case err != nil:
-			missing = append(missing, err.Error())
-		case dns.Status.AvailableReplicas < *dns.Spec.Replicas:
-			missing = append(missing, fmt.Sprintf("CoreDNS has %d of %d Pods available", dns.Status.AvailableReplicas, *dns.Spec.Replicas))
-		}
-	}
-	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ready := slices.DeleteFunc(nodes.Items, func(node corev1.Node) bool {
-		return !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
-	})
-	if len(ready) < want.Nodes {
-		missing = append(missing, fmt.Sprintf("%d of %d nodes are Ready", len(ready), want.Nodes))
-	}
-	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
-		missing = append(missing, err.Error())
-	}
-	return missing
 }
 
 func (s *suite) fresh(t *testing.T) {

@@ -191,7 +191,7 @@ func TestEveryIllnessIsFoundAndNamesItsCure(t *testing.T) {
 		}, "capabilities", Warns, "CAP_SYS_RESOURCE", "make setup"},
 		"few inotify instances": {func(p *patient) {
 			p.write("proc/sys/fs/inotify/max_user_instances", "128\n")
-		}, "inotify", Warns, "max_user_instances is 128", "make setup"},
+		}, "inotify", Warns, "max_user_instances is 128, which is enough for 3 clusters", "make setup"},
 		"few inotify watches": {func(p *patient) {
 			p.write("proc/sys/fs/inotify/max_user_watches", "8192\n")
 		}, "inotify", Warns, "max_user_watches is 8192", "make setup"},

@@ -29,6 +29,9 @@ const (
 // by side: theirs, and as many as one more for the machine's own programs.
 func InotifyFor(n int) uint64 { return uint64(n+1) * InotifyPerCluster }
 
+// clustersFor is for how many clusters so many instances are enough, the other way round.
+func clustersFor(instances uint64) uint64 { return max(instances/InotifyPerCluster, 1) - 1 }
+
 // lookAtKernel looks at the limits that the kernel sets.
 func (e *examination) lookAtKernel() {
 	e.lookAtCapabilities()
@@ -100,7 +103,7 @@ func (e *examination) lookAtInotify() {
 		e.bad(Stops, "inotify", "sudo sysctl -w fs.inotify.max_user_instances="+strconv.FormatUint(2*instances, 10),
 			"all %d instances are in use, and no node can start: make down ends ours, and the command allows more", instances)
 	case instances < fewInstances:
-		e.bad(Warns, "inotify", mend, "max_user_instances is %d, which is enough for %d clusters side by side (8192 is enough for all)", instances, instances/InotifyPerCluster)
+		e.bad(Warns, "inotify", mend, "max_user_instances is %d, which is enough for %d clusters side by side (8192 is enough for all)", instances, clustersFor(instances))
 	case watches < fewWatches:
 		e.bad(Warns, "inotify", mend, "max_user_watches is %d, and programs will miss changes (524288 is enough)", watches)
 	default:

@@ -114,7 +114,8 @@ type step struct {
 }
 
 // plan finds out what is missing.
-func plan(ctx context.Context, o Options) (steps []step, err error) {
+func plan(ctx context.Context, o Options) ([]step, error) {
+	var steps []step
 	engineErr := clusters.PingEngine(ctx, o.Engine)
 	if engineErr != nil {
 		if err := canStartEngine(o, engineErr); err != nil {
@@ -123,13 +124,11 @@ func plan(ctx context.Context, o Options) (steps []step, err error) {
 		steps = append(steps, step{"container engine",
 			"installs docker.io from this machine's package sources and starts dockerd (root, 1 minute)", o.startEngine})
 	}
-	running := 0
-	if engineErr == nil {
-		if running, err = clusters.CountNodes(ctx, o.Engine); err != nil {
-			return nil, err
-		}
+	few, err := o.fewInstances(ctx, engineErr == nil)
+	if err != nil {
+		return nil, err
 	}
-	if o.fewInstances(running) {
+	if few {
 		steps = append(steps, step{"kernel settings",
 			fmt.Sprintf("raises fs.inotify.max_user_instances to %d until the next boot (root)", instances), o.raiseSettings})
 	}
@@ -162,18 +161,27 @@ func canStartEngine(o Options, pingErr error) error {
 	return nil
 }
 
-// fewInstances says whether the kernel grants fewer inotify instances than the clusters need, those that run included.
-func (o Options) fewInstances(running int) bool {
-	wanted := doctor.InotifyFor(running + max(o.Clusters, 1))
-	if o.Thorough {
-		wanted = max(wanted, instances)
-	}
+// fewInstances says whether the kernel grants fewer inotify instances than the clusters need, those that run included. The
+// engine is only asked for these where it matters.
+func (o Options) fewInstances(ctx context.Context, engineAnswers bool) (bool, error) {
 	data, err := os.ReadFile(o.instancesFile)
 	if err != nil {
-		return false // no Linux; the engine's own machine decides
+		return false, nil //nolint:nilerr // no Linux; the engine's own machine decides
 	}
-	n, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
-	return err == nil && n < wanted
+	granted, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
+	if err != nil || granted >= instances {
+		return false, nil //nolint:nilerr // nothing that the script would raise
+	}
+	if o.Thorough {
+		return true, nil
+	}
+	running := 0
+	if engineAnswers {
+		if running, err = clusters.CountNodes(ctx, o.Engine); err != nil {
+			return false, err
+		}
+	}
+	return granted < doctor.InotifyFor(running+max(o.Clusters, 1)), nil
 }
 
 // imageMissing says whether there is no node image, or, to be thorough, only one of an older recipe.

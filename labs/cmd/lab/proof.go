@@ -61,7 +61,7 @@ func (a *app) proof(ctx context.Context) error {
 		phase{"cluster tests", "kind, embedded", a.clusterTests},
 		phase{"labs from a handout", "no network", a.handoutTests},
 		phase{"all wrong and right answers", onKind, func(ctx context.Context) (gotest.Count, error) {
-			return a.counted(a.mutants(ctx, mutantsRun{all: true, seed: seed, keepGoing: true, parallel: 1}))
+			return counted(a.mutants(ctx, mutantsRun{all: true, seed: seed, keepGoing: true, parallel: 1}))
 		}},
 		phase{fmt.Sprintf("each solution %d times", proofRuns), onKind, func(ctx context.Context) (gotest.Count, error) {
 			return asOne(a.flakes(ctx, flakes{runs: proofRuns}))
@@ -110,14 +110,12 @@ func (a *app) browserTests(ctx context.Context) (gotest.Count, error) {
 }
 
 func (a *app) clusterTests(ctx context.Context) (gotest.Count, error) {
-	return a.clusterTest(ctx, slices.Concat(clusterPackages, securityPackages)...)
+	return a.clusterTest(ctx, nil, slices.Concat(clusterPackages, securityPackages)...)
 }
 
 // handoutTests do all labs from a handout.
 func (a *app) handoutTests(ctx context.Context) (gotest.Count, error) {
-	args := []string{"-count=1", "-timeout=" + clusterTestLimit.String(), islandPackage}
-	env := []string{"HANDOUT_LABS=all", "LAB_CACHE=" + a.cache}
-	return gotest.Run{Dir: a.root, Args: args, Env: env, Out: a.out}.Test(ctx)
+	return a.clusterTest(ctx, []string{"HANDOUT_LABS=all"}, islandPackage)
 }
 
 // make calls a target of the Makefile.

@@ -64,9 +64,11 @@ type phase struct {
 	run      func(context.Context) (gotest.Count, error)
 }
 
-// testPhases runs one phase after the other, up to the first one that fails unless it is told to go on, and adds up.
+// testPhases runs one phase after the other, up to the first one that fails unless it is told to go on, and adds up. What
+// ends a run before its tests, such as an engine that cannot be had, is its error.
 func (a *app) testPhases(ctx context.Context, goOn bool, phases ...phase) error {
 	var total gotest.Count
+	var broken error
 	rows := []string{"| phase | on | seconds | passed | failed |", "|---|---|---|---|---|"}
 	for _, p := range phases {
 		fmt.Fprintf(a.out, "== %s\n", p.name)
@@ -76,19 +78,25 @@ func (a *app) testPhases(ctx context.Context, goOn bool, phases ...phase) error 
 			return err
 		}
 		if err != nil {
-			fmt.Fprintln(a.err, "lab:", err)
 			count.Failed++ // what could not be asked did not hold
 		}
 		total = total.Add(count)
 		rows = append(rows, fmt.Sprintf("| %s | %s | %.0f | %d | %d |", p.name, p.on, time.Since(started).Seconds(), count.Passed, count.Failed+count.Skipped))
 		if !goOn && count.Bad() != nil {
+			broken = err
 			break
+		}
+		if err != nil {
+			fmt.Fprintln(a.err, "lab:", err)
 		}
 	}
 	if left := len(phases) - len(rows) + 2; left > 0 {
 		rows = append(rows, fmt.Sprintf("| (%d phases were not run) | | | | |", left))
 	}
 	fmt.Fprintf(a.out, "== times\n%s\n%s\n", strings.Join(rows, "\n"), total)
+	if broken != nil {
+		return broken
+	}
 	if total.Err() != nil {
 		fmt.Fprintln(a.err, "lab:", total.Err())
 		return exit.ErrFail
@@ -128,31 +136,32 @@ func (a *app) testSetup(n int) func(context.Context) (gotest.Count, error) {
 
 // gateAnswers judge the starter, the solution and one wrong answer of each lab.
 func (a *app) gateAnswers(ctx context.Context) (gotest.Count, error) {
-	return a.counted(a.mutants(ctx, mutantsRun{gate: true, keepGoing: true, seed: gateSeed, parallel: gateClusters - 1}))
+	return counted(a.mutants(ctx, mutantsRun{gate: true, keepGoing: true, seed: gateSeed, parallel: gateClusters - 1}))
 }
 
 // counted is what a phase returns that says by its error, too, that something failed: that is in the count.
-func (a *app) counted(count gotest.Count, err error) (gotest.Count, error) {
+func counted(count gotest.Count, err error) (gotest.Count, error) {
 	if errors.Is(err, exit.ErrFail) && count.Failed > 0 {
 		err = nil
 	}
 	return count, err
 }
 
-// clusterTest runs Go tests that may have clusters, two at a time: packages one after the other, their tests by two.
-func (a *app) clusterTest(ctx context.Context, args ...string) (gotest.Count, error) {
+// clusterTest runs Go tests that may have clusters, two at a time: packages one after the other, their tests by two. env
+// is added to the environment.
+func (a *app) clusterTest(ctx context.Context, env []string, args ...string) (gotest.Count, error) {
 	all := append([]string{"-count=1", "-p=1", "-parallel=2", "-timeout=" + clusterTestLimit.String()}, args...)
-	env := []string{"NODE_IMAGE=" + a.nodeImage, "LAB_CACHE=" + a.cache}
+	env = append([]string{"NODE_IMAGE=" + a.nodeImage, "LAB_CACHE=" + a.cache}, env...)
 	return gotest.Run{Dir: a.root, Args: all, Env: env, Out: a.out}.Test(ctx)
 }
 
 func (a *app) securityTests(ctx context.Context) (gotest.Count, error) {
-	return a.clusterTest(ctx, securityPackages...)
+	return a.clusterTest(ctx, nil, securityPackages...)
 }
 
 // learnersWay is one lab as a learner does it, with the command alone, on a fresh cluster.
 func (a *app) learnersWay(ctx context.Context) (gotest.Count, error) {
-	return a.clusterTest(ctx, "-run=^TestALearnersWay$", proofPackage)
+	return a.clusterTest(ctx, nil, "-run=^TestALearnersWay$", proofPackage)
 }
 
 // operatorTests run the finished operator's own tests, as a learner would: with a KUBECONFIG.

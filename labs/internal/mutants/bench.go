@@ -129,10 +129,7 @@ func (r *bout) work(ctx context.Context) (err error) {
 // judgeAgain judges an answer once more, on a new cluster, because the machine was to blame the first time.
 func (r *bout) judgeAgain(ctx context.Context, old seat, a Answer, why string) (s seat, o Outcome, err error) {
 	r.Progress(fmt.Sprintf("ENVIRONMENT: %d/%s is judged once more, on a new cluster: %s", a.Lab, a.ID(), why))
-	if err := r.close(ctx, old); err != nil {
-		return s, o, err
-	}
-	if s, err = r.open(ctx); err != nil {
+	if s, err = r.replace(ctx, old); err != nil {
 		return s, o, err
 	}
 	if err := r.turn(ctx); err != nil {
@@ -202,8 +199,13 @@ func (r *bout) clean(ctx context.Context, s seat) (seat, error) {
 	if err != nil {
 		r.Progress(fmt.Sprintf("replacing cluster %s: %v", s.cluster.Name, err))
 	}
-	if err := r.close(ctx, s); err != nil {
-		return s, err
+	return r.replace(ctx, s)
+}
+
+// replace makes another cluster in place of an old one.
+func (r *bout) replace(ctx context.Context, old seat) (seat, error) {
+	if err := r.close(ctx, old); err != nil {
+		return old, err
 	}
 	return r.open(ctx)
 }

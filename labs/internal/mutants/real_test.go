@@ -7,12 +7,18 @@ import (
 	"github.com/example/operator-lab/labs/internal/mutants"
 )
 
-// This is about the course itself, not about this package's code.
-func TestTheWrongAnswersOfTheCourseAreInOrder(t *testing.T) {
+func whole(t *testing.T) *course.Course {
+	t.Helper()
 	c, err := course.Load("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// This is about the course itself, not about this package's code.
+func TestTheWrongAnswersOfTheCourseAreInOrder(t *testing.T) {
+	c := whole(t)
 	problems, err := mutants.Lint(c)
 	if err != nil {
 		t.Fatal(err)
@@ -25,10 +31,7 @@ func TestTheWrongAnswersOfTheCourseAreInOrder(t *testing.T) {
 // Every change is asked the same: of each lab the starter, the solution and one wrong answer; and the last solution on all
 // labs.
 func TestTheGateAsksEveryLab(t *testing.T) {
-	c, err := course.Load("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := whole(t)
 	all, err := mutants.Load(c)
 	if err != nil {
 		t.Fatal(err)

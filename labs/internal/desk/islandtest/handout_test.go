@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/checkout/checkouttest"
 	"github.com/example/operator-lab/labs/internal/desk"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -159,24 +160,7 @@ func newRoom(t *testing.T) *room {
 // copyCheckout copies what is tracked here, or would be, into a repository of its own: a room serves what is committed.
 func copyCheckout(t *testing.T, to string) {
 	t.Helper()
-	list := git(t, root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	for name := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
-		data, err := os.ReadFile(filepath.Join(root, name))
-		if os.IsNotExist(err) {
-			continue // removed, and not yet committed
-		}
-		info, statErr := os.Stat(filepath.Join(root, name))
-		if err != nil || statErr != nil {
-			t.Fatal(err, statErr)
-		}
-		path := filepath.Join(to, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, info.Mode().Perm()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	checkouttest.Copy(t, root, to)
 	git(t, to, "init", "-q")
 	git(t, to, "add", ".")
 	git(t, to, "-c", "user.name=Instructor", "-c", "user.email=instructor@example.com", "commit", "-q", "-m", "The course")
