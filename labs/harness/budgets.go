@@ -12,6 +12,9 @@ const (
 	// StartBudget is [ReactBudget] for the first thing a manager does after it was started: it has to
 	// build its caches.
 	StartBudget = 15 * time.Second
+	// SilenceBudget is how long a manager may run before its first request. One that starts a controller sends it
+	// within a second. It is less than StartBudget: what is silent is not called late.
+	SilenceBudget = 10 * time.Second
 	// CacheBudget is how long the first checks wait for a manager's caches to be filled once it has asked for
 	// Memcacheds, where its log does not tell.
 	CacheBudget = time.Second

@@ -37,20 +37,6 @@ const ManagerLog = "manager.log"
 // knows none, and is judged by what it does.
 const helpLimit = 5 * time.Second
 
-// How long a manager may run before its first request. One that starts a controller sends it within a second on a
-// quiet machine, where its `-h` takes 60 ms; on a machine that is so busy that `-h` takes half a second, it is given
-// more time. The machine's slowness must not become the learner's fault.
-const (
-	minSilence     = 5 * time.Second
-	silencePerHelp = 20
-	maxSilence     = 12 * time.Second // less than StartBudget: what is silent is not called late
-)
-
-// silenceLimit is the limit for a manager whose `-h` took so long.
-func silenceLimit(help time.Duration) time.Duration {
-	return min(minSilence+silencePerHelp*help, maxSilence)
-}
-
 // Manager is the learner's program as a process. It can be stopped, killed and started again.
 type Manager struct {
 	credentials []byte // what is in its kubeconfig
@@ -153,7 +139,6 @@ var flagName = regexp.MustCompile(`(?m)^\s+-{1,2}([a-z][a-z0-9-]*)`)
 // program is what a manager's program said about itself when it was asked for help.
 type program struct {
 	Flags   []string         `json:"flags,omitempty"`   // that it has
-	Help    time.Duration    `json:"help,omitempty"`    // what the answer took
 	Refused *finding.Finding `json:"refused,omitempty"` // why it cannot be started at all
 }
 
@@ -161,8 +146,6 @@ type program struct {
 func (m *Manager) ask() (p program) {
 	ctx, cancel := context.WithTimeout(context.Background(), helpLimit+suite.config.runner().Delay())
 	defer cancel()
-	started := time.Now()
-	defer func() { p.Help = time.Since(started) }()
 	var help bytes.Buffer
 	cmd, err := untrusted(ctx, m.home, sandbox.Job{}, suite.config.Manager, "-h")
 	if err == nil {

@@ -87,7 +87,7 @@ func openStage(ctx context.Context, namespace string, w *trace.Watcher, log stri
 // does not come to it (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). A manager that ends, or is
 // not so far when a silent one would be given up, gets its checks all the same: they say what is wrong with it.
 func (s *stage) awaitCaches(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, silenceLimit(s.manager.program.Help))
+	ctx, cancel := context.WithTimeout(ctx, SilenceBudget)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -179,12 +179,11 @@ func (s *stage) gone() *finding.Finding {
 	if f := s.manager.gone(); f != nil {
 		return f
 	}
-	limit := silenceLimit(s.manager.program.Help)
-	if s.manager.Running() < limit || s.recorder.Count() > s.manager.requestsBefore() {
+	if s.manager.Running() < SilenceBudget || s.recorder.Count() > s.manager.requestsBefore() {
 		return nil
 	}
 	return finding.New(CauseManagerSilent, "the manager reads Memcacheds from the API server",
-		"it has been running for %s and has not sent one request: does it start a controller?", limit.Round(time.Second))
+		"it has been running for %s and has not sent one request: does it start a controller?", SilenceBudget)
 }
 
 func (s *stage) endpoint() endpoint { return endpoint{URL: s.address, Token: s.token} }

@@ -42,23 +42,6 @@ func TestRestBeforeAWaitIsNotHeldAgainstIt(t *testing.T) {
 	}
 }
 
-// A program that takes long to tell its flags takes long to start, too.
-func TestASlowMachineIsNotSilence(t *testing.T) {
-	if maxSilence >= StartBudget {
-		t.Errorf("a silent manager is found after %v, and what it should have done is given up after %v", maxSilence, StartBudget)
-	}
-	for help, want := range map[time.Duration]time.Duration{
-		0:                      minSilence,
-		50 * time.Millisecond:  6 * time.Second,
-		300 * time.Millisecond: 11 * time.Second,
-		helpLimit:              maxSilence,
-	} {
-		if got := silenceLimit(help); got != want {
-			t.Errorf("%v for -h: %v, want %v", help, got, want)
-		}
-	}
-}
-
 // What a watch announces is looked at when it is announced, and otherwise not at each tick.
 func TestWhenAWaitAsksAgain(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -63,7 +63,7 @@ func checkID(spec types.SpecReport) string {
 func classify(specs map[string]types.SpecReport, lab *course.Lab, check course.Check) (Check, string) {
 	answer := Check{ID: check.ID, Title: check.Title, Lab: lab.Number, State: Failed}
 	spec, ran := specs[check.ID]
-	answer.Seconds = spec.RunTime.Seconds()
+	answer.Seconds, answer.Began, answer.Ended = spec.RunTime.Seconds(), spec.StartTime, spec.EndTime
 	switch {
 	case !ran:
 		return answer, fmt.Sprintf("the check %s did not run", check.ID)

@@ -15,6 +15,7 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/load"
 	"github.com/example/operator-lab/labs/internal/processgroup"
 )
 
@@ -35,6 +36,9 @@ func (r *run) attended(ctx context.Context, config harness.Config) (types.Report
 	defer vigil.End()
 	defer r.timed(PartChecks)()
 	r.vigil = vigil
+	others := load.Watch()
+	defer others.End()
+	r.others = others.During
 	report, err := r.tools.RunSuite(watched, config)
 	if err != nil && ctx.Err() == nil {
 		if problem := vigil.Problem(ctx); problem != nil {
@@ -70,6 +74,9 @@ func (r *run) environment(ctx context.Context, c Classification, numbers []int) 
 	}
 	if err == nil {
 		err = incapable(c.Checks)
+	}
+	if err == nil {
+		err = r.tooBusy(c, numbers)
 	}
 	switch {
 	case err != nil:

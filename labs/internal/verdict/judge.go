@@ -74,6 +74,7 @@ type run struct {
 	cluster   *clusters.Cluster
 	pooled    bool            // the cluster had been waiting for somebody
 	vigil     *clusters.Vigil // over the cluster, while the suite runs
+	others    threadsOf       // other programs, while the suite runs
 	wanted    []*course.Lab   // what the suite runs
 	held      map[int]bool    // the labs that this workspace has passed before
 	failing   []string        // the checks that failed last time

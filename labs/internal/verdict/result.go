@@ -93,6 +93,9 @@ type Check struct {
 	Fields []finding.Field `json:"fields,omitempty"`
 	// Evidence explains a failed check, the most telling first.
 	Evidence []finding.Evidence `json:"evidence,omitempty"`
+	// Began and Ended are when the suite asked it.
+	Began time.Time `json:"-"`
+	Ended time.Time `json:"-"`
 }
 
 // Finding is what is wrong with the machine, and the command that mends it.

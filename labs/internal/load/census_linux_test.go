@@ -1,0 +1,65 @@
+package load
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/prometheus/procfs"
+)
+
+// Programs that nobody started from here are others' load. What this process starts is not, and neither is what runs beside
+// a kubelet, below one first process.
+func TestWhoIsAnother(t *testing.T) {
+	const loops = 6
+	loop := "while :; do :; done"
+	detached := fmt.Sprintf("for i in $(seq %d); do timeout 60 sh -c '%s' >/dev/null 2>&1 & echo $!; done", loops, loop)
+	out, err := exec.Command("sh", "-c", detached).Output() // their parent ends, and this process is not their ancestor any more
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for pid := range strings.FieldsSeq(string(out)) {
+			_ = exec.Command("kill", pid).Run()
+		}
+	})
+	own := exec.CommandContext(t.Context(), "sh", "-c", loop)
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = own.Process.Signal(syscall.SIGKILL); _ = own.Wait() })
+
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := processes(fs)
+	ours := lab(os.Getpid(), all)
+	if !ours[os.Getpid()] || !ours[own.Process.Pid] {
+		t.Error("this process and what it started are taken for others")
+	}
+	if n := new(census).others(); n < loops {
+		t.Errorf("%d threads of others, want at least the %d loops", n, loops)
+	}
+	node := all[own.Process.Pid]
+	node.Comm, node.PPID = "kubelet", firstProcess(t, all, ours)
+	all[own.Process.Pid] = node
+	if !lab(os.Getpid(), all)[node.PPID] {
+		t.Error("what runs beside a kubelet is taken for others")
+	}
+}
+
+// firstProcess is one that is neither ours nor the machine's first, to be taken for that of a container.
+func firstProcess(t *testing.T, all map[int]procfs.ProcStat, ours map[int]bool) int {
+	t.Helper()
+	for pid, p := range all {
+		if pid > kernel && p.PPID != kernel && !ours[pid] {
+			return pid
+		}
+	}
+	t.Fatal("there is no other process")
+	return 0
+}
