@@ -4,6 +4,8 @@ import (
 	"os"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/example/operator-lab/labs/internal/sandbox"
 )
 
 // census counts threads from one look to the next.
@@ -71,15 +73,21 @@ func processes(fs procfs.FS) map[int]procfs.ProcStat {
 	return all
 }
 
-// lab are the processes of the lab: root and its descendants, and those of each node and control plane, which are found
-// by the kubelet and the API server in them. The parent of these is the first process of their container.
+// lab are the processes of the lab: root and its descendants, those of each node and control plane, which are found by the
+// kubelet and the API server in them, whose parent is the first process of their container, and those of graded code,
+// which are below the first process of theirs.
 func lab(root int, all map[int]procfs.ProcStat) map[int]bool {
 	children := map[int][]int{}
 	queue := []int{root}
 	for pid, p := range all {
 		children[p.PPID] = append(children[p.PPID], pid)
-		if (p.Comm == "kubelet" || p.Comm == "kube-apiserver") && p.PPID > 1 {
-			queue = append(queue, p.PPID)
+		switch p.Comm {
+		case "kubelet", "kube-apiserver":
+			if p.PPID > 1 {
+				queue = append(queue, p.PPID)
+			}
+		case sandbox.FirstProcess:
+			queue = append(queue, pid)
 		}
 	}
 	ours := map[int]bool{}

@@ -20,12 +20,11 @@ const calmLoops = 4
 
 // TestABusyMachineIsNoFault judges right answers while other programs want the processors: BUSY_LOOPS of them, 40 when it
 // is not set, from the first check to the last. None may fail, and beside few of them all have to pass. A wrong answer
-// is not told from a slow one beside many. BUSY_RUNS repeats it; one cluster serves all.
+// is not told from a slow one beside many. BUSY_RUNS repeats it, each answer on a cluster of its own.
 func TestABusyMachineIsNoFault(t *testing.T) {
 	loops, runs := number(t, "BUSY_LOOPS", 40), number(t, "BUSY_RUNS", 1)
 	c := load(t)
 	j := newJudge(t, c)
-	j.Cluster = lasting(t, j)
 	type answer struct {
 		name, workspace string
 		labs            []int
@@ -40,6 +39,7 @@ func TestABusyMachineIsNoFault(t *testing.T) {
 	for _, a := range answers {
 		t.Run(a.name, func(t *testing.T) {
 			compileDependencies(t, a.workspace)
+			j.Cluster = lasting(t, j)
 			for range runs {
 				for _, r := range judgeBeside(t, j, loops, a.workspace, a.labs) {
 					t.Logf("beside %d programs lab %d is %s: %s", loops, r.Lab, r.Verdict, r.Environment.Finding)
@@ -51,6 +51,7 @@ func TestABusyMachineIsNoFault(t *testing.T) {
 		})
 	}
 	if loops > calmLoops {
+		j.Cluster = lasting(t, j)
 		r := judgeBeside(t, j, loops, rendered(t, c, 3), []int{4})[0]
 		if r.Verdict != verdict.Environment || !strings.Contains(r.Environment.Finding, "too busy") {
 			t.Errorf("the starter of lab 4 is %s, want environment\n%s", r.Verdict, describe(r))
@@ -80,7 +81,7 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// lasting is a cluster for all runs.
+// lasting is a cluster until the test ends.
 func lasting(t *testing.T, j *verdict.Judge) *clusters.Cluster {
 	t.Helper()
 	cluster, err := j.Clusters.Create(t.Context(), "busy", clusters.Spec{NodeImage: j.NodeImage.Ref}, false)

@@ -36,11 +36,14 @@ const (
 
 // Where things are in a container that are not where they are on this machine.
 const (
-	cellPath   = "/lab/cell"
+	cellPath   = "/lab/" + FirstProcess
 	socketPath = "/lab/socket"
 	cachePath  = "/lab/cache"
 	tmpPath    = "/tmp"
 )
+
+// FirstProcess is the name of the first process in the container of a job. All others descend from it.
+const FirstProcess = "cell"
 
 // Exit codes of a job in a container that are not the program's own. Programs that end with one of them end with 1
 // as far as anybody learns.
