@@ -138,23 +138,25 @@ func Throughout(ctx context.Context, period time.Duration, cond func() error) er
 	defer end.Stop()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	for {
+	for ended := false; ; {
 		if err := cond(); err != nil {
 			return err
+		}
+		o := look(ctx, "")
+		switch by := o.inVain(); {
+		case o.Gone != nil:
+			return o.Gone
+		case ended:
+			return nil
+		case by != "":
+			return blocked(by)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-end.C:
-			return cond()
+			ended = true
 		case <-tick.C:
-		}
-		o := look(ctx, "")
-		if o.Gone != nil {
-			return o.Gone
-		}
-		if by := o.inVain(); by != "" {
-			return blocked(by)
 		}
 	}
 }

@@ -33,6 +33,13 @@ func TestHowLongNothingMayHappen(t *testing.T) {
 	}
 }
 
+// A manager that sends no request is told so while its start is still being waited for.
+func TestSilenceEndsBeforeTheWaitForAStart(t *testing.T) {
+	if SilenceBudget >= StartBudget {
+		t.Errorf("%v of silence, %v for a start", SilenceBudget, StartBudget)
+	}
+}
+
 func TestRestBeforeAWaitIsNotHeldAgainstIt(t *testing.T) {
 	w, missing := wait{answers: "lab-a"}, errors.New("missing")
 	for waited, ends := range map[time.Duration]bool{0: false, RestLimit: false, RestLimit + 1: true} {
@@ -74,14 +81,28 @@ func TestWhenAWaitAsksAgain(t *testing.T) {
 func TestAQuietPeriodEndsWithItsManager(t *testing.T) {
 	before := suite.arena
 	t.Cleanup(func() { suite.arena = before })
-	exited := outlook{Gone: finding.New(CauseManagerExited, "the manager goes on running", "it ended by itself")}
-	server := httptest.NewServer(answering(func(*http.Request) any { return exited }))
+	var later outlook // from the second look on
+	looks := 0
+	server := httptest.NewServer(answering(func(*http.Request) any {
+		if looks++; looks == 1 {
+			return outlook{}
+		}
+		return later
+	}))
 	defer server.Close()
 	suite.arena = newArena(endpoint{URL: server.URL})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of a period that goes on
 	defer cancel()
-	err := Throughout(ctx, time.Hour, func() error { return nil })
-	if err == nil || finding.Of(err).Cause != CauseManagerExited {
-		t.Errorf("the period ends with %v, want %v", err, exited.Gone)
+	const untilFirstTick = time.Millisecond
+	if err := Throughout(ctx, untilFirstTick, func() error { return nil }); err != nil {
+		t.Errorf("a period in which nothing happens ends with %v", err)
+	}
+	later.Gone = finding.New(CauseManagerExited, "the manager goes on running", "it ended by itself")
+	for _, period := range []time.Duration{time.Hour, untilFirstTick} {
+		looks = 0
+		err := Throughout(ctx, period, func() error { return nil })
+		if err == nil || finding.Of(err).Cause != CauseManagerExited {
+			t.Errorf("a period of %v ends with %v, want %v", period, err, later.Gone)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -9,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/example/operator-lab/labs/internal/sandbox"
 )
 
 // Programs that nobody started from here are others' load. What this process starts is not, and neither is what runs beside
-// a kubelet, below one first process.
+// a kubelet, below one first process, or below the first process of graded code.
 func TestWhoIsAnother(t *testing.T) {
 	const loops = 6
 	loop := "while :; do :; done"
@@ -44,11 +47,16 @@ func TestWhoIsAnother(t *testing.T) {
 	if n := new(census).others(); n < loops {
 		t.Errorf("%d threads of others, want at least the %d loops", n, loops)
 	}
-	node := all[own.Process.Pid]
-	node.Comm, node.PPID = "kubelet", firstProcess(t, all, ours)
-	all[own.Process.Pid] = node
-	if !lab(os.Getpid(), all)[node.PPID] {
+	other := firstProcess(t, all, ours)
+	node, graded := maps.Clone(all), maps.Clone(all)
+	node[own.Process.Pid] = procfs.ProcStat{Comm: "kubelet", PPID: other}
+	if !lab(os.Getpid(), node)[other] {
 		t.Error("what runs beside a kubelet is taken for others")
+	}
+	graded[other] = procfs.ProcStat{Comm: sandbox.FirstProcess}
+	graded[own.Process.Pid] = procfs.ProcStat{PPID: other}
+	if nobody := -1; !lab(nobody, graded)[own.Process.Pid] {
+		t.Error("graded code is taken for others")
 	}
 }
 
