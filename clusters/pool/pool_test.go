@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,17 +125,25 @@ type house struct {
 	*Pool
 	fake   *fake
 	owned  *clusters.Owned
-	memory uint64
+	memory atomic.Uint64
+}
+
+// first is the name of the cluster that has waited longest.
+func (h *house) first() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.waiting[0].cluster.Name
 }
 
 func open(t *testing.T, size int) *house {
 	t.Helper()
-	h := &house{fake: &fake{paused: map[string]bool{}, stuck: map[string]error{}}, memory: 100 << 30}
+	h := &house{fake: &fake{paused: map[string]bool{}, stuck: map[string]error{}}}
+	h.memory.Store(100 << 30)
 	h.owned = clusters.NewOwned(t.TempDir(), h.fake)
 	h.Pool = Start(h.owned, Options{
 		Size:       size,
 		Fresh:      func(context.Context, *clusters.Cluster) error { return nil },
-		FreeMemory: func() (uint64, bool) { return h.memory, true },
+		FreeMemory: func() (uint64, bool) { return h.memory.Load(), true },
 	})
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
@@ -276,7 +285,7 @@ func TestNobodyGetsAClusterThatIsOfNoUse(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := open(t, 2)
 				pass(time.Minute)
-				spoilt := h.waiting[0].cluster.Name
+				spoilt := h.first()
 				spoil(h, spoilt)
 				got, pooled, _ := h.claim(t)
 				if got == spoilt || !pooled {
@@ -296,7 +305,7 @@ func TestAClusterThatVanishedIsReplacedBeforeAnybodyAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, 1)
 		pass(time.Minute)
-		gone := h.waiting[0].cluster.Name
+		gone := h.first()
 		_ = h.fake.Delete(t.Context(), gone)
 		pass(time.Minute)
 		if _, pooled, took := h.claim(t); !pooled || took > 0 {
@@ -403,19 +412,19 @@ func TestThePoolYieldsWhenMemoryIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, 2)
 		pass(time.Minute)
-		h.memory = shortMemory - 1
+		h.memory.Store(shortMemory - 1)
 		pass(time.Minute)
 		if h.Waiting() != 0 {
 			t.Errorf("%d wait although memory is short", h.Waiting())
 		}
-		h.memory = enoughMemory - 1
+		h.memory.Store(enoughMemory - 1)
 		pass(time.Hour)
 		if h.Waiting() != 0 {
 			t.Errorf("%d wait: the pool filled up again at once, and would be short again", h.Waiting())
 		}
 		name, _, _ := h.claim(t)
 		h.Discard(name)
-		h.memory = enoughMemory
+		h.memory.Store(enoughMemory)
 		pass(time.Minute)
 		if h.Waiting() != 2 {
 			t.Errorf("%d wait, want 2 now that there is memory", h.Waiting())
@@ -427,9 +436,9 @@ func TestAnOldClusterIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, 1)
 		pass(time.Minute)
-		old := h.waiting[0].cluster.Name
+		old := h.first()
 		pass(maxAge + time.Hour)
-		if h.Waiting() != 1 || h.waiting[0].cluster.Name == old {
+		if h.Waiting() != 1 || h.first() == old {
 			t.Errorf("%s still waits after %v", old, maxAge)
 		}
 	})

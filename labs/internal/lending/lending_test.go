@@ -75,6 +75,12 @@ func (h *herd) Discard(name string) {
 	h.discarded = append(h.discarded, name)
 }
 
+func (h *herd) deleted() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.discarded)
+}
+
 func (h *herd) left() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,32 +113,53 @@ func learner(id int64) store.Learner {
 
 // borrower asks until there is a cluster, and keeps what they were told.
 type borrower struct {
-	id     int64
-	claim  string
+	id    int64
+	claim string
+
+	mu   sync.Mutex
+	told told
+}
+
+// told is what a borrower has heard so far.
+type told struct {
 	places []int
 	loan   *lending.Loan
 	err    error
 }
 
+func (b *borrower) now() told {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.told
+}
+
+func (b *borrower) hear(t told) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told = t
+}
+
 func (r *counter) borrow(ctx context.Context, id int64, claim string) *borrower {
 	b := &borrower{id: id, claim: claim}
 	go func() {
-		for mark := ""; b.loan == nil && b.err == nil; {
+		var t told
+		for mark := ""; t.loan == nil && t.err == nil; b.hear(t) {
 			var a lending.Answer
-			a, b.err = r.Claim(ctx, learner(id), claim, mark)
-			if b.err == nil && a.Mark != mark {
-				b.places = append(b.places, a.Place)
+			a, t.err = r.Claim(ctx, learner(id), claim, mark)
+			if t.err == nil && a.Mark != mark {
+				t.places = append(t.places, a.Place)
 			}
-			mark, b.loan = a.Mark, a.Loan
+			mark, t.loan = a.Mark, a.Loan
 		}
-		for b.err == nil { // as borrowers do
+		for t.err == nil { // as borrowers do
 			select {
 			case <-ctx.Done():
-				b.err = ctx.Err()
+				t.err = ctx.Err()
 			case <-time.After(lending.BeatPeriod):
-				b.err = r.Beat(learner(id), claim)
+				t.err = r.Beat(learner(id), claim)
 			}
 		}
+		b.hear(t)
 	}()
 	return b
 }
@@ -159,19 +186,19 @@ func TestWhoComesFirstIsServedFirstAndAllAreToldTheirPlace(t *testing.T) {
 		}
 		for i, b := range all {
 			pass(creation)
-			if b.loan == nil || b.loan.Cluster.Name != fmt.Sprintf("cluster-%d", i+1) {
-				t.Fatalf("learner %d has %v, %v", b.id, b.loan, b.err)
+			if b.now().loan == nil || b.now().loan.Cluster.Name != fmt.Sprintf("cluster-%d", i+1) {
+				t.Fatalf("learner %d has %v, %v", b.id, b.now().loan, b.now().err)
 			}
 			for _, later := range all[i+1:] {
-				if later.loan != nil {
+				if later.now().loan != nil {
 					t.Fatalf("learner %d has a cluster, and it is the turn of learner %d", later.id, b.id)
 				}
 			}
 			r.Return(learner(b.id), b.claim)
 		}
 		for i, want := range [][]int{{0, 0}, {1, 0, 0}, {2, 1, 0, 0}} {
-			if !slices.Equal(all[i].places, want) {
-				t.Errorf("learner %d was told the places %v, want %v", i+1, all[i].places, want)
+			if !slices.Equal(all[i].now().places, want) {
+				t.Errorf("learner %d was told the places %v, want %v", i+1, all[i].now().places, want)
 			}
 		}
 		if r.pool.most != 1 {
@@ -188,19 +215,19 @@ func TestAKeyIsTheBorrowersAndNoClusterIsLentTwice(t *testing.T) {
 			for id := range int64(2) {
 				b := r.borrow(t.Context(), id, fmt.Sprintf("check-%d", round))
 				pass(creation)
-				if b.loan == nil || seen[b.loan.Cluster.Name] || string(b.loan.Kubeconfig) != "the key of "+b.loan.Cluster.Name {
-					t.Fatalf("got %+v, %v", b.loan, b.err)
+				if b.now().loan == nil || seen[b.now().loan.Cluster.Name] || string(b.now().loan.Kubeconfig) != "the key of "+b.now().loan.Cluster.Name {
+					t.Fatalf("got %+v, %v", b.now().loan, b.now().err)
 				}
-				seen[b.loan.Cluster.Name] = true
-				if text := fmt.Sprintf("%v %+v", *b.loan, b.loan); strings.Contains(text, "key") || b.loan.Cluster.Kubeconfig != "" {
-					t.Errorf("a loan shows %q, %q", text, b.loan.Cluster.Kubeconfig)
+				seen[b.now().loan.Cluster.Name] = true
+				if text := fmt.Sprintf("%v %+v", *b.now().loan, b.now().loan); strings.Contains(text, "key") || b.now().loan.Cluster.Kubeconfig != "" {
+					t.Errorf("a loan shows %q, %q", text, b.now().loan.Cluster.Kubeconfig)
 				}
 				r.Return(learner(id), b.claim)
 				r.Return(learner(id), b.claim) // a second time changes nothing
 			}
 		}
-		if len(r.pool.discarded) != 6 {
-			t.Errorf("deleted: %v, want all six", r.pool.discarded)
+		if len(r.pool.deleted()) != 6 {
+			t.Errorf("deleted: %v, want all six", r.pool.deleted())
 		}
 	})
 }
@@ -215,10 +242,10 @@ func TestALearnerHasOneClusterAndOnePlace(t *testing.T) {
 		pass(creation)
 		third := r.borrow(t.Context(), 1, "third")
 		pass(3 * creation)
-		if first.loan == nil || second.loan != nil || third.loan != nil || r.pool.made != 1 {
-			t.Fatalf("first %v, second %v, third %v, %d made", first.loan, second.loan, third.loan, r.pool.made)
+		if first.now().loan == nil || second.now().loan != nil || third.now().loan != nil || r.pool.made != 1 {
+			t.Fatalf("first %v, second %v, third %v, %d made", first.now().loan, second.now().loan, third.now().loan, r.pool.made)
 		}
-		if got := ended(second.err); !strings.Contains(got, "another check of yours") {
+		if got := ended(second.now().err); !strings.Contains(got, "another check of yours") {
 			t.Errorf("the second is told: %s", got)
 		}
 		a, err := r.Claim(t.Context(), learner(1), "third", "")
@@ -230,8 +257,8 @@ func TestALearnerHasOneClusterAndOnePlace(t *testing.T) {
 		}
 		r.Return(learner(1), "first")
 		pass(creation)
-		if third.loan == nil {
-			t.Errorf("the third waits still: %v", third.err)
+		if third.now().loan == nil {
+			t.Errorf("the third waits still: %v", third.now().err)
 		}
 	})
 }
@@ -246,8 +273,8 @@ func TestWhoHasOneLetsOthersGoFirst(t *testing.T) {
 		pass(time.Second)
 		other := r.borrow(t.Context(), 2, "check")
 		pass(creation)
-		if other.loan == nil {
-			t.Errorf("the other one waits behind somebody who has a cluster: %v", other.err)
+		if other.now().loan == nil {
+			t.Errorf("the other one waits behind somebody who has a cluster: %v", other.now().err)
 		}
 	})
 }
@@ -259,7 +286,7 @@ func TestTheAnswerToAClaimIsTheSameAgain(t *testing.T) {
 		b := r.borrow(t.Context(), 1, "check")
 		pass(creation)
 		a, err := r.Claim(t.Context(), learner(1), "check", "")
-		if err != nil || a.Loan != b.loan || r.pool.made != 1 {
+		if err != nil || a.Loan != b.now().loan || r.pool.made != 1 {
 			t.Errorf("again: %+v, %v, %d made", a, err, r.pool.made)
 		}
 	})
@@ -277,12 +304,12 @@ func TestWhoFallsSilentLosesClusterAndPlace(t *testing.T) {
 		pass(time.Second)
 		vanish()
 		pass(lending.Silence - 2*time.Second)
-		if len(r.pool.discarded) > 0 {
+		if len(r.pool.deleted()) > 0 {
 			t.Fatal("the cluster was taken back before the time for silence was over")
 		}
 		pass(4*time.Second + creation)
-		if last.loan == nil || !slices.Equal(r.pool.discarded, []string{"cluster-1"}) {
-			t.Errorf("the last one has %v, deleted: %v", last.loan, r.pool.discarded)
+		if last.now().loan == nil || !slices.Equal(r.pool.deleted(), []string{"cluster-1"}) {
+			t.Errorf("the last one has %v, deleted: %v", last.now().loan, r.pool.deleted())
 		}
 		for id := range int64(2) {
 			if got := ended(r.Beat(learner(id+1), "check")); !strings.Contains(got, "nothing was heard") {
@@ -302,11 +329,11 @@ func TestNoCheckHasAClusterForLongerThanTheLongest(t *testing.T) {
 		b := r.borrow(t.Context(), 1, "check")
 		pass(creation)
 		pass(lending.Longest - time.Minute)
-		if b.err != nil {
-			t.Fatalf("taken back too soon: %v", b.err)
+		if b.now().err != nil {
+			t.Fatalf("taken back too soon: %v", b.now().err)
 		}
 		pass(2 * time.Minute)
-		if got := ended(b.err); !strings.Contains(got, "15 minutes") || r.pool.left() > 0 {
+		if got := ended(b.now().err); !strings.Contains(got, "15 minutes") || r.pool.left() > 0 {
 			t.Errorf("the borrower is told: %s; %d are left", got, r.pool.left())
 		}
 	})
@@ -321,16 +348,16 @@ func TestWhoGivesUpFreesThePlaceAtOnce(t *testing.T) {
 		three := r.borrow(t.Context(), 3, "check")
 		pass(time.Second)
 		first, second := one, two
-		if len(one.places) == 1 && one.places[0] != 0 {
+		if len(one.now().places) == 1 && one.now().places[0] != 0 {
 			first, second = two, one
 		}
 		r.Return(learner(second.id), "check")
 		r.Return(learner(first.id), "check")
 		pass(creation)
-		if three.loan == nil || r.pool.made != 1 {
-			t.Errorf("the third has %v, %d made", three.loan, r.pool.made)
+		if three.now().loan == nil || r.pool.made != 1 {
+			t.Errorf("the third has %v, %d made", three.now().loan, r.pool.made)
 		}
-		if got := ended(second.err); !strings.Contains(got, "given back") {
+		if got := ended(second.now().err); !strings.Contains(got, "given back") {
 			t.Errorf("who gave up is told: %s", got)
 		}
 	})
@@ -344,8 +371,8 @@ func TestAClusterForSomebodyWhoHasGoneIsDeleted(t *testing.T) {
 		pass(time.Second)
 		r.Return(learner(1), "check")
 		pass(creation)
-		if !slices.Equal(r.pool.discarded, []string{"cluster-1"}) {
-			t.Errorf("deleted: %v", r.pool.discarded)
+		if !slices.Equal(r.pool.deleted(), []string{"cluster-1"}) {
+			t.Errorf("deleted: %v", r.pool.deleted())
 		}
 	})
 }
@@ -380,8 +407,8 @@ func TestNobodyReachesAnotherOnesCluster(t *testing.T) {
 		if err != nil || a.Loan != nil {
 			t.Errorf("a claim of the same name gets %v, %v", a.Loan, err)
 		}
-		if b.err != nil || r.pool.left() != 1 {
-			t.Errorf("the borrower's cluster is gone: %v", b.err)
+		if b.now().err != nil || r.pool.left() != 1 {
+			t.Errorf("the borrower's cluster is gone: %v", b.now().err)
 		}
 	})
 }
@@ -402,7 +429,7 @@ func TestTheEndTakesEverythingBack(t *testing.T) {
 		}
 		pass(lending.BeatPeriod)
 		for _, b := range []*borrower{lent, waits} {
-			if got := ended(b.err); !strings.Contains(got, "server has ended") {
+			if got := ended(b.now().err); !strings.Contains(got, "server has ended") {
 				t.Errorf("learner %d is told: %s", b.id, got)
 			}
 		}
@@ -419,7 +446,7 @@ func TestAClusterThatCannotBeMadeIsTold(t *testing.T) {
 		r.pool.barren = errors.New("no space on /srv/engine")
 		b := r.borrow(t.Context(), 1, "check")
 		pass(creation)
-		if got := ended(b.err); !strings.Contains(got, "could not make a cluster") || strings.Contains(got, "/srv") {
+		if got := ended(b.now().err); !strings.Contains(got, "could not make a cluster") || strings.Contains(got, "/srv") {
 			t.Errorf("the learner is told: %s", got)
 		}
 		if log := strings.Join(r.log, "\n"); !strings.Contains(log, "no cluster for learner-1: no space on /srv/engine") {
@@ -430,8 +457,8 @@ func TestAClusterThatCannotBeMadeIsTold(t *testing.T) {
 		r.pool.mu.Unlock()
 		next := r.borrow(t.Context(), 1, "again")
 		pass(creation)
-		if next.loan == nil {
-			t.Errorf("the next one has nothing: %v", next.err)
+		if next.now().loan == nil {
+			t.Errorf("the next one has nothing: %v", next.now().err)
 		}
 	})
 }
