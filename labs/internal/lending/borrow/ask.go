@@ -39,6 +39,9 @@ func (r *room) ask(ctx context.Context, method, path string, into any) error {
 	if err != nil {
 		return fmt.Errorf("ask the room: %w", err)
 	}
+	// All requests say the same when they are sent twice. net/http sends them again when the connection that they went
+	// out on had just been closed.
+	req.Header["Idempotency-Key"] = nil
 	resp, err := r.client.Do(req)
 	if err != nil {
 		return fmt.Errorf("ask the room: %w", err)
