@@ -14,6 +14,9 @@ endif
 ifeq ($(YES),1)
 FLAGS += --yes
 endif
+# Who comes to a room, where it answers, and what it lends.
+ROOM = $(if $(N),--learners '$(N)') $(if $(ROSTER),--roster '$(ROSTER)') $(if $(ADDRESS),--address '$(ADDRESS)') \
+  $(if $(LEND),--lend '$(LEND)') $(if $(READY),--ready '$(READY)') $(if $(filter 0,$(PLAYGROUND)),--playground=false)
 WANTED := $(LAB)# of `make mutants LAB=n`; ours is the command
 override LAB = @bin/lab $(FLAGS)
 
@@ -98,9 +101,7 @@ board: bin/lab ## who is where, and who is stuck: a page for the instructor (FRO
 
 .PHONY: classroom
 classroom: bin/lab ## a cluster for every learner in the room, made or mended (N=12 or ROSTER=file, ADDRESS=ip LEND=n READY=n PLAYGROUND=0 FORCE=1)
-	$(LAB) classroom up $(if $(N),--learners '$(N)') $(if $(ROSTER),--roster '$(ROSTER)') \
-	  $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(filter 1,$(FORCE)),--force) \
-	  $(if $(LEND),--lend '$(LEND)') $(if $(READY),--ready '$(READY)') $(if $(filter 0,$(PLAYGROUND)),--playground=false)
+	$(LAB) classroom up $(ROOM) $(if $(filter 1,$(FORCE)),--force)
 
 .PHONY: classroom-status
 classroom-status: bin/lab ## who is in the room, and how their clusters are
@@ -126,12 +127,6 @@ classroom-serve: bin/lab ## the room's server: board, Go modules, course, node i
 classroom-handouts: bin/lab ## what each learner of the room is given, and a sheet of cards (SERVER=address of classroom-serve, EXPIRES=48h)
 	$(LAB) classroom handouts $(if $(SERVER),--server '$(SERVER)') $(if $(EXPIRES),--expires '$(EXPIRES)')
 
-.PHONY: classroom-rehearse
-classroom-rehearse: bin/lab ## the day before: try everything that a room needs (N=12 or ROSTER=file, ADDRESS=ip PORT=n LEND=n READY=n PLAYGROUND=0)
-	$(LAB) classroom rehearse $(if $(N),--learners '$(N)') $(if $(ROSTER),--roster '$(ROSTER)') \
-	  $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)') \
-	  $(if $(LEND),--lend '$(LEND)') $(if $(READY),--ready '$(READY)') $(if $(filter 0,$(PLAYGROUND)),--playground=false)
-
 .PHONY: grade
 grade: bin/lab ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7)
 	$(LAB) grade '$(DIR)' $(if $(LABS),--labs '$(LABS)')
@@ -139,8 +134,8 @@ grade: bin/lab ## judge what many learners handed in, and trust none of it (DIR=
 ##@ Prepare the machine
 
 .PHONY: doctor
-doctor: bin/lab ## what on this machine would stop a lab, and the command that mends it
-	$(LAB) doctor
+doctor: bin/lab ## what on this machine would stop a lab, or a room, and the command that mends it (for a room: N=12 or ROSTER=file, ADDRESS=ip PORT=n LEND=n READY=n PLAYGROUND=0)
+	$(LAB) $(if $(N)$(ROSTER),classroom doctor $(ROOM) $(if $(PORT),--listen '127.0.0.1:$(PORT)'),doctor)
 
 .PHONY: setup
 setup: bin/lab ## container engine, kernel settings, node image: what the doctor found missing
@@ -176,11 +171,6 @@ flakes: bin/lab ## every suite on its solution N times in a row: N=20 FRESH=1
 bench: bin/lab ## time and memory side by side with stock kind and envtest (ROUNDS=n SEED=n SHORT=1 GROWTH=1 ROOMS=1 WRITE=page)
 	$(LAB) bench $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(SEED),--seed '$(SEED)') $(if $(filter 1,$(SHORT)),--short) \
 	  $(if $(filter 1,$(GROWTH)),--growth) $(if $(filter 1,$(ROOMS)),--rooms) $(if $(WRITE),--write '$(WRITE)')
-
-.PHONY: school-day
-school-day: bin/lab ## play a day in a classroom, accidents included (LEARNERS=10 SEED=n CLUSTER=kind VERDICTS=embedded)
-	@go run ./labs/cmd/schoolday $(if $(LEARNERS),-learners '$(LEARNERS)') $(if $(SEED),-seed '$(SEED)') \
-	  $(if $(filter-out auto,$(CLUSTER)),-cluster '$(CLUSTER)') $(if $(VERDICTS),-verdicts '$(VERDICTS)')
 
 .PHONY: verify
 verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms

@@ -153,7 +153,7 @@ func Problem(findings []Finding) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return &clusters.Problem{What: "no lab can run on this machine yet: see " + strings.Join(names, ", "), Mend: mend}
+	return &clusters.Problem{What: "this machine is not ready yet: see " + strings.Join(names, ", "), Mend: mend}
 }
 
 // Worst is the finding that explains best why a lab failed: the first that stops labs,

@@ -47,7 +47,7 @@ func newRoom(a *app) *roomCommand {
 func newClassroomCommand(a *app) *cobra.Command {
 	cmd := newRoomCommand(newRoom(a))
 	cmd.AddCommand(newClassroomModulesCommand(a), newClassroomServeCommand(a), newClassroomHandoutsCommand(a),
-		newClassroomImageCommand(a), newClassroomRehearseCommand(newRoom(a)))
+		newClassroomImageCommand(a), newClassroomDoctorCommand(newRoom(a)))
 	return cmd
 }
 
@@ -56,7 +56,7 @@ func newRoomCommand(c *roomCommand) *cobra.Command {
 		Use:   "classroom",
 		Short: "A cluster for every learner in the room, and a server for all of them (make classroom)",
 		RunE: func(*cobra.Command, []string) error {
-			return exit.Usage("use lab classroom up|status|down|modules|image|serve|handouts|rehearse; see lab classroom --help")
+			return exit.Usage("use lab classroom up|status|down|modules|image|serve|handouts|doctor; see lab classroom --help")
 		},
 	}
 	up := &cobra.Command{

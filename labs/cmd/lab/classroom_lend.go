@@ -33,21 +33,6 @@ func (l *lendFlags) add(cmd *cobra.Command) {
 		"a cluster of their own for each learner; false makes a room that only lends")
 }
 
-// settings are what was given, as make classroom takes it, with a space before each.
-func (l *lendFlags) settings() string {
-	all := ""
-	if l.given("lend") {
-		all += fmt.Sprintf(" LEND=%d", l.lend)
-	}
-	if l.given("ready") {
-		all += fmt.Sprintf(" READY=%d", l.ready)
-	}
-	if !l.playground {
-		all += " PLAYGROUND=0"
-	}
-	return all
-}
-
 // check looks at the flags that cobra cannot.
 func (l *lendFlags) check() error {
 	switch {

@@ -27,8 +27,8 @@ func TestClassroomServerRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"classroom modules --toolchains go1.26", "classroom modules --toolchains latest",
 		"classroom serve now", "classroom serve --listen 0.0.0.0:0",
 		"classroom serve --address some.host", "classroom serve --expires 0s", "classroom serve --from dir",
-		"classroom rehearse", "classroom rehearse now", "classroom rehearse --learners 0",
-		"classroom rehearse --learners 2 --listen 0.0.0.0:7777", "classroom rehearse --learners 2 --address some.host",
+		"classroom doctor", "classroom doctor now", "classroom doctor --learners 0",
+		"classroom doctor --learners 2 --listen 0.0.0.0:7777", "classroom doctor --learners 2 --address some.host",
 		"classroom serve", // this one is no git checkout
 	} {
 		path := os.Getenv("PATH")

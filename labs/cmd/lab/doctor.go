@@ -63,14 +63,19 @@ func (a *app) missingPrograms() func(context.Context) ([]string, error) {
 	}
 }
 
-// localNodeImage is the node image that the labs would use, if it is on this machine.
+// localNodeImage tells the doctor which node image the labs would use, if it is on this machine.
 func (a *app) localNodeImage(ctx context.Context, engine string) (doctor.Image, error) {
-	available, err := nodeimage.Available(ctx, engine, a.nodeImage)
-	if err != nil || !available {
-		return doctor.Image{}, err
-	}
-	image, err := nodeimage.Resolve(ctx, engine, a.nodeImage)
+	image, _, err := a.imageHere(ctx, engine)
 	return doctor.Image{Ref: image.Ref, Stale: image.Stale}, err
+}
+
+// imageHere is the node image that the labs would use, if it is on this machine.
+func (a *app) imageHere(ctx context.Context, engine string) (image nodeimage.Image, here bool, err error) {
+	if here, err = nodeimage.Available(ctx, engine, a.nodeImage); err != nil || !here {
+		return nodeimage.Image{}, false, err
+	}
+	image, err = nodeimage.Resolve(ctx, engine, a.nodeImage)
+	return image, err == nil, err
 }
 
 // goVersion is what go.mod of the checkout asks for, "" if it cannot be read.

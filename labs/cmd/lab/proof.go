@@ -21,8 +21,8 @@ var clusterPackages = []string{
 	"./clusters/embeddedtest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", proofPackage,
 }
 
-// islandPackage does labs from a handout, where nothing but the room's server can be reached.
-const islandPackage = "./labs/internal/desk/islandtest"
+// roomPackage plays small rooms: one with an accident and grades, and one without internet.
+const roomPackage = "./labs/internal/classroom/roomtest"
 
 // browserPackages have tests that look at pages in Chromium, and measure how quick these are.
 var browserPackages = []string{"./labs/internal/board/boardtest"}
@@ -42,7 +42,7 @@ func newProofCommand(a *app) *cobra.Command {
 		Use:   "proof",
 		Short: "For authors: everything that can be asked, in two hours (make proof)",
 		Long: `proof asks everything: unit tests under the race detector, pages in a browser, all tests on fresh clusters with
-faults and hostile workspaces, labs from a handout without internet, all wrong and right answers, solutions again and
+faults and hostile workspaces, small rooms, all wrong and right answers, solutions again and
 again, drawn storms, the operator's own tests, linters, other platforms. It goes on after a failure, and ends with a
 table for docs/testing.md. It may take two hours.`,
 		Hidden: true,
@@ -59,7 +59,7 @@ func (a *app) proof(ctx context.Context) error {
 		phase{"setup", "", a.testSetup(proofClusters)},
 		phase{"pages in a browser", "Chromium", a.browserTests},
 		phase{"cluster tests", "kind, embedded", a.clusterTests},
-		phase{"labs from a handout", "no network", a.handoutTests},
+		phase{"small rooms", "kind, embedded", a.roomTests},
 		phase{"all wrong and right answers", onKind, func(ctx context.Context) (gotest.Count, error) {
 			return counted(a.mutants(ctx, mutantsRun{all: true, seed: seed, keepGoing: true, parallel: 1}))
 		}},
@@ -113,9 +113,9 @@ func (a *app) clusterTests(ctx context.Context) (gotest.Count, error) {
 	return a.clusterTest(ctx, nil, slices.Concat(clusterPackages, securityPackages)...)
 }
 
-// handoutTests do all labs from a handout.
-func (a *app) handoutTests(ctx context.Context) (gotest.Count, error) {
-	return a.clusterTest(ctx, []string{"HANDOUT_LABS=all"}, islandPackage)
+// roomTests play small rooms, and do all labs from a handout without internet.
+func (a *app) roomTests(ctx context.Context) (gotest.Count, error) {
+	return a.clusterTest(ctx, []string{"HANDOUT_LABS=all"}, roomPackage)
 }
 
 // make calls a target of the Makefile.

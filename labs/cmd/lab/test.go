@@ -121,7 +121,7 @@ func (a *app) unitPackages(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list packages: %w", err)
 	}
-	others := slices.Concat(clusterPackages, browserPackages, securityPackages, []string{islandPackage})
+	others := slices.Concat(clusterPackages, browserPackages, securityPackages, []string{roomPackage})
 	return slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool {
 		_, rel, _ := strings.Cut(p, "operator-lab/")
 		// labs itself is the suite, which `lab check` runs and the proof judges.
