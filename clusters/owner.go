@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/renameio/v2/maybe"
+
 	"github.com/example/operator-lab/clusters/internal/process"
 )
 
@@ -70,19 +72,9 @@ func (r records) write(o Owner) error {
 	return nil
 }
 
-// writeSynced replaces path as a whole, so that no reader sees half of it.
+// writeSynced replaces path as a whole, so that no reader sees half of it, and returns when it is on the disk.
 func writeSynced(path string, data []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(file.Name()) }() // there is nothing left to remove after the rename
-	_, err = file.Write(data)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
+	if err := maybe.WriteFile(path, data, 0o600); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))

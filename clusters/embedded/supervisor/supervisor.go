@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/google/renameio/v2/maybe"
+
 	"github.com/example/operator-lab/clusters/internal/process"
 )
 
@@ -127,10 +129,7 @@ func writeJSON(path string, value any) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".tmp", append(data, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
+	return maybe.WriteFile(path, append(data, '\n'), 0o600)
 }
 
 const (

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2/maybe"
 )
 
 // retry is how often a waiting process asks for the lock; the lock has no queue to wait in.
@@ -36,16 +37,9 @@ func Do(ctx context.Context, dir, key string, produce func() ([]byte, error)) ([
 	if err != nil {
 		return nil, err
 	}
-	return data, write(path, data)
-}
-
-// write replaces path in one step, so that a process that is killed leaves no half of a result.
-func write(path string, data []byte) error {
-	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
-		return fmt.Errorf("keep shared result: %w", err)
+	// In one step, so that a process that is killed leaves no half of a result.
+	if err := maybe.WriteFile(path, data, 0o644); err != nil {
+		return nil, fmt.Errorf("keep shared result: %w", err)
 	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("keep shared result: %w", err)
-	}
-	return nil
+	return data, nil
 }

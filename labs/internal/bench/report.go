@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/renameio/v2/maybe"
+
 	"github.com/example/operator-lab/labs/internal/quantile"
 )
 
@@ -170,14 +172,11 @@ func (r *Report) Fill() {
 	r.Rows, r.Profiles = Rows(r.Samples), Profiles(r.Samples)
 }
 
-// Write keeps the report for scripts, first in a temporary file, so that no reader sees half of it.
+// Write keeps the report for scripts. A reader never sees half of it.
 func (r *Report) Write(path string) error {
 	data, err := json.MarshalIndent(r, "", " ")
 	if err == nil {
-		err = os.WriteFile(path+".tmp", append(data, '\n'), 0o600)
-	}
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
+		err = maybe.WriteFile(path, append(data, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write the results of the benchmark: %w", err)

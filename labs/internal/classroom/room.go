@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/renameio/v2/maybe"
+
 	"github.com/example/operator-lab/clusters"
 )
 
@@ -108,27 +110,12 @@ func (r *Room) Save(state string) error {
 		err = os.MkdirAll(Dir(state), 0o700)
 	}
 	if err == nil {
-		err = replace(file(state), append(data, '\n'))
+		err = maybe.WriteFile(file(state), append(data, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write the room down: %w", err)
 	}
 	return nil
-}
-
-// replace writes a file for its owner alone.
-func replace(path string, data []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".room-*") // with mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }() // there is nothing left to remove after the rename
-	_, err = temporary.Write(data)
-	err = errors.Join(err, temporary.Sync(), temporary.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), path)
 }
 
 // Forget removes what is known about the room, and its folder.

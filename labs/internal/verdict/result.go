@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/google/renameio/v2/maybe"
+
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -111,7 +113,7 @@ func Path(state string, n int) string {
 	return filepath.Join(state, "results", fmt.Sprintf("lab-%d.json", n))
 }
 
-// Write keeps the result: to a temporary file first, then renamed, so that a reader never sees half.
+// Write keeps the result. A reader never sees half of it.
 func (r *Result) Write(state string) error {
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -121,10 +123,7 @@ func (r *Result) Write(state string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
-	if err := os.WriteFile(path+".tmp", append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
+	if err := maybe.WriteFile(path, append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil

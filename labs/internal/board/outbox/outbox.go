@@ -19,6 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/renameio/v2/maybe"
+
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -84,7 +86,7 @@ func WriteConfig(state string, c Config) error {
 		err = os.MkdirAll(state, 0o755)
 	}
 	if err == nil {
-		err = replace(filepath.Join(state, ConfigFile), append(data, '\n'))
+		err = maybe.WriteFile(filepath.Join(state, ConfigFile), append(data, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write the board's address: %w", err)
@@ -127,14 +129,6 @@ func Client() *http.Client {
 	}
 }
 
-// replace writes a file for its owner alone: to a temporary one first, so that a reader never sees half.
-func replace(path string, data []byte) error {
-	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
-}
-
 // Outbox holds results for one board.
 type Outbox struct {
 	config Config
@@ -159,7 +153,7 @@ func (o *Outbox) Put(results []*verdict.Result) error {
 		data, err := anonymous(r)
 		if err == nil {
 			// Names sort by time, with those of one run in the order of their labs.
-			err = replace(filepath.Join(o.dir, fmt.Sprintf("%s-lab-%03d.json", r.Run, r.Lab)), data)
+			err = maybe.WriteFile(filepath.Join(o.dir, fmt.Sprintf("%s-lab-%03d.json", r.Run, r.Lab)), data, 0o600)
 		}
 		if err != nil {
 			return fmt.Errorf("put result into the outbox: %w", err)
