@@ -156,16 +156,9 @@ proof: bin/lab ## everything that can be asked, in two hours (Linux, root, a C c
 	$(LAB) proof
 
 .PHONY: mutants
-mutants: bin/lab ## judge wrong answers: each has to be caught by the check that is there for it (ALL=1, LAB=n)
-	$(LAB) mutants $(if $(filter 1,$(ALL)),--all) $(if $(WANTED),--lab '$(WANTED)') $(if $(SEED),--seed '$(SEED)')
-
-.PHONY: soak
-soak: bin/lab ## storm after storm on our own operator: SEEDS=200 FROM=1
-	$(LAB) soak $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(FROM),--from '$(FROM)') $(if $(STORM),--storm '$(STORM)')
-
-.PHONY: flakes
-flakes: bin/lab ## every suite on its solution N times in a row: N=20 FRESH=1
-	$(LAB) flakes $(if $(N),--runs '$(N)') $(if $(filter 1,$(FRESH)),--fresh)
+mutants: bin/lab ## judge wrong answers: each has to be caught by the check that is there for it (ALL=1, LAB=n, ONLY=id, REPEAT=n; ONLY=solution judges the right answers)
+	$(LAB) mutants $(if $(filter 1,$(ALL)),--all) $(if $(WANTED),--lab '$(WANTED)') $(if $(SEED),--seed '$(SEED)') \
+	  $(if $(ONLY),--only '$(ONLY)') $(if $(REPEAT),--repeat '$(REPEAT)') $(if $(STORM),--storm '$(STORM)')
 
 .PHONY: bench
 bench: bin/lab ## time and memory side by side with stock kind and envtest (ROUNDS=n SEED=n SHORT=1 GROWTH=1 ROOMS=1 WRITE=page)

@@ -14,9 +14,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/recorder"
@@ -24,10 +21,8 @@ import (
 )
 
 var _ = harness.Lab(5, func() {
-	harness.Check("weathers-storm", Serial, harness.Late, NodeTimeout(harness.StormsLimit), func(ctx SpecContext) {
-		for i := range max(1, harness.Run().Storms) {
-			harness.Require(weathers(ctx, harness.Run().Seed+int64(i)))
-		}
+	harness.Check("weathers-storm", Serial, harness.Late, func(ctx SpecContext) {
+		harness.Require(weathers(ctx, harness.Run().Seed))
 	})
 })
 
@@ -64,32 +59,16 @@ type storm struct {
 	story   []string
 }
 
-// weathers is one storm from its first Memcached to its verdict, which is reported either way.
+// weathers is one storm from its first Memcached to its verdict.
 func weathers(ctx context.Context, seed int64) error {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeout(ctx, harness.CheckLimit)
-	defer cancel()
 	s := &storm{force: forces[harness.Run().Storm], seed: seed, rand: harness.RandOf(seed)}
 	s.namespace = harness.PodlessNamespace(ctx)
 	s.started = time.Now()
-	report := harness.Storm{Seed: seed}
-	err := s.weather(ctx, &report)
-	report.Seconds = time.Since(s.started).Seconds()
-	if err != nil {
-		f := finding.Of(err)
-		report.Cause, report.Seen = f.Cause, f.Seen
-	}
-	err = errors.Join(err, s.keepStory())
-	AddReportEntry(harness.StormEntry, report, ReportEntryVisibilityNever)
-	if err != nil {
-		return err
-	}
-	// The next storm shall not begin in the ruins of this one.
-	ruins := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	return client.IgnoreNotFound(harness.Admin().Delete(ctx, ruins))
+	return errors.Join(s.weather(ctx), s.keepStory())
 }
 
-func (s *storm) weather(ctx context.Context, report *harness.Storm) error {
+func (s *storm) weather(ctx context.Context) error {
 	if err := s.calm(ctx); err != nil {
 		return err
 	}
@@ -103,20 +82,16 @@ func (s *storm) weather(ctx context.Context, report *harness.Storm) error {
 	if err := s.strike(ctx, []blow{{act: vanish, on: last}}); err != nil {
 		return err
 	}
-	over := time.Now()
 	if err := s.settles(ctx); err != nil {
 		return err
 	}
-	report.Settled = time.Since(over).Seconds()
 	if err := s.rests(ctx); err != nil {
 		return err
 	}
 	if err := s.sky.Clear(); err != nil {
 		return err
 	}
-	var err error
-	report.Events, err = s.fewEvents(ctx)
-	return err
+	return s.fewEvents(ctx)
 }
 
 // calm makes the Memcacheds, and waits until all is well: only a world that was in order can be brought

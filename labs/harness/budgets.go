@@ -57,8 +57,6 @@ const (
 	// SettleBudget is how long a world may take to be in order again after a storm. An informer that lost
 	// its watch looks again after 0.8 to 1.6 s, and a queue that met errors in the meantime waits as long.
 	SettleBudget = 8 * time.Second
-	// StormsLimit bounds all storms of one run together: the soak has many, a verdict has one.
-	StormsLimit = 9 * time.Minute
 	// QuietPeriod is how long a manager at rest is listened to.
 	QuietPeriod = 3 * time.Second
 	// StopBudget is how long a manager may take to end after SIGTERM before it is killed.

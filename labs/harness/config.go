@@ -42,8 +42,6 @@ type Config struct {
 	UnderRole bool `json:"underRole,omitempty"`
 	// Storm is how hard the storm of lab 5 blows: "" or [StormLong].
 	Storm string `json:"storm,omitempty"`
-	// Storms is how many storms follow each other, of the seeds from Seed on; 0 means one.
-	Storms int `json:"storms,omitempty"`
 	// Unjudged are ids of checks that this kind of cluster cannot judge.
 	Unjudged []string `json:"unjudged,omitempty"`
 	// Requires are, for each check, all checks whose failure explains its own.

@@ -23,25 +23,7 @@ import (
 const (
 	// StormLong is the value of [Config.Storm] for a storm of several rounds with two managers at once.
 	StormLong = "long"
-	// StormEntry is the name of the Ginkgo report entry that carries the [Storm] that was weathered, or
-	// was not, as JSON.
-	StormEntry = "storm"
 )
-
-// Storm is what is reported about one storm.
-type Storm struct {
-	// Seed replays it.
-	Seed int64 `json:"seed"`
-	// Seconds is how long it took, from the first Memcached to the verdict.
-	Seconds float64 `json:"seconds"`
-	// Settled is how many of those passed from the last blow until the world was as it should be.
-	Settled float64 `json:"settled"`
-	// Events is how many events the busiest Memcached got.
-	Events int `json:"events"`
-	// Cause and Seen tell what went wrong, "" when nothing did.
-	Cause string `json:"cause,omitempty"`
-	Seen  string `json:"seen,omitempty"`
-}
 
 // Sky is the weather between the manager and the API server, as far as one namespace is concerned.
 type Sky struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -357,3 +358,22 @@ func (a *app) machine(ctx context.Context, image nodeimage.Image) bench.Machine 
 
 // commit is that of the checkout.
 func (a *app) commit(ctx context.Context) string { return bench.Commit(ctx, a.root) }
+
+// renderAside writes a stage of the course into a folder that is nobody's workspace.
+func renderAside(c *course.Course, stage int) (dir string, remove func(), err error) {
+	parent, err := os.MkdirTemp("", "operator-lab-stage-")
+	if err != nil {
+		return "", nil, fmt.Errorf("make folder for stage %d: %w", stage, err)
+	}
+	remove = func() { _ = os.RemoveAll(parent) }
+	tree, err := c.Render(stage)
+	if err == nil {
+		dir = filepath.Join(parent, fmt.Sprintf("stage-%d", stage))
+		err = tree.WriteTo(dir)
+	}
+	if err != nil {
+		remove()
+		return "", nil, err
+	}
+	return dir, remove, nil
+}

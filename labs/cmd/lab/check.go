@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -35,6 +36,19 @@ With "all" it judges every step up to the one that you are at.`,
 	cmd.Flags().Int64Var(&seed, "seed", 0, "replay the names and sizes of an earlier run (default: drawn)")
 	stormFlag(cmd, &storm)
 	return cmd
+}
+
+// stormFlag is --storm, as every command has it that can make a storm.
+func stormFlag(cmd *cobra.Command, storm *string) {
+	cmd.Flags().StringVar(storm, "storm", "", "long makes the storm of lab 5 a longer one, with two managers at once")
+}
+
+// knownStorm refuses what no storm is called.
+func knownStorm(storm string) error {
+	if storm != "" && storm != harness.StormLong {
+		return exit.Usage("STORM=%s is not known: use %s, or leave it out", storm, harness.StormLong)
+	}
+	return nil
 }
 
 // one wants exactly one argument, and says which.

@@ -25,6 +25,8 @@ const sampleSize = 2
 // mutantsRun is what `lab mutants` is asked for.
 type mutantsRun struct {
 	lab       int    // 0 for all
+	repeat    int    // how often to judge each
+	storm     string // how hard the storm of lab 5 blows
 	only      string // an id, or lab/id
 	all       bool
 	gate      bool // what every change is asked, instead of a sample
@@ -42,6 +44,9 @@ func newMutantsCommand(a *app) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := run.check(); err != nil {
+				return err
+			}
 			if run.into != "" {
 				return a.writeMutants(cmd.Context(), run)
 			}
@@ -51,13 +56,23 @@ func newMutantsCommand(a *app) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&run.lab, "lab", 0, "only wrong answers to this lab, all of them")
-	flags.StringVar(&run.only, "only", "", "only the wrong answer of this id")
+	flags.StringVar(&run.only, "only", "", "only the wrong answer of this id, or with solution the right answers")
+	flags.IntVar(&run.repeat, "repeat", 1, "judge each so often, with another seed each time")
+	stormFlag(cmd, &run.storm)
 	flags.BoolVar(&run.all, "all", false, "all wrong answers instead of a sample, and the right ones")
 	flags.Int64Var(&run.seed, "seed", 0, "draw the sample, names and sizes of an earlier run (default: drawn)")
 	flags.BoolVar(&run.keepGoing, "keep-going", true, "go on after an outcome that is not what it should be")
 	flags.IntVar(&run.parallel, "parallel", 1, "how many to judge at a time; more is sooner, and the times mean less")
 	flags.StringVar(&run.into, "into", "", "judge nothing, and write what the learner would have into this new folder")
 	return cmd
+}
+
+// check looks at the flags that cobra cannot.
+func (r mutantsRun) check() error {
+	if r.repeat < 1 {
+		return exit.Usage("REPEAT=%d: judge each answer at least once", r.repeat)
+	}
+	return knownStorm(r.storm)
 }
 
 // mutants judges wrong answers and counts those that are caught as they should be.
@@ -79,7 +94,7 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 	}
 	bench := &mutants.Bench{
 		Course: c, State: filepath.Join(a.state, "mutants"), Cache: a.cache, Clusters: owned, NodeImage: image,
-		Tools: tools, Seed: run.seed, Parallel: run.parallel, KeepGoing: run.keepGoing, Again: run.gate, Progress: a.progress,
+		Tools: tools, Seed: run.seed, Parallel: run.parallel, KeepGoing: run.keepGoing, Again: run.gate, Storm: run.storm, Progress: a.progress,
 	}
 	wrong := slices.DeleteFunc(slices.Clone(answers), func(a mutants.Answer) bool { return a.Mutant == nil })
 	fmt.Fprintf(a.out, "%d of %d wrong answers, seed %d\n", len(wrong), of, run.seed)
@@ -116,7 +131,7 @@ func (a *app) answers(run mutantsRun) (c *course.Course, answers []mutants.Answe
 		return nil, nil, 0, exit.Usage("%v", err)
 	}
 	answers, err = run.choose(c, all)
-	return c, answers, len(all), err
+	return c, mutants.Repeat(answers, max(1, run.repeat)), len(all), err
 }
 
 // writeMutants writes the workspaces of learners who answer like that.
@@ -155,12 +170,12 @@ func (r mutantsRun) choose(c *course.Course, all []*mutants.Mutant) ([]mutants.A
 		case r.lab != 0 && a.Lab != r.lab:
 			return true
 		case r.only != "":
-			return a.Mutant == nil || a.ID() != r.only && a.Mutant.String() != r.only
+			return a.ID() != r.only && (a.Mutant == nil || a.Mutant.String() != r.only)
 		}
 		return a.Mutant == nil && !r.all
 	})
 	if len(answers) == 0 {
-		return nil, exit.Usage("there is no such wrong answer: they are %s/*/%s/<id>.patch", course.LabsDir, mutants.Dir)
+		return nil, exit.Usage("there is no such answer: they are solution, and %s/*/%s/<id>.patch", course.LabsDir, mutants.Dir)
 	}
 	return answers, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/gotest"
 )
@@ -33,8 +34,9 @@ const (
 	// proofClusters is how many clusters the cluster tests have at the same time: five side by side, and those of a
 	// test that runs beside them.
 	proofClusters = 8
-	// proofRuns is how often each solution is judged in a row, and proofStorms how many storms are drawn.
-	proofRuns, proofStorms = 3, 10
+	// proofRuns is how often each solution is judged in a row, and proofStorms how often that of stormLab, in a long storm.
+	proofRuns, proofStorms = 3, 5
+	stormLab               = 5
 )
 
 func newProofCommand(a *app) *cobra.Command {
@@ -43,7 +45,7 @@ func newProofCommand(a *app) *cobra.Command {
 		Short: "For authors: everything that can be asked, in two hours (make proof)",
 		Long: `proof asks everything: unit tests under the race detector, pages in a browser, all tests on fresh clusters with
 faults and hostile workspaces, small rooms, all wrong and right answers, solutions again and
-again, drawn storms, the operator's own tests, linters, other platforms. It goes on after a failure, and ends with a
+again, long storms, the operator's own tests, linters, other platforms. It goes on after a failure, and ends with a
 table for docs/testing.md. It may take two hours.`,
 		Hidden: true,
 		Args:   cobra.NoArgs,
@@ -64,10 +66,12 @@ func (a *app) proof(ctx context.Context) error {
 			return counted(a.mutants(ctx, mutantsRun{all: true, seed: seed, keepGoing: true, parallel: 1}))
 		}},
 		phase{fmt.Sprintf("each solution %d times", proofRuns), onKind, func(ctx context.Context) (gotest.Count, error) {
-			return asOne(a.flakes(ctx, flakes{runs: proofRuns}))
+			return counted(a.mutants(ctx, mutantsRun{only: "solution", repeat: proofRuns, seed: seed, keepGoing: true, parallel: 1}))
 		}},
-		phase{fmt.Sprintf("%d storms", proofStorms), onKind, func(ctx context.Context) (gotest.Count, error) {
-			return asOne(a.soak(ctx, soak{seeds: proofStorms, from: seed, stage: stormLab}))
+		phase{fmt.Sprintf("%d long storms", proofStorms), onKind, func(ctx context.Context) (gotest.Count, error) {
+			return counted(a.mutants(ctx, mutantsRun{
+				only: "solution", lab: stormLab, repeat: proofStorms, storm: harness.StormLong, seed: seed, keepGoing: true, parallel: 1,
+			}))
 		}},
 		phase{"the operator's own tests", onKind, a.operatorTests},
 		phase{"linters", "", func(ctx context.Context) (gotest.Count, error) { return asOne(a.make(ctx, "lint")) }},

@@ -31,8 +31,10 @@ type Bench struct {
 	Clusters  *clusters.Owned
 	NodeImage nodeimage.Image
 	Tools     verdict.Tools
-	// Seed is that of every verdict.
+	// Seed is that of the verdict on an answer's first run. That of the next run is one more.
 	Seed int64
+	// Storm is how hard the storm of lab 5 blows: "" or [harness.StormLong].
+	Storm string
 	// Parallel is how many answers are judged at a time: 1 for times that mean something. There is one
 	// cluster more, so that nobody waits while a cluster is cleaned.
 	Parallel int
@@ -213,6 +215,9 @@ func (r *bout) replace(ctx context.Context, old seat) (seat, error) {
 // judge gives the verdict on one answer.
 func (b *Bench) judge(ctx context.Context, cluster *clusters.Cluster, a Answer) (Outcome, error) {
 	dir := filepath.Join(b.State, fmt.Sprintf("%d-%s", a.Lab, a.ID()))
+	if a.Run > 0 {
+		dir += fmt.Sprintf("-run-%d", a.Run+1)
+	}
 	if err := os.RemoveAll(dir); err != nil {
 		return Outcome{}, fmt.Errorf("forget the last run: %w", err)
 	}
@@ -227,7 +232,7 @@ func (b *Bench) judge(ctx context.Context, cluster *clusters.Cluster, a Answer) 
 	ready := time.Now()
 	judge := &verdict.Judge{
 		Course: b.Course, State: dir, Cache: b.Cache, Workspace: workspace, Clusters: b.Clusters,
-		NodeImage: b.NodeImage, Cluster: cluster, Tools: b.Tools, Seed: b.Seed,
+		NodeImage: b.NodeImage, Cluster: cluster, Tools: b.Tools, Seed: b.Seed + int64(a.Run), Storm: b.Storm,
 		Unblocked: a.Starter, WithoutReruns: a.Starter,
 		Progress: func(string) {}, Ready: func() { ready = time.Now() },
 	}

@@ -19,15 +19,17 @@ type Answer struct {
 	Starter bool
 	// Earlier are labs that the right answer has to pass besides.
 	Earlier []int
+	// Run is which run of the same answer this is, from 0. Every run has a seed of its own.
+	Run int
 }
 
 // The ids of answers that are no mutants.
 const (
-	right   = "right-answer"
-	starter = "starter"
+	solution = "solution"
+	starter  = "starter"
 )
 
-// ID is the mutant's id, "starter" or "right-answer".
+// ID is the mutant's id, "starter" or "solution".
 func (a Answer) ID() string {
 	switch {
 	case a.Mutant != nil:
@@ -35,7 +37,7 @@ func (a Answer) ID() string {
 	case a.Starter:
 		return starter
 	}
-	return right
+	return solution
 }
 
 // isRight says whether it has to pass.

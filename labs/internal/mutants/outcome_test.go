@@ -148,7 +148,7 @@ func TestTheRightAnswersAreJudgedToo(t *testing.T) {
 	for _, a := range Answers(small(t), []*Mutant{{Lab: 1, ID: "a"}, {Lab: 3, ID: "b"}}) {
 		got = append(got, a.ID())
 	}
-	if diff := cmp.Diff([]string{right, "a", right, right, "b"}, got); diff != "" {
+	if diff := cmp.Diff([]string{solution, "a", solution, solution, "b"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -158,7 +158,7 @@ func TestSummaryAndTable(t *testing.T) {
 	var text strings.Builder
 	table := NewTable(&text, []Answer{{Lab: 1}, {Lab: 2, Mutant: &Mutant{ID: "mute", Caught: "says-name", Cause: "silent"}}})
 	outcomes := []Outcome{
-		{Lab: 1, ID: right, Right: true, Seconds: 99},
+		{Lab: 1, ID: solution, Right: true, Seconds: 99},
 		{Lab: 2, ID: "mute", Caught: "says-name", Cause: "silent", Seconds: 2, Hint: strings.Repeat("think ", 20)},
 		{Lab: 2, ID: "deaf", Seconds: 12, Wrong: []string{"it passes"}, Artifacts: "a/b"},
 		{Lab: 3, ID: "low", Caught: "shouts", Cause: "other", Seconds: 12},
@@ -167,13 +167,13 @@ func TestSummaryAndTable(t *testing.T) {
 		table.Tell(o)
 	}
 	Summarize(c, outcomes).Print(&text)
-	want := `lab  answer        caught by          seconds  hint
-1    right-answer  passes                99.0
-2    mute          says-name: silent      2.0  think think think think think think think think think think thi…
-2    deaf                                12.0
+	want := `lab  answer    caught by          seconds  hint
+1    solution  passes                99.0
+2    mute      says-name: silent      2.0  think think think think think think think think think think thi…
+2    deaf                            12.0
      wrong: it passes
      the evidence is in a/b
-3    low           shouts: other         12.0
+3    low       shouts: other         12.0
 lab 2: from the ready cluster to the verdict 2.0 s (median of 2), 95 of 100 within 12.0 s: beyond the target of 10 s
 lab 3: from the ready cluster to the verdict 12.0 s (median of 1), 95 of 100 within 12.0 s: within the target of 20 s
 2 caught, 1 wrong, 1 right answers passed

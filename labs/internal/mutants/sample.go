@@ -56,3 +56,15 @@ func Sample(c *course.Course, all []*Mutant, n int, seed int64) []Answer {
 	}
 	return answers
 }
+
+// Repeat has each answer judged so often, all of them once before any of them again.
+func Repeat(answers []Answer, times int) []Answer {
+	var all []Answer
+	for run := range times {
+		for _, a := range answers {
+			a.Run = run
+			all = append(all, a)
+		}
+	}
+	return all
+}
