@@ -59,14 +59,6 @@ reset-%: bin/lab ## save your work, then write the starting point of step N into
 undo: bin/lab ## bring back what the last solve or reset saved (LIST=1: all saves, SAVE=one of them)
 	$(LAB) undo $(SAVE) $(if $(filter 1,$(LIST)),--list)
 
-.PHONY: join
-join: bin/lab ## save your work, then go on where the room is (N=5 without a board, STAY=1 to stay where you are)
-	$(LAB) join $(if $(N),'$(N)') $(if $(filter 1,$(STAY)),--stay)
-
-.PHONY: messages
-messages: bin/lab ## what the instructor said today
-	$(LAB) messages
-
 .PHONY: progress
 progress: bin/lab ## which steps pass, when, how long they took
 	$(LAB) progress
@@ -96,8 +88,8 @@ down: bin/lab ## remove everything that is still running (ALL=1: what other comm
 ##@ Teach
 
 .PHONY: board
-board: bin/lab ## who is where, and who is stuck: a page for the instructor (FROM=dir ADDRESS=ip PORT=n)
-	$(LAB) board $(if $(FROM),--from '$(FROM)') $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
+board: bin/lab ## who is where, and who is stuck: a page for the instructor (ADDRESS=ip PORT=n)
+	$(LAB) board $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
 .PHONY: classroom
 classroom: bin/lab ## a cluster for every learner in the room, made or mended (N=12 or ROSTER=file, ADDRESS=ip LEND=n READY=n PLAYGROUND=0 FORCE=1)

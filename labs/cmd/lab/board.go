@@ -18,8 +18,6 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/board/export"
-	"github.com/example/operator-lab/labs/internal/board/folders"
-	"github.com/example/operator-lab/labs/internal/board/intake"
 	"github.com/example/operator-lab/labs/internal/board/room"
 	"github.com/example/operator-lab/labs/internal/board/server"
 	"github.com/example/operator-lab/labs/internal/board/store"
@@ -39,7 +37,6 @@ type board struct {
 	dir    string // --state
 	listen string
 	addr   string // --address
-	from   string
 	rules  room.Rules
 	valid  time.Duration // --expires
 	// opened, if it is not nil, is told where the board answers.
@@ -54,8 +51,7 @@ func newBoardCommand(a *app) *cobra.Command {
 		Use:   "board",
 		Short: "Show an instructor how the room is doing (make board)",
 		Long: `board serves a page with every learner and every lab: who is stuck, and on what. It prints the link that opens it.
-Results come from the learners' lab check, where their handout names the board, or from folders (--from DIR reads
-DIR/<learner>/.lab/results and DIR/<learner>/results, and what comes there later).
+Results come from the learners' lab check, where their handout names the board.
 
 It is kept in .lab/board until you delete that folder; --state keeps another room's board elsewhere.`,
 		Args: noArguments("board"),
@@ -63,9 +59,8 @@ It is kept in .lab/board until you delete that folder; --state keeps another roo
 	}
 	b.roomFlags(cmd)
 	b.listenFlags(cmd)
-	cmd.Flags().StringVar(&b.from, "from", "", "folder with one folder of results per learner")
 	b.expiresFlag(cmd)
-	cmd.AddCommand(newBoardTokenCommand(b), newBoardExportCommand(b), newBoardSendCommand(b), newBoardStepCommand(b))
+	cmd.AddCommand(newBoardTokenCommand(b), newBoardExportCommand(b))
 	return cmd
 }
 
@@ -145,9 +140,6 @@ func (b *board) serve(ctx context.Context, also beside) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := b.readable(); err != nil {
-		return err
-	}
 	c, err := b.course()
 	if err != nil {
 		return err
@@ -175,22 +167,7 @@ func (b *board) serve(ctx context.Context, also beside) (err error) {
 	if b.opened != nil {
 		b.opened(listener.Addr())
 	}
-	if b.from != "" {
-		in := intake.Intake{Store: s, Course: c, Now: time.Now}
-		go folders.New(b.from, in, b.progress).Watch(ctx, srv.Changed)
-	}
 	return srv.Serve(ctx, listener)
-}
-
-// readable says whether --from is a folder.
-func (b *board) readable() error {
-	if b.from == "" {
-		return nil
-	}
-	if info, err := os.Stat(b.from); err != nil || !info.IsDir() {
-		return exit.Usage("--from %s is no folder: it holds one folder of results per learner", b.from)
-	}
-	return nil
 }
 
 // announce prints the link. Its token stands behind the #, which browsers keep to themselves.
@@ -246,7 +223,7 @@ func newBoardTokenCommand(b *board) *cobra.Command {
 		Args:  one("board token add NAME"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return b.addToken(cmd.Context(), args[0], instructor) },
 	}
-	add.Flags().BoolVar(&instructor, "instructor", false, "a token that reads the board and sends messages, instead of writing results")
+	add.Flags().BoolVar(&instructor, "instructor", false, "a token that reads the board, instead of writing results")
 	b.expiresFlag(add)
 	cmd.AddCommand(add, &cobra.Command{
 		Use:   "list",
@@ -345,7 +322,7 @@ func newBoardExportCommand(b *board) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write what is on the board: csv, json, junit, or html, a copy of the page for the records",
+		Short: "Write what is on the board, as csv or json",
 		Args:  noArguments("board export"),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return b.export(cmd.Context(), format) },
 	}

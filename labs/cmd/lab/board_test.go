@@ -52,9 +52,8 @@ func TestTheBoardStaysOnThisMachineUnlessAsked(t *testing.T) {
 
 func TestBoardRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	for _, line := range []string{
-		"board now", "board --from /nowhere", "board --listen 0.0.0.0:0", "board --stuck-tries -1", "board --expires 0s", "board token", "board token add",
+		"board now", "board --listen 0.0.0.0:0", "board --stuck-tries -1", "board --expires 0s", "board token", "board token add",
 		"board token add --expires -1h Ada", "board token revoke nobody", "board export --format pdf", "board export",
-		"board send", "board send hello", "board send --all --to Ada hello", "board send --all hello", "board step", "board step 4", "board step 1",
 	} {
 		a, _, _ := boardApp(t)
 		if err := execute(t.Context(), a, strings.Fields(line)); exit.Code(err) != exit.UsageError {
@@ -112,20 +111,14 @@ func (s synced) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// From a learner's check to the instructor's page and the records, with folders beside.
+// From a learner's check to the instructor's page and the records.
 func TestACheckReachesTheBoard(t *testing.T) {
 	a, _, progress := boardApp(t)
-	share := t.TempDir()
-	folder := filepath.Join(share, "from-a-folder", ".lab")
-	result := &verdict.Result{Schema: 1, Lab: 1, Verdict: verdict.Pass, Run: "r-folder", Started: time.Now()}
-	if err := result.Write(folder); err != nil {
-		t.Fatal(err)
-	}
 	printed := synced{make(chan string, 10)}
 	a.out = printed
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- execute(ctx, a, []string{"board", "--from", share}) }()
+	go func() { ended <- execute(ctx, a, []string{"board"}) }()
 	link := strings.TrimSpace(strings.TrimPrefix(<-printed.lines, "The board: "))
 	url, instructor, _ := strings.Cut(link, "/#token=")
 	<-printed.lines
@@ -154,11 +147,11 @@ func TestACheckReachesTheBoard(t *testing.T) {
 	}
 
 	page := ""
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && (!strings.Contains(page, "r-check") || !strings.Contains(page, "r-folder")); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && !strings.Contains(page, "r-check"); {
 		page = read(t, url, instructor)
 		time.Sleep(20 * time.Millisecond)
 	}
-	for _, part := range []string{"Ada", "from-a-folder", `data-run="r-check"`, `data-run="r-folder"`} {
+	for _, part := range []string{"Ada", `data-run="r-check"`} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page lacks %s", part)
 		}

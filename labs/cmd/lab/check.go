@@ -93,9 +93,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 	if err := a.ensure(ctx, c); err != nil {
 		return err
 	}
-	answer, told := a.listening(ctx, c, func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, keep) })
-	defer told()
-	answer, sent := a.reporting(ctx, answer)
+	answer, sent := a.reporting(ctx, func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, keep) })
 	defer sent()
 	judge := &verdict.Judge{
 		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,

@@ -45,7 +45,7 @@ func newGradeCommand(a *app) *cobra.Command {
 their own. What they handed in is built and run in containers without network, rights and this machine's files. A folder
 is judged as it lies there, a bare repository at HEAD. Nothing in DIR is changed.
 
-It prints a table, and writes grades.csv, junit.xml, and a folder with report and evidence for each learner.`,
+It prints a table, and writes grades.csv, grades.json, and a folder with report and evidence for each learner.`,
 		Args: one("grade DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run.dir = args[0]
@@ -117,7 +117,7 @@ func (a *app) gradeAll(ctx context.Context, c *course.Course, out string, labs [
 			}
 		}
 	})
-	for _, f := range []struct{ format, name string }{{"csv", "grades.csv"}, {"junit", "junit.xml"}} {
+	for _, f := range []struct{ format, name string }{{"csv", "grades.csv"}, {"json", "grades.json"}} {
 		if err := writeRecords(records, f.format, filepath.Join(out, f.name)); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (a *app) gradeAll(ctx context.Context, c *course.Course, out string, labs [
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "\nGrades: %s, %s; reports and evidence: %s\n", filepath.Join(out, "grades.csv"), filepath.Join(out, "junit.xml"), out)
+	fmt.Fprintf(a.out, "\nGrades: %s, %s; reports and evidence: %s\n", filepath.Join(out, "grades.csv"), filepath.Join(out, "grades.json"), out)
 	return worst
 }
 

@@ -108,7 +108,7 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 	flags.BoolVar(&a.yes, "yes", false, "consent to what needs root or minutes")
 	root.AddCommand(
 		newDemoCommand(a), newCheckCommand(a), newWatchCommand(a), newHintCommand(a), newTraceCommand(a), newDiffCommand(a), newProgressCommand(a),
-		newSolveCommand(a), newResetCommand(a), newUndoCommand(a), newJoinCommand(a), newMessagesCommand(a),
+		newSolveCommand(a), newResetCommand(a), newUndoCommand(a),
 		newUpCommand(a), newDownCommand(a), newShellCommand(a), newStatusCommand(a),
 		newDoctorCommand(a), newSetupCommand(a), newNodeImageCommand(a), newBoardCommand(a), newClassroomCommand(a), newGradeCommand(a),
 		newTestCommand(a), newProofCommand(a), newMutantsCommand(a), newBenchCommand(a),

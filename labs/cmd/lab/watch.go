@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/internal/board/inbox"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -110,49 +108,14 @@ func (a *app) attend(ctx context.Context, c *course.Course, n int, checker watch
 	defer func() { err = errors.Join(err, keyboard.Close()) }()
 	files, changes := watch.NewFiles(a.workspace), make(chan watch.Change)
 	go files.Run(ctx, changes) // what is saved from here on is noticed, and the first check reads what is there by now
-	room := a.enterRoom(ctx, c)
 	session := &watch.Session{
 		Lab: n, Labs: len(c.Labs), Checker: checker,
 		Report:  func(r *verdict.Result) { a.answer(c, []*verdict.Result{r}, nil, false) },
 		Hint:    func(lab int) error { return a.hint(c, lab) },
-		Changes: changes, Keys: keyboard.Keys(ctx), News: room.news, Join: room.join,
+		Changes: changes, Keys: keyboard.Keys(ctx),
 		Out: a.out, Err: a.err,
 	}
 	return session.Run(ctx)
-}
-
-// classmate is what a room with a board adds to a session; the zero value is nobody's.
-type classmate struct {
-	// news are what the instructor says, as texts to print.
-	news <-chan string
-	// join goes where the room is.
-	join func(context.Context) (lab int, changed bool, err error)
-}
-
-// enterRoom listens to the instructor until ctx ends, if a board is configured. What is wrong with its configuration
-// is said with each verdict.
-func (a *app) enterRoom(ctx context.Context, c *course.Course) classmate {
-	box, err := a.inbox()
-	if err != nil || box == nil {
-		return classmate{}
-	}
-	news := make(chan string)
-	go box.Follow(ctx, func(m inbox.Message) {
-		var text strings.Builder
-		a.tellMessage(&text, c, m)
-		select {
-		case news <- text.String():
-		case <-ctx.Done():
-		}
-	})
-	return classmate{news: news, join: func(ctx context.Context) (int, bool, error) {
-		box, step, err := a.roomStep(ctx, c)
-		if err != nil {
-			return 0, false, err
-		}
-		change, err := a.follow(ctx, c, box, step)
-		return step.Lab, len(change.Paths) > 0, err
-	}}
 }
 
 // checker judges as `lab check` does, again and again. What all its checks have in common is made once.

@@ -17,7 +17,6 @@ const (
 	Hint  Key = iota // h: the next hint
 	Next             // n: go on to the next lab
 	Again            // r, Enter: check again
-	Join             // j: go on where the room is
 	Quit             // q, Ctrl-D: end
 )
 
@@ -103,8 +102,6 @@ func meant(sent []byte) []Key {
 			keys = append(keys, Next)
 		case 'r', '\r', '\n':
 			keys = append(keys, Again)
-		case 'j':
-			keys = append(keys, Join)
 		case 'q', endByte:
 			keys = append(keys, Quit)
 		}

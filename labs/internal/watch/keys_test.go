@@ -9,7 +9,7 @@ import (
 
 func TestKeysAndWhatTheyMean(t *testing.T) {
 	for sent, want := range map[string][]Key{
-		"h": {Hint}, "H": {Hint}, "n": {Next}, "j": {Join}, "r": {Again}, "\r": {Again}, "\n": {Again}, "q": {Quit}, "\x04": {Quit},
+		"h": {Hint}, "H": {Hint}, "n": {Next}, "r": {Again}, "\r": {Again}, "\n": {Again}, "q": {Quit}, "\x04": {Quit},
 		"x": nil, " ": nil, "ü": nil,
 		"hx\nq":  {Hint, Again, Quit},
 		"\x1bOq": nil, "\x1b[1;5n": nil, "h\x1b[n": {Hint}, // arrows, and others that consist of letters

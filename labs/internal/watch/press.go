@@ -17,47 +17,8 @@ func (s *Session) press(ctx context.Context, key Key) (quit bool) {
 		s.hint()
 	case Next:
 		s.goOn(ctx)
-	case Join:
-		s.join(ctx)
 	}
 	return false
-}
-
-// hear shows what others say.
-func (s *Session) hear(text string) {
-	fmt.Fprint(s.Out, text)
-	if s.waiting() {
-		s.prompt()
-	}
-}
-
-// join goes on where the room is, after the end of a check that is under way: nobody changes what is being judged.
-func (s *Session) join(ctx context.Context) {
-	if s.Join == nil {
-		s.say("no board is configured here, so there is no room to join")
-		return
-	}
-	if s.current != nil {
-		s.giveUp("then you go where the room is")
-		s.joining = true
-		return
-	}
-	s.joining = false
-	lab, changed, err := s.Join(ctx)
-	switch {
-	case err != nil && s.next != nil:
-		s.complain(err)
-		s.start(ctx, *s.next)
-	case err != nil:
-		s.complain(err)
-		s.prompt()
-	case changed: // which is noticed as a save
-		s.Lab, s.passed, s.next = lab, false, nil
-		s.prompt()
-	default:
-		s.Lab = lab
-		s.start(ctx, occasion{since: time.Now(), after: "key"})
-	}
 }
 
 func (s *Session) hint() {
@@ -90,5 +51,5 @@ func (s *Session) goOn(ctx context.Context) {
 
 // waiting says whether there is nothing to come before the next save or key.
 func (s *Session) waiting() bool {
-	return s.next == nil && !s.joining && (s.current == nil || s.current.settled)
+	return s.next == nil && (s.current == nil || s.current.settled)
 }

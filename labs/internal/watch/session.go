@@ -33,17 +33,11 @@ type Session struct {
 	Changes <-chan Change
 	// Keys are the learner's; nil when nobody can type.
 	Keys <-chan Key
-	// News are texts of others that are shown when they come; nil when there are none.
-	News <-chan string
-	// Join brings the workspace to where others are, and says to which lab and whether that changed anything. It is
-	// called while no check is under way; nil where there are no others.
-	Join func(ctx context.Context) (lab int, changed bool, err error)
 	// Out gets what is a report, Err everything else.
 	Out, Err io.Writer
 
 	current *check       // under way, be it with cleaning up; nil when nothing is
 	next    *occasion    // for a check as soon as the current one has ended; nil when there is none
-	joining bool         // as soon as the current one has ended, and before the next
 	judged  map[int]bool // the labs that had an answer
 	passed  bool         // the last thing that was checked did
 }
@@ -88,8 +82,6 @@ func (s *Session) Run(ctx context.Context) error {
 			if quit := s.press(ctx, key); quit {
 				return nil
 			}
-		case text := <-s.News:
-			s.hear(text)
 		case result := <-answers:
 			s.answer(result)
 		case e := <-ended:
@@ -131,17 +123,17 @@ func (s *Session) again(ctx context.Context, o occasion) {
 		s.start(ctx, o)
 		return
 	}
-	s.giveUp("the next follows")
+	s.giveUp()
 	s.next = &o
 }
 
-// giveUp ends the check that is under way, and says so unless it is known; then says what comes after it.
-func (s *Session) giveUp(then string) {
+// giveUp ends the check that is under way, and says so unless it is known.
+func (s *Session) giveUp() {
 	switch {
 	case !s.current.settled:
 		s.say("giving up the check that was under way")
-	case s.next == nil && !s.joining:
-		s.say("the last check is still cleaning up; " + then)
+	case s.next == nil:
+		s.say("the last check is still cleaning up; the next follows")
 	}
 	s.current.settled = true
 	s.current.cancel()
@@ -170,8 +162,6 @@ func (s *Session) ended(ctx context.Context, e end) {
 	}
 	s.bury(e)
 	switch {
-	case s.joining:
-		s.join(ctx)
 	case s.next != nil:
 		s.start(ctx, *s.next)
 	case !c.settled:

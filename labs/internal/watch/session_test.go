@@ -20,9 +20,7 @@ type evening struct {
 	*testing.T
 	changes chan Change
 	keys    chan Key
-	news    chan string
-	join    func() (lab int, changed bool, err error) // nil when nobody may
-	text    bytes.Buffer                              // all that is on the screen
+	text    bytes.Buffer // all that is on the screen
 	begun   []*attempt
 	hints   []int
 	active  int
@@ -59,21 +57,15 @@ var errDefect = errors.New("a defect")
 func open(t *testing.T, test func(e *evening)) {
 	t.Setenv("COLUMNS", "80")
 	synctest.Test(t, func(t *testing.T) {
-		e := &evening{T: t, changes: make(chan Change), keys: make(chan Key), news: make(chan string), over: make(chan error, 1)}
+		e := &evening{T: t, changes: make(chan Change), keys: make(chan Key), over: make(chan error, 1)}
 		ctx, stop := context.WithCancel(t.Context())
 		e.stop = stop
 		s := &Session{
-			Lab: 4, Labs: 5, Checker: e, Changes: e.changes, Keys: e.keys, News: e.news, Out: &e.text, Err: &e.text,
+			Lab: 4, Labs: 5, Checker: e, Changes: e.changes, Keys: e.keys, Out: &e.text, Err: &e.text,
 			Report: func(r *verdict.Result) { fmt.Fprintf(&e.text, "REPORT lab %d %s\n", r.Lab, r.Verdict) },
 			Hint: func(lab int) error {
 				e.hints = append(e.hints, lab)
 				return nil
-			},
-			Join: func(context.Context) (int, bool, error) {
-				if e.active > 0 {
-					e.Errorf("the workspace is changed under %d checks", e.active)
-				}
-				return e.join()
 			},
 		}
 		go func() {
@@ -356,88 +348,6 @@ func TestAPanicOfACheckIsThatOfTheSession(t *testing.T) {
 			t.Errorf("the session ends with %v, want the panic and where it comes from", err)
 		}
 	})
-}
-
-func TestNewsAreShownWhileACheckGoesOnAndWhileNoneDoes(t *testing.T) {
-	open(t, func(e *evening) {
-		first := e.last(1)
-		e.news <- "look up\n"
-		synctest.Wait()
-		e.shows("look up\n")
-		if strings.Contains(e.text.String(), waiting) {
-			t.Error("nobody waits for a save yet")
-		}
-		first.answer(verdict.Fail)
-		first.end(nil)
-		e.text.Reset()
-		e.news <- "and down\n"
-		synctest.Wait()
-		e.shows("and down\n", waiting)
-		e.last(1) // a message is no reason for a check
-		e.quit()
-	})
-}
-
-func TestJoinWaitsForTheEndOfTheCheckAndTheSaveThatFollowsIsJudged(t *testing.T) {
-	open(t, func(e *evening) {
-		joined := 0
-		e.join = func() (int, bool, error) { joined++; return 2, true, nil }
-		first := e.last(1)
-		e.press(Join)
-		if first.ctx.Err() == nil || joined > 0 {
-			t.Errorf("the check goes on (%v), or the workspace has changed before its end (%d)", first.ctx.Err(), joined)
-		}
-		e.save("what the learner saved a moment before") // is saved by joining, and judged by nobody
-		first.end(context.Canceled)
-		e.last(1)
-		e.shows("giving up", waiting)
-		e.save("main.go")
-		second := e.last(2)
-		if second.lab != 2 || joined != 1 {
-			t.Errorf("lab %d is checked after joining lab 2, %d times", second.lab, joined)
-		}
-		second.answer(verdict.Fail)
-		second.end(nil)
-
-		e.join = func() (int, bool, error) { return 3, false, nil } // it is there already, and nothing is saved
-		e.press(Join)
-		if third := e.last(3); third.lab != 3 {
-			t.Errorf("lab %d is checked", third.lab)
-		}
-		e.last(3).end(nil)
-		e.quit()
-	})
-}
-
-func TestAJoinThatDoesNotSucceedLeavesEverythingAsItWas(t *testing.T) {
-	open(t, func(e *evening) {
-		e.join = func() (int, bool, error) { return 0, false, errors.New("the room is nowhere") }
-		first := e.last(1)
-		e.press(Join)
-		e.save("a.go")
-		first.end(context.Canceled)
-		e.shows("lab: the room is nowhere\n")
-		second := e.last(2) // of what was saved meanwhile
-		if second.lab != 4 {
-			t.Errorf("lab %d is checked", second.lab)
-		}
-		second.answer(verdict.Fail)
-		second.end(nil)
-		e.text.Reset()
-		e.press(Join)
-		e.shows("lab: the room is nowhere\n", waiting)
-		e.last(2)
-		e.quit()
-	})
-}
-
-func TestWithoutARoomThereIsNothingToJoin(t *testing.T) {
-	var text bytes.Buffer
-	s := &Session{Err: &text}
-	s.join(t.Context())
-	if got := text.String(); !strings.Contains(got, "no board is configured") {
-		t.Errorf("%q", got)
-	}
 }
 
 func TestWithoutAKeyboardNoKeysAreOffered(t *testing.T) {

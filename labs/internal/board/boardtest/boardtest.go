@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -172,30 +170,6 @@ func (b *Board) Send(t testing.TB, tok string, results ...*verdict.Result) {
 		if code, err := b.Post(t.Context(), tok, r); err != nil || code != http.StatusCreated {
 			t.Fatalf("post %s: %d, %v", r.Run, code, err)
 		}
-	}
-}
-
-// Say has the instructor say something, as the page's form does. fields are names and values in turn: kind, to, text
-// and lab.
-func (b *Board) Say(t testing.TB, fields ...string) {
-	t.Helper()
-	form := url.Values{}
-	for i := 0; i < len(fields); i += 2 {
-		form.Set(fields[i], fields[i+1])
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.URL+"/messages", strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+b.Instructor)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Accept", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("say %q: %s, %v", fields, resp.Status, err)
 	}
 }
 

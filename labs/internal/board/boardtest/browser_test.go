@@ -18,7 +18,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/example/operator-lab/labs/internal/board/boardtest"
-	"github.com/example/operator-lab/labs/internal/board/chromium"
 )
 
 // patience is for a page on a machine that does other things, too.
@@ -44,11 +43,11 @@ type browser struct {
 
 func look(t *testing.T, s screen) *browser {
 	t.Helper()
-	path, err := chromium.Find() // without it these tests fail: a page that nobody looked at proves nothing
+	path, err := findBrowser() // without it these tests fail: a page that nobody looked at proves nothing
 	if err != nil {
 		t.Fatal(err)
 	}
-	alloc, stop := chromedp.NewExecAllocator(t.Context(), chromium.Options(path, profile(t), int(s.width), int(s.height))...)
+	alloc, stop := chromedp.NewExecAllocator(t.Context(), browserOptions(path, profile(t), int(s.width), int(s.height))...)
 	t.Cleanup(stop)
 	ctx, cancel := chromedp.NewContext(alloc)
 	t.Cleanup(cancel)

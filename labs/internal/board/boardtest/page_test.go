@@ -1,10 +1,8 @@
 package boardtest_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/example/operator-lab/labs/internal/board/boardtest"
-	"github.com/example/operator-lab/labs/internal/board/export"
 	"github.com/example/operator-lab/labs/internal/board/room"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -198,38 +195,6 @@ func TestThePageNeedsNeitherScriptsNorTheInternet(t *testing.T) {
 				t.Errorf("the page asks for %s", address)
 			}
 		}
-	}
-}
-
-// The copy for the records looks like the page, and its policy allows its style sheet.
-func TestTheCopyStandsOnItsOwn(t *testing.T) {
-	c := boardtest.Course(t)
-	board := boardtest.Serve(t, c, room.DefaultRules)
-	board.Fill(t, 12, time.Now())
-	records, err := export.Read(t.Context(), board.Store, c, room.DefaultRules, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	format, err := export.ByName("html")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text bytes.Buffer
-	if err := format.Write(&text, records); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "copy.html")
-	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b := look(t, laptop)
-	b.do(chromedp.Navigate("file://"+filepath.ToSlash(path)), visible("#room"))
-	b.shoot("copy")
-	b.is(`getComputedStyle(document.querySelector("#room tbody")).display`, "block")
-	b.do(chromedp.Click(chromedp.CSS(`#room a[href="#cell-3-3"]`)), visible("#cell-3-3 pre"))
-	b.holds(`document.getElementById("cell-3-3").getBoundingClientRect().top < innerHeight`)
-	if len(b.asked) != 1 {
-		t.Errorf("the copy asks for %v", b.asked)
 	}
 }
 

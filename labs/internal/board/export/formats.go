@@ -3,13 +3,11 @@ package export
 import (
 	"encoding/csv"
 	"encoding/json"
-	"encoding/xml"
 	"io"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/board/page"
 	"github.com/example/operator-lab/labs/internal/board/room"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -106,113 +104,4 @@ func (r *Records) jsonLab(l *room.Learner, lab int) jsonLab {
 		v.History = append(v.History, jsonAttempt{Run: a.Run, At: a.At, Verdict: a.Verdict, Red: ids(a.Red)})
 	}
 	return v
-}
-
-// JUnit, as far as the readers of it agree on it.
-type (
-	junitSuites struct {
-		XMLName xml.Name     `xml:"testsuites"`
-		Suites  []junitSuite `xml:"testsuite"`
-	}
-	junitSuite struct {
-		Name      string      `xml:"name,attr"`
-		Tests     int         `xml:"tests,attr"`
-		Failures  int         `xml:"failures,attr"`
-		Errors    int         `xml:"errors,attr"`
-		Skipped   int         `xml:"skipped,attr"`
-		Timestamp string      `xml:"timestamp,attr"`
-		Cases     []junitCase `xml:"testcase"`
-	}
-	junitCase struct {
-		Class   string        `xml:"classname,attr"`
-		Name    string        `xml:"name,attr"`
-		Time    float64       `xml:"time,attr"`
-		Failure *junitMessage `xml:"failure"`
-		Error   *junitMessage `xml:"error"`
-		Skipped *junitMessage `xml:"skipped"`
-	}
-	junitMessage struct {
-		Message string `xml:"message,attr"`
-	}
-)
-
-// writeJUnit writes a suite for each learner and lab that was tried: its last verdict.
-func writeJUnit(w io.Writer, r *Records) error {
-	all := junitSuites{}
-	for _, l := range r.Learners {
-		for _, lab := range r.Course.Labs {
-			if last := l.Last(lab.Number); last != nil {
-				all.Suites = append(all.Suites, newSuite(l.Name, last, r.results[last.ID]))
-			}
-		}
-	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	encoder := xml.NewEncoder(w)
-	encoder.Indent("", " ")
-	if err := encoder.Encode(all); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
-}
-
-func newSuite(learner string, last *room.Attempt, result *verdict.Result) junitSuite {
-	class := "lab-" + strconv.Itoa(last.Lab)
-	s := junitSuite{Name: learner + ", lab " + strconv.Itoa(last.Lab), Timestamp: last.At.UTC().Format("2006-01-02T15:04:05")}
-	if result.Build != nil {
-		s.Cases = append(s.Cases, junitCase{Class: class, Name: "build", Failure: &junitMessage{result.Build.Output}})
-	}
-	if result.Verdict == verdict.Environment {
-		s.Cases = append(s.Cases, junitCase{Class: class, Name: "environment", Error: &junitMessage{result.Environment.Finding}})
-	}
-	for _, c := range result.Checks {
-		s.Cases = append(s.Cases, newCase(class, c, result.Verdict == verdict.Environment))
-	}
-	for _, c := range s.Cases {
-		switch {
-		case c.Failure != nil:
-			s.Failures++
-		case c.Error != nil:
-			s.Errors++
-		case c.Skipped != nil:
-			s.Skipped++
-		}
-	}
-	s.Tests = len(s.Cases)
-	return s
-}
-
-// newCase is one check. What a machine at fault says of a check does not count.
-func newCase(class string, c verdict.Check, unjudged bool) junitCase {
-	v := junitCase{Class: class, Name: c.ID, Time: c.Seconds}
-	switch {
-	case unjudged:
-		v.Skipped = &junitMessage{"the machine was at fault"}
-	case c.State == verdict.Failed:
-		v.Failure = &junitMessage{"expected " + c.Expected + "; saw " + c.Seen}
-	case c.State == verdict.Blocked:
-		v.Skipped = &junitMessage{"waits for " + c.BlockedBy}
-	case c.State == verdict.NotChecked:
-		v.Skipped = &junitMessage{"this cluster cannot tell"}
-	}
-	return v
-}
-
-// writeHTML writes a copy of the page, with what its cells open.
-func writeHTML(w io.Writer, r *Records) error {
-	summary := room.Summarize(r.Learners, r.Course.Labs, r.Rules, r.At)
-	board := page.Board{At: r.At, Labs: page.Labs(r.Course), Summary: page.NewSummary(summary, r.At)}
-	var sections []page.Section
-	for _, l := range r.Learners {
-		board.Rows = append(board.Rows, page.NewRow(l, r.Course.Labs, r.Rules, r.At))
-		for _, lab := range r.Course.Labs {
-			if last := l.Last(lab.Number); last != nil {
-				detail := page.NewDetail(r.Course, l, lab, last.ID, r.results[last.ID])
-				sections = append(sections, page.Section{Learner: l.ID, Lab: lab.Number, Detail: detail})
-			}
-		}
-	}
-	return board.RenderCopy(w, sections)
 }

@@ -1,5 +1,4 @@
-// Package export writes what is on a board for others to read: spreadsheets, programs, test reports, and
-// the records.
+// Package export writes what is on a board for spreadsheets and for programs.
 package export
 
 import (
@@ -91,8 +90,6 @@ func Formats() []Format {
 	return []Format{
 		{"csv", "text/csv; charset=utf-8", "csv", writeCSV},
 		{"json", "application/json", "json", writeJSON},
-		{"junit", "application/xml", "xml", writeJUnit},
-		{"html", "text/html; charset=utf-8", "html", writeHTML},
 	}
 }
 
@@ -103,5 +100,5 @@ func ByName(name string) (Format, error) {
 			return f, nil
 		}
 	}
-	return Format{}, exit.Usage("%q is no format: use csv, json, junit or html", name)
+	return Format{}, exit.Usage("%q is no format: use csv or json", name)
 }

@@ -15,9 +15,6 @@ import (
 // before it.
 type Detail struct {
 	Title string `json:"title"`
-	// Learner and Name are whose cell it is.
-	Learner int64  `json:"learner"`
-	Name    string `json:"name"`
 	// State is that of a cell.
 	State    string    `json:"state"`
 	Headline string    `json:"headline"`
@@ -50,7 +47,7 @@ type History struct {
 func NewDetail(c *course.Course, l *room.Learner, lab *course.Lab, id int64, result *verdict.Result) Detail {
 	d := Detail{
 		Title: fmt.Sprintf("%s, lab %d: %s", l.Name, lab.Number, lab.Title), State: untried,
-		Learner: l.ID, Name: l.Name, Headline: "Not tried yet.", Checks: []Check{}, History: history(l, lab.Number, id),
+		Headline: "Not tried yet.", Checks: []Check{}, History: history(l, lab.Number, id),
 	}
 	if result == nil {
 		return d

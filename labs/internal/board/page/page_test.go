@@ -2,7 +2,6 @@ package page_test
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -93,34 +92,6 @@ func TestTheTopSaysWhoAndOnWhat(t *testing.T) {
 	later := noon.Add(3 * time.Hour)
 	if s := page.NewSummary(room.Summarize(learners[:1], c.Labs, room.DefaultRules, later), later).Stuck[0]; s.Since != "red for 3 h, 2 tries; not heard of for 3 h" || !s.Quiet {
 		t.Errorf("three hours later: %+v", s)
-	}
-}
-
-func TestWhatWasSaidStandsWithWhatBecameOfIt(t *testing.T) {
-	c := small(t)
-	someone := func(n int) (all []*room.Learner) {
-		for i := range n {
-			all = append(all, room.NewLearner(int64(i), fmt.Sprint("n", i)))
-		}
-		return all
-	}
-	for _, tc := range []struct{ got, want page.Message }{
-		{page.NewHint("a", "look", noon, 3, 9), page.Message{ID: "a", To: "everybody", Text: "look", Sent: "12:00", State: "seen by 3 of 9"}},
-		{page.NewHintTo("a", "Ada", "look", noon, false), page.Message{ID: "a", To: "Ada", Text: "look", Sent: "12:00", State: "not seen yet"}},
-		{page.NewHintTo("a", "Ada", "look", noon, true), page.Message{ID: "a", To: "Ada", Text: "look", Sent: "12:00", State: "seen"}},
-		{
-			page.NewStep("a", c.Labs[1], noon, room.Following{There: someone(1), Waiting: someone(8), Stay: someone(1)}),
-			page.Message{ID: "a", To: "everybody", Text: "Go on with lab 2: Say whom", Sent: "12:00",
-				State: "1 of 10 is at lab 2; waiting for: n0, n1, n2, n3, n4, n5 and 2 more; staying where they are: n0"},
-		},
-		{
-			page.NewStep("a", c.Labs[1], noon, room.Following{There: someone(3)}),
-			page.Message{ID: "a", To: "everybody", Text: "Go on with lab 2: Say whom", Sent: "12:00", State: "3 of 3 are at lab 2"},
-		},
-	} {
-		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
-			t.Error(diff)
-		}
 	}
 }
 

@@ -1,5 +1,4 @@
-// Package page turns the state of a room into what an instructor reads: a page, its live updates, and a copy
-// of it for the records. Text from learners goes through html/template or is sent as JSON; it is never HTML.
+// Package page turns the state of a room into what an instructor reads: a page and its live updates. Text from learners goes through html/template or is sent as JSON; it is never HTML.
 package page
 
 import (
@@ -73,8 +72,6 @@ type Summary struct {
 	Stuck     []Stuck    `json:"stuck"`
 	Obstacles []Obstacle `json:"obstacles"`
 	Steps     []Step     `json:"steps"`
-	// Messages are what was said, the latest first. A copy for the records has none.
-	Messages []Message `json:"messages"`
 }
 
 // Lab heads a column.
@@ -142,7 +139,7 @@ const (
 
 // NewSummary is the top of the page.
 func NewSummary(s room.Summary, now time.Time) Summary {
-	v := Summary{Headline: headline(s), Stuck: []Stuck{}, Obstacles: []Obstacle{}, Steps: []Step{}, Messages: []Message{}}
+	v := Summary{Headline: headline(s), Stuck: []Stuck{}, Obstacles: []Obstacle{}, Steps: []Step{}}
 	for _, stuck := range s.Stuck {
 		v.Stuck = append(v.Stuck, newStuck(stuck, now))
 	}

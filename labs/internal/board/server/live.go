@@ -38,7 +38,6 @@ type live struct {
 	sorted  []*room.Learner
 	ordered uint64
 	summary page.Summary
-	mail    mail
 	// changed is closed at the next change, and replaced.
 	changed chan struct{}
 }
@@ -61,7 +60,7 @@ type update struct {
 func newLive(s *store.Store, c *course.Course, rules room.Rules, now func() time.Time) *live {
 	return &live{
 		store: s, course: c, rules: rules, now: now,
-		epoch: strings.ToLower(rand.Text()[:8]), learners: map[int64]*entry{}, mail: newMail(), changed: make(chan struct{}),
+		epoch: strings.ToLower(rand.Text()[:8]), learners: map[int64]*entry{}, changed: make(chan struct{}),
 	}
 }
 
@@ -72,9 +71,6 @@ func (l *live) refresh(ctx context.Context) error {
 	defer l.mu.Unlock()
 	touched, err := l.read(ctx)
 	if err != nil {
-		return err
-	}
-	if err := l.mail.read(ctx, l.store); err != nil {
 		return err
 	}
 	next := l.version + 1
@@ -89,7 +85,6 @@ func (l *live) refresh(ctx context.Context) error {
 		}
 	}
 	summary := page.NewSummary(room.Summarize(l.sorted, l.course.Labs, l.rules, l.now()), l.now())
-	summary.Messages = l.messages()
 	if !reflect.DeepEqual(summary, l.summary) {
 		l.summary, different = summary, true
 	}

@@ -1,6 +1,5 @@
-// Package server is the board on the network: it takes results from learners, shows the room to the instructor, and
-// brings what the instructor says to learners. A learner's token writes that learner's results and receipts, and reads
-// what was said to that learner or to everybody, and nothing else; an instructor's reads the room and sends messages.
+// Package server is the board on the network: it takes results from learners and shows the room to the instructor. A
+// learner's token writes that learner's results and nothing else; an instructor's reads the room.
 package server
 
 import (
@@ -61,12 +60,10 @@ type LearnerHandler = func(w http.ResponseWriter, r *http.Request, h store.Holde
 // Server is a board.
 type Server struct {
 	Config
-	live *live
-	// limits are for results, mailLimits for messages: whoever asks too often still reports.
-	limits, mailLimits *limits
-	seats              *seats
-	intake             intake.Intake
-	poke               chan struct{}
+	live   *live
+	limits *limits
+	intake intake.Intake
+	poke   chan struct{}
 	// streams bounds how many browsers follow at once.
 	streams chan struct{}
 }
@@ -80,7 +77,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		c.Now = time.Now
 	}
 	s := &Server{
-		Config: c, live: newLive(c.Store, c.Course, c.Rules, c.Now), limits: newLimits(), mailLimits: newLimits(), seats: newSeats(),
+		Config: c, live: newLive(c.Store, c.Course, c.Rules, c.Now), limits: newLimits(),
 		intake: intake.Intake{Store: c.Store, Course: c.Course, Now: c.Now},
 		poke:   make(chan struct{}, 1), streams: make(chan struct{}, streamLimit),
 	}
@@ -161,8 +158,6 @@ func (l lines) Write(p []byte) (int, error) {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/results", s.learner(s.limits, s.postResult))
-	mux.HandleFunc("GET /api/v1/messages", s.learner(s.mailLimits, s.getMessages))
-	mux.HandleFunc("POST /api/v1/messages/{id}/receipts", s.learner(s.mailLimits, s.postReceipt))
 	mux.HandleFunc("GET /assets/", s.assets())
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.logout)
@@ -170,8 +165,6 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /events", s.instructor(s.events))
 	mux.HandleFunc("GET /cell/{learner}/{lab}", s.instructor(s.cell))
 	mux.HandleFunc("GET /export/{format}", s.instructor(s.export))
-	mux.HandleFunc("POST /messages", s.instructor(s.postMessage))
-	mux.HandleFunc("POST /messages/{id}/withdraw", s.instructor(s.withdraw))
 	for pattern, handler := range s.Public {
 		mux.Handle(pattern, handler)
 	}

@@ -39,7 +39,7 @@ var pragmas = []string{
 
 // versions make the tables, each from those of the one before. A file's version, kept as SQLite's user_version, is how
 // many of them it has been through; so none of them is ever changed.
-var versions = []string{firstTables, messageTables}
+var versions = []string{firstTables, messageTables, withoutMessages}
 
 const firstTables = `
 CREATE TABLE learners (
@@ -69,8 +69,7 @@ CREATE TABLE results (
 ) STRICT;
 `
 
-// messageTables are for what instructors say. A message without a learner is for everybody. The id of a receipt grows
-// with every answer, also with one that replaces an earlier one.
+// messageTables were for what instructors said to learners.
 const messageTables = `
 CREATE TABLE messages (
 	id        TEXT PRIMARY KEY,
@@ -90,6 +89,8 @@ CREATE TABLE receipts (
 	UNIQUE (message, learner, answer)
 ) STRICT;
 `
+
+const withoutMessages = `DROP TABLE receipts; DROP TABLE messages;`
 
 // ErrNotFound is the error for a learner, token or result that is not there.
 var ErrNotFound = errors.New("not found")

@@ -234,6 +234,30 @@ func TestABoardOfANewerLabIsLeftAlone(t *testing.T) {
 	}
 }
 
+// A board of an earlier lab, which had tables for messages, keeps its results and loses those tables.
+func TestABoardOfAnOlderLabIsBroughtUpToDate(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	l, err := s.Learner(t.Context(), "Ada")
+	if err == nil {
+		_, err = s.AddResult(t.Context(), &store.Result{Learner: l.ID, Run: "r1", Lab: 1, Document: []byte("x")})
+	}
+	if err == nil {
+		err = s.Exec(t.Context(), "CREATE TABLE messages (id TEXT); CREATE TABLE receipts (id TEXT); PRAGMA user_version = 2")
+	}
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, dir)
+	if n := len(all(t, again)); n != 1 {
+		t.Errorf("%d results are there, want the one of before", n)
+	}
+	left, err := again.Text(t.Context(), "SELECT count(*) FROM sqlite_schema WHERE name IN ('messages', 'receipts')")
+	if err != nil || left != "0" {
+		t.Errorf("%s tables for messages are left, %v", left, err)
+	}
+}
+
 // Processes open a new board at the same moment and write to it: they wait for each other, and none is told
 // that the database is locked.
 func TestTwoProcessesWriteAtOnce(t *testing.T) {

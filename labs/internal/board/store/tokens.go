@@ -18,9 +18,9 @@ var ErrDenied = errors.New("the token is not known, has expired or was revoked")
 type Holder struct {
 	// TokenID names the token.
 	TokenID string
-	// Learner whose results the token may write and whose messages it may read; the zero value for an instructor's.
+	// Learner whose results the token may write; the zero value for an instructor's.
 	Learner Learner
-	// Instructor: the token may read everything, send messages, and write no results.
+	// Instructor: the token may read everything, and write no results.
 	Instructor bool
 }
 

@@ -63,15 +63,6 @@ function order(ids) {
   });
 }
 
-// nameRecipients lists who is in the room, and keeps who was chosen.
-function nameRecipients() {
-  const select = byId("say-to");
-  const chosen = select.value;
-  const options = [...body.rows].map((tr) => el("option", { value: tr.dataset.learner }, tr.cells[0].textContent));
-  select.replaceChildren(select.options[0], ...options);
-  select.value = chosen;
-}
-
 // ---- the top
 
 // replace fills a list anew, and leaves the focus on the link that had it.
@@ -93,33 +84,6 @@ function obstacleItem(o) {
   return el("li", {}, el("b", {}, o.count), " ", el("span", {}, o.check), " ", names);
 }
 
-function takeBack(m) {
-  const button = el("button", { "aria-label": "Take back: " + m.text }, "Take back");
-  return el("form", { method: "post", action: `/messages/${encodeURIComponent(m.id)}/withdraw`, "data-say": true }, button);
-}
-
-function messageItem(m) {
-  return el("li", { "data-message": m.id }, el("b", {}, `${m.sent} to ${m.to}`), " ", el("span", {}, m.text), " ",
-    el("small", {}, m.state), " ", takeBack(m));
-}
-
-// showMessages leaves what is there already in place: the focus may be on its button.
-function showMessages(messages) {
-  const list = byId("messages");
-  const there = new Map([...list.children].map((li) => [li.dataset.message, li]));
-  messages.forEach((m, i) => {
-    let li = there.get(m.id);
-    there.delete(m.id);
-    if (li) setText(li.querySelector("small"), m.state);
-    else li = messageItem(m);
-    if (list.children[i] !== li) list.insertBefore(li, list.children[i] ?? null);
-  });
-  for (const li of there.values()) {
-    if (li.contains(document.activeElement)) byId("say").firstElementChild.focus();
-    li.remove();
-  }
-}
-
 let shownSummary = "";
 
 function showSummary(summary) {
@@ -129,7 +93,6 @@ function showSummary(summary) {
   setText(byId("headline"), summary.headline);
   replace(byId("stuck"), summary.stuck.map(stuckItem));
   replace(byId("obstacles"), summary.obstacles.map(obstacleItem));
-  showMessages(summary.messages);
   for (const step of summary.steps) {
     const li = byId("steps").querySelector(`[data-lab="${Number(step.lab)}"]`);
     if (!li) continue;
@@ -157,10 +120,7 @@ function live() {
     const update = JSON.parse(event.data);
     document.body.dataset.version = event.lastEventId;
     update.rows.forEach(showRow);
-    if (update.order) {
-      order(update.order);
-      nameRecipients();
-    }
+    if (update.order) order(update.order);
     showSummary(update.summary);
     settleFocus();
     if (dialog.open && update.rows.some((row) => row.cells.some((c) => c.href === opened && c.run !== openedRun))) show(opened);
@@ -196,8 +156,6 @@ async function show(href) {
   replace(byId("detail-history"), detail.history.map((h) =>
     el("li", { class: h.state }, el("b", {}, h.symbol), " ",
       el("a", { "data-cell": true, href: h.href, "aria-current": h.shown ? "true" : undefined }, h.text), " ", el("span", {}, h.note))));
-  byId("detail-to").value = detail.learner;
-  setText(byId("detail-say"), "A hint to " + detail.name);
   dialog.classList.toggle("untried", detail.checks.length === 0);
   if (!dialog.open) dialog.showModal();
 }
@@ -217,40 +175,6 @@ dialog.addEventListener("close", () => {
   const back = opened.split("?")[0];
   opened = "";
   if (document.activeElement === document.body) document.querySelector(`#room a[href="${CSS.escape(back)}"]`)?.focus();
-});
-
-// ---- what is said to learners: the same forms as without this script, and the page stays where it is
-
-const said = byId("said");
-
-// tell says how it went: in the dialog when that covers the page.
-function tell(text, failed) {
-  if (dialog.open) dialog.append(said);
-  else byId("say").after(said);
-  said.className = failed ? "fail" : "pass";
-  said.textContent = text;
-}
-
-document.addEventListener("submit", async (event) => {
-  const form = event.target;
-  if (!form.matches("form[data-say]")) return;
-  event.preventDefault();
-  said.textContent = ""; // so that the same words are heard again
-  const answer = await fetch(form.getAttribute("action"), {
-    method: "POST", headers: { Accept: "application/json" }, body: new URLSearchParams(new FormData(form)),
-  }).catch(() => null);
-  if (answer?.status === 401) {
-    location.reload();
-    return;
-  }
-  if (!answer?.ok) {
-    const known = await answer?.json().catch(() => null);
-    tell(known?.error ?? "the board does not answer; its terminal may say why", true);
-    return;
-  }
-  const text = form.querySelector("textarea");
-  if (text) text.value = "";
-  tell(form.elements.kind ? "Sent." : "Taken back.", false);
 });
 
 // ---- the keyboard: one stop of the Tab key for the whole room, arrow keys inside it

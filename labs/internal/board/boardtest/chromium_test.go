@@ -1,5 +1,4 @@
-// Package chromium finds the browser in which the board's page is looked at, and says how it is started.
-package chromium
+package boardtest_test
 
 import (
 	"errors"
@@ -9,12 +8,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// names under which Debian and others install the browser.
-var names = []string{"chromium", "chromium-browser", "google-chrome"}
+// browserNames are the names under which Debian and others install the browser.
+var browserNames = []string{"chromium", "chromium-browser", "google-chrome"}
 
-// Find is the path of the browser. The error says how to install it.
-func Find() (string, error) {
-	for _, name := range names {
+// findBrowser is the path of the browser. The error says how to install it.
+func findBrowser() (string, error) {
+	for _, name := range browserNames {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}
@@ -22,10 +21,10 @@ func Find() (string, error) {
 	return "", errors.New("the board is looked at in Chromium, and there is none: apt-get install chromium")
 }
 
-// Options start the browser at path in a window of that size, without a screen, and with a profile in a folder for it
+// browserOptions start the browser at path in a window of that size, without a screen, and with a profile in a folder for it
 // alone. It asks nobody but the pages that it is sent to, and leaves nothing outside of that folder, of which the path
 // has to be short: below it is a socket, for whose path Linux has 108 bytes.
-func Options(path, profile string, width, height int) []chromedp.ExecAllocatorOption {
+func browserOptions(path, profile string, width, height int) []chromedp.ExecAllocatorOption {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.UserDataDir(profile),
 		chromedp.Env("HOME="+profile, "TMPDIR="+profile), // for reports of its crashes, and for what it shares with itself
