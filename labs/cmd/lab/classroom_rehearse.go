@@ -159,7 +159,6 @@ func (r *rehearse) checks() []rehearsal.Check {
 		{Name: "guide", Ask: r.askGuide},
 		{Name: "course", Ask: r.askCourse},
 		{Name: "modules", Doing: "looking for the Go modules of the labs", Ask: r.askModules},
-		{Name: "toolchains", After: []string{"modules"}, Ask: r.askToolchains},
 		{Name: "port", Ask: r.askPort},
 		{Name: "cluster", Doing: "making a cluster", After: []string{"room"}, Ask: r.askCluster},
 		{Name: "server", Doing: "serving the room", After: []string{"course"}, Ask: r.askServer},

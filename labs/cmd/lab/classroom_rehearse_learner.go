@@ -18,7 +18,6 @@ import (
 	boardroom "github.com/example/operator-lab/labs/internal/board/room"
 	"github.com/example/operator-lab/labs/internal/board/token"
 	"github.com/example/operator-lab/labs/internal/classroom"
-	"github.com/example/operator-lab/labs/internal/goproxy"
 	"github.com/example/operator-lab/labs/internal/modules"
 	"github.com/example/operator-lab/labs/internal/rehearsal"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -155,10 +154,6 @@ func (r *rehearse) handOut(ctx context.Context) (archive string, err error) {
 // askDownload has a Go command with an empty cache find what a learner's machine compiles first, with nothing but the
 // room in reach.
 func (r *rehearse) askDownload(ctx context.Context) []rehearsal.Finding {
-	key, err := goproxy.Key(r.served.board.sumsDir())
-	if err != nil {
-		return []rehearsal.Finding{rehearsal.Failed(err, mendModules)}
-	}
 	const first = 2 // the workspace and the lab; the embedded control plane is much more, and changes less
 	needs := slices.Clone(r.needs[:min(first, len(r.needs))])
 	for i := range needs {
@@ -171,8 +166,7 @@ func (r *rehearse) askDownload(ctx context.Context) []rehearsal.Finding {
 		}
 	}
 	started := time.Now()
-	room := modules.Room{Env: goproxy.Env(r.served.url+modulesPath, key)}
-	if err := room.Check(ctx, r.dir, needs, "", "", log); err != nil {
+	if err := modules.Check(ctx, r.served.url+modulesPath, r.dir, needs, log); err != nil {
 		return []rehearsal.Finding{rehearsal.Failed(err, mendModules)}
 	}
 	return []rehearsal.Finding{rehearsal.Good("the room gave %s, all that is needed here, in %.0f s",

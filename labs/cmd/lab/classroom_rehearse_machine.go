@@ -147,47 +147,21 @@ func (r *rehearse) askCourse(ctx context.Context) []rehearsal.Finding {
 }
 
 // askModules looks for all modules that a go.mod of the labs names.
-func (r *rehearse) askModules(ctx context.Context) []rehearsal.Finding {
+func (r *rehearse) askModules(context.Context) []rehearsal.Finding {
 	scratch := filepath.Join(r.dir, "needs")
 	var err error
 	if r.needs, err = modules.Needs(r.course, scratch, r.asked != onKind); err != nil {
 		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
 	}
-	cache, err := modules.FindCache(ctx)
+	missing, err := r.roomModules().Missing(r.needs)
 	if err != nil {
 		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
 	}
-	absent, err := cache.Absent(r.needs)
-	if err != nil {
-		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
-	}
-	if len(absent) > 0 {
-		return []rehearsal.Finding{rehearsal.Bad(mendModules, "%s that the labs need are not on this machine, such as %s",
-			count(len(absent), "module"), absent[0])}
+	if len(missing) > 0 {
+		return []rehearsal.Finding{rehearsal.Bad(mendModules, "%s that the labs need, not in %s, such as %s",
+			count(len(missing), "module"), r.roomModules(), missing[0])}
 	}
 	return []rehearsal.Finding{rehearsal.Good("all that the go.mod files of the labs name are here")}
-}
-
-// askToolchains looks for what learners with an older Go download.
-func (r *rehearse) askToolchains(ctx context.Context) []rehearsal.Finding {
-	name, err := modules.Toolchain(r.needs)
-	if err != nil {
-		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
-	}
-	cache, err := modules.FindCache(ctx)
-	if err != nil {
-		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
-	}
-	absent, err := cache.AbsentToolchains([]string{name}, modules.Platforms())
-	if err != nil {
-		return []rehearsal.Finding{rehearsal.Failed(err, "make doctor")}
-	}
-	if len(absent) > 0 {
-		return []rehearsal.Finding{rehearsal.Doubt(mendModules,
-			"learners with an older Go get no newer one in this room: %s not here, such as %s",
-			count(len(absent), "toolchain"), absent[0])}
-	}
-	return []rehearsal.Finding{rehearsal.Good("%s for %s", name, strings.Join(modules.Platforms(), ", "))}
 }
 
 // askPort looks whether the server's port is free, and chooses another one for the rehearsal when it is not.

@@ -41,6 +41,7 @@ func TestTheLabsFromAHandoutNeedNothingButTheRoom(t *testing.T) {
 		t.Fatal("a network namespace needs root: run this test as root")
 	}
 	r := newRoom(t)
+	r.lab(t, "classroom", "modules")
 	server := r.serve(t)
 	r.lab(t, "classroom", "handouts", "--server", "http://"+server)
 	caches, err := desk.GoCaches(t.Context())
