@@ -104,7 +104,7 @@ classroom-down: bin/lab ## remove the clusters of the room, and all that is in t
 	$(LAB) classroom down
 
 .PHONY: classroom-modules
-classroom-modules: bin/lab ## download all Go modules and toolchains that a room needs, where the internet is good (CHECK=1)
+classroom-modules: bin/lab ## download the Go modules that a room needs, where the internet is good (CHECK=1: only say what is missing)
 	$(LAB) classroom modules $(if $(filter 1,$(CHECK)),--check)
 
 .PHONY: classroom-image
@@ -134,8 +134,8 @@ setup: bin/lab ## container engine, kernel settings, node image: what the doctor
 	$(LAB) setup
 
 .PHONY: node-image
-node-image: bin/lab ## build the node image from Debian packages and Go modules (or take the room's: FROM=url SHA256=digest)
-	$(LAB) node-image $(if $(FROM),--from '$(FROM)') $(if $(SHA256),--sha256 '$(SHA256)')
+node-image: bin/lab ## build the node image from Debian packages and Go modules (or load the room's: FILE=path SHA256=digest)
+	$(LAB) node-image $(if $(FILE),--file '$(FILE)') $(if $(SHA256),--sha256 '$(SHA256)')
 
 ##@ Work on the project
 

@@ -169,13 +169,6 @@ func removeArchives(dir, keep string) {
 	}
 }
 
-// IsLoaded says whether the engine has the image of the archive of that name. Engines that number images in another way
-// than that of the instructor say no.
-func IsLoaded(ctx context.Context, engineName, archive string) (bool, error) {
-	_, found, err := built(ctx, engineName)
-	return found != nil && found.archiveName() == archive, err
-}
-
 // Load gives the image of an archive to the engine. Whether it may be trusted was asked before.
 func Load(ctx context.Context, engineName, path string) (Image, error) {
 	if err := engine(engineName).load(ctx, path); err != nil {

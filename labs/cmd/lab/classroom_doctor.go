@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -17,8 +16,6 @@ import (
 	"github.com/example/operator-lab/clusters/room"
 	"github.com/example/operator-lab/labs/internal/checkout"
 	"github.com/example/operator-lab/labs/internal/classroom"
-	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/modules"
 )
 
 // roomListen is where the room's server listens in the guide for instructors.
@@ -173,39 +170,30 @@ func (d *roomDoctor) fit(ctx context.Context) []doctor.Finding {
 	return all
 }
 
+// missingModules are those that the labs need and that are not in the room's folder.
+func (d *roomDoctor) missingModules() ([]string, error) {
+	asked := *d.app
+	asked.cluster = d.asked // a room of kind clusters has learners who take the embedded control plane
+	needs, done, err := asked.moduleNeeds()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return d.roomModules().Missing(needs)
+}
+
 // modules looks for the modules that the labs' go.mod files name.
-func (d *roomDoctor) modules(ctx context.Context) []doctor.Finding {
+func (d *roomDoctor) modules(context.Context) []doctor.Finding {
 	const name, mend = "go modules", "make classroom-modules"
-	absent, err := d.absentModules(ctx)
+	absent, err := d.missingModules()
 	switch {
 	case err != nil:
 		return []doctor.Finding{stops(name, err, mend)}
 	case len(absent) > 0:
-		err := fmt.Errorf("%s that the labs need are not on this machine, such as %s", count(len(absent), "module"), absent[0])
+		err := fmt.Errorf("%s that the labs need are not in %s, such as %s", count(len(absent), "module"), d.roomModules(), absent[0])
 		return []doctor.Finding{stops(name, err, mend)}
 	}
-	return []doctor.Finding{good(name, "all that the go.mod files of the labs name are here")}
-}
-
-func (d *roomDoctor) absentModules(ctx context.Context) ([]string, error) {
-	c, err := d.app.course()
-	if err != nil {
-		return nil, err
-	}
-	scratch, err := os.MkdirTemp("", "lab-modules-")
-	if err != nil {
-		return nil, exit.Environment(err)
-	}
-	defer os.RemoveAll(scratch)
-	needs, err := modules.Needs(c, scratch, d.asked != onKind)
-	if err != nil {
-		return nil, err
-	}
-	cache, err := modules.FindCache(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return cache.Absent(needs)
+	return []doctor.Finding{good(name, "all that the go.mod files of the labs name are in %s", d.roomModules())}
 }
 
 // course looks at what learners will get.

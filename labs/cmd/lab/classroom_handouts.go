@@ -16,7 +16,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/classroom"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/goproxy"
 	"github.com/example/operator-lab/labs/internal/handout"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
@@ -112,9 +111,7 @@ func (h *handouts) writeAll(ctx context.Context, room *classroom.Room, starter c
 			return nil, openErr
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
-		if connect, err = h.connector(ctx, s); err != nil {
-			return nil, err
-		}
+		connect = h.connector(ctx, s)
 	}
 	for _, l := range room.Learners {
 		own := handout.Handout{Learner: handout.Learner{ID: l.ID, Name: l.Name}, Workspace: starter, Made: made}
@@ -142,11 +139,7 @@ func (h *handouts) writeAll(ctx context.Context, room *classroom.Room, starter c
 }
 
 // connector gives handouts their tokens and the room's modules.
-func (h *handouts) connector(ctx context.Context, s *store.Store) (func(*handout.Handout) error, error) {
-	key, err := goproxy.Key(h.sumsDir())
-	if err != nil {
-		return nil, exit.Environment(err)
-	}
+func (h *handouts) connector(ctx context.Context, s *store.Store) func(*handout.Handout) error {
 	return func(own *handout.Handout) error {
 		t, err := s.AddLearnerToken(ctx, own.Learner.Name, h.valid)
 		if err != nil {
@@ -154,8 +147,8 @@ func (h *handouts) connector(ctx context.Context, s *store.Store) (func(*handout
 		}
 		own.Board = &handout.Board{URL: h.server, Token: t}
 		own.Course = h.server + coursePath
-		own.Modules = &handout.Modules{Proxy: h.server + modulesPath, Sums: key}
+		own.Modules = h.server + modulesPath
 		own.Image = h.roomImage(h.server)
 		return nil
-	}, nil
+	}
 }

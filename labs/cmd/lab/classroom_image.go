@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 
@@ -19,11 +19,10 @@ import (
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/handout"
 	"github.com/example/operator-lab/labs/internal/modules"
-	"github.com/example/operator-lab/labs/internal/roomimage"
 )
 
 // imagesPath is where the room's server has the node image, for everybody in the room.
-const imagesPath = "/images"
+const imagesPath = "/images/"
 
 func newClassroomImageCommand(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -49,20 +48,24 @@ about a minute, once for each image. Learners without an engine do not need it.`
 func (a *app) serveImage(public map[string]http.Handler) (nodeimage.Archive, bool) {
 	image, ok := nodeimage.Packed(a.cache)
 	if ok {
-		public[imagesPath+"/"] = http.StripPrefix(imagesPath, roomimage.NewServer(image))
+		public[imagesPath+image.Name()] = download(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFile(w, r, image.Path)
+		}))
 	}
 	return image, ok
 }
 
-// imageURL is where a server has an image.
-func imageURL(server string, image nodeimage.Archive) string {
-	return server + imagesPath + "/" + image.Name()
+// handoutImage is what a handout says of an image.
+func handoutImage(server string, image nodeimage.Archive) *handout.Image {
+	return &handout.Image{URL: server + imagesPath + image.Name(), SHA256: image.SHA256, Size: image.Size}
 }
 
 // tellEngines prints what learners with a container engine need.
 func (a *app) tellEngines(addr net.Addr, image nodeimage.Archive) {
-	fmt.Fprintf(a.out, "Who has a container engine gets the node image, %s:\n  make node-image FROM=%s SHA256=%s\n",
-		modules.Megabytes(image.Size), imageURL("http://"+addr.String(), image), image.SHA256)
+	fmt.Fprintf(a.out, "Who has a container engine gets the node image, %s:\n", modules.Megabytes(image.Size))
+	for _, line := range handoutImage("http://"+addr.String(), image).Commands() {
+		fmt.Fprintln(a.out, "  "+line)
+	}
 }
 
 // roomImage is what handouts say of the node image, nil when none is packed.
@@ -71,35 +74,49 @@ func (a *app) roomImage(server string) *handout.Image {
 	if !ok {
 		return nil
 	}
-	return &handout.Image{URL: imageURL(server, image), SHA256: image.SHA256, Size: image.Size}
+	return handoutImage(server, image)
 }
 
-// roomsImage is the node image of the room that a learner is in.
-type roomsImage struct {
-	from   string // --from
+// imageFile is a node image that a learner has downloaded from the room's server.
+type imageFile struct {
+	path   string // --file
 	digest string // --sha256
 }
 
 var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // check wants what a handout says, as it says it.
-func (r roomsImage) check() error {
-	u, err := url.Parse(r.from)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return exit.Usage("FROM=%s is no address of a node image: your handout has the line", r.from)
+func (f imageFile) check() error {
+	if err := nodeimage.CheckArchiveName(filepath.Base(f.path)); err != nil {
+		return exit.Usage("FILE: %v; leave it out: make lab-1 CLUSTER=embedded needs no node image", err)
 	}
-	if err := nodeimage.CheckArchiveName(path.Base(u.Path)); err != nil {
-		return exit.Usage("FROM: %v; leave it out: make lab-1 CLUSTER=embedded needs no node image", err)
-	}
-	if !digestForm.MatchString(r.digest) {
-		return exit.Usage("SHA256=%s is no digest of 64 hexadecimal digits: your handout has the line", r.digest)
+	if !digestForm.MatchString(f.digest) {
+		return exit.Usage("SHA256=%s is no digest of 64 hexadecimal digits: your handout has the line", f.digest)
 	}
 	return nil
 }
 
-// takeNodeImage gives the engine of this machine the node image of the room.
-func (a *app) takeNodeImage(ctx context.Context, room roomsImage) error {
-	if err := room.check(); err != nil {
+// verify compares the file with its digest. The handout vouches for that, and not the way from the room's server.
+func (f imageFile) verify() error {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return exit.Usage("FILE: %v; your handout has the line that downloads it", err)
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return exit.Environment(err)
+	}
+	if hex.EncodeToString(hash.Sum(nil)) != f.digest {
+		return exit.Environment(fmt.Errorf("%s is not what SHA256 says: run the handout's curl command again, which goes on where it stopped; "+
+			"if that changes nothing, delete the file and ask for the line", f.path))
+	}
+	return nil
+}
+
+// loadNodeImage gives the engine of this machine a node image from a file.
+func (a *app) loadNodeImage(ctx context.Context, file imageFile) error {
+	if err := file.check(); err != nil {
 		return err
 	}
 	if err := clusters.PingEngine(ctx, a.engine()); err != nil {
@@ -110,35 +127,14 @@ func (a *app) takeNodeImage(ctx context.Context, room roomsImage) error {
 			What: "no container engine answers here, and the image is for nothing else: do without", Mend: "make lab-1 CLUSTER=embedded",
 		}
 	}
-	name := path.Base(room.from)
-	if loaded, err := nodeimage.IsLoaded(ctx, a.engine(), name); err != nil || loaded {
-		if loaded {
-			fmt.Fprintln(a.out, "The room's node image is here already.")
-		}
+	if err := file.verify(); err != nil {
 		return err
 	}
-	file := filepath.Join(a.cache, "images", "fetched", name)
-	a.progress("fetching the node image from " + room.from)
-	err := roomimage.Fetch(ctx, room.from, room.digest, file, a.progress)
-	switch {
-	case errors.Is(err, roomimage.ErrDigest):
-		return exit.Environment(fmt.Errorf("%w: the line in your handout is damaged, or the room has another image now; ask for it", err))
-	case err != nil:
-		return exit.Environment(fmt.Errorf("%w; what has arrived stays: run it again", err))
-	}
-	return a.loadNodeImage(ctx, file)
-}
-
-// loadNodeImage loads what was fetched, after which the file is of no use.
-func (a *app) loadNodeImage(ctx context.Context, file string) error {
 	a.progress("giving it to the container engine, which takes a minute")
-	image, err := nodeimage.Load(ctx, a.engine(), file)
+	image, err := nodeimage.Load(ctx, a.engine(), file.path)
 	if err != nil {
 		return exit.Environment(err)
 	}
 	fmt.Fprintln(a.out, image.Ref)
-	if err := os.Remove(file); err != nil {
-		a.progress(err.Error())
-	}
 	return nil
 }

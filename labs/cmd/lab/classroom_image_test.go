@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,28 +14,35 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
-// roomWithImage serves a packed image as the room's server does, and gives the line of the handout.
-func roomWithImage(t *testing.T) (from, digest string) {
-	t.Helper()
+const imageContent = "an image"
+
+// imageName is that of an image for this machine.
+func imageName() string { return fmt.Sprintf("node-%s-0123456789ab.tar.gz", runtime.GOARCH) }
+
+func imageDigest() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(imageContent))) }
+
+// An interrupted download goes on where it was, as `curl -C -` asks.
+func TestTheRoomServesItsNodeImage(t *testing.T) {
 	instructor, out, _ := newTestApp(t)
-	name := fmt.Sprintf("node-%s-0123456789ab.tar.gz", runtime.GOARCH)
-	data := []byte("an image")
-	digest = fmt.Sprintf("%x", sha256.Sum256(data))
-	path := filepath.Join(instructor.cache, "images", name)
+	public := map[string]http.Handler{}
+	if _, ok := instructor.serveImage(public); ok || len(public) > 0 || instructor.roomImage("http://room:7777") != nil {
+		t.Error("an image that was not packed is served")
+	}
+	path := filepath.Join(instructor.cache, "images", imageName())
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for path, data := range map[string][]byte{path: data, path + ".sha256": []byte(digest + "\n")} {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
+	for path, text := range map[string]string{path: imageContent, path + ".sha256": imageDigest() + "\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	public := map[string]http.Handler{}
 	image, ok := instructor.serveImage(public)
 	if !ok {
 		t.Fatal("the packed image is not served")
@@ -43,15 +51,41 @@ func roomWithImage(t *testing.T) (from, digest string) {
 	for pattern, handler := range public {
 		mux.Handle(pattern, handler)
 	}
-	srv := httptest.NewServer(mux)
+	srv := httptest.NewUnstartedServer(mux)
+	srv.Config.WriteTimeout = time.Nanosecond // the server's limit for pages is not one for images
+	srv.Start()
 	t.Cleanup(srv.Close)
+	from := srv.URL + "/images/" + imageName()
+	for _, tc := range []struct {
+		method, url, have string
+		code              int
+		body              string
+	}{
+		{http.MethodGet, from, "", http.StatusOK, imageContent},
+		{http.MethodGet, from, "bytes=3-", http.StatusPartialContent, imageContent[3:]},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), tc.method, tc.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tc.have != "" {
+			request.Header.Set("Range", tc.have)
+		}
+		response, err := srv.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != tc.code || string(body) != tc.body {
+			t.Errorf("%s %s %s: %s %q, %v", tc.method, tc.url, tc.have, response.Status, body, err)
+		}
+	}
 	instructor.tellEngines(srv.Listener.Addr(), image)
-	from = srv.URL + "/images/" + name
-	contains(t, out.String(), "make node-image FROM="+from+" SHA256="+digest+"\n")
-	if given := instructor.roomImage(srv.URL); given == nil || given.URL != from || given.SHA256 != digest {
+	contains(t, out.String(), "curl -f -C - -O "+from+"\n  make node-image FILE="+imageName()+" SHA256="+imageDigest()+"\n")
+	if given := instructor.roomImage(srv.URL); given == nil || given.URL != from || given.SHA256 != imageDigest() {
 		t.Errorf("handouts say %+v", given)
 	}
-	return from, digest
 }
 
 // withEngine is a learner's app whose engine knows a node image once it has loaded the right file.
@@ -79,42 +113,45 @@ esac
 	}
 }
 
+// downloaded is a file as curl leaves it.
+func downloaded(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func TestALearnersEngineTakesTheImageOfTheRoom(t *testing.T) {
-	from, digest := roomWithImage(t)
 	a, out, progress, calls := withEngine(t)
-	take := []string{"node-image", "--from", from, "--sha256", digest}
-	if err := execute(t.Context(), a, take); err != nil {
+	file := downloaded(t, imageName(), imageContent)
+	if err := execute(t.Context(), a, []string{"node-image", "--file", file, "--sha256", imageDigest()}); err != nil {
 		t.Fatalf("%v\n%s", err, progress)
 	}
 	contains(t, out.String(), nodeimage.Repository+":")
-	if left, err := os.ReadDir(filepath.Join(a.cache, "images", "fetched")); err != nil || len(left) > 0 {
-		t.Errorf("the archive is left: %v, %v", left, err)
-	}
-	if err := execute(t.Context(), a, take); err != nil {
-		t.Error(err)
-	}
-	contains(t, out.String(), "is here already")
 	if n := strings.Count(calls(), "load "); n != 1 {
 		t.Errorf("it was loaded %d times:\n%s", n, calls())
 	}
 }
 
 func TestAnImageThatIsNotTheHandoutsIsNeverLoaded(t *testing.T) {
-	from, digest := roomWithImage(t)
 	a, _, _, calls := withEngine(t)
-	other := strings.Replace(from, "node-"+runtime.GOARCH, "node-riscv64", 1)
+	file := downloaded(t, imageName(), imageContent)
 	for name, tc := range map[string]struct {
-		from, digest string
+		file, digest string
 		code         int
 		says         string
 	}{
-		"another digest":  {from, strings.Repeat("0", 64), exit.EnvironmentError, "ask for it"},
-		"no digest":       {from, "", exit.UsageError, "your handout has the line"},
-		"no address":      {"images", digest, exit.UsageError, "your handout has the line"},
-		"another machine": {other, digest, exit.UsageError, "CLUSTER=embedded"},
-		"no such image":   {strings.Replace(from, "0123456789ab", "0123456789ac", 1), digest, exit.EnvironmentError, "run it again"},
+		"another digest":  {file, strings.Repeat("0", 64), exit.EnvironmentError, "ask for the line"},
+		"half of it":      {downloaded(t, imageName(), imageContent[:3]), imageDigest(), exit.EnvironmentError, "goes on where it stopped"},
+		"no digest":       {file, "", exit.UsageError, "your handout has the line"},
+		"a digest alone":  {"", imageDigest(), exit.UsageError, "is no archive of a node image"},
+		"something else":  {downloaded(t, "course.tar.gz", imageContent), imageDigest(), exit.UsageError, "is no archive of a node image"},
+		"another machine": {downloaded(t, "node-riscv64-0123456789ab.tar.gz", imageContent), imageDigest(), exit.UsageError, "CLUSTER=embedded"},
+		"no such file":    {filepath.Join(t.TempDir(), imageName()), imageDigest(), exit.UsageError, "your handout has the line"},
 	} {
-		err := execute(t.Context(), a, []string{"node-image", "--from", tc.from, "--sha256", tc.digest})
+		err := execute(t.Context(), a, []string{"node-image", "--file", tc.file, "--sha256", tc.digest})
 		if exit.Code(err) != tc.code || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -125,10 +162,10 @@ func TestAnImageThatIsNotTheHandoutsIsNeverLoaded(t *testing.T) {
 }
 
 func TestWithoutAnEngineTheAlternativeIsNamed(t *testing.T) {
-	from, digest := roomWithImage(t)
 	a, _, _ := newTestApp(t)
 	t.Setenv("PATH", t.TempDir())
-	err := execute(t.Context(), a, []string{"node-image", "--from", from, "--sha256", digest})
+	file := downloaded(t, imageName(), imageContent)
+	err := execute(t.Context(), a, []string{"node-image", "--file", file, "--sha256", imageDigest()})
 	if exit.Code(err) != exit.EnvironmentError || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("error %v", err)
 	}

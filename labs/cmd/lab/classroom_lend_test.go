@@ -159,9 +159,6 @@ type serving struct {
 func serveRoom(t *testing.T, until string, prepare func(context.Context, *app, int) (*clusters.Owned, nodeimage.Image, error)) *serving {
 	t.Helper()
 	a, _, progress, _ := classroomApp(t)
-	if err := os.MkdirAll(filepath.Join(os.Getenv("GOMODCACHE"), "cache", "download"), 0o755); err != nil {
-		t.Fatal(err)
-	}
 	r := &classroom.Room{Schema: 1, Provider: onKind, Lend: 1, Ready: 1}
 	r.Grow(2)
 	if err := r.Save(a.state); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/checkout"
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/goproxy"
 	"github.com/example/operator-lab/labs/internal/modules"
 )
 
@@ -35,14 +35,14 @@ func newServeCommand(b *board) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the board, Go modules, the course, the node image and clusters to the room (make classroom-serve)",
 		Long: `serve is the room's server, so that the labs need no internet: the board, as lab board serves it; below
-/modules the module cache of this machine, read only, as a GOPROXY; as /course.tar.gz the course at HEAD; and below
-/images the node image, for learners with a container engine of their own. It prints what learners set. Everybody who
-reaches it can read these, and the board only with a token. Modules that GOPRIVATE names stay here.
+/modules the folder .lab/modules, as a GOPROXY; as /course.tar.gz the course at HEAD; and below /images the node image,
+for learners with a container engine of their own. It prints what learners set. Everybody who reaches it can read these,
+and the board only with a token.
 
 It also lends the clusters that lab classroom up was told to lend, each for one verdict of a learner with a token, and
 removes them when it ends.
 
-lab classroom modules, run before, fills the cache, and lab classroom image packs the node image. --listen with a fixed
+lab classroom modules, run before, fills the folder, and lab classroom image packs the node image. --listen with a fixed
 port keeps handouts valid.`,
 		Args: noArguments("classroom serve"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return b.serveRoom(cmd.Context()) },
@@ -70,21 +70,16 @@ func (b *board) serveRoom(ctx context.Context) (err error) {
 	if course.Changed {
 		b.progress("this checkout has changes that are not committed; the room gets the course without them")
 	}
-	sums, err := goproxy.OpenSums(b.sumsDir())
-	if errors.Is(err, goproxy.ErrInUse) {
-		return exit.Usage("this room is being served by another lab classroom serve: end that one first")
-	}
-	if err != nil {
-		return exit.Environment(err)
-	}
-	defer func() { err = errors.Join(err, sums.Close()) }()
-	proxy, err := b.moduleProxy(ctx, sums)
+	unlock, err := b.lockNamed("classroom-serve", "this room's server")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, proxy.Close()) }()
+	defer unlock()
+	if err := b.tellMissing(); err != nil {
+		return err
+	}
 	public := map[string]http.Handler{
-		modulesPath + "/": http.StripPrefix(modulesPath, proxy),
+		modulesPath + "/": download(http.StripPrefix(modulesPath, b.roomModules().Handler())),
 		coursePath:        course,
 	}
 	image, packed := b.serveImage(public)
@@ -96,7 +91,7 @@ func (b *board) serveRoom(ctx context.Context) (err error) {
 	return b.serve(ctx, beside{
 		public: public,
 		announce: func(addr net.Addr) {
-			b.tellLearners(addr, sums.Key(), course)
+			b.tellLearners(addr, course)
 			if packed {
 				b.tellEngines(addr, image)
 			}
@@ -106,39 +101,47 @@ func (b *board) serveRoom(ctx context.Context) (err error) {
 	})
 }
 
-// moduleProxy serves this machine's modules, and says which of those that the labs need are not there.
-func (b *board) moduleProxy(ctx context.Context, sums *goproxy.Sums) (*goproxy.Proxy, error) {
-	cache, err := modules.FindCache(ctx)
-	if err != nil {
-		return nil, exit.Environment(err)
-	}
+// downloadLimit is how long somebody may take for one file. Half a gigabyte takes that long at 150 kB/s.
+const downloadLimit = time.Hour
+
+// download lets everybody read what h serves, for longer than a page may take.
+func download(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "This is read only.", http.StatusMethodNotAllowed)
+			return
+		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(downloadLimit)) // tests have none
+		h.ServeHTTP(w, r)
+	})
+}
+
+// tellMissing says which of the modules that the labs need the room will not get.
+func (b *board) tellMissing() error {
 	needs, done, err := b.moduleNeeds()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer done()
-	absent, err := cache.Absent(needs)
+	missing, err := b.roomModules().Missing(needs)
 	if err != nil {
-		return nil, exit.Usage("%v", err)
+		return exit.Usage("%v", err)
 	}
-	if len(absent) > 0 {
-		b.progress(fmt.Sprintf("not on this machine: %s that the labs need, such as %s; make classroom-modules gets them",
-			count(len(absent), "module"), absent[0]))
+	if len(missing) > 0 {
+		b.progress(fmt.Sprintf("not in %s: %s that the labs need, such as %s; make classroom-modules gets them",
+			b.roomModules(), count(len(missing), "module"), missing[0]))
 	}
-	proxy, err := goproxy.New(cache.Downloads, goproxy.Options{Sums: sums, Private: cache.Private, Log: b.progress})
-	if err != nil {
-		return nil, exit.Usage("%v; lab classroom modules fills the module cache", err)
-	}
-	return proxy, nil
+	return nil
 }
 
 // tellLearners prints what a learner's machine needs, as lines for a shell.
-func (b *board) tellLearners(addr net.Addr, key string, course checkout.Archive) {
+func (b *board) tellLearners(addr net.Addr, course checkout.Archive) {
 	url := "http://" + addr.String()
 	fmt.Fprintf(b.out, "\nLearners get the course, %s at commit %.12s:\n", modules.Megabytes(course.Size()), course.Commit)
 	fmt.Fprintf(b.out, "  curl -f %s%s | tar -xz && cd %s\n", url, coursePath, checkout.Folder)
 	fmt.Fprintln(b.out, "and Go modules from this machine, in each shell that they work in:")
-	for _, entry := range goproxy.Env(url+modulesPath, key) {
+	for _, entry := range modules.Env(url + modulesPath) {
 		fmt.Fprintf(b.out, "  export %s\n", entry)
 	}
 }

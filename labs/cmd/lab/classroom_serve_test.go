@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,15 +15,12 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/goproxy"
-	"github.com/example/operator-lab/labs/internal/goproxy/goproxytest"
+	"github.com/example/operator-lab/labs/internal/modules/modulestest"
 )
 
 func TestClassroomServerRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	for _, line := range []string{
-		"classroom", "classroom modules now", "classroom modules --platforms plan9/amd64",
-		"classroom modules --toolchains go1.26", "classroom modules --toolchains latest",
-		"classroom serve now", "classroom serve --listen 0.0.0.0:0",
+		"classroom", "classroom modules now", "classroom serve now", "classroom serve --listen 0.0.0.0:0",
 		"classroom serve --address some.host", "classroom serve --expires 0s", "classroom serve --from dir",
 		"classroom doctor", "classroom doctor now", "classroom doctor --learners 0",
 		"classroom doctor --learners 2 --listen 0.0.0.0:7777", "classroom doctor --learners 2 --address some.host",
@@ -43,10 +38,7 @@ func TestClassroomServerRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-var (
-	used      = module.Version{Path: "example.com/used", Version: "v1.2.0"}
-	toolchain = module.Version{Path: "golang.org/toolchain", Version: "v0.0.1-go1.99.0.linux-amd64"}
-)
+var used = module.Version{Path: "example.com/used", Version: "v1.2.0"}
 
 // classroomApp is an app in the git checkout of a course whose operator uses a module, on a machine with an empty
 // module cache that reaches a made-up internet until offline is called.
@@ -57,9 +49,8 @@ func classroomApp(t *testing.T) (a *app, out, progress *bytes.Buffer, offline fu
 	t.Setenv("PATH", path)
 	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 
-	internet := goproxytest.New(t)
+	internet := modulestest.New(t)
 	internet.Add(t, used, map[string]string{"used.go": "package used\n"})
-	internet.Add(t, toolchain, map[string]string{"bin/go": "#!/bin/sh\n"})
 	mod := "module example.com/greeter\n\ngo 1.26.0\n\nrequire " + used.Path + " " + used.Version + "\n"
 	for name, text := range map[string]string{
 		".gitignore":            "/.lab/\n",
@@ -82,48 +73,34 @@ func classroomApp(t *testing.T) (a *app, out, progress *bytes.Buffer, offline fu
 		}
 	}
 
-	sums, err := goproxy.OpenSums(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, err := goproxy.New(string(internet), goproxy.Options{Sums: sums})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(proxy)
-	t.Cleanup(func() {
-		srv.Close()
-		if err := errors.Join(proxy.Close(), sums.Close()); err != nil {
-			t.Error(err)
+	internet.Use(t, t.TempDir())
+	return a, out, progress, func() {
+		if err := os.Rename(string(internet), string(internet)+".away"); err != nil {
+			t.Fatal(err)
 		}
-	})
-	home := t.TempDir()
-	goproxytest.Removable(t, home)
-	for _, entry := range append(goproxy.Env(srv.URL, sums.Key()),
-		"GOENV=off", "GOTOOLCHAIN=local", "GOPATH="+home, "GOMODCACHE="+filepath.Join(home, "mod")) {
-		name, value, _ := strings.Cut(entry, "=")
-		t.Setenv(name, value)
 	}
-	return a, out, progress, srv.Close
 }
 
 // From the day before, with internet, to a learner who has none.
 func TestTheRoomsServerIsAllThatALearnersGoNeeds(t *testing.T) {
 	a, out, progress, offline := classroomApp(t)
-	fill := []string{
-		"--cluster", "kind", "classroom", "modules", "--toolchains", "go1.99.0", "--platforms", "linux/amd64", "--check",
+	fill := []string{"--cluster", "kind", "classroom", "modules"}
+	if err := execute(t.Context(), a, append(fill, "--check")); exit.Code(err) != exit.EnvironmentError {
+		t.Errorf("a check of nothing: %v", err)
 	}
+	contains(t, out.String(), used.String()+"\n")
 	if err := execute(t.Context(), a, fill); err != nil {
 		t.Fatalf("%v\n%s", err, progress)
 	}
-	if !strings.HasPrefix(out.String(), "1 module and 1 toolchain, ") ||
-		!strings.Contains(progress.String(), "toolchain go1.99.0 for linux/amd64: ") {
-		t.Errorf("%s\n%s", out, progress)
-	}
+	contains(t, out.String(), "1 module, ")
 	offline()
 	if err := execute(t.Context(), a, fill); err != nil {
 		t.Errorf("a second time needs the internet: %v", err)
 	}
+	if err := execute(t.Context(), a, append(fill, "--check")); err != nil {
+		t.Errorf("a check of all: %v", err)
+	}
+	modulestest.Write(t, filepath.Join(os.Getenv("GOMODCACHE"), "cache", "download", "example.com", "work", "@v", "v1.0.0.mod"), "module x\n")
 
 	printed := synced{make(chan string, 20)}
 	a.out = printed
@@ -149,7 +126,7 @@ func TestTheRoomsServerIsAllThatALearnersGoNeeds(t *testing.T) {
 	learner := t.TempDir()
 	work := filepath.Join(learner, "work")
 	coursetest.Write(t, work, "go.mod", "module example.com/mine\n\ngo 1.26.0\n\nrequire "+used.Path+" "+used.Version+"\n")
-	get := exec.CommandContext(t.Context(), "go", "mod", "download", used.String(), toolchain.String())
+	get := exec.CommandContext(t.Context(), "go", "mod", "download", used.String())
 	get.Dir = work
 	// Without a HOME: in one, Go's telemetry would still write when the test is over.
 	get.Env = []string{
@@ -172,6 +149,7 @@ func TestTheRoomsServerIsAllThatALearnersGoNeeds(t *testing.T) {
 		{http.MethodGet, "/course.tar.gz", "", http.StatusOK},
 		{http.MethodGet, "/modules/example.com/used/@v/list", "", http.StatusOK},
 		{http.MethodGet, "/modules/example.com/other/@v/list", "", http.StatusNotFound},
+		{http.MethodGet, "/modules/example.com/work/@v/v1.0.0.mod", "", http.StatusNotFound}, // of the instructor's cache
 		{http.MethodGet, "/modules/", "", http.StatusNotFound},
 		{http.MethodPut, "/modules/example.com/used/@v/list", "", http.StatusMethodNotAllowed},
 		{http.MethodGet, "/", "", http.StatusUnauthorized},
@@ -210,9 +188,6 @@ func TestTheRoomsServerIsAllThatALearnersGoNeeds(t *testing.T) {
 
 func TestTheInstructorHearsWhatTheRoomLacks(t *testing.T) {
 	a, _, progress, offline := classroomApp(t)
-	if err := os.MkdirAll(filepath.Join(os.Getenv("GOMODCACHE"), "cache", "download"), 0o755); err != nil {
-		t.Fatal(err)
-	}
 	coursetest.Write(t, a.root, "labs/suite.go", "package labs // changed\n")
 	printed := synced{make(chan string, 20)}
 	a.out = printed
@@ -236,7 +211,7 @@ func TestTheInstructorHearsWhatTheRoomLacks(t *testing.T) {
 		}
 	}
 	offline()
-	err := execute(t.Context(), a, []string{"--cluster", "kind", "classroom", "modules", "--toolchains", "none"})
+	err := execute(t.Context(), a, []string{"--cluster", "kind", "classroom", "modules"})
 	if exit.Code(err) != exit.EnvironmentError || !strings.Contains(err.Error(), "what has arrived stays") {
 		t.Errorf("without internet: %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 // newNodeImageCommand is `lab node-image`.
 func newNodeImageCommand(a *app) *cobra.Command {
 	var withoutOperand bool
-	var room roomsImage
+	var file imageFile
 	cmd := &cobra.Command{
 		Use:   "node-image",
 		Short: "Build the image of the clusters' nodes from source",
@@ -20,11 +20,12 @@ func newNodeImageCommand(a *app) *cobra.Command {
 The first build takes about ten minutes on two cores and needs root for debootstrap. When nothing changed, the
 image that is there stays.
 
-With --from it is not built but taken from the server of the room that you are in; your handout has the line.`,
+With --file it is not built but loaded from a file, which the server of the room that you are in has; your handout has
+the lines.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if room != (roomsImage{}) {
-				return a.takeNodeImage(cmd.Context(), room)
+			if file != (imageFile{}) {
+				return a.loadNodeImage(cmd.Context(), file)
 			}
 			image, err := nodeimage.Build(cmd.Context(), nodeimage.Options{
 				Engine: a.engine(), CacheDir: a.cache, Root: a.root, WithOperand: !withoutOperand,
@@ -39,7 +40,7 @@ With --from it is not built but taken from the server of the room that you are i
 	}
 	cmd.Flags().BoolVar(&withoutOperand, "without-operand", false,
 		"leave out memcached's image, as in kind's own node image; it is then loaded into each cluster")
-	cmd.Flags().StringVar(&room.from, "from", "", "address of the image on the room's server, as in your handout")
-	cmd.Flags().StringVar(&room.digest, "sha256", "", "SHA-256 digest of what is there, as in your handout")
+	cmd.Flags().StringVar(&file.path, "file", "", "the room's image, as downloaded with the line in your handout")
+	cmd.Flags().StringVar(&file.digest, "sha256", "", "SHA-256 digest of that file, as in your handout")
 	return cmd
 }

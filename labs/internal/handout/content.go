@@ -89,7 +89,7 @@ type page struct {
 func (h *Handout) addTexts(files content) error {
 	p := page{
 		ID: h.Learner.ID, Name: h.Learner.name(), Course: h.Course,
-		Kubeconfig: h.Kubeconfig != "", Board: h.Board != nil, Modules: h.Modules != nil, Lends: h.Lends,
+		Kubeconfig: h.Kubeconfig != "", Board: h.Board != nil, Modules: h.Modules != "", Lends: h.Lends,
 		Image: h.Image, Set: h.variables(),
 	}
 	for _, name := range []string{startFile, shellFile, powerShellFile} {
@@ -135,8 +135,8 @@ func (h *Handout) check() error {
 			return exit.Usage("the address of the course for %s must be like http://192.168.1.5:7777/course.tar.gz", h.Learner.ID)
 		}
 	}
-	if m := h.Modules; m != nil {
-		if _, err := address(m.Proxy); err != nil {
+	if h.Modules != "" {
+		if _, err := address(h.Modules); err != nil {
 			return exit.Usage("the address of the Go modules for %s must be like http://192.168.1.5:7777/modules", h.Learner.ID)
 		}
 	}

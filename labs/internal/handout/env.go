@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/goproxy"
+	"github.com/example/operator-lab/labs/internal/modules"
 )
 
 // variable is one that the scripts set.
@@ -23,8 +23,8 @@ func (h *Handout) checkEnv() error {
 
 // variables are those whose values are known here; paths of the handout are found by the scripts.
 func (h *Handout) variables() (set []variable) {
-	if m := h.Modules; m != nil {
-		for _, entry := range goproxy.Env(m.Proxy, m.Sums) {
+	if h.Modules != "" {
+		for _, entry := range modules.Env(h.Modules) {
 			name, value, _ := strings.Cut(entry, "=")
 			set = append(set, variable{name, value})
 		}

@@ -40,17 +40,17 @@ func source(t *testing.T, dir string) map[string]string {
 func TestAShellLearnsOfTheHandout(t *testing.T) {
 	h := full(t)
 	hostile := `'; touch hacked; $(touch hacked) "` + "`touch hacked`" + ` \' ${HOME} \`
-	h.Modules.Sums = hostile
+	h.Modules = "http://192.168.1.5:7777/" + hostile
 	w := write(t, filepath.Join(t.TempDir(), "a room's folder"), h)
 	want := map[string]string{
 		"WORKSPACE":  filepath.Join(w.Dir, "workspace"),
 		"KUBECONFIG": filepath.Join(w.Dir, "kubeconfig"),
 		"LAB_BOARD":  filepath.Join(w.Dir, ".lab", "board.json"),
-		"GOPROXY":    "http://192.168.1.5:7777/modules",
-		"GOSUMDB":    hostile,
+		"GOPROXY":    "http://192.168.1.5:7777/" + hostile,
+		"GOSUMDB":    "off",
 		"CLUSTER":    "room",
 
-		"GOTOOLCHAIN": "auto",
+		"GOTOOLCHAIN": "local",
 	}
 	if diff := cmp.Diff(want, source(t, w.Dir)); diff != "" {
 		t.Error(diff)

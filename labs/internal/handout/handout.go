@@ -41,14 +41,6 @@ type Board struct {
 // String names the board and the token, without its secret: in a print-out of a handout, too.
 func (b Board) String() string { return b.URL + " " + b.Token.String() }
 
-// Modules is where the Go command finds modules in the room.
-type Modules struct {
-	// Proxy is the value of GOPROXY: one address, such as http://192.168.1.5:7777/modules. Nothing else is asked.
-	Proxy string
-	// Sums is the value of GOSUMDB; "" leaves Go's own, of which the proxy then has to be a mirror.
-	Sums string
-}
-
 // Handout is all that one learner is given.
 type Handout struct {
 	Learner Learner
@@ -60,8 +52,9 @@ type Handout struct {
 	// Course is the address of an archive of the course, such as http://192.168.1.5:7777/course.tar.gz, in a folder
 	// operator-lab; "" where learners have it from elsewhere.
 	Course string
-	// Modules is nil where everybody has the internet.
-	Modules *Modules
+	// Modules is the GOPROXY of the room, such as http://192.168.1.5:7777/modules, and nothing else is asked; "" where
+	// everybody has the internet.
+	Modules string
 	// Image is nil where the room has no node image for engines of learners.
 	Image *Image
 	// Lends says that the room lends a cluster for each verdict, to whoever has the Board's token: CLUSTER=room is set.

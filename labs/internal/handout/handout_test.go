@@ -77,7 +77,7 @@ func full(t *testing.T) handout.Handout {
 		Kubeconfig: kubeconfig(t, goodKubeconfig),
 		Board:      &handout.Board{URL: "http://192.168.1.5:7777", Token: learnersToken(t)},
 		Course:     "http://192.168.1.5:7777/course.tar.gz",
-		Modules:    &handout.Modules{Proxy: "http://192.168.1.5:7777/modules", Sums: "room.lab+1234+AbC="},
+		Modules:    "http://192.168.1.5:7777/modules",
 		Lends:      true,
 		Workspace:  small(),
 		Made:       made,
@@ -474,15 +474,15 @@ func TestWriteRefuses(t *testing.T) {
 			"http://192.168.1.5:7777/course.tar.gz",
 		},
 		"two proxies": {
-			func(_ *testing.T, h *handout.Handout) { h.Modules.Proxy = "off" },
+			func(_ *testing.T, h *handout.Handout) { h.Modules = "off" },
 			"the address of the Go modules",
 		},
 		"a proxy's password": {
-			func(_ *testing.T, h *handout.Handout) { h.Modules.Proxy = "http://me:" + secret + "@proxy" },
+			func(_ *testing.T, h *handout.Handout) { h.Modules = "http://me:" + secret + "@proxy" },
 			"the address of the Go modules",
 		},
-		"sums of two lines": {
-			func(_ *testing.T, h *handout.Handout) { h.Modules.Sums = "a\nexport X=1" },
+		"a proxy of two lines": {
+			func(_ *testing.T, h *handout.Handout) { h.Modules += "\u0085export X=1" },
 			"no line of text",
 		},
 		"a lender that nobody knows": {func(_ *testing.T, h *handout.Handout) { h.Board = nil }, "cannot borrow"},

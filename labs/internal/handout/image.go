@@ -1,6 +1,7 @@
 package handout
 
 import (
+	"path"
 	"regexp"
 
 	"github.com/example/operator-lab/labs/internal/exit"
@@ -18,6 +19,11 @@ type Image struct {
 
 // Megabytes are those to download.
 func (i Image) Megabytes() int64 { return (i.Size + 500_000) / 1_000_000 }
+
+// Commands are what a learner types to have the image: the first goes on with a download that was interrupted.
+func (i Image) Commands() []string {
+	return []string{"curl -f -C - -O " + i.URL, "make node-image FILE=" + path.Base(i.URL) + " SHA256=" + i.SHA256}
+}
 
 var (
 	// plain is an address that a shell takes as it is.

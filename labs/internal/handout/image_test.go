@@ -21,7 +21,7 @@ func TestAHandoutNamesTheRoomsNodeImage(t *testing.T) {
 	}
 	start := read(t, write(t, t.TempDir(), h).Dir, "START.md")
 	for _, part := range []string{
-		"\nmake node-image FROM=" + h.Image.URL + " SHA256=" + digest + "\n", ", 412 MB.", "Without an engine leave this out",
+		"\ncurl -f -C - -O " + h.Image.URL + "\nmake node-image FILE=node-amd64-0123456789ab.tar.gz SHA256=" + digest + "\n```\n", ", 412 MB.", "Without an engine leave this out",
 		"\n\nAt home,",
 	} {
 		if !strings.Contains(start, part) {

@@ -3,6 +3,9 @@ package modules_test
 import (
 	"context"
 	"errors"
+	"io"
+	"io/fs"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -11,51 +14,51 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/module"
 
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/goproxy"
-	"github.com/example/operator-lab/labs/internal/goproxy/goproxytest"
 	"github.com/example/operator-lab/labs/internal/modules"
+	"github.com/example/operator-lab/labs/internal/modules/modulestest"
 )
 
 var (
 	used      = module.Version{Path: "example.com/used", Version: "v1.2.0"}
 	onlyTests = module.Version{Path: "example.com/only/tests", Version: "v0.1.0"}
-	onWindows = module.Version{Path: "example.com/windows", Version: "v1.0.0"}
+	onWindows = module.Version{Path: "example.com/windows", Version: "v0.0.0-20260101000000-abcdefabcdef"}
 	tidyOnly  = module.Version{Path: "example.com/tidy/only", Version: "v1.0.0"}
 	tool      = module.Version{Path: "example.com/Tool", Version: "v2.0.0+incompatible"}
-	toolchain = module.Version{Path: "golang.org/toolchain", Version: "v0.0.1-go1.99.0.linux-amd64"}
+	unneeded  = module.Version{Path: "example.com/unneeded", Version: "v1.0.0"}
 )
 
 // publish puts what a made-up course needs onto a made-up internet.
-func publish(t *testing.T) goproxytest.Cache {
+func publish(t *testing.T) modulestest.Internet {
 	t.Helper()
-	c := goproxytest.New(t)
-	c.Add(t, used, map[string]string{
+	i := modulestest.New(t)
+	i.Add(t, used, map[string]string{
 		"go.mod":  "module " + used.Path + "\n\ngo 1.26\n\nrequire " + tidyOnly.Path + " " + tidyOnly.Version + "\n",
-		"used.go": "package used\n", "used_test.go": "package used\n\nimport _ \"" + tidyOnly.Path + "\"\n",
+		"used.go": "package used\n", "used_test.go": "package used_test\n\nimport _ \"example.com/tidy/only\"\n",
 	})
-	c.Add(t, tidyOnly, map[string]string{"only.go": "package only\n"})
-	c.Add(t, onlyTests, map[string]string{"tests.go": "package tests\n"})
-	c.Add(t, onWindows, map[string]string{"windows.go": "package windows\n"})
-	c.Add(t, tool, map[string]string{"main.go": "package main\n\nfunc main() {}\n"})
-	c.Add(t, toolchain, map[string]string{"bin/go": "#!/bin/sh\n"})
-	return c
+	i.Add(t, tidyOnly, map[string]string{"only.go": "package only\n"})
+	i.Add(t, onlyTests, map[string]string{"tests.go": "package tests\n"})
+	i.Add(t, onWindows, map[string]string{"windows.go": "package windows\n"})
+	i.Add(t, tool, map[string]string{"main.go": "package main\n\nfunc main() {}\n"})
+	i.Add(t, unneeded, map[string]string{"unneeded.go": "package unneeded\n"})
+	return i
 }
 
 // need is a module that uses all of that, each in its own way.
-func need(t *testing.T, c goproxytest.Cache) modules.Need {
+func need(t *testing.T, i modulestest.Internet) modules.Need {
 	t.Helper()
 	dir := t.TempDir()
-	write := func(name, text string) { goproxytest.Write(t, filepath.Join(dir, name), text) }
+	write := func(name, text string) { modulestest.Write(t, filepath.Join(dir, name), text) }
 	mod, sum := "module example.com/mine\n\ngo 1.26.0\n\ntool "+tool.Path+"\n", ""
 	for _, m := range []module.Version{used, onlyTests, onWindows, tool} {
 		mod += "\nrequire " + m.Path + " " + m.Version + "\n"
-		sum += c.Sum(t, m)
+		sum += i.Sum(t, m)
 	}
 	write("go.mod", mod)
-	write("go.sum", sum+c.Sum(t, tidyOnly))
+	write("go.sum", sum+i.Sum(t, tidyOnly))
 	write("main.go", "package main\n\nimport _ \"example.com/used\"\n\nfunc main() {}\n")
 	write("main_windows.go", "package main\n\nimport _ \"example.com/windows\"\n")
 	write("main_test.go", "package main\n\nimport _ \"example.com/only/tests\"\n")
@@ -65,86 +68,107 @@ func need(t *testing.T, c goproxytest.Cache) modules.Need {
 	}
 }
 
-// offer serves a cache, with a database of checksums, until the test ends or stop is called.
-func offer(t *testing.T, downloads string) (env []string, stop func()) {
+// machine makes this process one with an empty module cache, and gives it a folder for modules.
+func machine(t *testing.T, internet modulestest.Internet) modules.Folder {
 	t.Helper()
-	sums, err := goproxy.OpenSums(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := goproxy.New(downloads, goproxy.Options{Sums: sums})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(p)
-	t.Cleanup(func() {
-		srv.Close()
-		if err := errors.Join(p.Close(), sums.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return goproxy.Env(srv.URL, sums.Key()), srv.Close
-}
-
-// machine makes this process one with an empty module cache that reaches a made-up internet, until stop is called.
-func machine(t *testing.T, internet goproxytest.Cache) (cache modules.Cache, stop func()) {
-	t.Helper()
-	env, stop := offer(t, string(internet))
-	home := t.TempDir()
-	goproxytest.Removable(t, home)
-	for _, entry := range append(env,
-		"GOENV=off", "GOTOOLCHAIN=local", "GOPATH="+home, "GOMODCACHE="+filepath.Join(home, "mod")) {
-		name, value, _ := strings.Cut(entry, "=")
-		t.Setenv(name, value)
-	}
-	cache, err := modules.FindCache(t.Context())
-	if err != nil || cache.Downloads != filepath.Join(home, "mod", "cache", "download") {
-		t.Fatal(cache, err)
-	}
-	return cache, stop
+	internet.Use(t, t.TempDir())
+	return modules.Folder(filepath.Join(t.TempDir(), "modules"))
 }
 
 func quiet(string) {}
 
-func TestARoomThatWasFilledNeedsNoInternet(t *testing.T) {
+func TestFill(t *testing.T) {
 	internet := publish(t)
 	n := need(t, internet)
-	cache, offline := machine(t, internet)
+	folder := machine(t, internet)
+	missing, err := folder.Missing([]modules.Need{n})
+	if want := []string{used.String(), onlyTests.String(), onWindows.String(), tool.String()}; err != nil || !slices.Equal(missing, want) {
+		t.Errorf("missing from an empty folder: %q, %v", missing, err)
+	}
 	var told []string
-	stock, err := modules.Fill(t.Context(), []modules.Need{n}, func(line string) { told = append(told, line) })
+	stock, err := folder.Fill(t.Context(), []modules.Need{n}, func(line string) { told = append(told, line) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if absent, err := cache.Absent([]modules.Need{n}); err != nil || len(absent) > 0 {
-		t.Errorf("absent after that: %q, %v", absent, err)
+	if missing, err := folder.Missing([]modules.Need{n}); err != nil || len(missing) > 0 {
+		t.Errorf("missing after that: %q, %v", missing, err)
 	}
-	if len(stock) != 4 || stock.Bytes() == 0 || !strings.HasPrefix(told[len(told)-1], "modules of a module: 4 modules, ") {
+	if stock.Modules != 5 || stock.Bytes == 0 || !strings.HasPrefix(told[len(told)-1], "modules up to here: 5 modules, ") {
 		t.Errorf("%v, %q", stock, told)
 	}
-	toolchains, err := cache.FillToolchains(t.Context(), []string{"go1.99.0"}, []string{"linux/amd64"}, quiet)
-	if err != nil || len(toolchains) != 1 || toolchains.Bytes() == 0 {
-		t.Errorf("%v, %v", toolchains, err)
+	want := map[string]string{} // of each module: its files, and what its list says
+	for _, m := range []module.Version{used, onlyTests, tool} {
+		want[m.Path] = "list " + m.Version + ".info " + m.Version + ".mod " + m.Version + ".zip: " + m.Version + "\n"
 	}
-	offline()
-	again, err := modules.Fill(t.Context(), []modules.Need{n}, quiet)
-	if err != nil || again.Bytes() != stock.Bytes() {
-		t.Errorf("a second time needs the internet: %v, %v", again, err)
-	}
-	if _, err := cache.FillToolchains(t.Context(), []string{"go1.99.0"}, []string{"linux/amd64"}, quiet); err != nil {
-		t.Errorf("a second time needs the internet: %v", err)
+	want[onWindows.Path] = "list " + onWindows.Version + ".info " + onWindows.Version + ".mod " + onWindows.Version + ".zip: "
+	want[tidyOnly.Path] = "list " + tidyOnly.Version + ".mod " + tidyOnly.Version + ".zip: " + tidyOnly.Version + "\n"
+	if diff := cmp.Diff(want, content(t, folder)); diff != "" {
+		t.Errorf("the folder (-want +got)\n%s", diff)
 	}
 
-	env, _ := offer(t, cache.Downloads)
-	room, disk := modules.Room{Env: env}, t.TempDir()
-	if err := room.Check(t.Context(), disk, []modules.Need{n}, "go1.99.0", "linux/amd64", quiet); err != nil {
+	if err := os.Rename(string(internet), string(internet)+".away"); err != nil {
+		t.Fatal(err)
+	}
+	again, err := folder.Fill(t.Context(), []modules.Need{n}, quiet)
+	if err != nil || again != stock {
+		t.Errorf("a second time needs the internet: %v, %v", again, err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(string(folder))); err != nil || len(left) != 1 {
+		t.Errorf("left beside the folder: %v, %v", left, err)
+	}
+}
+
+// content says of each module in a folder which files are there, and what its list says.
+func content(t *testing.T, folder modules.Folder) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(string(folder), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && d.Name() != "@v" {
+			return err
+		}
+		rel, err := filepath.Rel(string(folder), filepath.Dir(path))
+		if err != nil || !d.IsDir() {
+			t.Errorf("%s is no module: %v", path, err)
+			return err
+		}
+		files, err := os.ReadDir(path)
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, file := range files {
+			names = append(names, file.Name())
+		}
+		list, err := os.ReadFile(filepath.Join(path, "list"))
+		name, unescapeErr := module.UnescapePath(filepath.ToSlash(rel))
+		found[name] = strings.Join(names, " ") + ": " + string(list)
+		if err := errors.Join(err, unescapeErr); err != nil {
+			return err
+		}
+		return fs.SkipDir
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestCheck(t *testing.T) {
+	internet := publish(t)
+	n := need(t, internet)
+	folder, disk := machine(t, internet), t.TempDir()
+	if _, err := folder.Fill(t.Context(), []modules.Need{n}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if err := modules.Check(t.Context(), folder.URL(), disk, []modules.Need{n}, quiet); err != nil {
 		t.Error(err)
 	}
 	for _, m := range []module.Version{used, onlyTests, onWindows, tool, tidyOnly} {
-		zip := goproxytest.Cache(cache.Downloads).Path(t, m, ".zip")
+		zip := modulestest.Path(t, string(folder), m, ".zip")
 		if err := os.Rename(zip, zip+".away"); err != nil {
 			t.Fatal(err)
 		}
-		err := room.Check(t.Context(), disk, []modules.Need{n}, "", "", quiet)
+		err := modules.Check(t.Context(), folder.URL(), disk, []modules.Need{n}, quiet)
 		if err == nil || !strings.Contains(err.Error(), m.Path) {
 			t.Errorf("without %s: %v", m, err)
 		}
@@ -152,106 +176,96 @@ func TestARoomThatWasFilledNeedsNoInternet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := room.Check(t.Context(), disk, []modules.Need{n}, "", "", quiet); err != nil {
+	if err := modules.Check(t.Context(), folder.URL(), disk, []modules.Need{n}, quiet); err != nil {
 		t.Errorf("with all of them again: %v", err)
-	}
-	err = room.Check(t.Context(), disk, nil, "go1.99.1", "linux/amd64", quiet)
-	if err == nil || !strings.Contains(err.Error(), "go1.99.1") {
-		t.Errorf("without the toolchain: %v", err)
 	}
 	if left, err := os.ReadDir(disk); err != nil || len(left) > 0 {
 		t.Errorf("a check leaves %v, %v", left, err)
 	}
 }
 
-func TestWhatCannotBeDownloadedIsNamedAndWhatCameStays(t *testing.T) {
+// go.sum vouches for what comes from the room: without a checksum database, nothing else does.
+func TestCheckRefusesWhatGoSumDoesNotKnow(t *testing.T) {
 	internet := publish(t)
 	n := need(t, internet)
-	if err := os.Remove(internet.Path(t, onWindows, ".zip")); err != nil {
+	folder := machine(t, internet)
+	if _, err := folder.Fill(t.Context(), []modules.Need{n}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	cache, _ := machine(t, internet)
-	stock, err := modules.Fill(t.Context(), []modules.Need{n}, quiet)
+	other := modulestest.New(t)
+	other.Add(t, used, map[string]string{"used.go": "package used // and something else\n"})
+	data, err := os.ReadFile(modulestest.Path(t, string(other), used, ".zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	modulestest.Write(t, modulestest.Path(t, string(folder), used, ".zip"), string(data))
+	err = modules.Check(t.Context(), folder.URL(), t.TempDir(), []modules.Need{n}, quiet)
+	if err == nil || !strings.Contains(err.Error(), "checksum mismatch") {
+		t.Errorf("another zip than that of go.sum: %v", err)
+	}
+}
+
+func TestFillKeepsWhatArrivedBeforeAnError(t *testing.T) {
+	internet := publish(t)
+	n := need(t, internet)
+	if err := os.Remove(modulestest.Path(t, string(internet), onWindows, ".zip")); err != nil {
+		t.Fatal(err)
+	}
+	folder := machine(t, internet)
+	_, err := folder.Fill(t.Context(), []modules.Need{n}, quiet)
 	if err == nil || !strings.Contains(err.Error(), onWindows.Path) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)
 	}
-	if len(stock) != 3 {
-		t.Errorf("%v", stock)
-	}
-	if absent, err := cache.Absent([]modules.Need{n}); err != nil || !slices.Equal(absent, []string{onWindows.String()}) {
-		t.Errorf("absent: %q, %v", absent, err)
-	}
-	_, err = cache.FillToolchains(t.Context(), []string{"go1.99.0"}, []string{"linux/arm64"}, quiet)
-	if err == nil || !strings.Contains(err.Error(), "go1.99.0 for linux/arm64") {
-		t.Errorf("%v", err)
-	}
-	if left, err := filepath.Glob(filepath.Join(filepath.Dir(cache.Downloads), "lab-*")); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
+	if missing, err := folder.Missing([]modules.Need{n}); err != nil || !slices.Equal(missing, []string{onWindows.String()}) {
+		t.Errorf("missing: %q, %v", missing, err)
 	}
 }
 
 func TestAnInterruptIsNoFailure(t *testing.T) {
 	internet := publish(t)
 	n := need(t, internet)
-	cache, _ := machine(t, internet)
+	folder := machine(t, internet)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := modules.Fill(ctx, []modules.Need{n}, quiet); !errors.Is(err, context.Canceled) {
+	if _, err := folder.Fill(ctx, []modules.Need{n}, quiet); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	_, err := cache.FillToolchains(ctx, []string{"go1.99.0"}, []string{"linux/amd64"}, quiet)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	err = modules.Room{}.Check(ctx, t.TempDir(), []modules.Need{n}, "", "", quiet)
-	if !errors.Is(err, context.Canceled) {
+	if err := modules.Check(ctx, folder.URL(), t.TempDir(), []modules.Need{n}, quiet); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestModulesOfAPersonsWorkArePrivate(t *testing.T) {
-	t.Setenv("GOENV", "off")
-	for _, tc := range []struct{ private, noProxy, want string }{
-		{"", "", ""},
-		{"corp.example.com", "", "corp.example.com,corp.example.com"}, // GONOPROXY follows GOPRIVATE
-		{"corp.example.com", "none", "corp.example.com"},
-		{"", "*.example.org", "*.example.org"},
+func TestHandler(t *testing.T) {
+	folder := modules.Folder(filepath.Join(t.TempDir(), "modules"))
+	modulestest.Write(t, modulestest.Path(t, string(folder), used, ".mod"), "module "+used.Path+"\n")
+	modulestest.Write(t, modulestest.Path(t, string(folder), tool, ".info"), "{}")
+	modulestest.Write(t, filepath.Join(filepath.Dir(string(folder)), "secret"), "a secret of the instructor")
+	for path, want := range map[string]string{
+		"/example.com/used/@v/v1.2.0.mod":                "module example.com/used\n",
+		"/example.com/!tool/@v/v2.0.0+incompatible.info": "{}",
+		"/example.com/used/@v/v1.2.0.zip":                "",
+		"/example.com/used/@v/":                          "",
+		"/example.com/used/@v":                           "",
+		"/":                                              "",
+		"":                                               "",
+		"/../secret":                                     "",
+		"/example.com/../../secret":                      "",
+		`/..\secret`:                                     "",
+		"/example.com/used/@v/v1.2.0.mod\x00":            "",
 	} {
-		t.Setenv("GOPRIVATE", tc.private)
-		t.Setenv("GONOPROXY", tc.noProxy)
-		if c, err := modules.FindCache(t.Context()); err != nil || c.Private != tc.want {
-			t.Errorf("GOPRIVATE=%s GONOPROXY=%s: %q, %v", tc.private, tc.noProxy, c.Private, err)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.URL.Path = path // exactly as it is written, which no client would
+		w := httptest.NewRecorder()
+		folder.Handler().ServeHTTP(w, r)
+		body, err := io.ReadAll(w.Result().Body)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-func TestTheToolchainIsTheNewestThatAGoModAsksFor(t *testing.T) {
-	for want, mods := range map[string][]string{
-		"go1.26.0":   {"go 1.26.0"},
-		"go1.27.0":   {"go 1.26.3", "go 1.27"},
-		"go1.26.10":  {"go 1.26.9", "go 1.26.10"},
-		"go1.26.8":   {"go 1.26.0\n\ntoolchain go1.26.8"},
-		"go1.27rc1":  {"go 1.27rc1", "go 1.26.0"},
-		"go1.25.100": {"go 1.25.100", ""},
-	} {
-		var needs []modules.Need
-		for _, mod := range mods {
-			dir := t.TempDir()
-			goproxytest.Write(t, filepath.Join(dir, "go.mod"), "module example.com/mine\n\n"+mod+"\n")
-			needs = append(needs, modules.Need{Dir: dir})
+		if ok := want != ""; ok != (w.Code == http.StatusOK) || ok && string(body) != want {
+			t.Errorf("GET %q: %d %q", path, w.Code, body)
 		}
-		if got, err := modules.Toolchain(needs); err != nil || got != want {
-			t.Errorf("%q: %s, %v, want %s", mods, got, err, want)
-		}
-	}
-	if _, err := modules.Toolchain([]modules.Need{{Name: "nothing", Dir: t.TempDir()}}); err == nil {
-		t.Error("a folder without go.mod has a toolchain")
-	}
-	for name, ok := range map[string]bool{
-		"go1.26.0": true, "go1.27rc1": true, "go1.26": false, "1.26.0": false, "": false, "go1.26.0/../x": false,
-	} {
-		if err := modules.CheckToolchain(name); (err == nil) != ok {
-			t.Errorf("%q: %v", name, err)
+		if strings.Contains(string(body), "secret") || strings.Contains(string(body), "@v") {
+			t.Errorf("GET %q shows %q", path, body)
 		}
 	}
 }
@@ -280,9 +294,5 @@ func TestTheCourseNeedsItsWorkspaceTheLabAndAControlPlane(t *testing.T) {
 	}
 	if without, err := modules.Needs(c, t.TempDir(), false); err != nil || len(without) != 2 {
 		t.Errorf("without a control plane: %v, %v", without, err)
-	}
-	toolchain, err := modules.Toolchain(needs)
-	if err != nil || modules.CheckToolchain(toolchain) != nil {
-		t.Errorf("%s, %v", toolchain, err)
 	}
 }

@@ -1,11 +1,9 @@
-// Package modules knows which Go modules and toolchains a learner's machine needs for the labs, brings them into the
-// module cache of this machine, and proves that a machine which reaches nothing else can do the labs with them.
+// Package modules knows which Go modules a learner's machine needs for the labs, brings them into a folder, and proves
+// that a machine which reaches nothing else can do the labs with them.
 package modules
 
 import (
-	"errors"
 	"fmt"
-	goversion "go/version"
 	"os"
 	"path/filepath"
 
@@ -71,37 +69,6 @@ func Needs(c *course.Course, scratch string, withEmbedded bool) ([]Need, error) 
 		})
 	}
 	return needs, nil
-}
-
-// Toolchain is the toolchain that an older Go command asks for when it meets these modules, such as go1.26.0.
-func Toolchain(needs []Need) (string, error) {
-	newest := ""
-	for _, n := range needs {
-		file, err := n.modfile()
-		if err != nil {
-			return "", err
-		}
-		if file.Toolchain != nil {
-			newest = newer(newest, file.Toolchain.Name)
-		}
-		if file.Go != nil {
-			newest = newer(newest, "go"+file.Go.Version)
-		}
-	}
-	if newest == "" {
-		return "", errors.New("find the toolchain: no go.mod says which one")
-	}
-	if goversion.Lang(newest) == newest {
-		newest += ".0" // 1.26 is a language, and 1.26.0 a toolchain
-	}
-	return newest, nil
-}
-
-func newer(a, b string) string {
-	if goversion.Compare(a, b) < 0 {
-		return b
-	}
-	return a
 }
 
 func (n Need) modfile() (*modfile.File, error) {

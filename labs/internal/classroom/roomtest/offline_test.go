@@ -25,6 +25,7 @@ func TestLabsFromAHandoutNeedOnlyTheRoom(t *testing.T) {
 		t.Fatal("a network namespace needs root: run this test as root")
 	}
 	r := newRoom(t, "embedded", 1)
+	r.lab(t, "classroom", "modules")
 	server := r.serve(t)
 	r.lab(t, "classroom", "handouts", "--server", "http://"+server)
 	caches, modules := goCaches(t)

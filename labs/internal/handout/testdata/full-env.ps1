@@ -6,5 +6,5 @@ if (Test-Path -LiteralPath (Join-Path $PSScriptRoot '.lab/board.json')) {
   $env:CLUSTER = 'room'
 }
 $env:GOPROXY = 'http://192.168.1.5:7777/modules'
-$env:GOSUMDB = 'room.lab+1234+AbC='
-$env:GOTOOLCHAIN = 'auto'
+$env:GOSUMDB = 'off'
+$env:GOTOOLCHAIN = 'local'

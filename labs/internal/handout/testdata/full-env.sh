@@ -7,6 +7,6 @@ if [ -f "$lab_handout/.lab/board.json" ]; then
   export CLUSTER=room
 fi
 export GOPROXY='http://192.168.1.5:7777/modules'
-export GOSUMDB='room.lab+1234+AbC='
-export GOTOOLCHAIN='auto'
+export GOSUMDB='off'
+export GOTOOLCHAIN='local'
 unset lab_handout
