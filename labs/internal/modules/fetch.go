@@ -32,7 +32,7 @@ func Check(ctx context.Context, proxy, dir string, needs []Need, log func(string
 	cache := filepath.Join(home, "go", "pkg", "mod")
 	env := append([]string{
 		"GOENV=off", "GOPATH=" + filepath.Join(home, "go"), "GOMODCACHE=" + cache,
-		"GONOSUMDB=", "GONOPROXY=", "GOPRIVATE=", "GOINSECURE=", "GOVCS=*:off", removable,
+		"GONOPROXY=", "GOPRIVATE=", "GOINSECURE=", "GOVCS=*:off", removable,
 	}, Env(proxy)...)
 	for _, n := range needs {
 		log("checking with an empty module cache: " + n.Name)
