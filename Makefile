@@ -153,9 +153,8 @@ mutants: bin/lab ## judge wrong answers: each has to be caught by the check that
 	  $(if $(ONLY),--only '$(ONLY)') $(if $(REPEAT),--repeat '$(REPEAT)') $(if $(STORM),--storm '$(STORM)')
 
 .PHONY: bench
-bench: bin/lab ## time and memory side by side with stock kind and envtest (ROUNDS=n SEED=n SHORT=1 GROWTH=1 ROOMS=1 WRITE=page)
-	$(LAB) bench $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(SEED),--seed '$(SEED)') $(if $(filter 1,$(SHORT)),--short) \
-	  $(if $(filter 1,$(GROWTH)),--growth) $(if $(filter 1,$(ROOMS)),--rooms) $(if $(WRITE),--write '$(WRITE)')
+bench: ## how long a cluster and a verdict take, for benchstat (ONLY=Cluster or Verdict/lab=4, N=5)
+	@go test ./labs/internal/benchmark -run none -bench '$(or $(ONLY),.)' -benchtime 1x -count '$(or $(N),5)' -timeout 3h
 
 .PHONY: verify
 verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms

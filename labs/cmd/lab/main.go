@@ -111,7 +111,7 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 		newSolveCommand(a), newResetCommand(a), newUndoCommand(a),
 		newUpCommand(a), newDownCommand(a), newShellCommand(a), newStatusCommand(a),
 		newDoctorCommand(a), newSetupCommand(a), newNodeImageCommand(a), newBoardCommand(a), newClassroomCommand(a), newGradeCommand(a),
-		newTestCommand(a), newProofCommand(a), newMutantsCommand(a), newBenchCommand(a),
+		newTestCommand(a), newProofCommand(a), newMutantsCommand(a),
 		newVerifyCommand(a), newLintCommand(a), newRenderCommand(a),
 	)
 	return root

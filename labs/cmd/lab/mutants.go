@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -184,7 +186,7 @@ func (r mutantsRun) choose(c *course.Course, all []*mutants.Mutant) ([]mutants.A
 type mutantsReport struct {
 	Schema  int       `json:"schema"`
 	Started time.Time `json:"started"`
-	// Commit is that of the checkout, with "+" when it had changes, and Cluster the kind of cluster.
+	// Commit is that of the checkout, with "-dirty" when it had changes, and Cluster the kind of cluster.
 	Commit  string `json:"commit"`
 	Cluster string `json:"cluster"`
 	Seed    int64  `json:"seed"`
@@ -204,4 +206,16 @@ func (r *mutantsReport) write(path string) error {
 		return fmt.Errorf("write results: %w", err)
 	}
 	return nil
+}
+
+// commit is the short commit of the checkout, with "-dirty" when tracked files have changed since, and "" when that is
+// not known.
+func (a *app) commit(ctx context.Context) string {
+	cmd := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12")
+	cmd.Dir = a.root
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }

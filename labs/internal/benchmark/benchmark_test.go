@@ -1,0 +1,218 @@
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/clusters/embedded"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/clusters/pool"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+const (
+	root   = "../../.."
+	engine = "docker"
+	// idle is how long a new cluster is left alone before its memory is read.
+	idle = time.Minute
+)
+
+// BenchmarkCluster is the creation of a cluster until it is ready: ours, and one with kind's own settings on the same
+// node image. MiB is the memory of its node after an idle minute, as the engine counts it.
+func BenchmarkCluster(b *testing.B) {
+	image := nodeImage(b)
+	b.Run("kind", func(b *testing.B) {
+		createClusters(b, kind(b), clusters.Spec{NodeImage: image.Ref})
+	})
+	b.Run("stock", func(b *testing.B) {
+		owned := kind(b, clusters.WithKindsWait(clusters.StockWait))
+		createClusters(b, owned, clusters.Spec{NodeImage: image.Ref, Config: clusters.StockConfig()})
+	})
+	b.Run("embedded", func(b *testing.B) { createClusters(b, controlPlanes(b), clusters.Spec{}) })
+}
+
+func createClusters(b *testing.B, owned *clusters.Owned, spec clusters.Spec) {
+	b.Helper()
+	var bytes int64
+	for b.Loop() {
+		c, err := owned.Create(b.Context(), "benchmark", spec, false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		// kind's own wait ends before CoreDNS is there.
+		if _, err := clusters.WaitReady(b.Context(), c.Kubeconfig, c.Readiness(), clusters.ReadyTimeout); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if c.RealPods {
+			bytes += memory(b, c.Name+"-control-plane")
+		}
+		if err := owned.Delete(b.Context(), c.Name); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	if bytes > 0 {
+		b.ReportMetric(float64(bytes)/float64(b.N)/(1<<20), "MiB")
+	}
+}
+
+// memory is what a container takes in bytes, after an idle minute.
+func memory(b *testing.B, container string) int64 {
+	b.Helper()
+	time.Sleep(idle) // what is measured is that nothing happens
+	out, err := exec.CommandContext(b.Context(), engine, "stats", "--no-stream", "--format", "{{.MemUsage}}", container).Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	used, _, _ := strings.Cut(string(out), "B / ") // such as 379.2MiB / 23.5GiB
+	q, err := resource.ParseQuantity(used)
+	if err != nil {
+		b.Fatalf("memory of %s: %q: %v", container, out, err)
+	}
+	return q.Value()
+}
+
+// BenchmarkVerdict is a check of the solution until its answer, for the labs with most to ask: with a cluster that is
+// made for it (cold), with one that waits in a pool as for lab watch (warm), and on the embedded control plane.
+func BenchmarkVerdict(b *testing.B) {
+	c, err := course.Load(root)
+	if err != nil {
+		b.Fatal(err)
+	}
+	tools, err := verdict.BuildTools(b.Context(), c.Root, filepath.Join(c.Root, ".lab", "proof"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	image := nodeImage(b)
+	for _, lab := range []int{4, 5, 7} {
+		judge := verdict.Judge{
+			Course: c, Cache: cache(b), Workspace: solution(b, c, lab), NodeImage: image, Tools: tools, Progress: func(string) {},
+		}
+		b.Run(fmt.Sprintf("lab=%d/kind/cold", lab), func(b *testing.B) {
+			judge := judge
+			judge.Clusters = kind(b)
+			judgeSolution(b, judge, lab, nil)
+		})
+		b.Run(fmt.Sprintf("lab=%d/kind/warm", lab), func(b *testing.B) {
+			judge := judge
+			judge.Clusters = kind(b)
+			prepare := func(ctx context.Context, c *clusters.Cluster) error {
+				return nodeimage.EnsureOperand(ctx, judge.Clusters.Provider(), c.Name, image, judge.Cache)
+			}
+			p := pool.Start(judge.Clusters, pool.Options{
+				Size: 1, Spec: clusters.Spec{NodeImage: image.Ref, Prepare: prepare}, FreeMemory: doctor.FreeMemory,
+			})
+			defer p.Close()
+			judgeSolution(b, judge, lab, p)
+		})
+		b.Run(fmt.Sprintf("lab=%d/embedded", lab), func(b *testing.B) {
+			judge := judge
+			judge.Clusters = controlPlanes(b)
+			judgeSolution(b, judge, lab, nil)
+		})
+	}
+}
+
+// judgeSolution measures until the answer: the cluster is deleted after it, and the pool, if there is one, is at rest
+// before.
+func judgeSolution(b *testing.B, judge verdict.Judge, lab int, p *pool.Pool) {
+	b.Helper()
+	judge.State = b.TempDir()
+	judge.Answer = func([]*verdict.Result, *clusters.Cluster) { b.StopTimer() }
+	if p != nil {
+		judge.Pool = p
+	}
+	for b.Loop() {
+		if p != nil {
+			b.StopTimer()
+			if err := p.Rest(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+		}
+		judge := judge // its own, because a check draws its seed
+		results, err := judge.Check(b.Context(), []int{lab})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if results[0].Verdict != verdict.Pass {
+			b.Fatalf("the solution of lab %d is %s: %+v", lab, results[0].Verdict, results[0])
+		}
+		b.StartTimer()
+	}
+}
+
+// solution is a workspace with the solution of a lab, which was compiled once.
+func solution(b *testing.B, c *course.Course, lab int) string {
+	b.Helper()
+	dir := filepath.Join(b.TempDir(), fmt.Sprintf("solution-%d", lab))
+	tree, err := c.Render(lab)
+	if err == nil {
+		err = tree.WriteTo(dir)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	if build, err := verdict.BuildManager(b.Context(), dir, filepath.Join(b.TempDir(), "manager")); err != nil || build != nil {
+		b.Fatal(build, err)
+	}
+	return dir
+}
+
+func nodeImage(b *testing.B) nodeimage.Image {
+	b.Helper()
+	image, err := nodeimage.Resolve(b.Context(), engine, os.Getenv("NODE_IMAGE"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return image
+}
+
+// kind are clusters of a state folder of their own.
+func kind(b *testing.B, opts ...clusters.KindOption) *clusters.Owned {
+	b.Helper()
+	state := b.TempDir()
+	provider, err := clusters.NewKind(state, append(opts, clusters.WithEngine(engine))...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return clusters.NewOwned(state, provider)
+}
+
+func controlPlanes(b *testing.B) *clusters.Owned {
+	b.Helper()
+	state := b.TempDir()
+	provider, err := embedded.New(state, root, cache(b))
+	if err == nil {
+		err = provider.Prepare(b.Context())
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return clusters.NewOwned(state, provider)
+}
+
+// cache is the folder of downloaded and compiled things that all checkouts share.
+func cache(b *testing.B) string {
+	b.Helper()
+	if dir := os.Getenv("LAB_CACHE"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return filepath.Join(dir, "operator-lab")
+}
