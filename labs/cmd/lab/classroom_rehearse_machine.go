@@ -121,7 +121,7 @@ func (r *rehearse) taken(ctx context.Context, found []room.Cluster, lendable int
 
 func gigabytes(n uint64) string { return fmt.Sprintf("%.1f GB", float64(n)/(1<<30)) }
 
-// askGuide looks whether the guide says what the labs say, and its agendas add up.
+// askGuide looks whether the guide says what the labs say.
 func (r *rehearse) askGuide(context.Context) []rehearsal.Finding {
 	problems, err := guide.Lint(r.course)
 	switch {
@@ -130,7 +130,7 @@ func (r *rehearse) askGuide(context.Context) []rehearsal.Finding {
 	case len(problems) > 0:
 		return []rehearsal.Finding{rehearsal.Doubt("bin/lab lint --fix", "%s", problems[0])}
 	}
-	return []rehearsal.Finding{rehearsal.Good("the agendas of %s add up, and its labs are those of this checkout", guide.File)}
+	return []rehearsal.Finding{rehearsal.Good("%s says what the labs of this checkout say", guide.File)}
 }
 
 // askCourse looks at what learners will get.
