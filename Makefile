@@ -116,7 +116,7 @@ classroom-serve: bin/lab ## the room's server: board, Go modules, course, node i
 	$(LAB) classroom serve $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
 .PHONY: classroom-handouts
-classroom-handouts: bin/lab ## what each learner of the room is given, and a sheet of cards (SERVER=address of classroom-serve, EXPIRES=48h)
+classroom-handouts: bin/lab ## what each learner of the room is given (SERVER=address of classroom-serve, EXPIRES=48h)
 	$(LAB) classroom handouts $(if $(SERVER),--server '$(SERVER)') $(if $(EXPIRES),--expires '$(EXPIRES)')
 
 .PHONY: grade

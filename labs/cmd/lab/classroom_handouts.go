@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,8 +35,7 @@ func newClassroomHandoutsCommand(a *app) *cobra.Command {
 		Short: "Write what each learner of the room is given (make classroom-handouts)",
 		Long: `handouts writes a folder and a zip for each learner of the room into .lab/handouts: the kubeconfig of their cluster,
 the starter workspace, a page that says what to do first; and with --server, the address of lab classroom serve, the
-board with a token of their own, the settings for Go modules, and CLUSTER=room where the room lends clusters. cards.html
-is a sheet to print, with the name of each learner's handout, the address and the token.
+board with a token of their own, the settings for Go modules, and CLUSTER=room where the room lends clusters.
 
 Run again, it writes them anew; tokens that were handed out before stay good until they expire.`,
 		Args: noArguments("classroom handouts"),
@@ -68,21 +66,15 @@ func (h *handouts) write(ctx context.Context) error {
 		h.progress("the clusters of this room answer on this machine only, so their kubeconfigs open nothing from another one: " +
 			"make classroom-down, and make classroom with N= or ROSTER=, and ADDRESS=" + u.Hostname())
 	}
-	made := time.Now().Truncate(time.Second)
 	h.progress("rendering the starter")
-	starter, err := workspace.Starter(ctx, c, made)
+	starter, err := workspace.Starter(ctx, c)
 	if err != nil {
 		return err
 	}
-	cards, err := h.writeAll(ctx, r, starter, made)
-	if err != nil {
+	if err := h.writeAll(ctx, r, starter); err != nil {
 		return err
 	}
-	dir := filepath.Join(h.state, handoutsDir)
-	if err := handout.WriteCards(dir, cards); err != nil {
-		return err
-	}
-	fmt.Fprintf(h.out, "%s in %s, and %s to print.\n", count(len(cards), "handout"), dir, handout.CardsFile)
+	fmt.Fprintf(h.out, "%s in %s.\n", count(len(r.Learners), "handout"), filepath.Join(h.state, handoutsDir))
 	if h.server == "" {
 		fmt.Fprintln(h.out, "Without --server they name no board, no modules and nobody who lends: make classroom-handouts SERVER=http://192.168.1.5:7777")
 	}
@@ -102,19 +94,19 @@ func (h *handouts) checkServer() error {
 	return h.check()
 }
 
-// writeAll writes one handout after the other, and returns the cards.
-func (h *handouts) writeAll(ctx context.Context, room *classroom.Room, starter course.Tree, made time.Time) (cards []handout.Card, err error) {
+// writeAll writes one handout after the other.
+func (h *handouts) writeAll(ctx context.Context, room *classroom.Room, starter course.Tree) (err error) {
 	connect := func(*handout.Handout) error { return nil }
 	if h.server != "" {
 		s, openErr := h.open(ctx)
 		if openErr != nil {
-			return nil, openErr
+			return openErr
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
 		connect = h.connector(ctx, s)
 	}
 	for _, l := range room.Learners {
-		own := handout.Handout{Learner: handout.Learner{ID: l.ID, Name: l.Name}, Workspace: starter, Made: made}
+		own := handout.Handout{Learner: handout.Learner{ID: l.ID, Name: l.Name}, Workspace: starter}
 		own.Lends = h.server != "" && room.Lend > 0
 		if _, err := os.Stat(l.Kubeconfig(h.state)); err == nil && !room.LendsOnly {
 			own.Kubeconfig = l.Kubeconfig(h.state)
@@ -122,20 +114,15 @@ func (h *handouts) writeAll(ctx context.Context, room *classroom.Room, starter c
 			h.progress(l.Name + " has no cluster; make classroom makes it, and then handouts again")
 		}
 		if err := connect(&own); err != nil {
-			return nil, err
+			return err
 		}
 		written, err := handout.Write(ctx, filepath.Join(h.state, handoutsDir), own)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		h.progress("wrote " + written.Archive)
-		card := handout.Card{Learner: own.Learner, Address: h.server}
-		if own.Board != nil {
-			card.Token = own.Board.Token
-		}
-		cards = append(cards, card)
 	}
-	return cards, nil
+	return nil
 }
 
 // connector gives handouts their tokens and the room's modules.

@@ -69,10 +69,6 @@ func TestHandoutsOpenWhatIsTheLearners(t *testing.T) {
 	}
 	contains(t, string(env), "http://127.0.0.1:7777/modules")
 	contains(t, string(env), "GOSUMDB='off'")
-	cards, err := os.ReadFile(filepath.Join(dir, "cards.html"))
-	if err != nil || !strings.Contains(string(cards), config.Token) {
-		t.Errorf("the cards do not show the token of learner-2: %v", err)
-	}
 	if strings.Contains(s.out.String()+s.progress.String(), config.Token) {
 		t.Error("a token was printed")
 	}

@@ -1,5 +1,5 @@
 // Package guide keeps the guide for instructors true. It writes what docs/instructor.md says about each lab
-// from the manifests and from the wrong answers, and adds up its agendas.
+// from the manifests and from the wrong answers.
 package guide
 
 import (
@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/example/operator-lab/labs/internal/course"
@@ -24,8 +23,8 @@ const (
 	labsEnd   = "<!-- labs end -->"
 )
 
-// Lint returns what is wrong with the guide: a part about the labs that is not what it is made from, and agendas
-// that do not add up. What is wrong with a wrong answer itself, [mutants.Lint] says.
+// Lint returns what is wrong with the guide: a part about the labs that is not what it is made from. What is wrong with
+// a wrong answer itself, [mutants.Lint] says.
 func Lint(c *course.Course) ([]course.Problem, error) {
 	text, err := read(c)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -33,23 +32,23 @@ func Lint(c *course.Course) ([]course.Problem, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	problems := lintAgendas(c, text)
 	wrong, err := mutants.Load(c)
 	if _, known := errors.AsType[course.Problem](err); known {
-		return problems, nil
+		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
 	first, after, err := between(text)
 	if err != nil {
-		return append(problems, course.Problem{File: File, Text: err.Error()}), nil //nolint:nilerr // it is what the author has to mend
+		return []course.Problem{{File: File, Text: err.Error()}}, nil //nolint:nilerr // it is what the author has to mend
 	}
-	if text[first:after] != labs(c, wrong) {
-		line := 1 + strings.Count(text[:first], "\n")
-		problems = append(problems, course.Problem{File: File, Line: line,
-			Text: "differs from the manifests and the wrong answers: bin/lab lint --fix rewrites it"})
+	if text[first:after] == labs(c, wrong) {
+		return nil, nil
 	}
-	return problems, nil
+	return []course.Problem{{
+		File: File, Line: 1 + strings.Count(text[:first], "\n"),
+		Text: "differs from the manifests and the wrong answers: bin/lab lint --fix rewrites it",
+	}}, nil
 }
 
 // Fix writes the part about the labs anew and returns the slash paths of the files that it changed. A guide
@@ -135,18 +134,4 @@ func mistake(c *course.Course, m *mutants.Mutant) string {
 		text += "  First hint: " + hints[0] + "\n"
 	}
 	return text
-}
-
-// lintAgendas looks at every agenda of the guide.
-func lintAgendas(c *course.Course, text string) (problems []course.Problem) {
-	agendas, problems := findAgendas(text)
-	if len(agendas) == 0 {
-		text := "has no agenda: a table below a line <!-- agenda: 90 minutes -->"
-		problems = append(problems, course.Problem{File: File, Text: text})
-	}
-	for _, a := range agendas {
-		problems = append(problems, a.lint(c)...)
-	}
-	slices.SortStableFunc(problems, func(a, b course.Problem) int { return a.Line - b.Line })
-	return problems
 }

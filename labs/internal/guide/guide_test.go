@@ -27,16 +27,7 @@ diff --git a/main.go b/main.go
 
 const text = `# Guide
 
-<!-- agenda: 75 minutes -->
-
-| from | minutes | what |
-|---|---|---|
-| 09:50 | 5 | Welcome |
-| 09:55 | 10 | Lab 1: hello |
-| 10:05 | 20 | Lab 2: whom |
-| 10:25 | 20 of 30 | Lab 3: loud |
-| 10:45 | 20 | Lunch |
-| 11:05 | | The end |
+Welcome.
 
 <!-- labs -->
 Nothing yet.
@@ -106,7 +97,7 @@ Ask whoever is stuck: **What does it say?**
 
 func TestThePartAboutTheLabsIsWrittenFromThem(t *testing.T) {
 	root, load := room(t, text)
-	want := []string{":15: differs from the manifests and the wrong answers: bin/lab lint --fix rewrites it"}
+	want := []string{":6: differs from the manifests and the wrong answers: bin/lab lint --fix rewrites it"}
 	if diff := cmp.Diff(want, lint(t, load())); diff != "" {
 		t.Error(diff)
 	}
@@ -194,123 +185,13 @@ func TestAMissingGuideIsMissed(t *testing.T) {
 
 // A wrong answer that cannot be read is named by the lint of the wrong answers, once.
 func TestABrokenWrongAnswerIsNotNamedTwice(t *testing.T) {
-	root, load := room(t, strings.Replace(text, "09:50", "09:51", 1))
+	root, load := room(t, text)
 	coursetest.Write(t, root, "labs/02-name/mutants/d-none.patch", "no answer")
-	if diff := cmp.Diff([]string{":8: begins at 09:55: what is above ends at 09:56"}, lint(t, load())[:1]); diff != "" {
-		t.Error(diff)
-	}
-	for _, problem := range lint(t, load()) {
-		if strings.Contains(problem, "patch") || strings.Contains(problem, "differs") {
-			t.Error(problem)
-		}
+	if problems := lint(t, load()); problems != nil {
+		t.Errorf("%q", problems)
 	}
 	_, err := guide.Fix(load())
 	if _, known := errors.AsType[course.Problem](err); !known {
 		t.Errorf("fix wrote a guide without it: %v", err)
-	}
-}
-
-func TestAgendasAddUp(t *testing.T) {
-	for name, c := range map[string]struct {
-		old, new string
-		want     []string
-	}{
-		"as it is":       {"", "", nil},
-		"after the hour": {"| 10:05 | 20 | Lab 2: whom |", "| 10:05 | 20 | Lab 2: anybody |", nil},
-		"another sum": {
-			"agenda: 75",
-			"agenda: 90",
-			[]string{":3: the agenda takes 90 minutes: its rows add up to 75"},
-		},
-		"a time that is off": {"| 10:45 |", "| 10:50 |", []string{":11: begins at 10:50: what is above ends at 10:45"}},
-		"minutes that moved": {"| 5 | Welcome", "| 6 | Welcome", []string{
-			":3: the agenda takes 75 minutes: its rows add up to 76",
-			":8: begins at 09:55: what is above ends at 09:56", ":9: begins at 10:05: what is above ends at 10:06",
-			":10: begins at 10:25: what is above ends at 10:26", ":11: begins at 10:45: what is above ends at 10:46",
-			":12: begins at 11:05: what is above ends at 11:06"}},
-		"a lab in less": {
-			"20 of 30",
-			"20",
-			[]string{`:10: lab 3 takes 30 minutes: write "20 of 30" if it has to do with less`},
-		},
-		"of other minutes": {"20 of 30", "20 of 40", []string{":10: lab 3 takes 30 minutes, not 40"}},
-		"all of its minutes": {
-			"| 20 | Lab 2",
-			"| 20 of 20 | Lab 2",
-			[]string{`:9: lab 2 has all of its minutes: write "20"`},
-		},
-		"too little of it": {
-			"| 10:25 | 20 of 30 | Lab 3: loud |\n| 10:45 | 20 ",
-			"| 10:25 | 17 of 30 | Lab 3: loud |\n| 10:42 | 23 ",
-			[]string{":10: lab 3 has 17 of its 30 minutes: below 60 % nobody gets anywhere"},
-		},
-		"just enough of it": {
-			"| 10:25 | 20 of 30 | Lab 3: loud |\n| 10:45 | 20 ",
-			"| 10:25 | 18 of 30 | Lab 3: loud |\n| 10:43 | 22 ",
-			nil,
-		},
-		"of, and no lab": {
-			"| 20 | Lunch",
-			"| 20 of 30 | Lunch",
-			[]string{":11: only a lab has minutes of other minutes"},
-		},
-		"no such lab": {
-			"Lab 3: loud",
-			"Lab 4: louder",
-			[]string{":10: there is no lab 4: the labs are 1 to 3"},
-		},
-		"labs in no order": {"Lab 2: whom", "Lab 1: again", []string{":9: lab 1 comes after lab 1"}},
-		"no end": {
-			"| 11:05 | | The end |\n",
-			"",
-			[]string{":11: the last row, and no other, has no minutes"},
-		},
-		"no minutes": {
-			"| 20 | Lunch",
-			"| | Lunch",
-			[]string{
-				":3: the agenda takes 75 minutes: its rows add up to 55",
-				":11: the last row, and no other, has no minutes",
-				":12: begins at 11:05: what is above ends at 10:45",
-			},
-		},
-		"no row": {
-			"| 20 | Lunch |",
-			"| twenty | Lunch |",
-			[]string{
-				":3: the agenda takes 75 minutes: its rows add up to 55",
-				":11: a row of an agenda is | 18:00 | 15 | what |",
-				":12: begins at 11:05: what is above ends at 10:45",
-			},
-		},
-		"no such time": {
-			"11:05",
-			"11:65",
-			[]string{
-				":11: the last row, and no other, has no minutes",
-				":12: a row of an agenda is | 18:00 | 15 | what |",
-			},
-		},
-		"no table": {
-			"| from",
-			"Later.\n\n| from",
-			[]string{":3: the agenda has no table, or one without an end"},
-		},
-		"no agenda": {
-			"<!-- agenda: 75 minutes -->\n",
-			"",
-			[]string{": has no agenda: a table below a line <!-- agenda: 90 minutes -->"},
-		},
-		"another table below": {"That is all.", "| 10:00 | maybe |\n", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, load := room(t, strings.Replace(text, c.old, c.new, 1))
-			if _, err := guide.Fix(load()); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, lint(t, load())); diff != "" {
-				t.Error(diff)
-			}
-		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/example/operator-lab/labs/internal/course"
@@ -30,22 +29,10 @@ func TestTheGuideIsInOrder(t *testing.T) {
 }
 
 var (
-	agenda    = regexp.MustCompile(`(?m)^<!-- agenda: (\d+) minutes -->$`)
 	command   = regexp.MustCompile("(?m)(?:`|^ *|=long )make ([a-z]+(?:-[a-z]+)*(?:-[0-9])?)")
 	makeRule  = regexp.MustCompile(`(?m)^([a-z][a-z%-]*):.*## `)
 	labNumber = regexp.MustCompile(`-[0-9]$`)
 )
-
-// 90 minutes, half a day, two evenings.
-func TestTheGuideHasThreeAgendas(t *testing.T) {
-	var minutes []string
-	for _, m := range agenda.FindAllStringSubmatch(read(t, guide.File), -1) {
-		minutes = append(minutes, m[1])
-	}
-	if got := strings.Join(minutes, " "); got != "90 270 150 150" {
-		t.Errorf("agendas of %s minutes", got)
-	}
-}
 
 // Whoever reads the guide types what stands there.
 func TestTheGuideNamesCommandsThatExist(t *testing.T) {

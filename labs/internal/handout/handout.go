@@ -1,6 +1,6 @@
 // Package handout makes what a learner is given in a room: a folder and the same as an archive, with the key to
 // their cluster, a workspace at the start of lab 1, the board's address with their token, the settings for the
-// room's Go modules, and a page that says what to do first. It also makes a sheet of cards to print.
+// room's Go modules, and a page that says what to do first.
 //
 // Handouts hold secrets: everything is written for its owner alone, and neither errors nor a printed [Handout]
 // show a token or a key.
@@ -11,11 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"time"
 
 	"github.com/example/operator-lab/labs/internal/board/token"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -61,9 +58,6 @@ type Handout struct {
 	Lends bool
 	// Workspace is a starter with its repository, from workspace.Starter.
 	Workspace course.Tree
-	// Made is the time in the archive. The same handout with the same time is the same archive, byte for byte; the
-	// zero value is 1980-01-01, before which archives know no time.
-	Made time.Time
 }
 
 // Written is where a handout was written to.
@@ -92,7 +86,7 @@ func Write(ctx context.Context, dir string, h Handout) (Written, error) {
 	}
 	defer root.Close()
 	p := place{root: root, id: h.Learner.ID}
-	if err := p.write(ctx, files, h.Made); err != nil {
+	if err := p.write(ctx, files); err != nil {
 		return Written{}, fmt.Errorf("write the handout of %s: %w", p.id, err)
 	}
 	return Written{Dir: filepath.Join(dir, p.id), Archive: filepath.Join(dir, p.id+archiveExtension)}, nil
@@ -104,13 +98,14 @@ type place struct {
 	id   string
 }
 
-// The names beside a handout. No id begins with a dot.
+// The names beside a handout. No id begins with a dot. The new folder is in fresh alone, as it is in the archive.
 func (p place) fresh() string        { return "." + p.id + ".new" }
+func (p place) freshFolder() string  { return filepath.Join(p.fresh(), p.id) }
 func (p place) old() string          { return "." + p.id + ".old" }
 func (p place) archive() string      { return p.id + archiveExtension }
 func (p place) freshArchive() string { return "." + p.id + archiveExtension + ".new" }
 
-func (p place) write(ctx context.Context, files content, made time.Time) (err error) {
+func (p place) write(ctx context.Context, files content) (err error) {
 	if err := p.tidy(); err != nil {
 		return err
 	}
@@ -118,10 +113,10 @@ func (p place) write(ctx context.Context, files content, made time.Time) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, p.root.RemoveAll(p.fresh()), p.root.RemoveAll(p.freshArchive())) }()
-	if err := files.writeTo(ctx, p.root, p.fresh()); err != nil {
+	if err := files.writeTo(ctx, p.root, p.freshFolder()); err != nil {
 		return err
 	}
-	if err := files.pack(ctx, p.root, p.freshArchive(), p.id, made); err != nil {
+	if err := p.pack(); err != nil {
 		return err
 	}
 	return p.swap()
@@ -157,11 +152,11 @@ func (p place) swap() error {
 	}
 	err := p.root.Rename(p.id, p.old())
 	if errors.Is(err, fs.ErrNotExist) {
-		return p.root.Rename(p.fresh(), p.id)
+		return p.root.Rename(p.freshFolder(), p.id)
 	} else if err != nil {
 		return err
 	}
-	if err := p.root.Rename(p.fresh(), p.id); err != nil {
+	if err := p.root.Rename(p.freshFolder(), p.id); err != nil {
 		return errors.Join(err, p.root.Rename(p.old(), p.id))
 	}
 	return p.root.RemoveAll(p.old())
@@ -183,25 +178,17 @@ func (f file) mode() fs.FileMode {
 	return 0o600
 }
 
-const folderMode = fs.ModeDir | 0o700
-
-// paths are the files, sorted.
-func (c content) paths() []string { return slices.Sorted(maps.Keys(c)) }
-
 // writeTo writes the files into a new folder of root.
 func (c content) writeTo(ctx context.Context, root *os.Root, name string) error {
-	if err := root.Mkdir(name, folderMode.Perm()); err != nil {
-		return err
-	}
-	for _, p := range c.paths() {
+	for p, f := range c {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		full := filepath.Join(name, filepath.FromSlash(p))
-		if err := root.MkdirAll(filepath.Dir(full), folderMode.Perm()); err != nil {
+		if err := root.MkdirAll(filepath.Dir(full), 0o700); err != nil {
 			return err
 		}
-		if err := root.WriteFile(full, c[p].data, c[p].mode()); err != nil {
+		if err := root.WriteFile(full, f.data, f.mode()); err != nil {
 			return err
 		}
 	}

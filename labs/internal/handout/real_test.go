@@ -18,7 +18,7 @@ func TestStartLeadsSomewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := full(t)
-	if h.Workspace, err = workspace.Starter(t.Context(), c, made); err != nil {
+	if h.Workspace, err = workspace.Starter(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	w := write(t, t.TempDir(), h)

@@ -48,11 +48,11 @@ func (r *repo) path(elem ...string) string {
 
 // init makes the repository with one commit of tree, dated at, and marks the
 // workspace as created here.
-func (r *repo) init(ctx context.Context, tree course.Tree, message string, at time.Time) error {
+func (r *repo) init(ctx context.Context, tree course.Tree, message string) error {
 	if _, err := r.git(ctx, nil, "init", "--quiet", "--initial-branch=main", "--template="); err != nil {
 		return err
 	}
-	if err := r.commit(ctx, "refs/heads/main", tree, message, at); err != nil {
+	if err := r.commit(ctx, "refs/heads/main", tree, message, time.Now()); err != nil {
 		return err
 	}
 	if _, err := r.git(ctx, nil, "read-tree", "HEAD"); err != nil {

@@ -17,7 +17,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
@@ -170,7 +169,7 @@ func create(ctx context.Context, c *course.Course, p place, stage int) (err erro
 	if err := tree.WriteTo(tmp); err != nil {
 		return fmt.Errorf("create the workspace: %w", err)
 	}
-	if err := newRepo(tmp).init(ctx, tree, startOf(stage), time.Now()); err != nil {
+	if err := newRepo(tmp).init(ctx, tree, startOf(stage)); err != nil {
 		return err
 	}
 	if err := os.Rename(tmp, p.real); err != nil {
@@ -183,9 +182,8 @@ func startOf(stage int) string { return fmt.Sprintf("Start of lab %d", stage+1) 
 
 // Starter returns the workspace that Ensure creates, the repository in .git
 // included, for those who write it elsewhere: what is unpacked from it is a
-// workspace that Solve, Reset and Undo take. Its commit is dated at; for one
-// time and one git the result is always the same.
-func Starter(ctx context.Context, c *course.Course, at time.Time) (course.Tree, error) {
+// workspace that Solve, Reset and Undo take.
+func Starter(ctx context.Context, c *course.Course) (course.Tree, error) {
 	tree, err := c.Render(0)
 	if err != nil {
 		return nil, err
@@ -195,7 +193,7 @@ func Starter(ctx context.Context, c *course.Course, at time.Time) (course.Tree, 
 		return nil, fmt.Errorf("make a workspace to hand out: %w", err)
 	}
 	defer os.RemoveAll(tmp)
-	if err := newRepo(tmp).init(ctx, tree, startOf(0), at); err != nil {
+	if err := newRepo(tmp).init(ctx, tree, startOf(0)); err != nil {
 		return nil, err
 	}
 	repository, err := course.ReadTree(filepath.Join(tmp, gitDir))
