@@ -49,31 +49,6 @@ func BenchmarkReady(b *testing.B) {
 	b.ReportMetric(theirs.cores(), "cpu-s-envtest")
 }
 
-// BenchmarkEmbedded and BenchmarkEnvtest are the two sides of BenchmarkReady alone, for `lab bench`, which measures
-// other things in between.
-func BenchmarkEmbedded(b *testing.B) {
-	e, _ := newProvider(b)
-	if err := e.Prepare(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	reportAlone(b, func() func() { return startEmbedded(b, e) })
-}
-
-func BenchmarkEnvtest(b *testing.B) {
-	e, _ := newProvider(b)
-	reportAlone(b, func() func() { return startEnvtest(b, e) })
-}
-
-func reportAlone(b *testing.B, start func() (stop func())) {
-	b.Helper()
-	var s sample
-	for b.Loop() {
-		s.measure(b, start)
-	}
-	b.ReportMetric(s.wall(), "s-wall")
-	b.ReportMetric(s.cores(), "cpu-s")
-}
-
 // sample is what was measured.
 type sample struct{ walls, cpus []float64 }
 

@@ -28,6 +28,18 @@ const (
 	idle = time.Minute
 )
 
+// TestMain lets this test binary be the supervisor of an embedded control plane.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand {
+		if err := embedded.Supervise(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // BenchmarkCluster is the creation of a cluster until it is ready: ours, and one with kind's own settings on the same
 // node image. MiB is the memory of its node after an idle minute, as the engine counts it.
 func BenchmarkCluster(b *testing.B) {
