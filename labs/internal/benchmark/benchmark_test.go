@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
@@ -30,6 +32,7 @@ const (
 
 // TestMain lets this test binary be the supervisor of an embedded control plane.
 func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // else controller-runtime complains that nobody did
 	if len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand {
 		if err := embedded.Supervise(os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -160,7 +163,8 @@ func judgeSolution(b *testing.B, judge verdict.Judge, lab int, p *pool.Pool) {
 			b.Fatal(err)
 		}
 		if results[0].Verdict != verdict.Pass {
-			b.Fatalf("the solution of lab %d is %s: %+v", lab, results[0].Verdict, results[0])
+			b.Fatalf("the solution of lab %d is %s: %s; artifacts in %s", lab, results[0].Verdict,
+				results[0].Environment.Finding, results[0].Artifacts)
 		}
 		b.StartTimer()
 	}
