@@ -67,6 +67,11 @@ func (a *app) moduleNeeds() (needs []modules.Need, done func(), err error) {
 }
 
 func (a *app) fillModules(ctx context.Context, needs []modules.Need) error {
+	unlock, err := a.lockNamed("classroom-modules", "the room's modules")
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	stock, err := a.roomModules().Fill(ctx, needs, a.progress)
 	if errors.Is(err, context.Canceled) {
 		return err

@@ -46,8 +46,8 @@ func (r *repo) path(elem ...string) string {
 	return filepath.Join(append([]string{r.dir, gitDir}, elem...)...)
 }
 
-// init makes the repository with one commit of tree, dated at, and marks the
-// workspace as created here.
+// init makes the repository with one commit of tree, and marks the workspace
+// as created here.
 func (r *repo) init(ctx context.Context, tree course.Tree, message string) error {
 	if _, err := r.git(ctx, nil, "init", "--quiet", "--initial-branch=main", "--template="); err != nil {
 		return err
