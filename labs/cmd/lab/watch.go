@@ -27,7 +27,7 @@ save gives up the check that is under way. Each check has a fresh cluster of its
 the next ones, paused.
 
 Without N it is the first step that you have not passed. In a terminal, keys ask for more: h the next hint, n the next
-step, once this one has passed, r or Enter another check, j to go on where the room is, q the end.`,
+step, once this one has passed, r or Enter another check, q the end.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exit.Usage("%d arguments: use lab watch, or lab watch N, such as watch 4", len(args))
