@@ -104,7 +104,7 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 		Schema: 1, Started: time.Now(), Commit: a.commit(ctx), Cluster: a.cluster, Seed: run.seed, Judged: len(wrong), Of: of,
 	}
 	table := mutants.NewTable(a.out, answers)
-	err = bench.Run(ctx, answers, func(o mutants.Outcome) {
+	err = bench.Run(ctx, mutants.Repeat(answers, max(1, run.repeat)), func(o mutants.Outcome) {
 		table.Tell(o)
 		report.Outcomes = append(report.Outcomes, o)
 	})
@@ -133,7 +133,7 @@ func (a *app) answers(run mutantsRun) (c *course.Course, answers []mutants.Answe
 		return nil, nil, 0, exit.Usage("%v", err)
 	}
 	answers, err = run.choose(c, all)
-	return c, mutants.Repeat(answers, max(1, run.repeat)), len(all), err
+	return c, answers, len(all), err
 }
 
 // writeMutants writes the workspaces of learners who answer like that.

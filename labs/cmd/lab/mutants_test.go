@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/mutants"
 )
@@ -51,10 +53,28 @@ func TestMutantsRepeatsEachAnswerWithAnotherRun(t *testing.T) {
 
 func TestMutantsRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	a, _, _ := newTestApp(t)
-	for _, args := range []string{"--repeat 0", "--storm calm", "--only nobody"} {
+	a.root = coursetest.New(t)
+	for args, want := range map[string]string{
+		"--repeat 0":              "REPEAT=0: judge each answer at least once",
+		"--storm calm":            "STORM=calm is not known: use long, or leave it out",
+		"--only nobody":           "there is no such answer: they are solution, and labs/*/mutants/<id>.patch",
+		"--only solution --lab 9": "there is no such answer: they are solution, and labs/*/mutants/<id>.patch",
+	} {
 		err := execute(t.Context(), a, append([]string{"mutants"}, strings.Fields(args)...))
-		if exit.Code(err) != exit.UsageError || errors.Is(err, exit.ErrTold) {
-			t.Errorf("lab mutants %s: %v", args, err)
+		if exit.Code(err) != exit.UsageError || errors.Is(err, exit.ErrTold) || err.Error() != want {
+			t.Errorf("lab mutants %s: %v, want %s", args, err, want)
 		}
+	}
+}
+
+func TestMutantsWritesEachAnswerOnce(t *testing.T) {
+	a, out, _ := newTestApp(t)
+	a.root = coursetest.New(t)
+	into := filepath.Join(t.TempDir(), "answers")
+	if err := execute(t.Context(), a, []string{"mutants", "--only", "solution", "--lab", "1", "--repeat", "3", "--into", into}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "wrote "+filepath.Join(into, "1", "solution")+"\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -182,3 +182,23 @@ lab 3: from the ready cluster to the verdict 12.0 s (median of 1), 95 of 100 wit
 		t.Error(diff)
 	}
 }
+
+func TestSummaryCountsTheRunsOfEachAnswer(t *testing.T) {
+	wrong := []string{"it fails"}
+	var text strings.Builder
+	s := Summarize(small(t), []Outcome{
+		{Lab: 1, ID: solution, Right: true}, {Lab: 2, ID: solution, Right: true}, {Lab: 2, ID: "mute"}, {Lab: 3, ID: "once"},
+		{Lab: 1, ID: solution, Right: true}, {Lab: 2, ID: solution, Right: true, Wrong: wrong}, {Lab: 2, ID: "mute", Wrong: wrong},
+		{Lab: 1, ID: solution, Right: true}, {Lab: 2, ID: solution, Right: true}, {Lab: 2, ID: "mute", Wrong: wrong},
+	})
+	s.Paces = nil // TestSummaryAndTable has them
+	s.Print(&text)
+	want := `1/solution: 3 of 3 runs as expected
+2/solution: 2 of 3 runs as expected
+2/mute: 1 of 3 runs as expected
+2 caught, 3 wrong, 5 right answers passed
+`
+	if diff := cmp.Diff(want, text.String()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -90,6 +90,16 @@ type Summary struct {
 	// Again is how many were judged once more because the machine was to blame.
 	Again int    `json:"again"`
 	Paces []Pace `json:"paces"`
+	// Repeated has one entry for each answer that was judged more than once.
+	Repeated []Repeated `json:"repeated,omitempty"`
+}
+
+// Repeated is how many runs of one answer came out as expected.
+type Repeated struct {
+	Lab      int    `json:"lab"`
+	ID       string `json:"id"`
+	Runs     int    `json:"runs"`
+	Expected int    `json:"expected"`
 }
 
 // Pace is how long the verdicts on the wrong answers of some labs took, in seconds.
@@ -103,7 +113,7 @@ type Pace struct {
 
 // Summarize counts and measures.
 func Summarize(c *course.Course, outcomes []Outcome) Summary {
-	var s Summary
+	s := Summary{Repeated: repeated(outcomes)}
 	seconds := map[bool][]float64{} // by whether the lab runs others again
 	labs := map[bool][]int{}
 	for _, o := range outcomes {
@@ -140,6 +150,23 @@ func Summarize(c *course.Course, outcomes []Outcome) Summary {
 	return s
 }
 
+// repeated counts the runs of each answer that has more than one, in the order of the first runs.
+func repeated(outcomes []Outcome) []Repeated {
+	var counts []Repeated
+	for _, o := range outcomes {
+		i := slices.IndexFunc(counts, func(c Repeated) bool { return c.Lab == o.Lab && c.ID == o.ID })
+		if i < 0 {
+			i = len(counts)
+			counts = append(counts, Repeated{Lab: o.Lab, ID: o.ID})
+		}
+		counts[i].Runs++
+		if len(o.Wrong) == 0 {
+			counts[i].Expected++
+		}
+	}
+	return slices.DeleteFunc(counts, func(c Repeated) bool { return c.Runs < 2 })
+}
+
 func span(labs []int) string {
 	first, last := slices.Min(labs), slices.Max(labs)
 	if first == last {
@@ -157,6 +184,9 @@ func (s Summary) Print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s: from the ready cluster to the verdict %.1f s (median of %d), 95 of 100 within %.1f s: %s the target of %.0f s\n",
 			p.Labs, p.Median, p.Count, p.P95, verdict, p.Target)
+	}
+	for _, c := range s.Repeated {
+		fmt.Fprintf(w, "%d/%s: %d of %d runs as expected\n", c.Lab, c.ID, c.Expected, c.Runs)
 	}
 	fmt.Fprintf(w, "%d caught, %d wrong", s.Caught, s.Wrong)
 	if s.Passed > 0 {
