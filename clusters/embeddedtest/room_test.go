@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/room"
+	"github.com/example/operator-lab/labs/classroom/room"
 )
 
 // A control plane of a room that lost its processes, as after a reboot, is brought back with what was in it, and

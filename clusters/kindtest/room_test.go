@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/room"
+	"github.com/example/operator-lab/labs/classroom/room"
 )
 
 // TestARoomOfTwo is a lesson in short: two clusters are made side by side, neither opens the other, one is stopped

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 // ConfigEnv names the environment variable that holds the path of the run's configuration.
@@ -33,9 +33,9 @@ type Config struct {
 	ControllerGen string `json:"controllerGen"`
 	// Guard is the binary that runs a learner's program and ends its whole process tree.
 	Guard string `json:"guard"`
-	// Sandbox has the learner's code built and run in containers, and what their program may ask of the cluster
-	// restricted; nil trusts them.
-	Sandbox *sandbox.Container `json:"sandbox,omitempty"`
+	// Launcher runs what contains or reads the learner's code somewhere else, such as in containers, and has what their
+	// program may ask of the cluster restricted; nil trusts them.
+	Launcher *process.Launcher `json:"launcher,omitempty"`
 	// MemcachedImage is the operand's image, present in every node.
 	MemcachedImage string `json:"memcachedImage"`
 	// UnderRole runs the manager with exactly the generated role instead of cluster-admin (lab 7).
@@ -66,11 +66,8 @@ type Config struct {
 func (c Config) Has(n int) bool { return slices.Contains(c.Labs, n) }
 
 // runner is how what contains or reads the learner's code is run.
-func (c Config) runner() sandbox.Runner {
-	if c.Sandbox != nil {
-		return c.Sandbox
-	}
-	return sandbox.Plain{Guard: c.Guard}
+func (c Config) runner() process.Runner {
+	return process.Runner{Guard: c.Guard, Launcher: c.Launcher}
 }
 
 // NeedsManager says whether a lab of the run judges a running manager.

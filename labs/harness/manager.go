@@ -26,7 +26,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/logs"
 	"github.com/example/operator-lab/labs/harness/recorder"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
@@ -128,7 +128,7 @@ func (m *Manager) introduce(credentials []byte) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	if err := os.Chown(m.kubeconfig, sandbox.Unprivileged, sandbox.Unprivileged); err != nil {
+	if err := os.Chown(m.kubeconfig, process.Unprivileged, process.Unprivileged); err != nil {
 		return fmt.Errorf("hand over the manager's kubeconfig: %w", err)
 	}
 	return nil
@@ -147,7 +147,7 @@ func (m *Manager) ask() (p program) {
 	ctx, cancel := context.WithTimeout(context.Background(), helpLimit+suite.config.runner().Delay())
 	defer cancel()
 	var help bytes.Buffer
-	cmd, err := untrusted(ctx, m.home, sandbox.Job{}, suite.config.Manager, "-h")
+	cmd, err := untrusted(ctx, m.home, process.Job{}, suite.config.Manager, "-h")
 	if err == nil {
 		cmd.Stdout, cmd.Stderr = &help, &help
 		err = cmd.Run()
@@ -199,7 +199,7 @@ func (m *Manager) Start(image string) error {
 	}
 	m.starts()
 	ctx, kill := context.WithCancel(context.Background())
-	job := sandbox.Job{
+	job := process.Job{
 		Env:     []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"},
 		Reaches: m.server, Serves: m.metrics,
 	}
@@ -229,7 +229,7 @@ func (m *Manager) wait(cmd *exec.Cmd, ended chan struct{}) {
 	m.mu.Lock()
 	m.exited, m.lasted = cmd.ProcessState.String(), time.Since(m.started)
 	wanted := m.wanted
-	m.greedy = sandbox.Exceeded(cmd.ProcessState.ExitCode())
+	m.greedy = process.Exceeded(cmd.ProcessState.ExitCode())
 	m.failed = notStarted(cmd, m.output.String())
 	m.mu.Unlock()
 	if wanted {
@@ -240,7 +240,7 @@ func (m *Manager) wait(cmd *exec.Cmd, ended chan struct{}) {
 
 // notStarted is the machine's part of a program that ended without ever having run, nil when it ran.
 func notStarted(cmd *exec.Cmd, output string) *finding.Finding {
-	if suite.config.Sandbox == nil || cmd == nil || cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != sandbox.NotStarted {
+	if suite.config.Launcher == nil || cmd == nil || cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != process.NotStarted {
 		return nil
 	}
 	return finding.Machine("start a container", errors.New(strings.TrimSpace(output)))

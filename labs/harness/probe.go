@@ -13,7 +13,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/probe"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/guard"
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 // reportLimit is how much a probe may have to say. A report has some kilobytes.
@@ -70,7 +70,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 	defer os.RemoveAll(home)
 	limited, cancel := context.WithTimeout(ctx, ProgramLimit+c.runner().Delay())
 	defer cancel()
-	cmd, err := untrusted(limited, home, sandbox.Job{Returns: reportLimit}, program, filepath.Join(home, "report.json"))
+	cmd, err := untrusted(limited, home, process.Job{Returns: reportLimit}, program, filepath.Join(home, "report.json"))
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (s *stage) restart() {
 // fenceIn is what keeps a manager that nobody trusts to its own cluster, in there; a trusted one may do everything that
 // it has a right to.
 func fenceIn(ctx context.Context) error {
-	if suite.config.Sandbox == nil || !suite.config.RealPods {
+	if suite.config.Launcher == nil || !suite.config.RealPods {
 		return nil
 	}
 	return fence.Install(ctx, suite.admin, suite.config.MemcachedImage)
@@ -135,7 +135,7 @@ func fenceIn(ctx context.Context) error {
 
 // fenceRule is what does so on the way there.
 func fenceRule() recorder.Rule {
-	if suite.config.Sandbox == nil {
+	if suite.config.Launcher == nil {
 		return nil
 	}
 	return fence.Refusal

@@ -17,10 +17,10 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/labs/internal/board/export"
-	"github.com/example/operator-lab/labs/internal/board/room"
-	"github.com/example/operator-lab/labs/internal/board/server"
-	"github.com/example/operator-lab/labs/internal/board/store"
+	"github.com/example/operator-lab/labs/classroom/board/export"
+	"github.com/example/operator-lab/labs/classroom/board/room"
+	"github.com/example/operator-lab/labs/classroom/board/server"
+	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 

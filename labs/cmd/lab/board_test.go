@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/internal/board/outbox"
+	"github.com/example/operator-lab/labs/internal/outbox"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"

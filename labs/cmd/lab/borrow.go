@@ -7,10 +7,10 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/labs/internal/board/outbox"
+	"github.com/example/operator-lab/labs/internal/outbox"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/lending/borrow"
+	"github.com/example/operator-lab/labs/internal/borrow"
 )
 
 // readyToJudge gives what verdicts need: n clusters of this machine at the same time, or those that the room lends.

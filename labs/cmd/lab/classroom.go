@@ -13,8 +13,8 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/clusters/room"
-	"github.com/example/operator-lab/labs/internal/classroom"
+	"github.com/example/operator-lab/labs/classroom/room"
+	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
@@ -109,7 +109,7 @@ func (c *roomCommand) up(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	r, err := classroom.Load(c.state)
+	r, err := roster.Load(c.state)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (c *roomCommand) up(ctx context.Context) error {
 func (a *app) lockRoom() (unlock func(), err error) { return a.lockNamed("classroom", "the classroom") }
 
 // enrol adds those who are new, and says so.
-func (c *roomCommand) enrol(r *classroom.Room) error {
+func (c *roomCommand) enrol(r *roster.Room) error {
 	came, others, err := c.admit(r)
 	if err == nil {
 		c.tellWhoCame(r, came, others)
@@ -161,26 +161,26 @@ func (c *roomCommand) enrol(r *classroom.Room) error {
 }
 
 // admit adds those who are new, and returns them, and those of the room who are not on the roster.
-func (c *roomCommand) admit(r *classroom.Room) (came, others []classroom.Learner, err error) {
+func (c *roomCommand) admit(r *roster.Room) (came, others []roster.Learner, err error) {
 	switch {
 	case c.sized && c.roster != "":
 		return nil, nil, exit.Usage("N and ROSTER together: a roster says how many there are; leave one of them out")
 	case c.roster != "":
-		entries, err := classroom.ReadRoster(c.roster)
+		entries, err := roster.ReadRoster(c.roster)
 		if err != nil {
 			return nil, nil, exit.Usage("%v", err)
 		}
 		came, others = r.Admit(entries)
-	case c.sized && (c.size < 1 || c.size > classroom.MostLearners):
-		return nil, nil, exit.Usage("N=%d: a room has 1 to %d learners", c.size, classroom.MostLearners)
+	case c.sized && (c.size < 1 || c.size > roster.MostLearners):
+		return nil, nil, exit.Usage("N=%d: a room has 1 to %d learners", c.size, roster.MostLearners)
 	case c.sized:
 		came = r.Grow(c.size)
 	case len(r.Learners) == 0:
 		return nil, nil, exit.Usage("nobody is in the room: say how many come, N=12, or who, ROSTER=roster.csv")
 	}
-	if len(r.Learners) > classroom.MostLearners {
+	if len(r.Learners) > roster.MostLearners {
 		return nil, nil, exit.Usage("with these there are %d learners, and a room has %d at most",
-			len(r.Learners), classroom.MostLearners)
+			len(r.Learners), roster.MostLearners)
 	}
 	return came, others, nil
 }
@@ -188,7 +188,7 @@ func (c *roomCommand) admit(r *classroom.Room) (came, others []classroom.Learner
 // endsRoom is how to begin anew.
 const endsRoom = "make classroom-down ends the room"
 
-func (c *roomCommand) tellWhoCame(r *classroom.Room, came, others []classroom.Learner) {
+func (c *roomCommand) tellWhoCame(r *roster.Room, came, others []roster.Learner) {
 	before := len(r.Learners) - len(came)
 	switch {
 	case before == 0:
@@ -208,7 +208,7 @@ func (c *roomCommand) tellWhoCame(r *classroom.Room, came, others []classroom.Le
 // most is how many names a line has.
 const most = 8
 
-func names(learners []classroom.Learner) string {
+func names(learners []roster.Learner) string {
 	var all []string
 	for _, l := range learners {
 		all = append(all, l.Name)
@@ -220,7 +220,7 @@ func names(learners []classroom.Learner) string {
 }
 
 // settle decides what the clusters of the room are made with and where they answer: as those that are there.
-func (c *roomCommand) settle(ctx context.Context, r *classroom.Room) error {
+func (c *roomCommand) settle(ctx context.Context, r *roster.Room) error {
 	switch {
 	case r.Provider == "":
 		if err := c.useAddress(r); err != nil {
@@ -244,7 +244,7 @@ func (c *roomCommand) settle(ctx context.Context, r *classroom.Room) error {
 }
 
 // warn says what it means that a room is open to a network.
-func (c *roomCommand) warn(r *classroom.Room) {
+func (c *roomCommand) warn(r *roster.Room) {
 	if r.Address == "" {
 		return
 	}
@@ -257,7 +257,7 @@ func (c *roomCommand) warn(r *classroom.Room) {
 }
 
 // useAddress is for an address that this machine has.
-func (c *roomCommand) useAddress(r *classroom.Room) error {
+func (c *roomCommand) useAddress(r *roster.Room) error {
 	if r.Address = outside(c.address); r.Address == "" {
 		return nil
 	}
@@ -298,9 +298,9 @@ func orLoopback(address string) string {
 	return address
 }
 
-func (c *roomCommand) options(r *classroom.Room, owned *clusters.Owned, image nodeimage.Image) room.Options {
+func (c *roomCommand) options(r *roster.Room, owned *clusters.Owned, image nodeimage.Image) room.Options {
 	return room.Options{
-		Purpose: classroom.Purpose,
+		Purpose: roster.Purpose,
 		Spec:    c.spec(r.Address, owned, image),
 		Healthy: c.healthy, Progress: c.tellSteps(r),
 	}

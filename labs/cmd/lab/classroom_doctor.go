@@ -13,9 +13,9 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/clusters/room"
-	"github.com/example/operator-lab/labs/internal/checkout"
-	"github.com/example/operator-lab/labs/internal/classroom"
+	"github.com/example/operator-lab/labs/classroom/room"
+	"github.com/example/operator-lab/labs/classroom/checkout"
+	"github.com/example/operator-lab/labs/classroom/roster"
 )
 
 // roomListen is where the room's server listens in the guide for instructors.
@@ -30,7 +30,7 @@ type roomDoctor struct {
 	image   func(context.Context) (nodeimage.Image, bool, error)
 	packed  func(context.Context) (bool, error) // whether learners' engines can have the node image
 
-	room   *classroom.Room // as it will be
+	room   *roster.Room // as it will be
 	before int             // how many learners are in it now
 	asked  string          // --cluster
 }
@@ -88,7 +88,7 @@ func (d *roomDoctor) run(ctx context.Context) error {
 
 // plan reads the command line as `classroom up` would, and changes nothing.
 func (d *roomDoctor) plan(ctx context.Context) (err error) {
-	if d.room, err = classroom.Load(d.state); err != nil {
+	if d.room, err = roster.Load(d.state); err != nil {
 		return err
 	}
 	d.before = len(d.room.Learners)

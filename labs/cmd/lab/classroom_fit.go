@@ -9,15 +9,15 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/clusters/room"
-	"github.com/example/operator-lab/labs/internal/classroom"
+	"github.com/example/operator-lab/labs/classroom/room"
+	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
 // fits refuses a room that is too large for this machine, with the number that is not. before is how many learners
 // were there already.
 func (c *roomCommand) fits(
-	ctx context.Context, r *classroom.Room, owned *clusters.Owned, image nodeimage.Image, found []room.Cluster, before int,
+	ctx context.Context, r *roster.Room, owned *clusters.Owned, image nodeimage.Image, found []room.Cluster, before int,
 ) error {
 	short, lendable, err := c.shortage(ctx, r, owned, image, found)
 	if err != nil || len(short) == 0 {
@@ -42,7 +42,7 @@ func (c *roomCommand) fits(
 // shortage says what there is too little of for the clusters of the learners, and lendable ones beside them. Where
 // nobody has asked for a number of those, the room lends fewer first.
 func (c *roomCommand) shortage(
-	ctx context.Context, r *classroom.Room, owned *clusters.Owned, image nodeimage.Image, found []room.Cluster,
+	ctx context.Context, r *roster.Room, owned *clusters.Owned, image nodeimage.Image, found []room.Cluster,
 ) (short []room.Shortage, lendable int, err error) {
 	all, err := owned.Provider().List(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *roomCommand) shortage(
 }
 
 // ways out of a room that is too large. Nobody who is there is sent away, and what their clusters are made with stays.
-func (c *roomCommand) ways(r *classroom.Room, short room.Shortage, fits, before int) string {
+func (c *roomCommand) ways(r *roster.Room, short room.Shortage, fits, before int) string {
 	var ways []string
 	if fits > before && !r.LendsOnly {
 		ways = append(ways, fmt.Sprintf("N=%d fits", fits))

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/example/operator-lab/labs/internal/board/store"
-	"github.com/example/operator-lab/labs/internal/classroom"
+	"github.com/example/operator-lab/labs/classroom/board/store"
+	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/handout"
+	"github.com/example/operator-lab/labs/classroom/handout"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
@@ -51,7 +51,7 @@ func (h *handouts) write(ctx context.Context) error {
 	if err := h.checkServer(); err != nil {
 		return err
 	}
-	r, err := classroom.Load(h.state)
+	r, err := roster.Load(h.state)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (h *handouts) checkServer() error {
 }
 
 // writeAll writes one handout after the other.
-func (h *handouts) writeAll(ctx context.Context, room *classroom.Room, starter course.Tree) (err error) {
+func (h *handouts) writeAll(ctx context.Context, room *roster.Room, starter course.Tree) (err error) {
 	connect := func(*handout.Handout) error { return nil }
 	if h.server != "" {
 		s, openErr := h.open(ctx)

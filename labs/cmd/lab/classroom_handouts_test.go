@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/example/operator-lab/labs/internal/board/store"
-	"github.com/example/operator-lab/labs/internal/board/token"
+	"github.com/example/operator-lab/labs/classroom/board/store"
+	"github.com/example/operator-lab/labs/classroom/board/token"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 

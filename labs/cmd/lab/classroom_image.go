@@ -17,8 +17,8 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/handout"
-	"github.com/example/operator-lab/labs/internal/modules"
+	"github.com/example/operator-lab/labs/classroom/handout"
+	"github.com/example/operator-lab/labs/classroom/modules"
 )
 
 // imagesPath is where the room's server has the node image, for everybody in the room.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/pool"
-	"github.com/example/operator-lab/clusters/room"
-	"github.com/example/operator-lab/labs/internal/board/server"
-	"github.com/example/operator-lab/labs/internal/classroom"
+	"github.com/example/operator-lab/labs/classroom/room"
+	"github.com/example/operator-lab/labs/classroom/board/server"
+	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/lending"
+	"github.com/example/operator-lab/labs/classroom/lending"
 )
 
 // lendFlags say what a room lends.
@@ -36,17 +36,17 @@ func (l *lendFlags) add(cmd *cobra.Command) {
 // check looks at the flags that cobra cannot.
 func (l *lendFlags) check() error {
 	switch {
-	case l.lend < 0 || l.lend > classroom.MostLearners:
-		return exit.Usage("LEND=%d: a room lends 0 to %d clusters at a time", l.lend, classroom.MostLearners)
-	case l.ready < 1 || l.ready > classroom.MostLearners:
-		return exit.Usage("READY=%d: 1 to %d clusters wait for the next borrowers", l.ready, classroom.MostLearners)
+	case l.lend < 0 || l.lend > roster.MostLearners:
+		return exit.Usage("LEND=%d: a room lends 0 to %d clusters at a time", l.lend, roster.MostLearners)
+	case l.ready < 1 || l.ready > roster.MostLearners:
+		return exit.Usage("READY=%d: 1 to %d clusters wait for the next borrowers", l.ready, roster.MostLearners)
 	}
 	return nil
 }
 
 // decide says what the room lends: what is asked for, or was before, else one cluster per core. A check wants
 // a core for itself, or takes longer. before is how many learners were there already.
-func (c *roomCommand) decide(r *classroom.Room, before int) error {
+func (c *roomCommand) decide(r *roster.Room, before int) error {
 	if err := c.offer.check(); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c *roomCommand) decide(r *classroom.Room, before int) error {
 }
 
 // lendLess has the room lend one cluster less, if nobody asked for so many: learners' own clusters come first.
-func (c *roomCommand) lendLess(r *classroom.Room) bool {
+func (c *roomCommand) lendLess(r *roster.Room) bool {
 	if c.offer.given("lend") || r.Lend == 0 || r.LendsOnly && r.Lend == 1 {
 		return false
 	}
@@ -96,10 +96,10 @@ func (c *roomCommand) lent(ctx context.Context) (n int, err error) {
 }
 
 // lends says how many clusters a room lends, as part of a sentence.
-func lends(r *classroom.Room) string { return count(r.Lend, "cluster") + " at a time for verdicts" }
+func lends(r *roster.Room) string { return count(r.Lend, "cluster") + " at a time for verdicts" }
 
 // reportLending says what became of a room whose learners have no clusters of their own.
-func (c *roomCommand) reportLending(r *classroom.Room) {
+func (c *roomCommand) reportLending(r *roster.Room) {
 	fmt.Fprintf(c.out, "%s, and no clusters of their own: the room lends %s.\n", count(len(r.Learners), "learner"), lends(r))
 	fmt.Fprintln(c.out, `
   make classroom-serve      lends them, for as long as it runs
@@ -111,14 +111,14 @@ func (c *roomCommand) reportLending(r *classroom.Room) {
 type lender struct {
 	desk     *lending.Desk
 	pool     *pool.Pool
-	room     *classroom.Room
+	room     *roster.Room
 	progress func(string)
 }
 
 // openLender begins to lend what the room was made to lend; nil is one that lends nothing. A room that cannot lend
 // still has its board, and its modules.
 func (b *board) openLender(ctx context.Context) (*lender, error) {
-	r, err := classroom.Load(b.state)
+	r, err := roster.Load(b.state)
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/clusters/room"
-	"github.com/example/operator-lab/labs/internal/board/outbox"
-	"github.com/example/operator-lab/labs/internal/classroom"
+	"github.com/example/operator-lab/labs/classroom/room"
+	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
@@ -26,7 +26,7 @@ import (
 // Learners' own clusters come first; what is lent beside them gives way.
 func TestARoomLendsWhatFitsBesideTheLearnersClusters(t *testing.T) {
 	s := newSchool(t)
-	contains(t, s.mustLab(t, "up", "--learners", "40"), "Beside them the room lends "+lends(&classroom.Room{Lend: room.Limit()}))
+	contains(t, s.mustLab(t, "up", "--learners", "40"), "Beside them the room lends "+lends(&roster.Room{Lend: room.Limit()}))
 	if r := s.room(t); r.Lend != room.Limit() || r.Ready != 1 {
 		t.Errorf("it lends %d, and %d wait", r.Lend, r.Ready)
 	}
@@ -159,7 +159,7 @@ type serving struct {
 func serveRoom(t *testing.T, until string, prepare func(context.Context, *app, int) (*clusters.Owned, nodeimage.Image, error)) *serving {
 	t.Helper()
 	a, _, progress, _ := classroomApp(t)
-	r := &classroom.Room{Schema: 1, Provider: onKind, Lend: 1, Ready: 1}
+	r := &roster.Room{Schema: 1, Provider: onKind, Lend: 1, Ready: 1}
 	r.Grow(2)
 	if err := r.Save(a.state); err != nil {
 		t.Fatal(err)

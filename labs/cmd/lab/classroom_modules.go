@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/modules"
+	"github.com/example/operator-lab/labs/classroom/modules"
 )
 
 func newClassroomModulesCommand(a *app) *cobra.Command {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/room"
-	"github.com/example/operator-lab/labs/internal/classroom"
+	"github.com/example/operator-lab/labs/classroom/room"
+	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
@@ -27,7 +27,7 @@ var words = map[room.Step]string{
 }
 
 // tellSteps tells of the steps in the learners' names, a line each, and counts those who are done.
-func (c *roomCommand) tellSteps(r *classroom.Room) func(name string, step room.Step, err error) {
+func (c *roomCommand) tellSteps(r *roster.Room) func(name string, step room.Step, err error) {
 	learners := map[string]string{}
 	for _, l := range r.Learners {
 		learners[l.Cluster] = l.Name
@@ -59,7 +59,7 @@ func firstLine(err error) string {
 }
 
 // report says what became of the room.
-func (c *roomCommand) report(ctx context.Context, r *classroom.Room, results []room.Result) error {
+func (c *roomCommand) report(ctx context.Context, r *roster.Room, results []room.Result) error {
 	tally, failed := map[room.Step]int{}, 0
 	for i, result := range results {
 		tally[result.Step]++
@@ -99,7 +99,7 @@ Each has a kubeconfig that opens that cluster and no other:
 }
 
 // tellStuck tells of what an interrupted creation could not take away again.
-func (c *roomCommand) tellStuck(r *classroom.Room, results []room.Result) {
+func (c *roomCommand) tellStuck(r *roster.Room, results []room.Result) {
 	for i, result := range results {
 		if p, ok := errors.AsType[*clusters.Problem](result.Err); ok {
 			c.progress(r.Learners[i].Name + ": " + firstLine(p))
@@ -127,7 +127,7 @@ func share(tally map[room.Step]int) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-func (c *roomCommand) tellFailed(r *classroom.Room, results []room.Result) {
+func (c *roomCommand) tellFailed(r *roster.Room, results []room.Result) {
 	fmt.Fprintln(c.out, "\nWithout a cluster that works:")
 	for i, result := range results {
 		if result.Step == room.Failed {

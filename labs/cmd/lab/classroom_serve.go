@@ -12,9 +12,9 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/labs/internal/checkout"
+	"github.com/example/operator-lab/labs/classroom/checkout"
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/modules"
+	"github.com/example/operator-lab/labs/classroom/modules"
 )
 
 // What the room's server serves beside the board, to everybody in the room.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/modules/modulestest"
+	"github.com/example/operator-lab/labs/classroom/modules/modulestest"
 )
 
 func TestClassroomServerRefusesWhatItDoesNotUnderstand(t *testing.T) {

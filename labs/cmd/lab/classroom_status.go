@@ -14,8 +14,8 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
-	"github.com/example/operator-lab/clusters/room"
-	"github.com/example/operator-lab/labs/internal/classroom"
+	"github.com/example/operator-lab/labs/classroom/room"
+	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
@@ -29,7 +29,7 @@ func (a *app) owned() (*clusters.Owned, error) {
 }
 
 func (c *roomCommand) status(ctx context.Context) error {
-	r, err := classroom.Load(c.state)
+	r, err := roster.Load(c.state)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func finding(err error) string {
 }
 
 // apiServer is where the learner's API server answers, "-" while there is none.
-func (c *roomCommand) apiServer(l classroom.Learner) string {
+func (c *roomCommand) apiServer(l roster.Learner) string {
 	config, err := clusters.RESTConfig(clusters.Kubeconfig(c.state, l.Cluster))
 	if err != nil {
 		return "-"
@@ -101,7 +101,7 @@ func (c *roomCommand) down(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	r, err := classroom.Load(c.state)
+	r, err := roster.Load(c.state)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (c *roomCommand) down(ctx context.Context) error {
 	}
 	if len(owners) == 0 {
 		fmt.Fprintln(c.out, "No cluster of a room is running.")
-		return classroom.Forget(c.state)
+		return roster.Forget(c.state)
 	}
 	what := count(len(owners), "cluster")
 	if err := c.agree(c.terminal(), "This removes "+what+", and all that the learners have in there.", "nothing was removed"); err != nil {
@@ -121,7 +121,7 @@ func (c *roomCommand) down(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(c.out, "Removed %s. Nothing is left of the room.\n", what)
-	return classroom.Forget(c.state)
+	return roster.Forget(c.state)
 }
 
 // roomsClusters are the records of all clusters of the room, whoever is in there now.
@@ -130,10 +130,10 @@ func (c *roomCommand) roomsClusters(ctx context.Context) ([]clusters.Owner, erro
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(owners, func(o clusters.Owner) bool { return o.Purpose != classroom.Purpose }), nil
+	return slices.DeleteFunc(owners, func(o clusters.Owner) bool { return o.Purpose != roster.Purpose }), nil
 }
 
-func (c *roomCommand) removeAll(ctx context.Context, r *classroom.Room, owners []clusters.Owner) error {
+func (c *roomCommand) removeAll(ctx context.Context, r *roster.Room, owners []clusters.Owner) error {
 	var errs []error
 	for _, provider := range []string{onKind, onEmbedded} {
 		var mine []string
@@ -178,7 +178,7 @@ func (a *app) atTerminal() bool {
 // forgetEmptyRoom forgets who was in the room when the last of its clusters is gone. While another command works on
 // the room, that is its business.
 func (a *app) forgetEmptyRoom(ctx context.Context) error {
-	if _, err := os.Stat(classroom.Dir(a.state)); err != nil {
+	if _, err := os.Stat(roster.Dir(a.state)); err != nil {
 		return nil // there is no room
 	}
 	unlock, err := a.lockRoom()
@@ -190,8 +190,8 @@ func (a *app) forgetEmptyRoom(ctx context.Context) error {
 	if err != nil || len(left) > 0 {
 		return err
 	}
-	if r, err := classroom.Load(a.state); err != nil || r.LendsOnly {
+	if r, err := roster.Load(a.state); err != nil || r.LendsOnly {
 		return err // it never had any
 	}
-	return classroom.Forget(a.state)
+	return roster.Forget(a.state)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/clusters/room"
-	"github.com/example/operator-lab/labs/internal/classroom"
+	"github.com/example/operator-lab/labs/classroom/room"
+	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
@@ -166,9 +166,9 @@ func (s *school) mustLab(t *testing.T, args ...string) (out string) {
 	return s.out.String()
 }
 
-func (s *school) room(t *testing.T) *classroom.Room {
+func (s *school) room(t *testing.T) *roster.Room {
 	t.Helper()
-	r, err := classroom.Load(s.state)
+	r, err := roster.Load(s.state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -485,7 +485,7 @@ func TestDownLeavesNothingOfTheRoomAndAllOfTheRest(t *testing.T) {
 	if len(s.farm.specs) > 0 || !slices.Equal(recorded(t, s.app), []string{playground.Name}) {
 		t.Errorf("clusters left: %v, records left: %v", s.farm.specs, recorded(t, s.app))
 	}
-	if _, err := os.Stat(classroom.Dir(s.state)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(roster.Dir(s.state)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the room's folder: %v", err)
 	}
 	contains(t, s.mustLab(t, "down"), "No cluster of a room")

@@ -8,7 +8,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/labs/internal/lending/borrow"
+	"github.com/example/operator-lab/labs/internal/borrow"
 )
 
 // The values of --cluster.

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/internal/classroom"
+	"github.com/example/operator-lab/labs/classroom/roster"
 )
 
 // newDownCommand is `lab down`.
@@ -69,7 +69,7 @@ func (a *app) remove(ctx context.Context, owner clusters.Owner) error {
 
 // ofRoom says that learners work in the cluster. Whoever wants memory or disk back is told to make down, by the doctor
 // and by verdicts, and does not mean their people's clusters.
-func ofRoom(o clusters.Owner) bool { return o.Kept && o.Purpose == classroom.Purpose }
+func ofRoom(o clusters.Owner) bool { return o.Kept && o.Purpose == roster.Purpose }
 
 // inUse says that the process that made the cluster is at work with it.
 func inUse(o clusters.Owner) bool { return !o.Kept && o.Alive() }

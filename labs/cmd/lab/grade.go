@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/internal/board/export"
+	"github.com/example/operator-lab/labs/classroom/board/export"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/grade"
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/classroom/grade"
+	"github.com/example/operator-lab/labs/classroom/sandbox"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/example/operator-lab/labs/internal/board/boardtest"
+	"github.com/example/operator-lab/labs/classroom/board/boardtest"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 

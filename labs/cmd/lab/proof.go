@@ -23,10 +23,10 @@ var clusterPackages = []string{
 }
 
 // roomPackage plays small rooms: one with an accident and grades, and one without internet.
-const roomPackage = "./labs/internal/classroom/roomtest"
+const roomPackage = "./labs/classroom/roomtest"
 
 // browserPackages have tests that look at pages in Chromium, and measure how quick these are.
-var browserPackages = []string{"./labs/internal/board/boardtest"}
+var browserPackages = []string{"./labs/classroom/board/boardtest"}
 
 const (
 	// clusterTestLimit bounds all cluster tests together; it is far from what they take.

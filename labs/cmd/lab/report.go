@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/internal/board/outbox"
+	"github.com/example/operator-lab/labs/internal/outbox"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 

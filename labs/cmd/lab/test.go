@@ -22,7 +22,7 @@ import (
 const proofPackage = "./labs/internal/proof"
 
 // securityPackages try what a learner's program must not be able to do. They need a container engine.
-var securityPackages = []string{"./labs/internal/sandbox/sandboxtest", "./labs/internal/grade/gradetest"}
+var securityPackages = []string{"./labs/classroom/sandbox/sandboxtest", "./labs/classroom/grade/gradetest"}
 
 // gateSeed draws names and sizes, always the same ones: what is drawn anew belongs to `make proof`.
 const gateSeed = 42

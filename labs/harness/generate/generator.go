@@ -20,7 +20,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/internal/module"
 	"github.com/example/operator-lab/labs/harness/once"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 const (
@@ -45,7 +45,7 @@ type Generator struct {
 	// Env is the whole environment of controller-gen, which calls the go command.
 	Env []string
 	// Runner is how controller-gen is run.
-	Runner sandbox.Runner
+	Runner process.Runner
 }
 
 // outcome is what one run of controller-gen gave: files, or a complaint about the learner's code.
@@ -197,7 +197,7 @@ const generatedLimit = 256 << 20
 // execute runs controller-gen in copied, which is in dir, where it may write. Its exit code is the learner's business;
 // that it could not be run, or did not end in time, is not.
 func (g Generator) execute(ctx context.Context, dir, copied string, args []string) (*finding.Finding, error) {
-	cmd, err := g.Runner.Tool(ctx, sandbox.Job{
+	cmd, err := g.Runner.Tool(ctx, process.Job{
 		Args: append([]string{g.Binary}, args...), Dir: copied, Env: g.Env, Writes: dir, Returns: generatedLimit,
 	})
 	if err != nil {
@@ -215,7 +215,7 @@ func (g Generator) execute(ctx context.Context, dir, copied string, args []strin
 		return nil, fmt.Errorf("run controller-gen %s: %w", args[0], ctx.Err())
 	case !errors.As(err, &exited):
 		return nil, finding.Machine("run controller-gen", err)
-	case exited.ExitCode() == sandbox.NotStarted:
+	case exited.ExitCode() == process.NotStarted:
 		return nil, finding.Machine("run controller-gen", errors.New(strings.TrimSpace(output.String())))
 	}
 	return finding.New(CauseFailed, "types that controller-gen can read", "%s", complaint(output.String(), copied)), nil

@@ -20,7 +20,7 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/probe/sharing"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 const (
@@ -61,7 +61,7 @@ type Builder struct {
 	// Limit bounds the compilation.
 	Limit time.Duration
 	// Runner is how the go command is run.
-	Runner sandbox.Runner
+	Runner process.Runner
 }
 
 // Build compiles the program and returns its path. It takes one argument, the file to write its
@@ -128,7 +128,7 @@ func (b Builder) compile(ctx context.Context, dir, overlay, program string) erro
 	const tried = "compile a small program"
 	limited, cancel := context.WithTimeout(ctx, b.Limit)
 	defer cancel()
-	cmd, err := b.Runner.Tool(limited, sandbox.Job{
+	cmd, err := b.Runner.Tool(limited, process.Job{
 		// Without what debuggers need it is linked in half of the time.
 		Args: []string{"go", "build", "-buildvcs=false", "-ldflags=-s", "-overlay=" + overlay, "-o", program, "./" + folder},
 		Dir:  b.Workspace, Env: b.Env, Reads: []string{b.Workspace}, Writes: dir, Returns: programLimit,
@@ -148,7 +148,7 @@ func (b Builder) compile(ctx context.Context, dir, overlay, program string) erro
 		return finding.Machine(tried, fmt.Errorf("the go command was still at it after %v", b.Limit))
 	case !errors.As(err, &exited):
 		return finding.Machine(tried, err)
-	case exited.ExitCode() == sandbox.NotStarted:
+	case exited.ExitCode() == process.NotStarted:
 		return finding.Machine(tried, errors.New(strings.TrimSpace(string(output))))
 	}
 	return finding.New(CauseBuild, "types that compile", "%s", b.complaint(string(output)))

@@ -13,13 +13,13 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/probe"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/testmodule"
 )
 
 func builder(t *testing.T, workspace string) probe.Builder {
 	env := append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
-	return probe.Builder{Workspace: workspace, Scratch: t.TempDir(), Env: env, Limit: time.Hour, Runner: sandbox.Plain{}}
+	return probe.Builder{Workspace: workspace, Scratch: t.TempDir(), Env: env, Limit: time.Hour, Runner: process.Runner{}}
 }
 
 // run builds and runs the probe in a workspace, as the harness does, without its guard.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 // census counts threads from one look to the next.
@@ -86,7 +86,7 @@ func lab(root int, all map[int]procfs.ProcStat) map[int]bool {
 			if p.PPID > 1 {
 				queue = append(queue, p.PPID)
 			}
-		case sandbox.FirstProcess:
+		case process.LauncherProcess:
 			queue = append(queue, pid)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 // Programs that nobody started from here are others' load. What this process starts is not, and neither is what runs beside
@@ -53,7 +53,7 @@ func TestWhoIsAnother(t *testing.T) {
 	if !lab(os.Getpid(), node)[other] {
 		t.Error("what runs beside a kubelet is taken for others")
 	}
-	graded[other] = procfs.ProcStat{Comm: sandbox.FirstProcess}
+	graded[other] = procfs.ProcStat{Comm: process.LauncherProcess}
 	graded[own.Process.Pid] = procfs.ProcStat{PPID: other}
 	if nobody := -1; !lab(nobody, graded)[own.Process.Pid] {
 		t.Error("graded code is taken for others")

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/checkout/checkouttest"
+	"github.com/example/operator-lab/labs/classroom/checkout/checkouttest"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 

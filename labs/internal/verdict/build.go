@@ -17,7 +17,7 @@ import (
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/guard"
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 // maxBuildLines is how many lines of a compiler's complaint a person reads.
@@ -43,17 +43,21 @@ func (c compilation) plain(ctx context.Context) (*Build, error) {
 	if c.env, err = harness.BuildEnv(ctx); err != nil {
 		return nil, err
 	}
-	c.limit, c.known, c.runner, c.mod = harness.BuildLimit, ingredient(), sandbox.Plain{}, "readonly"
+	c.limit, c.known, c.runner, c.mod = harness.BuildLimit, ingredient(), process.Runner{}, "readonly"
 	return c.judge(ctx)
 }
 
-// confined is the compilation in containers, where nothing can be downloaded: what is missing of modules is found in
+// confined is the compilation by a launcher, where nothing can be downloaded: what is missing of modules is found in
 // the workspace's vendor folder, or on this machine, or nowhere. out is in a folder of its own.
-func (c compilation) confined(ctx context.Context, container *sandbox.Container) (*Build, error) {
+func (c compilation) confined(ctx context.Context, launcher *process.Launcher) (*Build, error) {
 	if why := noModule(c.workspace); why != "" {
 		return &Build{Output: why}, nil
 	}
-	c.env, c.limit, c.runner, c.mod = []string{"GOMODCACHE=" + container.ModCache}, harness.BuildLimit, container, "readonly"
+	var err error
+	if c.env, err = harness.BuildEnv(ctx); err != nil {
+		return nil, err
+	}
+	c.limit, c.runner, c.mod = harness.BuildLimit, process.Runner{Launcher: launcher}, "readonly"
 	build, err := c.run(ctx)
 	if build == nil || err != nil {
 		return nil, err
@@ -97,7 +101,7 @@ type compilation struct {
 	env            []string
 	limit          time.Duration
 	known          module.Version // one that certainly exists
-	runner         sandbox.Runner
+	runner         process.Runner
 	mod            string // where modules come from: readonly, or vendor
 }
 
@@ -117,7 +121,7 @@ const builtLimit = 256 << 20
 
 // tool prepares the Go command for work on the workspace, where it may write to the folder of what is made.
 func (c compilation) tool(ctx context.Context, env []string, args ...string) (*exec.Cmd, error) {
-	cmd, err := c.runner.Tool(ctx, sandbox.Job{
+	cmd, err := c.runner.Tool(ctx, process.Job{
 		Args: append([]string{"go"}, args...), Dir: c.workspace, Env: append(slices.Clone(c.env), env...),
 		Reads: []string{c.workspace}, Writes: filepath.Dir(c.out), Returns: builtLimit,
 	})
@@ -153,7 +157,7 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 		return nil, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.As(err, &exited) && exited.ExitCode() == sandbox.NotStarted:
+	case errors.As(err, &exited) && exited.ExitCode() == process.NotStarted:
 		return nil, fmt.Errorf("build the manager: %s", strings.TrimSpace(string(output)))
 	case exited != nil && exited.ExitCode() == guard.TooMuchMemory:
 		return &Build{Output: "compiling it took more memory than there is for it"}, nil // of a container

@@ -24,7 +24,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 const (
@@ -52,7 +52,7 @@ func newCompilation(t *testing.T, p *proxy, main string) compilation {
 	}
 	return compilation{
 		workspace: filepath.Join(dir, "workspace"), out: filepath.Join(dir, "manager"), limit: time.Hour, known: knownModule(t),
-		runner: sandbox.Plain{}, mod: "readonly",
+		runner: process.Runner{}, mod: "readonly",
 		env: append(base, "GOPROXY="+p.URL, "GOSUMDB=off", "GOMODCACHE="+filepath.Join(dir, "modules"), "GOFLAGS=-modcacherw"),
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/sandbox"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 // Judge gives verdicts on one workspace.
@@ -35,8 +35,9 @@ type Judge struct {
 	Pool Pool
 	// Tools are what [BuildTools] made; the zero value has it make them.
 	Tools Tools
-	// Sandbox has the learner's code built and run in containers, as code that nobody trusts; nil trusts it.
-	Sandbox *sandbox.Container
+	// Launcher runs what contains or reads the learner's code, which nobody trusts; nil trusts it. Its Scratch is set for
+	// each run.
+	Launcher *process.Launcher
 	// Seed decides what a run draws; 0 draws the seed itself.
 	Seed int64
 	// Storm is how hard the storm of lab 5 blows: "" or [harness.StormLong].
@@ -166,7 +167,7 @@ func (j *Judge) newRun() (*run, error) {
 	sweepScratch()
 	r.scratch, err = newScratch()
 	r.manager = filepath.Join(r.scratch, "manager")
-	if j.Sandbox != nil {
+	if j.Launcher != nil {
 		r.manager = filepath.Join(r.scratch, "built", "manager") // where the build may write
 	}
 	if j.Seed == 0 {
@@ -220,13 +221,13 @@ func (r *run) prepare(ctx context.Context) error {
 // compile compiles the learner's manager, and links it where a check runs it.
 func (r *run) compile(ctx context.Context) (*Build, error) {
 	c := compilation{workspace: r.Workspace, out: r.manager, unlinked: !r.runsManager()}
-	if r.Sandbox == nil {
+	if r.Launcher == nil {
 		return c.plain(ctx)
 	}
 	if err := os.Mkdir(filepath.Dir(r.manager), 0o755); err != nil {
 		return nil, fmt.Errorf("make a folder for the manager: %w", err)
 	}
-	return c.confined(ctx, r.sandbox())
+	return c.confined(ctx, r.launcher())
 }
 
 // runsManager says whether a check of this run wants a manager.
@@ -238,12 +239,12 @@ func (r *run) runsManager() bool {
 	return suite.NeedsManager()
 }
 
-// sandbox is the judge's, at home in this run; nil when there is none.
-func (r *run) sandbox() *sandbox.Container {
-	if r.Sandbox == nil {
+// launcher is the judge's, with a folder of this run; nil when there is none.
+func (r *run) launcher() *process.Launcher {
+	if r.Launcher == nil {
 		return nil
 	}
-	own := *r.Sandbox
+	own := *r.Launcher
 	own.Scratch = r.scratch
 	return &own
 }
@@ -341,7 +342,7 @@ func (r *run) represented(numbers, whole []int) []*course.Lab {
 func (r *run) config(numbers []int) harness.Config {
 	c := harness.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig,
-		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, Sandbox: r.sandbox(), MemcachedImage: nodeimage.Operand,
+		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, Launcher: r.launcher(), MemcachedImage: nodeimage.Operand,
 		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch,
 		Artifacts: r.artifacts,
 	}

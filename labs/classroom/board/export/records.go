@@ -1,0 +1,104 @@
+// Package export writes what is on a board for spreadsheets and for programs.
+package export
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/example/operator-lab/labs/classroom/board/room"
+	"github.com/example/operator-lab/labs/classroom/board/store"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+// Records are all that a board holds at a moment.
+type Records struct {
+	At     time.Time
+	Course *course.Course
+	Rules  room.Rules
+	// Learners are sorted by name.
+	Learners []*room.Learner
+	results  map[int64]*verdict.Result
+}
+
+// Read reads the whole board.
+func Read(ctx context.Context, s *store.Store, c *course.Course, rules room.Rules, now time.Time) (*Records, error) {
+	r := &Records{At: now, Course: c, Rules: rules, results: map[int64]*verdict.Result{}}
+	byID := map[int64]*room.Learner{}
+	kept := map[int64]store.Result{}
+	// Results first: a learner is kept before their first result.
+	err := s.Each(ctx, 0, func(result store.Result) error {
+		kept[result.ID] = result
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	learners, err := s.Learners(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range learners {
+		byID[l.ID] = room.NewLearner(l.ID, l.Name)
+		r.Learners = append(r.Learners, byID[l.ID])
+	}
+	room.SortByName(r.Learners)
+	for id, result := range kept {
+		document := &verdict.Result{}
+		if err := json.Unmarshal(result.Document, document); err != nil {
+			return nil, fmt.Errorf("read result %d of the board: %w", id, err)
+		}
+		if document.Lab <= len(c.Labs) {
+			r.results[id] = document
+			byID[result.Learner].Add(room.NewAttempt(id, result.At, document))
+		}
+	}
+	return r, nil
+}
+
+// NewRecords are of results that no board has; [Records.Add] adds them.
+func NewRecords(c *course.Course, at time.Time) *Records {
+	return &Records{At: at, Course: c, Rules: room.DefaultRules, results: map[int64]*verdict.Result{}}
+}
+
+// Add adds a learner with one result for each lab. Names need not differ.
+func (r *Records) Add(name string, results []*verdict.Result) {
+	learner := room.NewLearner(int64(len(r.Learners)+1), name)
+	for _, result := range results {
+		id := int64(len(r.results) + 1)
+		r.results[id] = result
+		learner.Add(room.NewAttempt(id, room.Ended(result, time.Time{}, r.At), result))
+	}
+	r.Learners = append(r.Learners, learner)
+}
+
+// Format is a way to write records.
+type Format struct {
+	// Name is what the command line calls it.
+	Name string
+	// ContentType and Extension are for a download.
+	ContentType, Extension string
+	Write                  func(io.Writer, *Records) error
+}
+
+// Formats are all that there are.
+func Formats() []Format {
+	return []Format{
+		{"csv", "text/csv; charset=utf-8", "csv", writeCSV},
+		{"json", "application/json", "json", writeJSON},
+	}
+}
+
+// ByName finds a format. An unknown one is an error of usage.
+func ByName(name string) (Format, error) {
+	for _, f := range Formats() {
+		if f.Name == name {
+			return f, nil
+		}
+	}
+	return Format{}, exit.Usage("%q is no format: use csv or json", name)
+}

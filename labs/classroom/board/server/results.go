@@ -1,0 +1,110 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/example/operator-lab/labs/classroom/board/intake"
+	"github.com/example/operator-lab/labs/classroom/board/room"
+	"github.com/example/operator-lab/labs/classroom/board/store"
+)
+
+const (
+	// perSecond is how many requests of a kind a token may send for long, burst how many at once: results that waited
+	// while the network was away. The fastest verdict there is takes a second.
+	perSecond, burst = 1, 30
+)
+
+// limits are the rates of tokens, by id. Only tokens of the store get here, so that there are as many as those.
+type limits struct {
+	mu      sync.Mutex
+	byToken map[string]*rate.Limiter
+}
+
+func newLimits() *limits { return &limits{byToken: map[string]*rate.Limiter{}} }
+
+// wait is how long the token has to wait before it may send again, 0 if it may now. No limits are nil.
+func (l *limits) wait(id string, now time.Time) time.Duration {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limiter := l.byToken[id]
+	if limiter == nil {
+		limiter = rate.NewLimiter(perSecond, burst)
+		l.byToken[id] = limiter
+	}
+	reservation := limiter.ReserveN(now, 1)
+	delay := reservation.DelayFrom(now)
+	if delay > 0 {
+		reservation.CancelAt(now)
+	}
+	return delay
+}
+
+// postResult takes a result of the learner whose token it is. The answer is 201 when it is on disk, 200 when it
+// was there before; what has another answer is not kept.
+func (s *Server) postResult(w http.ResponseWriter, r *http.Request, h store.Holder) {
+	data, ok := body(w, r)
+	if !ok {
+		return
+	}
+	s.keep(w, r, h.Learner, data)
+}
+
+// body reads the request's, or answers that it cannot.
+func body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		Problem(w, http.StatusUnsupportedMediaType, errors.New("this takes application/json"))
+		return nil, false
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, room.SizeLimit))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		Problem(w, http.StatusRequestEntityTooLarge, fmt.Errorf("this takes at most %d bytes", tooLarge.Limit))
+		return nil, false
+	}
+	if err != nil {
+		Problem(w, http.StatusBadRequest, fmt.Errorf("read request: %w", err))
+		return nil, false
+	}
+	return data, true
+}
+
+func (s *Server) keep(w http.ResponseWriter, r *http.Request, learner store.Learner, data []byte) {
+	sent, _ := http.ParseTime(r.Header.Get("Date")) // the zero time when it does not say
+	kept, err := s.intake.Keep(r.Context(), learner, data, sent)
+	switch invalid := (*intake.InvalidError)(nil); {
+	case errors.As(err, &invalid):
+		Problem(w, http.StatusUnprocessableEntity, err)
+	case errors.Is(err, store.ErrQuota):
+		Problem(w, http.StatusInsufficientStorage, store.ErrQuota)
+	case err != nil:
+		s.fail(w, r, err)
+	case kept:
+		s.Changed()
+		Answer(w, http.StatusCreated, map[string]string{"status": "kept"})
+	default:
+		Answer(w, http.StatusOK, map[string]string{"status": "known"})
+	}
+}
+
+// Problem answers with an error that the sender can do something about.
+func Problem(w http.ResponseWriter, code int, err error) {
+	Answer(w, code, map[string]string{"error": err.Error()})
+}
+
+// Answer answers with a value as JSON.
+func Answer(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v) // who has gone does not get it
+}

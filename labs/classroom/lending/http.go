@@ -1,0 +1,153 @@
+package lending
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/classroom/board/server"
+	"github.com/example/operator-lab/labs/classroom/board/store"
+)
+
+// Path is where claims are below the address of the room's server. Each has the path of its own name below that: POST
+// asks for a cluster and how far that is, DELETE gives it back; what follows the name is about a cluster that is lent.
+const Path = "/api/v1/lending"
+
+// What follows the name of a claim.
+const (
+	// BeatPath says that the borrower is still there.
+	BeatPath = "/beat"
+	// NodesPath tells of the cluster's machines.
+	NodesPath = "/nodes"
+	// ControllersPath starts the controller manager anew.
+	ControllersPath = "/controllers"
+)
+
+// SeenParameter of a claim is the mark of the answer that is known.
+const SeenParameter = "seen"
+
+// RestartTime is what a restart of the controllers may take: more than the providers give it.
+const RestartTime = 40 * time.Second
+
+// Routes are what a server serves to learners, by its pattern.
+func (d *Desk) Routes() map[string]server.LearnerHandler {
+	const one = Path + "/{claim}"
+	return map[string]server.LearnerHandler{
+		"GET " + Path:                   d.serveClaims,
+		"POST " + one:                   named(d.serveClaim),
+		"DELETE " + one:                 named(d.serveReturn),
+		"POST " + one + BeatPath:        named(d.serveBeat),
+		"GET " + one + NodesPath:        named(d.serveNodes),
+		"POST " + one + ControllersPath: named(d.serveControllers),
+	}
+}
+
+// named refuses what cannot be the name of a claim.
+func named(next server.LearnerHandler) server.LearnerHandler {
+	return func(w http.ResponseWriter, r *http.Request, h store.Holder) {
+		if err := clusters.CheckName(r.PathValue("claim")); err != nil {
+			server.Problem(w, http.StatusBadRequest, err)
+			return
+		}
+		next(w, r, h)
+	}
+}
+
+func (d *Desk) serveClaims(w http.ResponseWriter, _ *http.Request, h store.Holder) {
+	server.Answer(w, http.StatusOK, map[string][]string{"claims": d.Claims(h.Learner)})
+}
+
+// serveClaim answers 200 with a cluster, 202 with a place in the queue, and 410 when nothing will come of the claim.
+func (d *Desk) serveClaim(w http.ResponseWriter, r *http.Request, h store.Holder) {
+	a, err := d.Claim(r.Context(), h.Learner, r.PathValue("claim"), r.URL.Query().Get(SeenParameter))
+	switch {
+	case err != nil:
+		refuseEnded(w, err)
+	case a.Loan != nil:
+		server.Answer(w, http.StatusOK, a)
+	default:
+		server.Answer(w, http.StatusAccepted, a)
+	}
+}
+
+func (d *Desk) serveReturn(w http.ResponseWriter, r *http.Request, h store.Holder) {
+	d.Return(h.Learner, r.PathValue("claim"))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (d *Desk) serveBeat(w http.ResponseWriter, r *http.Request, h store.Holder) {
+	if err := d.Beat(h.Learner, r.PathValue("claim")); err != nil {
+		refuseEnded(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// serveNodes tells what only the room's machine can see: whether the cluster's machines run, and what they lack.
+func (d *Desk) serveNodes(w http.ResponseWriter, r *http.Request, h store.Holder) {
+	name, err := d.Lent(h.Learner, r.PathValue("claim"))
+	if err != nil {
+		refuseEnded(w, err)
+		return
+	}
+	inspector, ok := d.opts.Provider.(clusters.NodeInspector)
+	if !ok {
+		server.Problem(w, http.StatusNotImplemented, errors.ErrUnsupported)
+		return
+	}
+	nodes, err := inspector.Nodes(r.Context(), name)
+	if err != nil {
+		refuseFailed(w, err)
+		return
+	}
+	server.Answer(w, http.StatusOK, nodes)
+}
+
+func (d *Desk) serveControllers(w http.ResponseWriter, r *http.Request, h store.Holder) {
+	name, err := d.Lent(h.Learner, r.PathValue("claim"))
+	if err != nil {
+		refuseEnded(w, err)
+		return
+	}
+	restarter, ok := d.opts.Provider.(clusters.ControllerRestarter)
+	if !ok {
+		server.Problem(w, http.StatusNotImplemented, errors.ErrUnsupported)
+		return
+	}
+	// This takes longer than the server has for an answer, or for a request.
+	control, end := http.NewResponseController(w), time.Now().Add(RestartTime)
+	if err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end)); err != nil {
+		refuseFailed(w, err)
+		return
+	}
+	if err := restarter.RestartControllers(r.Context(), name); err != nil {
+		refuseFailed(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// refuseEnded answers that a claim has come to its end, and why. When its request ends while it waits, the server does,
+// or nobody is there to read the answer.
+func refuseEnded(w http.ResponseWriter, err error) {
+	if _, ended := errors.AsType[*EndedError](err); !ended {
+		err = &EndedError{whyClosed}
+	}
+	server.Problem(w, http.StatusGone, err)
+}
+
+// refuseFailed tells what the room's machine could not do, in one line and without the command that mends it there.
+func refuseFailed(w http.ResponseWriter, err error) {
+	if errors.Is(err, errors.ErrUnsupported) {
+		server.Problem(w, http.StatusNotImplemented, errors.ErrUnsupported)
+		return
+	}
+	text := err.Error()
+	if p, ok := errors.AsType[*clusters.Problem](err); ok {
+		text = p.Finding()
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	server.Problem(w, http.StatusBadGateway, errors.New(text))
+}

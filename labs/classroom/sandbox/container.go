@@ -1,0 +1,257 @@
+// Package sandbox runs programs that contain a learner's code, and tools of ours that read it, each in a container of its
+// own, for a judge who trusts none of it.
+//
+// In a container a program finds what it may read under the paths of this machine, and nothing else of it. There is no
+// network. One socket leads out, to the process of ours that started the container (see [Run]); over it go the program's
+// orders, its output, its connections to the one address that it may reach, and what it leaves behind.
+package sandbox
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/example/operator-lab/labs/internal/guard"
+	"github.com/example/operator-lab/labs/internal/process"
+)
+
+const (
+	// imageRef is an image with nothing but two lines of text in it: all that runs in a container is brought along.
+	imageRef = "operator-lab.local/cell:1"
+	// label marks our containers; its value says whose they are.
+	label = "operator-lab.cell"
+	// engineLimit bounds a command of the container engine that starts nothing.
+	engineLimit = 30 * time.Second
+	// sweepPeriod is the time from one look at what is left to the next.
+	sweepPeriod = 200 * time.Millisecond
+)
+
+// Where things are in a container that are not where they are on this machine.
+const (
+	cellPath   = "/lab/" + process.LauncherProcess
+	socketPath = "/lab/socket"
+	cachePath  = "/lab/cache"
+	tmpPath    = "/tmp"
+)
+
+// limits are what a container may take of the machine, in bytes where nothing else is said.
+type limits struct {
+	// Memory includes what lies in the container's folders, all of which are in memory.
+	Memory int64 `json:"memory"`
+	// Tasks are processes and threads.
+	Tasks int `json:"tasks"`
+	// Tmp and Writes are the sizes of its two writable folders, File that of one file.
+	Tmp    int64 `json:"tmp"`
+	Writes int64 `json:"writes"`
+	File   int64 `json:"file"`
+	// Output is what it may print.
+	Output int64 `json:"output"`
+	// Guard is watched over in the container, so that the finding can say what was too much.
+	Guard guard.Limits `json:"guard"`
+}
+
+var (
+	// toolLimits have room for compiling the libraries of Kubernetes from nothing.
+	toolLimits = limits{Memory: 3 << 30, Tasks: 512, Tmp: 1 << 30, Writes: 512 << 20, File: 512 << 20, Output: 4 << 20}
+	// programLimits have room for what a learner's program may take anywhere, so that the answer is the same.
+	programLimits = limits{
+		Memory: 1536 << 20, Tasks: 400, Tmp: 64 << 20, Writes: 64 << 20, File: 64 << 20, Output: process.OutputLimit,
+		Guard: guard.Limits{Memory: guard.DefaultLimits.Memory, Processes: guard.DefaultLimits.Processes},
+	}
+)
+
+// Container runs each job in a container of its own. It travels as JSON to the program cell, which runs them.
+type Container struct {
+	// Engine is the container engine's command line, such as docker.
+	Engine string `json:"engine"`
+	// Cell is the path of our program on both sides of a container (labs/classroom/cmd/cell), statically linked. Its name
+	// is [process.LauncherProcess].
+	Cell string `json:"cell"`
+	// Owner says whose containers these are, for [Container.Sweep].
+	Owner string `json:"owner"`
+	// GoRoot, ModCache and BuildCache are what a build reads: the toolchain, the module cache, and a build cache as
+	// package buildcache keeps it.
+	GoRoot     string `json:"goRoot"`
+	ModCache   string `json:"modCache"`
+	BuildCache string `json:"buildCache"`
+}
+
+// Prepare sees to it that containers can be started.
+func (c *Container) Prepare(ctx context.Context) error {
+	if runtime.GOOS != "linux" {
+		return errors.New("containers for code that nobody trusts need Linux (on Windows: WSL2)")
+	}
+	if _, err := c.engine(ctx, nil, "image", "inspect", "--format", "{{.Id}}", imageRef); err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	image, err := imageArchive()
+	if err != nil {
+		return err
+	}
+	_, err = c.engine(ctx, image, "import", "-", imageRef)
+	return err
+}
+
+// imageArchive is the root file system of a container.
+func imageArchive() ([]byte, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range []struct{ name, text string }{
+		{"etc/passwd", fmt.Sprintf("nobody:x:%d:%[1]d:nobody:/tmp:/none\n", process.Unprivileged)},
+		{"etc/group", fmt.Sprintf("nogroup:x:%d:\n", process.Unprivileged)},
+	} {
+		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: 0o644, Size: int64(len(f.text))}); err != nil {
+			return nil, fmt.Errorf("make image: %w", err)
+		}
+		if _, err := w.Write([]byte(f.text)); err != nil {
+			return nil, fmt.Errorf("make image: %w", err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("make image: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// Sweep removes all containers of the owner, whoever started them, and returns when they are gone.
+func (c *Container) Sweep(ctx context.Context) error {
+	tick := time.NewTicker(sweepPeriod)
+	defer tick.Stop()
+	for {
+		out, err := c.engine(ctx, nil, "ps", "--all", "--quiet", "--filter", "label="+label+"="+c.Owner)
+		ids := strings.Fields(out)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		// An error may say that the engine is at it already; the next look tells.
+		_, failed := c.engine(ctx, nil, append([]string{"rm", "--force", "--volumes"}, ids...)...)
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), failed)
+		case <-tick.C:
+		}
+	}
+}
+
+// engine runs a command of the engine and returns what it printed.
+func (c *Container) engine(ctx context.Context, stdin []byte, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.Engine, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, &stderr
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", c.Engine, args[0], errors.Join(err, ctx.Err()), strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// Launcher writes the container's settings to a file, and gives the launcher that reads them there. The caller sets its
+// Scratch.
+func (c *Container) Launcher(file string) (*process.Launcher, error) {
+	data, err := json.Marshal(c)
+	if err == nil {
+		err = os.WriteFile(file, data, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the settings of containers: %w", err)
+	}
+	return &process.Launcher{Command: []string{c.Cell, "run", file}}, nil
+}
+
+// goEnv is the environment of a build that runs nothing of a learner's, downloads nothing, and writes nothing that
+// outlives it.
+func (c Container) goEnv() []string {
+	return []string{
+		"PATH=" + filepath.Join(c.GoRoot, "bin"), "HOME=" + tmpPath, "TMPDIR=" + tmpPath,
+		"CGO_ENABLED=0", "GOWORK=off", "GOENV=off", "GOFLAGS=-buildvcs=false", "GOTOOLCHAIN=local", "GOPROXY=off", "GOSUMDB=off",
+		"GOTELEMETRY=off", "GOROOT=" + c.GoRoot, "GOMODCACHE=" + c.ModCache, "GOPATH=" + filepath.Join(tmpPath, "go"),
+		"GOCACHE=" + filepath.Join(tmpPath, "go-build"), "GOCACHEPROG=" + cellPath + " cache " + cachePath + " " + filepath.Join(tmpPath, "built"),
+	}
+}
+
+// mount is something of this machine that a container sees, read only.
+type mount struct{ source, target string }
+
+// request is one job to run in a container.
+type request struct {
+	Container
+	job        process.Job
+	limits     limits
+	engineArgs []string // without name and socket
+	scratch    string   // where the socket may be
+}
+
+// tool asks for a container that has the Go toolchain, modules and a build cache to read.
+func (c Container) tool(job process.Job) (request, error) {
+	if job.Args[0] == "go" {
+		job.Args = append([]string{filepath.Join(c.GoRoot, "bin", "go")}, job.Args[1:]...)
+	}
+	job.Env = c.goEnv()
+	return c.request(job, toolLimits, mount{c.GoRoot, c.GoRoot}, mount{c.ModCache, c.ModCache}, mount{c.BuildCache, cachePath})
+}
+
+// program asks for a container that has nothing to read but the program and what the job names.
+func (c Container) program(job process.Job) (request, error) {
+	job.Env = append(slices.Clone(job.Env), "PATH=")
+	return c.request(job, programLimits)
+}
+
+func (c Container) request(job process.Job, l limits, mounts ...mount) (request, error) {
+	mounts = append(mounts, mount{c.Cell, cellPath})
+	for _, path := range append([]string{job.Args[0]}, job.Reads...) {
+		if !slices.ContainsFunc(mounts, func(m mount) bool { return within(path, m.target) }) {
+			mounts = append(mounts, mount{path, path})
+		}
+	}
+	args, err := engineArgs(c.Owner, job, l, mounts)
+	return request{Container: c, job: job, limits: l, engineArgs: args}, err
+}
+
+// within says whether path is dir, or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, dir+string(filepath.Separator))
+}
+
+// engineArgs are the arguments of the engine's run for a job, without name, socket and image.
+func engineArgs(owner string, job process.Job, l limits, mounts []mount) ([]string, error) {
+	user := strconv.Itoa(process.Unprivileged)
+	args := []string{
+		"run", "--detach", "--rm", "--pull", "never", "--label", label + "=" + owner, "--hostname", "learner",
+		"--network", "none", "--ipc", "none", "--log-driver", "none",
+		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", user + ":" + user, "--read-only",
+		"--memory", size(l.Memory), "--memory-swap", size(l.Memory), "--pids-limit", strconv.Itoa(l.Tasks),
+		"--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--ulimit", "fsize=" + size(l.File) + ":" + size(l.File),
+		"--mount", tmpfs(tmpPath, l.Tmp),
+	}
+	if job.Writes != "" {
+		args = append(args, "--mount", tmpfs(job.Writes, l.Writes))
+	}
+	for _, m := range mounts {
+		args = append(args, "--mount", "type=bind,source="+m.source+",target="+m.target+",readonly")
+	}
+	for _, arg := range append([]string{job.Writes}, job.Reads...) {
+		if strings.ContainsAny(arg, ",\"\n") {
+			return nil, fmt.Errorf("%q cannot be given to a container: its name has a comma, a quote or a line break", arg)
+		}
+	}
+	return args, nil
+}
+
+func size(n int64) string { return strconv.FormatInt(n, 10) }
+
+func tmpfs(target string, bytes int64) string {
+	return "type=tmpfs,target=" + target + ",tmpfs-size=" + size(bytes) + ",tmpfs-mode=1777"
+}

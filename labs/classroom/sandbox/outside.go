@@ -1,0 +1,200 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/example/operator-lab/labs/internal/guard"
+	"github.com/example/operator-lab/labs/internal/process"
+)
+
+const (
+	// createLimit bounds the engine's part of a start.
+	createLimit = time.Minute
+	// callLimit is how long a container that the engine has started may take until it calls.
+	callLimit = 20 * time.Second
+	// endLimit is how long everything in a container may take to be gone after its end was asked for.
+	endLimit = 5 * time.Second
+)
+
+// order is what the inside of a container is told to do.
+type order struct {
+	Job   process.Job  `json:"job"`
+	Guard guard.Limits `json:"guard"`
+}
+
+// outcome is what became of it.
+type outcome struct {
+	Code int `json:"code"`
+	// Failed is why the program was not even started.
+	Failed string `json:"failed,omitempty"`
+}
+
+// Run is the launcher of [process.Launcher]: it reads the settings of containers from one file and a job from another,
+// starts a container, and is to its starter what the program in there would be. kind is "tool" or "program". lifeline is
+// read until it ends, which ends the container; nil is none. When this process is killed, the container ends by itself.
+func Run(settings, kind, file string, lifeline *os.File) (int, error) {
+	r, err := readRequest(settings, kind, file)
+	if err != nil {
+		return process.NotStarted, err
+	}
+	dir, err := os.MkdirTemp(r.scratch, "cell-")
+	if err != nil {
+		return process.NotStarted, fmt.Errorf("make a place for a socket: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		if lifeline != nil {
+			_, _ = io.Copy(io.Discard, lifeline)
+			cancel()
+		}
+	}()
+	board := newSwitchboard(r.job.Reaches)
+	listener, err := listen(filepath.Join(dir, "s"))
+	if err != nil {
+		return process.NotStarted, err
+	}
+	defer listener.Close()
+	go board.answer(listener)
+	if err := r.start(ctx, listener.Addr().String()); err != nil {
+		return process.NotStarted, err
+	}
+	control, output, err := board.called(ctx, r)
+	if err != nil {
+		return process.NotStarted, err
+	}
+	if r.job.Serves != "" {
+		go board.serve(ctx, r.job.Serves)
+	}
+	return r.attend(ctx, control, output)
+}
+
+func readRequest(settings, kind, file string) (request, error) {
+	var c Container
+	var job process.Job
+	if err := errors.Join(readJSON(settings, &c), readJSON(file, &job), os.Remove(file)); err != nil {
+		return request{}, fmt.Errorf("read a job: %w", err)
+	}
+	prepare := c.program
+	if kind == "tool" {
+		prepare = c.tool
+	}
+	r, err := prepare(job)
+	r.scratch = filepath.Dir(file)
+	return r, err
+}
+
+func readJSON(file string, to any) error {
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, to)
+	}
+	return err
+}
+
+// listen makes the socket. Everybody may call who sees it: the container's user, and nobody else, because the folder
+// that it is in is closed to others.
+func listen(socket string) (*net.UnixListener, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("make a socket: %w", err)
+	}
+	if err := os.Chmod(socket, 0o666); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the socket: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// start has the engine start the container.
+func (r request) start(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, createLimit)
+	defer cancel()
+	args := append(r.engineArgs, "--name", "operator-lab-cell-"+strings.ToLower(rand.Text()[:12]),
+		"--mount", "type=bind,source="+socket+",target="+socketPath+",readonly", imageRef, cellPath, "inside", socketPath)
+	cmd := exec.CommandContext(ctx, r.Engine, args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("start a container: %w: %s", errors.Join(err, ctx.Err()), strings.TrimSpace(said.String()))
+	}
+	return nil
+}
+
+// called waits until the container has called, and gives the orders.
+func (s *switchboard) called(ctx context.Context, r request) (control, output *net.UnixConn, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	for control == nil || output == nil {
+		select {
+		case control = <-s.control:
+		case output = <-s.output:
+		case <-ctx.Done():
+			return nil, nil, fmt.Errorf("the container does not call: %w", ctx.Err())
+		}
+	}
+	return control, output, pack(control, order{Job: r.job, Guard: r.limits.Guard}, r.job.Writes)
+}
+
+// attend passes on what comes and goes, until everything in the container has ended.
+func (r request) attend(ctx context.Context, control, output *net.UnixConn) (int, error) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	hangUp := func() { _ = control.CloseWrite() }
+	context.AfterFunc(ctx, func() {
+		hangUp()
+		_ = output.SetReadDeadline(time.Now().Add(endLimit))
+	})
+	go func() {
+		for range signals {
+			_, _ = control.Write([]byte{terminate})
+		}
+	}()
+	var tooMuch atomic.Bool
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = io.CopyN(os.Stdout, output, r.limits.Output)
+		if n, _ := io.CopyN(io.Discard, output, 1); n > 0 {
+			tooMuch.Store(true)
+			hangUp()
+		}
+		_, _ = io.Copy(io.Discard, output)
+	}()
+	var o outcome
+	left, err := unpack(control, &o)
+	if err == nil {
+		err = left.into(returned(r.job), r.job.Returns)
+	}
+	hangUp()
+	<-drained // everything that held the other end has ended
+	switch {
+	case tooMuch.Load():
+		return process.TooMuchOutput, errors.New("the program " + process.Exceeded(process.TooMuchOutput))
+	case ctx.Err() != nil:
+		return guard.CannotRun, errors.New("the starter is gone")
+	case errors.Is(err, errTooMuch):
+		return 1, fmt.Errorf("the program left more than %d MiB behind", r.job.Returns>>20)
+	case err != nil:
+		return 128 + int(syscall.SIGKILL), errors.New("the kernel has ended the whole container: it took more than it may have")
+	case o.Failed != "":
+		return process.NotStarted, errors.New(o.Failed)
+	}
+	return o.Code, nil
+}

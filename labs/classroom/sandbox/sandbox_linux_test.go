@@ -1,0 +1,356 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/example/operator-lab/labs/internal/guard"
+	"github.com/example/operator-lab/labs/internal/process"
+)
+
+// deadline is how long anything here may take that does not come.
+const deadline = 10 * time.Second
+
+// This test is its own cell, and its own container engine, whose containers are plain processes: what is tried here is
+// what goes over the socket. Package sandboxtest tries real containers.
+func TestMain(m *testing.M) {
+	switch args := os.Args; {
+	case len(args) == 5 && args[1] == "run" && args[3] == "program":
+		code, err := Run(args[2], args[3], args[4], os.NewFile(3, "lifeline"))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(code)
+	case len(args) == 3 && args[1] == "inside":
+		if err := Inside(args[2]); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	case len(args) > 3 && args[1] == "run":
+		os.Exit(fakeEngine(args))
+	}
+	os.Exit(m.Run())
+}
+
+func fakeEngine(args []string) int {
+	if os.Getenv("NO_ENGINE") != "" {
+		fmt.Fprintln(os.Stderr, "the engine is out of order")
+		return 125
+	}
+	for _, arg := range args {
+		if source, ok := strings.CutSuffix(arg, ",target="+socketPath+",readonly"); ok {
+			cmd := exec.Command(os.Args[0], "inside", strings.TrimPrefix(source, "type=bind,source="))
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			if cmd.Start() == nil {
+				return 0
+			}
+		}
+	}
+	return 125
+}
+
+// runner has the fake engine's containers.
+func runner(t *testing.T) process.Runner {
+	t.Helper()
+	scratch, err := os.MkdirTemp("", "sandbox-") //nolint:usetesting // t.TempDir is too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(scratch) })
+	c := &Container{Engine: os.Args[0], Cell: os.Args[0], Owner: "test", GoRoot: "/", ModCache: "/", BuildCache: "/"}
+	launcher, err := c.Launcher(filepath.Join(scratch, "settings.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	launcher.Scratch = scratch
+	return process.Runner{Launcher: launcher}
+}
+
+// shell is a job that runs a script in dir. A container has no PATH for programs.
+func shell(dir, script string) process.Job {
+	return process.Job{Args: []string{"/bin/sh", "-c", "PATH=/usr/bin:/bin; " + script}, Dir: dir, Writes: dir, Env: []string{"GREETING=hello"}}
+}
+
+func command(t *testing.T, ctx context.Context, job process.Job) (*exec.Cmd, *bytes.Buffer) { //nolint:revive // the test comes first
+	t.Helper()
+	cmd, err := runner(t).Program(ctx, job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = deadline
+	return cmd, &out
+}
+
+func TestOutputAndExitCodeAreThoseOfTheProgram(t *testing.T) {
+	cmd, out := command(t, t.Context(), shell(t.TempDir(), "echo $GREETING; echo world >&2; exit 7"))
+	_ = cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); code != 7 || out.String() != "hello\nworld\n" {
+		t.Errorf("exit code %d, output %q", code, out)
+	}
+}
+
+func TestAProgramThatLeavesTooMuchFails(t *testing.T) {
+	job := shell(t.TempDir(), "head -c 5000 /dev/zero > file")
+	job.Returns = 1000
+	cmd, out := command(t, t.Context(), job)
+	_ = cmd.Run()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(out.String(), "left more than") {
+		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+}
+
+func TestAProgramThatPrintsWithoutEndIsEnded(t *testing.T) {
+	cmd, err := runner(t).Program(t.Context(), shell(t.TempDir(), "cat /dev/zero"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out counter
+	cmd.Stdout = &out
+	_ = cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); code != process.TooMuchOutput || out != process.OutputLimit || process.Exceeded(code) == "" {
+		t.Errorf("exit code %d after %d bytes", code, out)
+	}
+}
+
+// counter counts what is written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+func TestTheProgramIsAskedToEnd(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	job := shell(dir, "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+	cmd, err := runner(t).Program(ctx, job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		t.Fatal("it does not start")
+	}
+	ready := make([]byte, 6)
+	if _, err := io.ReadFull(stdout, ready); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	rest, _ := io.ReadAll(stdout)
+	_ = cmd.Wait()
+	if string(rest) != "bye\n" || cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("it said %q and ended with %d", rest, cmd.ProcessState.ExitCode())
+	}
+}
+
+// started is a program that runs, with the pid of a process that it has started in another session.
+func started(t *testing.T, ctx context.Context) (*exec.Cmd, int) { //nolint:revive // the test comes first
+	t.Helper()
+	dir := t.TempDir()
+	cmd, _ := command(t, ctx, shell(dir, "setsid sh -c 'echo $$ > new; mv new pid; exec sleep 1000' & wait"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	eventually(t, func() bool {
+		data, err := os.ReadFile(filepath.Join(dir, "pid"))
+		for _, c := range strings.TrimSpace(string(data)) {
+			pid = 10*pid + int(c-'0')
+		}
+		return err == nil
+	}, "the program's process")
+	return cmd, pid
+}
+
+func eventually(t *testing.T, ok func() bool, what string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	for tick := time.NewTicker(5 * time.Millisecond); !ok(); {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within %s: %s", deadline, what)
+		case <-tick.C:
+		}
+	}
+}
+
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+func TestNothingIsLeftWhenTheContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cmd, pid := started(t, ctx)
+	cancel()
+	_ = cmd.Wait()
+	if !gone(pid) {
+		t.Errorf("process %d is left", pid)
+	}
+	if code := cmd.ProcessState.ExitCode(); code != guard.CannotRun {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestNothingIsLeftWhenOurSideIsKilled(t *testing.T) {
+	cmd, pid := started(t, t.Context())
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	eventually(t, func() bool { return gone(pid) }, "the end of the program's process")
+}
+
+func TestAContainerThatCannotBeStartedIsNotTheProgramsFault(t *testing.T) {
+	t.Setenv("NO_ENGINE", "1")
+	cmd, out := command(t, t.Context(), shell(t.TempDir(), "exit 0"))
+	_ = cmd.Run()
+	if cmd.ProcessState.ExitCode() != process.NotStarted || !strings.Contains(out.String(), "the engine is out of order") {
+		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+}
+
+func TestAProgramCannotPretendThatItNeverStarted(t *testing.T) {
+	for _, code := range []string{"123", "122"} {
+		cmd, _ := command(t, t.Context(), shell(t.TempDir(), "exit "+code))
+		_ = cmd.Run()
+		if got := cmd.ProcessState.ExitCode(); got != 1 {
+			t.Errorf("exit code %d of a program that ends with %s", got, code)
+		}
+	}
+}
+
+// board is a switchboard that answers at a socket.
+func board(t *testing.T, reaches string) (*switchboard, string) {
+	t.Helper()
+	socket := filepath.Join(runner(t).Launcher.Scratch, "s")
+	l, err := listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	b := newSwitchboard(reaches)
+	go b.answer(l)
+	return b, socket
+}
+
+// echo listens on loopback and says everything back after its own name.
+func echo(t *testing.T, name string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.WriteString(conn, name+" ")
+				_, _ = io.Copy(conn, conn)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// exchange says hello at an address and returns the answer.
+func exchange(t *testing.T, address string, bytes int) string {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, deadline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(deadline))
+	_, _ = io.WriteString(conn, "hello")
+	answer := make([]byte, bytes)
+	n, _ := io.ReadFull(conn, answer)
+	return string(answer[:n])
+}
+
+func TestTheProgramReachesOneAddress(t *testing.T) {
+	there := echo(t, "api")
+	_, socket := board(t, there)
+	inside := free(t)
+	if err := extend(socket, inside); err != nil {
+		t.Fatal(err)
+	}
+	if got := exchange(t, inside, 9); got != "api hello" {
+		t.Errorf("the answer is %q", got)
+	}
+}
+
+func TestAProgramThatMayReachNothingReachesNothing(t *testing.T) {
+	_, socket := board(t, "")
+	conn, err := call(socket, roleReach)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(deadline))
+	if n, err := conn.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("it reads %d bytes, %v", n, err)
+	}
+}
+
+func TestWhatTheProgramServesIsReachedFromHere(t *testing.T) {
+	inside, here := echo(t, "metrics"), free(t)
+	b, socket := board(t, "")
+	go offer(socket, inside)
+	go b.serve(t.Context(), here)
+	eventually(t, func() bool {
+		conn, err := net.Dial("tcp", here)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}, "a listener")
+	for range 3 {
+		if got := exchange(t, here, 13); got != "metrics hello" {
+			t.Errorf("the answer is %q", got)
+		}
+	}
+}
+
+// A program sees the socket, too. It is not to take the place of the first process.
+func TestOnlyTheFirstIsInControl(t *testing.T) {
+	b, socket := board(t, "")
+	if _, err := call(socket, roleControl); err != nil {
+		t.Fatal(err)
+	}
+	<-b.control
+	second, err := call(socket, roleControl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = second.SetDeadline(time.Now().Add(deadline))
+	if _, err := second.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the second call is not refused: %v", err)
+	}
+}
