@@ -1,4 +1,4 @@
-# Every target builds bin/lab and calls it. `make help` lists them.
+# Every target builds bin/lab, or bin/classroom, and calls it. `make help` lists them.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -7,7 +7,7 @@ export CGO_ENABLED := 0
 # Settings become flags; a flag beats the default, and there is no configuration file.
 CLUSTER ?= auto
 WORKSPACE ?= workspace
-FLAGS = --cluster '$(CLUSTER)' --workspace '$(WORKSPACE)'
+FLAGS = --cluster '$(CLUSTER)'
 ifneq ($(NODE_IMAGE),)
 FLAGS += --node-image '$(NODE_IMAGE)'
 endif
@@ -18,7 +18,8 @@ endif
 ROOM = $(if $(N),--learners '$(N)') $(if $(ROSTER),--roster '$(ROSTER)') $(if $(ADDRESS),--address '$(ADDRESS)') \
   $(if $(LEND),--lend '$(LEND)') $(if $(READY),--ready '$(READY)') $(if $(filter 0,$(PLAYGROUND)),--playground=false)
 WANTED := $(LAB)# of `make mutants LAB=n`; ours is the command
-override LAB = @bin/lab $(FLAGS)
+override LAB = @bin/lab $(FLAGS) --workspace '$(WORKSPACE)'
+override CLASSROOM = @bin/classroom $(FLAGS)
 
 ##@ Learn
 
@@ -88,46 +89,46 @@ down: bin/lab ## remove everything that is still running (ALL=1: what other comm
 ##@ Teach
 
 .PHONY: board
-board: bin/lab ## who is where, and who is stuck: a page for the instructor (ADDRESS=ip PORT=n)
-	$(LAB) board $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
+board: bin/classroom ## who is where, and who is stuck: a page for the instructor (ADDRESS=ip PORT=n)
+	$(CLASSROOM) board $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
 .PHONY: classroom
-classroom: bin/lab ## a cluster for every learner in the room, made or mended (N=12 or ROSTER=file, ADDRESS=ip LEND=n READY=n PLAYGROUND=0 FORCE=1)
-	$(LAB) classroom up $(ROOM) $(if $(filter 1,$(FORCE)),--force)
+classroom: bin/classroom ## a cluster for every learner in the room, made or mended (N=12 or ROSTER=file, ADDRESS=ip LEND=n READY=n PLAYGROUND=0 FORCE=1)
+	$(CLASSROOM) up $(ROOM) $(if $(filter 1,$(FORCE)),--force)
 
 .PHONY: classroom-status
-classroom-status: bin/lab ## who is in the room, and how their clusters are
-	$(LAB) classroom status
+classroom-status: bin/classroom ## who is in the room, and how their clusters are
+	$(CLASSROOM) status
 
 .PHONY: classroom-down
-classroom-down: bin/lab ## remove the clusters of the room, and all that is in them
-	$(LAB) classroom down
+classroom-down: bin/classroom ## remove the clusters of the room, and all that is in them
+	$(CLASSROOM) down
 
 .PHONY: classroom-modules
-classroom-modules: bin/lab ## download the Go modules that a room needs, where the internet is good (CHECK=1: only say what is missing)
-	$(LAB) classroom modules $(if $(filter 1,$(CHECK)),--check)
+classroom-modules: bin/classroom ## download the Go modules that a room needs, where the internet is good (CHECK=1: only say what is missing)
+	$(CLASSROOM) modules $(if $(filter 1,$(CHECK)),--check)
 
 .PHONY: classroom-image
-classroom-image: bin/lab ## pack the node image for learners who have a container engine of their own
-	$(LAB) classroom image
+classroom-image: bin/classroom ## pack the node image for learners who have a container engine of their own
+	$(CLASSROOM) image
 
 .PHONY: classroom-serve
-classroom-serve: bin/lab ## the room's server: board, Go modules, course, node image, and clusters for verdicts (ADDRESS=ip PORT=n)
-	$(LAB) classroom serve $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
+classroom-serve: bin/classroom ## the room's server: board, Go modules, course, node image, and clusters for verdicts (ADDRESS=ip PORT=n)
+	$(CLASSROOM) serve $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
 .PHONY: classroom-handouts
-classroom-handouts: bin/lab ## what each learner of the room is given (SERVER=address of classroom-serve, EXPIRES=48h)
-	$(LAB) classroom handouts $(if $(SERVER),--server '$(SERVER)') $(if $(EXPIRES),--expires '$(EXPIRES)')
+classroom-handouts: bin/classroom ## what each learner of the room is given (SERVER=address of classroom-serve, EXPIRES=48h)
+	$(CLASSROOM) handouts $(if $(SERVER),--server '$(SERVER)') $(if $(EXPIRES),--expires '$(EXPIRES)')
 
 .PHONY: grade
-grade: bin/lab ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7)
-	$(LAB) grade '$(DIR)' $(if $(LABS),--labs '$(LABS)')
+grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7)
+	$(CLASSROOM) grade '$(DIR)' $(if $(LABS),--labs '$(LABS)')
 
 ##@ Prepare the machine
 
 .PHONY: doctor
-doctor: bin/lab ## what on this machine would stop a lab, or a room, and the command that mends it (for a room: N=12 or ROSTER=file, ADDRESS=ip PORT=n LEND=n READY=n PLAYGROUND=0)
-	$(LAB) $(if $(N)$(ROSTER),classroom doctor $(ROOM) $(if $(PORT),--listen '127.0.0.1:$(PORT)'),doctor)
+doctor: bin/$(if $(N)$(ROSTER),classroom,lab) ## what on this machine would stop a lab, or a room, and the command that mends it (for a room: N=12 or ROSTER=file, ADDRESS=ip PORT=n LEND=n READY=n PLAYGROUND=0)
+	$(if $(N)$(ROSTER),$(CLASSROOM) doctor $(ROOM) $(if $(PORT),--listen '127.0.0.1:$(PORT)'),$(LAB) doctor)
 
 .PHONY: setup
 setup: bin/lab ## container engine, kernel settings, node image: what the doctor found missing
@@ -167,16 +168,16 @@ generate: bin/lab ## regenerate what verify compares
 .PHONY: lint
 lint: bin/lab ## static analysis of Go, shell and the course itself
 	$(LAB) lint
-	@cd tools && go build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@cd scripts/tools && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@command -v shellcheck >/dev/null || { echo "shellcheck is missing: apt-get install shellcheck" >&2; exit 3; }
 	@shellcheck scripts/*.sh .ci/run
 	@bin/golangci-lint run ./...
 	@cd operator && ../bin/golangci-lint run ./...
 
-.PHONY: bin/lab
-bin/lab: # the Go build cache decides whether there is anything to do
+.PHONY: bin/lab bin/classroom
+bin/lab bin/classroom: # the Go build cache decides whether there is anything to do
 	@command -v go >/dev/null || { echo "Go is missing: install the version that go.mod names from your distribution or https://go.dev/dl" >&2; exit 3; }
-	@go build -o bin/lab ./labs/cmd/lab
+	@go build -o $@ ./labs/$(if $(filter bin/lab,$@),cmd/lab,classroom/cmd/classroom)
 
 .PHONY: help
 help: ## this list

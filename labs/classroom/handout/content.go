@@ -14,11 +14,11 @@ import (
 	"text/template"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/internal/outbox"
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/classroom/board/token"
 	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/outbox"
 )
 
 // What a handout holds.
@@ -124,7 +124,7 @@ func (h *Handout) check() error {
 				h.Learner.ID)
 		}
 		if b.Token == (token.Token{}) {
-			return exit.Usage("%s has no token for the board: lab board token add makes one", h.Learner.ID)
+			return exit.Usage("%s has no token for the board: classroom board token add makes one", h.Learner.ID)
 		}
 	}
 	if h.Lends && h.Board == nil {

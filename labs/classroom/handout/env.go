@@ -5,8 +5,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/classroom/modules"
+	"github.com/example/operator-lab/labs/internal/exit"
 )
 
 // variable is one that the scripts set.

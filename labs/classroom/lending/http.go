@@ -9,38 +9,19 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board/server"
 	"github.com/example/operator-lab/labs/classroom/board/store"
+	"github.com/example/operator-lab/labs/internal/borrow"
 )
-
-// Path is where claims are below the address of the room's server. Each has the path of its own name below that: POST
-// asks for a cluster and how far that is, DELETE gives it back; what follows the name is about a cluster that is lent.
-const Path = "/api/v1/lending"
-
-// What follows the name of a claim.
-const (
-	// BeatPath says that the borrower is still there.
-	BeatPath = "/beat"
-	// NodesPath tells of the cluster's machines.
-	NodesPath = "/nodes"
-	// ControllersPath starts the controller manager anew.
-	ControllersPath = "/controllers"
-)
-
-// SeenParameter of a claim is the mark of the answer that is known.
-const SeenParameter = "seen"
-
-// RestartTime is what a restart of the controllers may take: more than the providers give it.
-const RestartTime = 40 * time.Second
 
 // Routes are what a server serves to learners, by its pattern.
 func (d *Desk) Routes() map[string]server.LearnerHandler {
-	const one = Path + "/{claim}"
+	const one = borrow.Path + "/{claim}"
 	return map[string]server.LearnerHandler{
-		"GET " + Path:                   d.serveClaims,
-		"POST " + one:                   named(d.serveClaim),
-		"DELETE " + one:                 named(d.serveReturn),
-		"POST " + one + BeatPath:        named(d.serveBeat),
-		"GET " + one + NodesPath:        named(d.serveNodes),
-		"POST " + one + ControllersPath: named(d.serveControllers),
+		"GET " + borrow.Path:                   d.serveClaims,
+		"POST " + one:                          named(d.serveClaim),
+		"DELETE " + one:                        named(d.serveReturn),
+		"POST " + one + borrow.BeatPath:        named(d.serveBeat),
+		"GET " + one + borrow.NodesPath:        named(d.serveNodes),
+		"POST " + one + borrow.ControllersPath: named(d.serveControllers),
 	}
 }
 
@@ -61,7 +42,7 @@ func (d *Desk) serveClaims(w http.ResponseWriter, _ *http.Request, h store.Holde
 
 // serveClaim answers 200 with a cluster, 202 with a place in the queue, and 410 when nothing will come of the claim.
 func (d *Desk) serveClaim(w http.ResponseWriter, r *http.Request, h store.Holder) {
-	a, err := d.Claim(r.Context(), h.Learner, r.PathValue("claim"), r.URL.Query().Get(SeenParameter))
+	a, err := d.Claim(r.Context(), h.Learner, r.PathValue("claim"), r.URL.Query().Get(borrow.SeenParameter))
 	switch {
 	case err != nil:
 		refuseEnded(w, err)
@@ -117,7 +98,7 @@ func (d *Desk) serveControllers(w http.ResponseWriter, r *http.Request, h store.
 		return
 	}
 	// This takes longer than the server has for an answer, or for a request.
-	control, end := http.NewResponseController(w), time.Now().Add(RestartTime)
+	control, end := http.NewResponseController(w), time.Now().Add(borrow.RestartTime)
 	if err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end)); err != nil {
 		refuseFailed(w, err)
 		return
@@ -132,8 +113,8 @@ func (d *Desk) serveControllers(w http.ResponseWriter, r *http.Request, h store.
 // refuseEnded answers that a claim has come to its end, and why. When its request ends while it waits, the server does,
 // or nobody is there to read the answer.
 func refuseEnded(w http.ResponseWriter, err error) {
-	if _, ended := errors.AsType[*EndedError](err); !ended {
-		err = &EndedError{whyClosed}
+	if _, ended := errors.AsType[*borrow.EndedError](err); !ended {
+		err = &borrow.EndedError{Why: whyClosed}
 	}
 	server.Problem(w, http.StatusGone, err)
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board/room"
 	"github.com/example/operator-lab/labs/classroom/board/server"
 	"github.com/example/operator-lab/labs/classroom/board/store"
+	"github.com/example/operator-lab/labs/classroom/lending"
+	"github.com/example/operator-lab/labs/internal/borrow"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/classroom/lending"
 )
 
 // shelf is a pool whose clusters are there at once, and their provider.
@@ -85,7 +86,7 @@ func (h *house) token(t *testing.T, name string, valid time.Duration) string {
 
 func (h *house) ask(t *testing.T, token, method, path string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, h.url+lending.Path+path, nil)
+	req, err := http.NewRequestWithContext(t.Context(), method, h.url+borrow.Path+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +106,11 @@ func (h *house) ask(t *testing.T, token, method, path string) (int, string) {
 }
 
 // borrow claims until there is a cluster.
-func (h *house) borrow(t *testing.T, token, claim string) lending.Loan {
+func (h *house) borrow(t *testing.T, token, claim string) borrow.Loan {
 	t.Helper()
 	for mark := ""; ; {
 		code, body := h.ask(t, token, http.MethodPost, "/"+claim+"?seen="+mark)
-		var a lending.Answer
+		var a borrow.Answer
 		if err := json.Unmarshal([]byte(body), &a); err != nil || code >= 300 {
 			t.Fatalf("claim: %d %s, %v", code, body, err)
 		}
@@ -151,8 +152,8 @@ func TestOnlyALearnersGoodTokenOpensTheDesk(t *testing.T) {
 			continue
 		}
 		for method, paths := range map[string][]string{
-			http.MethodPost:   {"/check", "/check" + lending.BeatPath, "/check" + lending.ControllersPath},
-			http.MethodGet:    {"/check" + lending.NodesPath},
+			http.MethodPost:   {"/check", "/check" + borrow.BeatPath, "/check" + borrow.ControllersPath},
+			http.MethodGet:    {"/check" + borrow.NodesPath},
 			http.MethodDelete: {"/check"},
 		} {
 			for _, path := range paths {
@@ -180,19 +181,19 @@ func TestABorrowerHasTheClusterAndWhatTheRoomSeesOfIt(t *testing.T) {
 		body                     string
 	}{
 		{"Ada", ada, http.MethodGet, "", http.StatusOK, `{"claims":["check"]}`},
-		{"Ada", ada, http.MethodPost, "/check" + lending.BeatPath, http.StatusNoContent, ""},
-		{"Ada", ada, http.MethodGet, "/check" + lending.NodesPath, http.StatusOK, `"cluster-1-control-plane"`},
-		{"Ada", ada, http.MethodPost, "/check" + lending.ControllersPath, http.StatusNoContent, ""},
+		{"Ada", ada, http.MethodPost, "/check" + borrow.BeatPath, http.StatusNoContent, ""},
+		{"Ada", ada, http.MethodGet, "/check" + borrow.NodesPath, http.StatusOK, `"cluster-1-control-plane"`},
+		{"Ada", ada, http.MethodPost, "/check" + borrow.ControllersPath, http.StatusNoContent, ""},
 		{"Ada", ada, http.MethodPost, "/No_Name", http.StatusBadRequest, "lower case"},
 		{"Bob", bob, http.MethodGet, "", http.StatusOK, `{"claims":[]}`},
-		{"Bob", bob, http.MethodPost, "/check" + lending.BeatPath, http.StatusGone, "does not know"},
-		{"Bob", bob, http.MethodGet, "/check" + lending.NodesPath, http.StatusGone, "does not know"},
-		{"Bob", bob, http.MethodPost, "/check" + lending.ControllersPath, http.StatusGone, "does not know"},
+		{"Bob", bob, http.MethodPost, "/check" + borrow.BeatPath, http.StatusGone, "does not know"},
+		{"Bob", bob, http.MethodGet, "/check" + borrow.NodesPath, http.StatusGone, "does not know"},
+		{"Bob", bob, http.MethodPost, "/check" + borrow.ControllersPath, http.StatusGone, "does not know"},
 		{"Bob", bob, http.MethodPost, "/check", http.StatusAccepted, `"place":1`},
 		{"Bob", bob, http.MethodDelete, "/check", http.StatusNoContent, ""},
-		{"Ada", ada, http.MethodPost, "/check" + lending.BeatPath, http.StatusNoContent, ""},
+		{"Ada", ada, http.MethodPost, "/check" + borrow.BeatPath, http.StatusNoContent, ""},
 		{"Ada", ada, http.MethodDelete, "/check", http.StatusNoContent, ""},
-		{"Ada", ada, http.MethodPost, "/check" + lending.BeatPath, http.StatusGone, "given back"},
+		{"Ada", ada, http.MethodPost, "/check" + borrow.BeatPath, http.StatusGone, "given back"},
 		{"Ada", ada, http.MethodPost, "/check", http.StatusGone, "given back"},
 	} {
 		if code, body := h.ask(t, tc.token, tc.method, tc.path); code != tc.code || !strings.Contains(body, tc.body) {
@@ -210,12 +211,12 @@ func TestWhatTheRoomsMachineCannotDoIsTold(t *testing.T) {
 	ada := h.token(t, "Ada", time.Hour)
 	h.borrow(t, ada, "check")
 	h.shelf.broken = &clusters.Problem{What: "docker does not answer", Mend: "make setup", Err: errors.New("refused\nmore")}
-	code, body := h.ask(t, ada, http.MethodGet, "/check"+lending.NodesPath)
+	code, body := h.ask(t, ada, http.MethodGet, "/check"+borrow.NodesPath)
 	if code != http.StatusBadGateway || !strings.Contains(body, "docker does not answer: refused\"") {
 		t.Errorf("%d %s", code, body)
 	}
 	h.shelf.broken = errors.ErrUnsupported
-	if code, body = h.ask(t, ada, http.MethodGet, "/check"+lending.NodesPath); code != http.StatusNotImplemented {
+	if code, body = h.ask(t, ada, http.MethodGet, "/check"+borrow.NodesPath); code != http.StatusNotImplemented {
 		t.Errorf("%d %s", code, body)
 	}
 }

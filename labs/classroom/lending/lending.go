@@ -15,19 +15,15 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board/store"
+	"github.com/example/operator-lab/labs/internal/borrow"
 )
 
 const (
-	// BeatPeriod is how often a borrower says that they are still there.
-	BeatPeriod = 5 * time.Second
 	// Silence is for how long nothing may be heard of a borrower, or of somebody who waits: a laptop that changes its
 	// Wi-Fi is back sooner.
 	Silence = 30 * time.Second
 	// Longest is for how long a cluster is lent at most. A run of the suite ends after ten minutes, whatever happens.
 	Longest = 15 * time.Minute
-	// PollTime is how long a claim is kept waiting for news before it is answered that there are none. It is shorter
-	// than what the server has for an answer.
-	PollTime = 10 * time.Second
 	// patrolPeriod is how often the desk looks for those of whom nothing is heard.
 	patrolPeriod = time.Second
 	// remembered is of how many claims of a learner it is known why they ended.
@@ -75,44 +71,15 @@ type loan struct {
 	claim   string
 	ctx     context.Context //nolint:containedctx // ends when the cluster is not wanted any more
 	cancel  context.CancelFunc
-	heard   time.Time // when something was heard of the borrower
-	polls   int       // how many questions of theirs wait for an answer
-	lent    time.Time // when they got the cluster
-	given   *Loan     // nil before
-	name    string    // of the cluster, "" before
+	heard   time.Time    // when something was heard of the borrower
+	polls   int          // how many questions of theirs wait for an answer
+	lent    time.Time    // when they got the cluster
+	given   *borrow.Loan // nil before
+	name    string       // of the cluster, "" before
 }
 
 // ending is why a claim ended.
 type ending struct{ claim, why string }
-
-// Loan is a cluster that is lent.
-type Loan struct {
-	// Cluster describes it. Its name is that on the room's machine, and the path of its kubeconfig is not told.
-	Cluster clusters.Cluster `json:"cluster"`
-	// Kubeconfig opens the cluster, and is for the borrower alone.
-	Kubeconfig []byte `json:"kubeconfig"`
-}
-
-// String names the cluster, and shows no key.
-func (l Loan) String() string { return l.Cluster.Name }
-
-// Answer is how far a claim has come.
-type Answer struct {
-	// Loan is the cluster; nil while there is none.
-	Loan *Loan `json:"loan,omitempty"`
-	// Place is the learner's in the queue, 1 for who is next, and 0 for somebody who waits no more: their cluster is
-	// there, or is being made ready.
-	Place int `json:"place"`
-	// Held says that another check of the learner still has a cluster. This one waits for its end.
-	Held bool `json:"held,omitempty"`
-	// Mark tells this answer from those that say something else.
-	Mark string `json:"mark"`
-}
-
-// EndedError says that a claim has come to its end, and why.
-type EndedError struct{ Why string }
-
-func (e *EndedError) Error() string { return e.Why }
 
 // Why a claim ended, for the one whose it is.
 const (
@@ -173,17 +140,17 @@ func (d *Desk) Claims(learner store.Learner) []string {
 
 // Claim asks for a cluster under a name that the learner chooses, and asked again, how far that has come: the answer
 // to one claim is the same however often it is lost. It waits for something else than what the mark of an earlier
-// answer stands for, [PollTime] at most. The error is an *[EndedError] when the claim will not get anything any more.
-func (d *Desk) Claim(ctx context.Context, learner store.Learner, claim, seen string) (Answer, error) {
+// answer stands for, [borrow.PollTime] at most. The error is an *[borrow.EndedError] when the claim will not get anything any more.
+func (d *Desk) Claim(ctx context.Context, learner store.Learner, claim, seen string) (borrow.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l, err := d.enter(learner, claim)
 	if err != nil {
-		return Answer{}, err
+		return borrow.Answer{}, err
 	}
 	l.polls++
 	defer func() { l.polls, l.heard = l.polls-1, time.Now() }()
-	patience := time.NewTimer(PollTime)
+	patience := time.NewTimer(borrow.PollTime)
 	defer patience.Stop()
 	for {
 		answer, err := d.answer(l)
@@ -206,7 +173,7 @@ func (d *Desk) enter(learner store.Learner, claim string) (*loan, error) {
 		return nil, err
 	}
 	if d.closed {
-		return nil, &EndedError{whyClosed}
+		return nil, &borrow.EndedError{Why: whyClosed}
 	}
 	l := &loan{learner: learner, claim: claim, heard: time.Now()}
 	l.ctx, l.cancel = context.WithCancel(d.ctx)
@@ -234,11 +201,11 @@ func (d *Desk) find(learner store.Learner, claim string) *loan {
 	return nil
 }
 
-// ended is an *[EndedError] when the claim is known to have ended.
+// ended is an *[borrow.EndedError] when the claim is known to have ended.
 func (d *Desk) ended(learner store.Learner, claim string) error {
 	for _, e := range d.past[learner.ID] {
 		if e.claim == claim {
-			return &EndedError{e.why}
+			return &borrow.EndedError{Why: e.why}
 		}
 	}
 	return nil
@@ -250,11 +217,11 @@ func (d *Desk) remember(l *loan, why string) {
 }
 
 // answer says how far a claim has come.
-func (d *Desk) answer(l *loan) (Answer, error) {
+func (d *Desk) answer(l *loan) (borrow.Answer, error) {
 	if err := d.ended(l.learner, l.claim); err != nil {
-		return Answer{}, err
+		return borrow.Answer{}, err
 	}
-	a := Answer{Loan: l.given}
+	a := borrow.Answer{Loan: l.given}
 	if held := d.out[l.learner.ID]; held != l {
 		a.Place, a.Held = slices.Index(d.queue, l)+1, held != nil
 	}
@@ -298,7 +265,7 @@ func (d *Desk) prepare(l *loan) {
 		d.opts.Log(fmt.Sprintf("no cluster for %s: %v", l.learner.Name, err))
 		d.end(l, whyNotMade)
 	default:
-		l.name, l.given = c.Name, &Loan{Cluster: *c, Kubeconfig: key}
+		l.name, l.given = c.Name, &borrow.Loan{Cluster: *c, Kubeconfig: key}
 		l.given.Cluster.Kubeconfig = ""
 		l.lent, l.heard = time.Now(), time.Now()
 		d.tell()
@@ -333,14 +300,14 @@ func (d *Desk) Return(learner store.Learner, claim string) {
 	}
 }
 
-// Beat says that the borrower is still there. The error is an *[EndedError] when the cluster is not theirs any more.
+// Beat says that the borrower is still there. The error is an *[borrow.EndedError] when the cluster is not theirs any more.
 func (d *Desk) Beat(learner store.Learner, claim string) error {
 	_, err := d.Lent(learner, claim)
 	return err
 }
 
 // Lent is the name of the cluster that is lent under that claim; whoever asks is still there. The error is an
-// *[EndedError] when there is none.
+// *[borrow.EndedError] when there is none.
 func (d *Desk) Lent(learner store.Learner, claim string) (name string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -351,7 +318,7 @@ func (d *Desk) Lent(learner store.Learner, claim string) (name string, err error
 	if err := d.ended(learner, claim); err != nil {
 		return "", err
 	}
-	return "", &EndedError{whyUnknown}
+	return "", &borrow.EndedError{Why: whyUnknown}
 }
 
 // patrol takes back what nobody will give back.

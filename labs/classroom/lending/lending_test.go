@@ -16,6 +16,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/classroom/lending"
+	"github.com/example/operator-lab/labs/internal/borrow"
 )
 
 // creation is how long the fake pool takes to make a cluster.
@@ -123,7 +124,7 @@ type borrower struct {
 // told is what a borrower has heard so far.
 type told struct {
 	places []int
-	loan   *lending.Loan
+	loan   *borrow.Loan
 	err    error
 }
 
@@ -144,7 +145,7 @@ func (r *counter) borrow(ctx context.Context, id int64, claim string) *borrower 
 	go func() {
 		var t told
 		for mark := ""; t.loan == nil && t.err == nil; b.hear(t) {
-			var a lending.Answer
+			var a borrow.Answer
 			a, t.err = r.Claim(ctx, learner(id), claim, mark)
 			if t.err == nil && a.Mark != mark {
 				t.places = append(t.places, a.Place)
@@ -155,7 +156,7 @@ func (r *counter) borrow(ctx context.Context, id int64, claim string) *borrower 
 			select {
 			case <-ctx.Done():
 				t.err = ctx.Err()
-			case <-time.After(lending.BeatPeriod):
+			case <-time.After(borrow.BeatPeriod):
 				t.err = r.Beat(learner(id), claim)
 			}
 		}
@@ -165,7 +166,7 @@ func (r *counter) borrow(ctx context.Context, id int64, claim string) *borrower 
 }
 
 func ended(err error) string {
-	if e, ok := errors.AsType[*lending.EndedError](err); ok {
+	if e, ok := errors.AsType[*borrow.EndedError](err); ok {
 		return e.Why
 	}
 	return fmt.Sprintf("not ended: %v", err)
@@ -427,7 +428,7 @@ func TestTheEndTakesEverythingBack(t *testing.T) {
 		if r.pool.left() > 0 || r.pool.made != 1 {
 			t.Errorf("%d are left, %d were made", r.pool.left(), r.pool.made)
 		}
-		pass(lending.BeatPeriod)
+		pass(borrow.BeatPeriod)
 		for _, b := range []*borrower{lent, waits} {
 			if got := ended(b.now().err); !strings.Contains(got, "server has ended") {
 				t.Errorf("learner %d is told: %s", b.id, got)

@@ -17,9 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/module"
 
-	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/classroom/modules"
 	"github.com/example/operator-lab/labs/classroom/modules/modulestest"
+	"github.com/example/operator-lab/labs/internal/course"
 )
 
 var (

@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/example/operator-lab/clusters/embedded"
 )
 
 // networkVariable makes this test program another one: it runs a command in an isolated network.
@@ -26,6 +28,13 @@ const networkVariable = "LAB_ISOLATED_NETWORK"
 func TestMain(m *testing.M) {
 	if text, ok := os.LookupEnv(networkVariable); ok {
 		os.Exit(runIsolated(text, os.Args[1:]))
+	}
+	if len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand { // the parent of a control plane's processes
+		if err := embedded.Supervise(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }

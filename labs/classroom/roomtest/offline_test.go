@@ -25,9 +25,9 @@ func TestLabsFromAHandoutNeedOnlyTheRoom(t *testing.T) {
 		t.Fatal("a network namespace needs root: run this test as root")
 	}
 	r := newRoom(t, "embedded", 1)
-	r.lab(t, "classroom", "modules")
+	r.classroom(t, "modules")
 	server := r.serve(t)
-	r.lab(t, "classroom", "handouts", "--server", "http://"+server)
+	r.classroom(t, "handouts", "--server", "http://"+server)
 	caches, modules := goCaches(t)
 	n := isolate(t, server, modules)
 	n.requireIsolated(t, listen(t), r.apiServer(t))

@@ -19,11 +19,11 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/classroom/checkout/checkouttest"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
 const (
-	repository = "../../../.."
+	repository = "../../.."
 	// commandLimit bounds one command of the instructor; the first builds the embedded control plane where there is none.
 	commandLimit = 20 * time.Minute
 )
@@ -36,34 +36,40 @@ type room struct {
 // newRoom makes a room with the clusters of learners learner-1, learner-2 and so on.
 func newRoom(t *testing.T, provider string, learners int) *room {
 	t.Helper()
-	r := &room{provider: provider, binary: filepath.Join(t.TempDir(), "lab"), root: filepath.Join(t.TempDir(), "checkout"), cache: os.Getenv("LAB_CACHE")}
-	if r.cache == "" {
-		dir, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.cache = filepath.Join(dir, "operator-lab")
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", r.binary, "./labs/cmd/lab")
+	r := &room{provider: provider, binary: filepath.Join(t.TempDir(), "classroom"), root: filepath.Join(t.TempDir(), "checkout"), cache: cacheDir(t)}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", r.binary, "./labs/classroom/cmd/classroom")
 	build.Dir, build.Env = repository, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build lab: %v\n%s", err, out)
+		t.Fatalf("build classroom: %v\n%s", err, out)
 	}
 	copyCheckout(t, r.root)
 	t.Cleanup(func() {
 		// A test's context has ended when it cleans up.
-		if out, err := r.command(context.WithoutCancel(t.Context()), "classroom", "down").CombinedOutput(); err != nil {
-			t.Errorf("lab classroom down: %v\n%s", err, out)
+		if out, err := r.command(context.WithoutCancel(t.Context()), "down").CombinedOutput(); err != nil {
+			t.Errorf("classroom down: %v\n%s", err, out)
 		}
 	})
-	r.lab(t, "classroom", "up", "--learners", strconv.Itoa(learners))
+	r.classroom(t, "up", "--learners", strconv.Itoa(learners))
 	return r
 }
 
 // copyCheckout copies what is tracked here, or would be, into a repository of its own: a room serves what is committed.
+// cacheDir is where this machine keeps what the labs build once.
+func cacheDir(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("LAB_CACHE"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "operator-lab")
+}
+
 func copyCheckout(t *testing.T, to string) {
 	t.Helper()
-	checkouttest.Copy(t, repository, to)
+	coursetest.CopyCheckout(t, repository, to)
 	git(t, to, "init", "-q")
 	git(t, to, "add", ".")
 	git(t, to, "-c", "user.name=Instructor", "-c", "user.email=instructor@example.com", "commit", "-q", "-m", "The course")
@@ -85,8 +91,8 @@ func (r *room) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// lab runs a command that has to work, and returns what it prints.
-func (r *room) lab(t *testing.T, args ...string) string {
+// classroom runs a command that has to work, and returns what it prints.
+func (r *room) classroom(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
 	defer cancel()
@@ -95,7 +101,7 @@ func (r *room) lab(t *testing.T, args ...string) string {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("lab %v: %v\n%s%s", args, err, out, &stderr)
+		t.Fatalf("classroom %v: %v\n%s%s", args, err, out, &stderr)
 	}
 	return string(out)
 }
@@ -103,7 +109,7 @@ func (r *room) lab(t *testing.T, args ...string) string {
 // serve starts the room's server, and returns its address.
 func (r *room) serve(t *testing.T) string {
 	t.Helper()
-	cmd := r.command(context.WithoutCancel(t.Context()), "classroom", "serve")
+	cmd := r.command(context.WithoutCancel(t.Context()), "serve")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -115,7 +121,7 @@ func (r *room) serve(t *testing.T) string {
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() != 130 {
-			t.Errorf("lab classroom serve: %v", err)
+			t.Errorf("classroom serve: %v", err)
 		}
 	})
 	lines := bufio.NewScanner(out)
@@ -156,7 +162,7 @@ func (r *room) handout(id string) string { return filepath.Join(r.root, ".lab", 
 // board are the verdicts on the board, such as "pass" of "learner-1 lab 1".
 func (r *room) board(t *testing.T) map[string]string {
 	t.Helper()
-	return verdicts(t, r.lab(t, "board", "export", "--format", "csv"))
+	return verdicts(t, r.classroom(t, "board", "export", "--format", "csv"))
 }
 
 // verdicts reads a table with the columns learner, lab and verdict.

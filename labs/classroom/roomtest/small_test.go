@@ -22,7 +22,7 @@ import (
 func TestRoomOfTwoSurvivesADeadNode(t *testing.T) {
 	r := newRoom(t, "kind", 2)
 	server := r.serve(t)
-	r.lab(t, "classroom", "handouts", "--server", "http://"+server)
+	r.classroom(t, "handouts", "--server", "http://"+server)
 	env, _ := goCaches(t)
 	env = append(env, "LAB_CACHE="+r.cache)
 	handedIn := t.TempDir()
@@ -43,7 +43,7 @@ func TestRoomOfTwoSurvivesADeadNode(t *testing.T) {
 	victim.requireCluster(t, true)
 	r.killNode(t, "learner-2")
 	victim.requireCluster(t, false)
-	r.lab(t, "classroom", "up")
+	r.classroom(t, "up")
 	victim.requireCluster(t, true)
 
 	want := map[string]string{"learner-1 lab 1": "pass", "learner-2 lab 1": "fail"}
@@ -99,7 +99,7 @@ func (r *room) grade(t *testing.T, handedIn string) map[string]string {
 	out, err := cmd.CombinedOutput()
 	table, missing := os.ReadFile(filepath.Join(results, "grades.csv"))
 	if missing != nil {
-		t.Fatalf("lab grade: no grades: %v\n%s", err, out)
+		t.Fatalf("classroom grade: no grades: %v\n%s", err, out)
 	}
 	return verdicts(t, string(table))
 }

@@ -13,10 +13,8 @@ import (
 	"github.com/google/renameio/v2/maybe"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/cli"
 )
-
-// Purpose marks the clusters of the room among those of a checkout.
-const Purpose = "classroom"
 
 // schema is the version of the format of room.json.
 const schema = 1
@@ -177,7 +175,7 @@ func (r *Room) has(id string) bool {
 
 // join adds a learner, whose cluster is yet to be made.
 func (r *Room) join(id, name string) {
-	r.Learners = append(r.Learners, Learner{ID: id, Name: name, Cluster: clusters.NewName(Purpose)})
+	r.Learners = append(r.Learners, Learner{ID: id, Name: name, Cluster: clusters.NewName(cli.RoomPurpose)})
 }
 
 // pseudonym is one that nobody has, and nobody who is coming: by the place in the room, if it can be.

@@ -1,4 +1,4 @@
-// Package classroom knows who is in the room: the learners, in order, and whose cluster is which.
+// Package roster knows who is in the room: the learners, in order, and whose cluster is which.
 //
 // Of a person nothing is read and nothing is kept but the name that the roster gives, which may be a pseudonym.
 package roster

@@ -87,6 +87,18 @@ type Container struct {
 	BuildCache string `json:"buildCache"`
 }
 
+// BuildCell compiles the program cell of the checkout at root into the folder dir, and returns its path.
+func BuildCell(ctx context.Context, root, dir string) (string, error) {
+	cell := filepath.Join(dir, process.LauncherProcess)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", cell, "./labs/classroom/cmd/cell")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the program for containers: %w\n%s", errors.Join(err, ctx.Err()), out)
+	}
+	return cell, nil
+}
+
 // Prepare sees to it that containers can be started.
 func (c *Container) Prepare(ctx context.Context) error {
 	if runtime.GOOS != "linux" {

@@ -7,33 +7,34 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/borrow"
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/borrow"
+	"github.com/example/operator-lab/labs/internal/outbox"
 )
 
 // readyToJudge gives what verdicts need: n clusters of this machine at the same time, or those that the room lends.
 func (a *app) readyToJudge(ctx context.Context, n int) (*clusters.Owned, nodeimage.Image, error) {
-	if a.cluster != onRoom {
-		return a.ready(ctx, n)
+	if a.Cluster != cli.Room {
+		return a.Ready(ctx, n)
 	}
 	owned, err := a.ownedRoom()
 	if err != nil {
 		return nil, nodeimage.Image{}, err
 	}
-	a.sweep(ctx, owned)
+	a.Sweep(ctx, owned)
 	return owned, nodeimage.Image{}, ctx.Err()
 }
 
 // ownedRoom gives the clusters that the room of this learner's handout lends.
 func (a *app) ownedRoom() (*clusters.Owned, error) {
-	c, err := outbox.ReadConfig(a.state)
+	c, err := outbox.ReadConfig(a.State)
 	if err != nil {
 		return nil, exit.Usage("CLUSTER=room needs a handout, which names the room: source its env.sh, or use CLUSTER=auto (%v)", err)
 	}
-	provider := borrow.New(a.state, *c, borrow.Options{Progress: a.progress, Instead: a.instead})
-	return clusters.NewOwned(a.state, provider), nil
+	provider := borrow.New(a.State, *c, borrow.Options{Progress: a.Progress, Instead: a.instead})
+	return clusters.NewOwned(a.State, provider), nil
 }
 
 // judging is what a command asks of a cluster, for whoever has to wait for one.
@@ -77,4 +78,12 @@ func (j judging) needPods() int {
 		}
 	}
 	return n
+}
+
+// owner gives the clusters of the provider that made the recorded one.
+func (a *app) owner(o clusters.Owner) (*clusters.Owned, error) {
+	if borrow.Made(o.Provider) {
+		return a.ownedRoom()
+	}
+	return a.Owner(o)
 }

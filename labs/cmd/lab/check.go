@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -27,7 +27,7 @@ func newCheckCommand(a *app) *cobra.Command {
 against it and says which hold and, if one does not, why. The workspace is never written to.
 
 With "all" it judges every step up to the one that you are at.`,
-		Args: cobra.MatchAll(one("check N, such as check 4, or check all")),
+		Args: cobra.MatchAll(cli.One("check N, such as check 4, or check all")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.check(cmd.Context(), args[0], seed, storm, keep)
 		},
@@ -52,23 +52,14 @@ func knownStorm(storm string) error {
 }
 
 // one wants exactly one argument, and says which.
-func one(usage string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return exit.Usage("%d arguments: use lab %s", len(args), usage)
-		}
-		return nil
-	}
-}
-
 func (a *app) check(ctx context.Context, which string, seed int64, storm string, keep bool) (err error) {
 	if err := knownStorm(storm); err != nil {
 		return err
 	}
-	if keep && a.cluster == onRoom {
+	if keep && a.Cluster == cli.Room {
 		return exit.Usage("KEEP=1: the room takes its cluster back after the verdict; CLUSTER=auto makes one that stays")
 	}
-	c, err := a.course()
+	c, err := a.Course()
 	if err != nil {
 		return err
 	}
@@ -96,13 +87,13 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 	answer, sent := a.reporting(ctx, func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, keep) })
 	defer sent()
 	judge := &verdict.Judge{
-		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
-		Seed: seed, Storm: storm, Keep: keep, Progress: a.progress,
+		Course: c, State: a.State, Cache: a.Cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
+		Seed: seed, Storm: storm, Keep: keep, Progress: a.Progress,
 		Heard: a.hearing(c), Answer: answer,
 	}
-	if a.cluster == onRoom {
+	if a.Cluster == cli.Room {
 		// A program that does not compile takes no turn in the queue: a pool is asked after the build.
-		lent := a.startPool(owned, image, 0)
+		lent := a.StartPool(owned, image, 0)
 		defer func() { err = errors.Join(err, lent.Close()) }()
 		judge.Pool = lent
 	}
@@ -125,7 +116,7 @@ func command(which string) string {
 func (a *app) ensure(ctx context.Context, c *course.Course) error {
 	created, err := workspace.Ensure(ctx, c, a.workspace)
 	if created {
-		a.progress("made your workspace " + a.workspace + ": this is where you write your operator")
+		a.Progress("made your workspace " + a.workspace + ": this is where you write your operator")
 	}
 	return err
 }
@@ -133,10 +124,10 @@ func (a *app) ensure(ctx context.Context, c *course.Course) error {
 // labs reads the argument: a number of the course, or all.
 func (a *app) labs(c *course.Course, which string) ([]int, error) {
 	if which != "all" {
-		n, err := labNumber(c, which)
+		n, err := cli.LabNumber(c, which)
 		return []int{n}, err
 	}
-	events, err := verdict.History(a.state, a.workspace)
+	events, err := verdict.History(a.State, a.workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -153,34 +144,15 @@ func (a *app) labs(c *course.Course, which string) ([]int, error) {
 
 // lab is the course, and the number of one of its labs.
 func (a *app) lab(text string) (*course.Course, int, error) {
-	c, err := a.course()
+	c, err := a.Course()
 	if err != nil {
 		return nil, 0, err
 	}
-	n, err := labNumber(c, text)
+	n, err := cli.LabNumber(c, text)
 	return c, n, err
 }
 
 // labNumber reads the number of a lab of the course.
-func labNumber(c *course.Course, text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0, exit.Usage("%q is not the number of a lab: use 1 to %d", text, len(c.Labs))
-	}
-	if _, err := c.Lab(n); err != nil {
-		return 0, exit.Usage("%v", err)
-	}
-	return n, nil
-}
-
-// course loads the course. A damaged manifest is the checkout's fault, and nothing was changed.
-func (a *app) course() (*course.Course, error) {
-	c, err := course.Load(a.root)
-	if err != nil {
-		return nil, exit.Usage("%v", err)
-	}
-	return c, nil
-}
 
 // answer prints the results, and what to do next.
 func (a *app) answer(c *course.Course, results []*verdict.Result, cluster *clusters.Cluster, keep bool) {
@@ -189,11 +161,11 @@ func (a *app) answer(c *course.Course, results []*verdict.Result, cluster *clust
 		if err != nil {
 			continue
 		}
-		verdict.Print(a.out, r, lab, verdict.CourseHints{Course: c})
+		verdict.Print(a.Out, r, lab, verdict.CourseHints{Course: c})
 		a.next(c, r)
 	}
 	if keep && cluster != nil {
-		fmt.Fprintf(a.out, "The cluster stays: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
+		fmt.Fprintf(a.Out, "The cluster stays: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
 	}
 }
 
@@ -204,13 +176,13 @@ func (a *app) next(c *course.Course, r *verdict.Result) {
 	}
 	switch {
 	case r.Verdict == verdict.Fail:
-		fmt.Fprintf(a.out, "Write in %s; the lesson is %s/README.md\n", a.workspace, lab.Dir)
+		fmt.Fprintf(a.Out, "Write in %s; the lesson is %s/README.md\n", a.workspace, lab.Dir)
 	case r.Verdict == verdict.Pass && r.Lab < len(c.Labs):
-		fmt.Fprintf(a.out, "`make diff-%d%s` shows what our solution does differently.\n", r.Lab, a.workspaceArg())
-		fmt.Fprintf(a.out, "Next: %s/README.md, then `make lab-%d`\n", c.Labs[r.Lab].Dir, r.Lab+1)
+		fmt.Fprintf(a.Out, "`make diff-%d%s` shows what our solution does differently.\n", r.Lab, a.workspaceArg())
+		fmt.Fprintf(a.Out, "Next: %s/README.md, then `make lab-%d`\n", c.Labs[r.Lab].Dir, r.Lab+1)
 	case r.Verdict == verdict.Pass:
-		fmt.Fprintf(a.out, "`make diff-%d%s` shows what our solution does differently.\n", r.Lab, a.workspaceArg())
-		fmt.Fprintln(a.out, "That was the last step: you have written a working operator.")
+		fmt.Fprintf(a.Out, "`make diff-%d%s` shows what our solution does differently.\n", r.Lab, a.workspaceArg())
+		fmt.Fprintln(a.Out, "That was the last step: you have written a working operator.")
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
+	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/clitest"
 )
 
 func TestWithoutAnEngineClustersAreEmbedded(t *testing.T) {
@@ -15,22 +17,22 @@ func TestWithoutAnEngineClustersAreEmbedded(t *testing.T) {
 		want               string
 		says, yes          bool
 	}{
-		"an engine answers":              {true, auto, "", onKind, false, false},
-		"none answers":                   {false, auto, "", onEmbedded, true, false},
-		"none answers, and one may come": {false, auto, "", onKind, false, true},
-		"kind is asked for":              {false, onKind, "", onKind, false, false},
-		"a node image is asked for":      {false, auto, "my/node:v1", onKind, false, false},
-		"embedded is asked for":          {true, onEmbedded, "", onEmbedded, false, false},
-		"embedded, and none answers too": {false, onEmbedded, "", onEmbedded, false, true},
+		"an engine answers":              {true, cli.Auto, "", cli.Kind, false, false},
+		"none answers":                   {false, cli.Auto, "", cli.Embedded, true, false},
+		"none answers, and one may come": {false, cli.Auto, "", cli.Kind, false, true},
+		"kind is asked for":              {false, cli.Kind, "", cli.Kind, false, false},
+		"a node image is asked for":      {false, cli.Auto, "my/node:v1", cli.Kind, false, false},
+		"embedded is asked for":          {true, cli.Embedded, "", cli.Embedded, false, false},
+		"embedded, and none answers too": {false, cli.Embedded, "", cli.Embedded, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _, progress := newTestApp(t)
 			if !test.engine {
 				t.Setenv("PATH", t.TempDir())
 			}
-			a.cluster, a.nodeImage, a.yes = test.cluster, test.nodeImage, test.yes
+			a.Cluster, a.NodeImage, a.Yes = test.cluster, test.nodeImage, test.yes
 			for range 2 {
-				if got := a.chosen(t.Context()); got != test.want {
+				if got := a.Chosen(t.Context()); got != test.want {
 					t.Errorf("chosen() = %s, want %s", got, test.want)
 				}
 			}
@@ -47,8 +49,8 @@ func TestWithoutAnEngineClustersAreEmbedded(t *testing.T) {
 
 func TestDownRemovesClustersOfEveryKind(t *testing.T) {
 	a, out, _ := newTestApp(t)
-	kind := pretend(t, a, "up", true)
-	processes, err := clusters.NewOwned(a.state, standIn{embedded.Identity}).Create(t.Context(), "up", clusters.Spec{}, true)
+	kind := clitest.Pretend(t, &a.App, "up", true)
+	processes, err := clusters.NewOwned(a.State, clitest.Provider(embedded.Identity)).Create(t.Context(), "up", clusters.Spec{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func TestDownRemovesClustersOfEveryKind(t *testing.T) {
 			t.Errorf("%s is not both listed and removed:\n%s", name, out)
 		}
 	}
-	if left := recorded(t, a); len(left) > 0 {
+	if left := clitest.Recorded(t, &a.App); len(left) > 0 {
 		t.Errorf("records left: %v", left)
 	}
 }

@@ -16,7 +16,7 @@ import (
 func (a *app) installCRDs(ctx context.Context, c *clusters.Cluster) error {
 	dir := filepath.Join(a.workspace, filepath.FromSlash(harness.ManifestDir))
 	if _, err := os.Stat(dir); err != nil {
-		a.progress("the workspace has no CRD yet (lab 3 makes one), so none is installed")
+		a.Progress("the workspace has no CRD yet (lab 3 makes one), so none is installed")
 		return nil //nolint:nilerr // a missing folder is where every workspace starts
 	}
 	manifests, err := generate.ReadManifests(dir)
@@ -42,7 +42,7 @@ func (a *app) installCRDs(ctx context.Context, c *clusters.Cluster) error {
 		if err := crd.Install(ctx, api, definition); err != nil {
 			return err
 		}
-		a.progress("installed " + definition.Name)
+		a.Progress("installed " + definition.Name)
 	}
 	return nil
 }

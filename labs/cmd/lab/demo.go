@@ -37,11 +37,11 @@ Your workspace plays no part in it. Afterwards nothing is left, unless --keep is
 }
 
 func (a *app) demo(ctx context.Context, keep bool) (err error) {
-	owned, image, err := a.ready(ctx, 1)
+	owned, image, err := a.Ready(ctx, 1)
 	if err != nil {
 		return err
 	}
-	a.progress("compiling the operator and creating a cluster, which takes about 30 s")
+	a.Progress("compiling the operator and creating a cluster, which takes about 30 s")
 	var programs demo.Programs
 	var cluster *clusters.Cluster
 	defer func() {
@@ -53,19 +53,19 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 	}()
 	g, preparation := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		programs, err = demo.Build(preparation, a.root, filepath.Join(a.state, "bin"))
+		programs, err = demo.Build(preparation, a.Root, filepath.Join(a.State, "bin"))
 		return err
 	})
 	g.Go(func() (err error) {
-		cluster, err = owned.Create(preparation, "demo", a.spec("", owned, image), keep)
+		cluster, err = owned.Create(preparation, "demo", a.Spec("", owned, image), keep)
 		return err
 	})
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	show := demo.Show{
-		Root: a.root, Programs: programs, Cluster: cluster, Operand: nodeimage.Operand,
-		Log: filepath.Join(a.state, "artifacts", cluster.Name, "operator.log"), Out: a.out,
+		Root: a.Root, Programs: programs, Cluster: cluster, Operand: nodeimage.Operand,
+		Log: filepath.Join(a.State, "artifacts", cluster.Name, "operator.log"), Out: a.Out,
 	}
 	if err := os.MkdirAll(filepath.Dir(show.Log), 0o755); err != nil {
 		return fmt.Errorf("keep the operator's log: %w", err)
@@ -74,7 +74,7 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		return err
 	}
 	if keep {
-		fmt.Fprintf(a.out, "The cluster stays, without the operator: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
+		fmt.Fprintf(a.Out, "The cluster stays, without the operator: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/reference"
@@ -21,7 +22,7 @@ func newDiffCommand(a *app) *cobra.Command {
 Other ways are right, too: the checks are the measure, not this.
 
 As it shows the solution, it waits until step N has passed in this workspace.`,
-		Args: one("diff N, such as diff 4"),
+		Args: cli.One("diff N, such as diff 4"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, n, err := a.lab(args[0])
 			if err != nil {
@@ -38,7 +39,7 @@ func (a *app) diff(c *course.Course, n int, force bool) error {
 	if _, err := os.Stat(a.workspace); err != nil {
 		return exit.Usage("there is no workspace %s yet: make lab-1 makes one", a.workspaceName())
 	}
-	events, err := verdict.History(a.state, a.workspace)
+	events, err := verdict.History(a.State, a.workspace)
 	if err != nil {
 		return err
 	}
@@ -51,10 +52,10 @@ func (a *app) diff(c *course.Course, n int, force bool) error {
 		return err
 	}
 	if len(files) == 0 {
-		fmt.Fprintf(a.out, "What you wrote is our solution of lab %d, line by line.\n", n)
+		fmt.Fprintf(a.Out, "What you wrote is our solution of lab %d, line by line.\n", n)
 		return nil
 	}
-	fmt.Fprintf(a.out, "Yours (-) and our solution of lab %d (+). Both are right if the checks say so.\n\n", n)
-	reference.Print(a.out, files)
+	fmt.Fprintf(a.Out, "Yours (-) and our solution of lab %d (+). Both are right if the checks say so.\n\n", n)
+	reference.Print(a.Out, files)
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/classroom/roster"
+	"github.com/example/operator-lab/labs/internal/cli"
 )
 
 // newDownCommand is `lab down`.
@@ -19,7 +19,7 @@ func newDownCommand(a *app) *cobra.Command {
 		Short: "Remove everything that this checkout still runs",
 		Long: `Remove everything that this checkout still runs, and say what.
 
-Clusters that another command is using right now stay, and so do those of a classroom, which lab classroom down
+Clusters that another command is using right now stay, and so do those of a classroom, which classroom down
 removes; with --all both go. Nothing that this checkout did not start is ever removed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.down(cmd.Context(), all) },
@@ -29,16 +29,16 @@ removes; with --all both go. Nothing that this checkout did not start is ever re
 }
 
 func (a *app) down(ctx context.Context, all bool) error {
-	owners, err := a.owners(ctx)
+	owners, err := a.Owners(ctx)
 	errs := []error{err}
-	rooms := 0
+	rooms, ended := 0, false
 	for _, owner := range owners {
 		if ofRoom(owner) && !all {
 			rooms++
 			continue
 		}
 		if inUse(owner) && !all {
-			fmt.Fprintf(a.out, "Left cluster %s: process %d is using it (lab down --all removes it all the same).\n",
+			fmt.Fprintf(a.Out, "Left cluster %s: process %d is using it (lab down --all removes it all the same).\n",
 				owner.Name, owner.Process.PID)
 			continue
 		}
@@ -46,15 +46,18 @@ func (a *app) down(ctx context.Context, all bool) error {
 			errs = append(errs, err)
 			continue
 		}
-		fmt.Fprintf(a.out, "Removed cluster %s.\n", owner.Name)
+		ended = ended || ofRoom(owner)
+		fmt.Fprintf(a.Out, "Removed cluster %s.\n", owner.Name)
 	}
 	if rooms > 0 {
-		fmt.Fprintf(a.out, "Left %s of the classroom (make classroom-down removes the room).\n", count(rooms, "cluster"))
+		fmt.Fprintf(a.Out, "Left %s of the classroom (make classroom-down removes the room).\n", cli.Count(rooms, "cluster"))
 	}
-	errs = append(errs, a.forgetEmptyRoom(ctx))
+	if ended {
+		fmt.Fprintln(a.Out, "The classroom still has its learners: make classroom makes clusters for them again, make classroom-down forgets them.")
+	}
 	err = errors.Join(errs...)
 	if len(owners) == 0 && err == nil {
-		fmt.Fprintln(a.out, "Nothing was running.")
+		fmt.Fprintln(a.Out, "Nothing was running.")
 	}
 	return err
 }
@@ -69,7 +72,7 @@ func (a *app) remove(ctx context.Context, owner clusters.Owner) error {
 
 // ofRoom says that learners work in the cluster. Whoever wants memory or disk back is told to make down, by the doctor
 // and by verdicts, and does not mean their people's clusters.
-func ofRoom(o clusters.Owner) bool { return o.Kept && o.Purpose == roster.Purpose }
+func ofRoom(o clusters.Owner) bool { return o.Kept && o.Purpose == cli.RoomPurpose }
 
 // inUse says that the process that made the cluster is at work with it.
 func inUse(o clusters.Owner) bool { return !o.Kept && o.Alive() }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -18,7 +19,7 @@ func newHintCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "hint N",
 		Short: "The next hint for what failed last in step N (make hint-N)",
-		Args:  one("hint N, such as hint 4"),
+		Args:  cli.One("hint N, such as hint 4"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, n, err := a.lab(args[0])
 			if err != nil {
@@ -38,7 +39,7 @@ type given struct {
 // hint tells the next layer of the hints for what failed last. It never judges: what was changed since then
 // is for the next check to see.
 func (a *app) hint(c *course.Course, n int) error {
-	result, err := verdict.Read(a.state, n)
+	result, err := verdict.Read(a.State, n)
 	if err == nil && result.Workspace != a.workspace {
 		err = os.ErrNotExist
 	}
@@ -52,16 +53,16 @@ func (a *app) hint(c *course.Course, n int) error {
 	failed := result.First()
 	switch {
 	case result.Verdict == verdict.Environment:
-		fmt.Fprintf(a.out, "The last check of lab %d says nothing about your code: %s\nWhat mends it: %s\n", n, result.Environment.Finding, result.Environment.Mend)
+		fmt.Fprintf(a.Out, "The last check of lab %d says nothing about your code: %s\nWhat mends it: %s\n", n, result.Environment.Finding, result.Environment.Mend)
 	case result.Build != nil:
-		verdict.PrintHints(a.out, result, hints, 0)
+		verdict.PrintHints(a.Out, result, hints, 0)
 	case failed == nil:
-		fmt.Fprintf(a.out, "Nothing failed when lab %d was checked last.\n", n)
+		fmt.Fprintf(a.Out, "Nothing failed when lab %d was checked last.\n", n)
 	default:
-		path := filepath.Join(a.state, "hints", fmt.Sprintf("lab-%d.json", n))
+		path := filepath.Join(a.State, "hints", fmt.Sprintf("lab-%d.json", n))
 		next := given{result.Workspace, failed.ID, failed.Cause, 1} // the verdict itself gave the first
 		next.Layers = max(next.Layers, told(path, next)) + 1
-		if !verdict.PrintHints(a.out, result, hints, next.Layers) {
+		if !verdict.PrintHints(a.Out, result, hints, next.Layers) {
 			next.Layers-- // there is no next one
 		}
 		return keep(path, next)

@@ -14,7 +14,7 @@ import (
 func hintedCourse(t *testing.T) (*app, *bytes.Buffer) {
 	t.Helper()
 	a, out := appInSmallCourse(t)
-	coursetest.Write(t, a.root, "labs/01-hello/lab.yaml", `schema: 1
+	coursetest.Write(t, a.Root, "labs/01-hello/lab.yaml", `schema: 1
 lab: 1
 name: hello
 title: Say hello
@@ -44,7 +44,7 @@ func hinted(t *testing.T, a *app, out *bytes.Buffer, r verdict.Result) func() st
 	if r.Workspace == "" {
 		r.Workspace = a.workspace
 	}
-	if err := r.Write(a.state); err != nil {
+	if err := r.Write(a.State); err != nil {
 		t.Fatal(err)
 	}
 	return func() string {
@@ -128,7 +128,7 @@ func TestHintsWithoutAFailure(t *testing.T) {
 func TestHintsAreAboutThisWorkspace(t *testing.T) {
 	a, out := hintedCourse(t)
 	r := verdict.Result{Schema: 1, Lab: 1, Verdict: verdict.Fail, Workspace: "/elsewhere", Checks: []verdict.Check{failure("greets", "silent")}}
-	if err := r.Write(a.state); err != nil {
+	if err := r.Write(a.State); err != nil {
 		t.Fatal(err)
 	}
 	cmd := with(newHintCommand(a), "1")

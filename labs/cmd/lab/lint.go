@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/guide"
@@ -34,7 +35,7 @@ func newLintCommand(a *app) *cobra.Command {
 
 func (a *app) lint(ctx context.Context, fix bool) error {
 	if fix {
-		c, err := a.course()
+		c, err := a.Course()
 		if err != nil {
 			return err
 		}
@@ -43,7 +44,7 @@ func (a *app) lint(ctx context.Context, fix bool) error {
 			return err
 		}
 		for _, file := range changed {
-			fmt.Fprintln(a.out, "rewrote", file)
+			fmt.Fprintln(a.Out, "rewrote", file)
 		}
 	}
 	problems, err := a.lintCourse(ctx)
@@ -65,7 +66,7 @@ func fixDocuments(c *course.Course) ([]string, error) {
 
 // lintCourse compares manifests, documents, sources, wrong answers and the compiled suite with each other.
 func (a *app) lintCourse(ctx context.Context) ([]course.Problem, error) {
-	c, err := a.course()
+	c, err := a.Course()
 	if err != nil {
 		return nil, err
 	}
@@ -90,20 +91,20 @@ func (a *app) lintCourse(ctx context.Context) ([]course.Problem, error) {
 // tellProblems lists problems for an author; any is a failure.
 func (a *app) tellProblems(problems []course.Problem, fine string) error {
 	for _, p := range problems {
-		fmt.Fprintln(a.out, p)
+		fmt.Fprintln(a.Out, p)
 	}
 	if len(problems) > 0 {
-		fmt.Fprintf(a.out, "\n%s.\n", count(len(problems), "problem"))
+		fmt.Fprintf(a.Out, "\n%s.\n", cli.Count(len(problems), "problem"))
 		return exit.ErrFail
 	}
-	fmt.Fprintln(a.out, fine)
+	fmt.Fprintln(a.Out, fine)
 	return nil
 }
 
 // suite asks the compiled suite for its checks, running none of them.
 func (a *app) suite(ctx context.Context) (course.Suite, error) {
-	a.progress("compiling the suite")
-	tools, err := verdict.BuildTools(ctx, a.root, a.state)
+	a.Progress("compiling the suite")
+	tools, err := verdict.BuildTools(ctx, a.Root, a.State)
 	if err != nil {
 		return nil, err
 	}

@@ -86,35 +86,35 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 	if err != nil {
 		return count, err
 	}
-	owned, image, err := a.ready(ctx, run.parallel+1)
+	owned, image, err := a.Ready(ctx, run.parallel+1)
 	if err != nil {
 		return count, err
 	}
-	tools, err := verdict.BuildTools(ctx, a.root, a.state)
+	tools, err := verdict.BuildTools(ctx, a.Root, a.State)
 	if err != nil {
 		return count, err
 	}
 	bench := &mutants.Bench{
-		Course: c, State: filepath.Join(a.state, "mutants"), Cache: a.cache, Clusters: owned, NodeImage: image,
-		Tools: tools, Seed: run.seed, Parallel: run.parallel, KeepGoing: run.keepGoing, Again: run.gate, Storm: run.storm, Progress: a.progress,
+		Course: c, State: filepath.Join(a.State, "mutants"), Cache: a.Cache, Clusters: owned, NodeImage: image,
+		Tools: tools, Seed: run.seed, Parallel: run.parallel, KeepGoing: run.keepGoing, Again: run.gate, Storm: run.storm, Progress: a.Progress,
 	}
 	wrong := slices.DeleteFunc(slices.Clone(answers), func(a mutants.Answer) bool { return a.Mutant == nil })
-	fmt.Fprintf(a.out, "%d of %d wrong answers, seed %d\n", len(wrong), of, run.seed)
+	fmt.Fprintf(a.Out, "%d of %d wrong answers, seed %d\n", len(wrong), of, run.seed)
 	report := mutantsReport{
-		Schema: 1, Started: time.Now(), Commit: a.commit(ctx), Cluster: a.cluster, Seed: run.seed, Judged: len(wrong), Of: of,
+		Schema: 1, Started: time.Now(), Commit: a.commit(ctx), Cluster: a.Cluster, Seed: run.seed, Judged: len(wrong), Of: of,
 	}
-	table := mutants.NewTable(a.out, answers)
+	table := mutants.NewTable(a.Out, answers)
 	err = bench.Run(ctx, mutants.Repeat(answers, max(1, run.repeat)), func(o mutants.Outcome) {
 		table.Tell(o)
 		report.Outcomes = append(report.Outcomes, o)
 	})
 	report.Summary = mutants.Summarize(c, report.Outcomes)
-	report.Print(a.out)
+	report.Print(a.Out)
 	count = gotest.Count{Passed: report.Caught + report.Passed, Failed: report.Wrong, Again: report.Again}
 	if err != nil {
 		return count, err
 	}
-	if err := report.write(filepath.Join(a.state, "mutants.json")); err != nil {
+	if err := report.write(filepath.Join(a.State, "mutants.json")); err != nil {
 		return count, err
 	}
 	if report.Wrong > 0 {
@@ -125,7 +125,7 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 
 // answers are what to judge, out of so many wrong answers.
 func (a *app) answers(run mutantsRun) (c *course.Course, answers []mutants.Answer, of int, err error) {
-	if c, err = a.course(); err != nil {
+	if c, err = a.Course(); err != nil {
 		return nil, nil, 0, err
 	}
 	all, err := mutants.Load(c)
@@ -154,7 +154,7 @@ func (a *app) writeMutants(ctx context.Context, run mutantsRun) error {
 		if err := tree.WriteTo(dir); err != nil {
 			return err
 		}
-		fmt.Fprintln(a.out, "wrote", dir)
+		fmt.Fprintln(a.Out, "wrote", dir)
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (r *mutantsReport) write(path string) error {
 // not known.
 func (a *app) commit(ctx context.Context) string {
 	cmd := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12")
-	cmd.Dir = a.root
+	cmd.Dir = a.Root
 	out, err := cmd.Output()
 	if err != nil {
 		return ""

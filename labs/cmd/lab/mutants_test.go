@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/exit"
@@ -53,14 +54,14 @@ func TestMutantsRepeatsEachAnswerWithAnotherRun(t *testing.T) {
 
 func TestMutantsRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	a, _, _ := newTestApp(t)
-	a.root = coursetest.New(t)
+	a.Root = coursetest.New(t)
 	for args, want := range map[string]string{
 		"--repeat 0":              "REPEAT=0: judge each answer at least once",
 		"--storm calm":            "STORM=calm is not known: use long, or leave it out",
 		"--only nobody":           "there is no such answer: they are solution, and labs/*/mutants/<id>.patch",
 		"--only solution --lab 9": "there is no such answer: they are solution, and labs/*/mutants/<id>.patch",
 	} {
-		err := execute(t.Context(), a, append([]string{"mutants"}, strings.Fields(args)...))
+		err := cli.Execute(t.Context(), newRootCommand(a), append([]string{"mutants"}, strings.Fields(args)...))
 		if exit.Code(err) != exit.UsageError || errors.Is(err, exit.ErrTold) || err.Error() != want {
 			t.Errorf("lab mutants %s: %v, want %s", args, err, want)
 		}
@@ -69,9 +70,9 @@ func TestMutantsRefusesWhatItDoesNotUnderstand(t *testing.T) {
 
 func TestMutantsWritesEachAnswerOnce(t *testing.T) {
 	a, out, _ := newTestApp(t)
-	a.root = coursetest.New(t)
+	a.Root = coursetest.New(t)
 	into := filepath.Join(t.TempDir(), "answers")
-	if err := execute(t.Context(), a, []string{"mutants", "--only", "solution", "--lab", "1", "--repeat", "3", "--into", into}); err != nil {
+	if err := cli.Execute(t.Context(), newRootCommand(a), []string{"mutants", "--only", "solution", "--lab", "1", "--repeat", "3", "--into", into}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := out.String(), "wrote "+filepath.Join(into, "1", "solution")+"\n"; got != want {

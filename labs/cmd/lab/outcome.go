@@ -21,10 +21,10 @@ func (a *app) hearing(c *course.Course) func(verdict.Outcome) {
 		}
 		switch {
 		case o.State == verdict.Failed, o.Mended:
-			verdict.PrintOutcome(a.err, o, verdict.CourseHints{Course: c})
+			verdict.PrintOutcome(a.Err, o, verdict.CourseHints{Course: c})
 		case time.Since(counted) >= countPeriod:
 			counted = time.Now()
-			a.progress(fmt.Sprintf("%d of %d checks hold so far", o.Holding, o.All))
+			a.Progress(fmt.Sprintf("%d of %d checks hold so far", o.Holding, o.All))
 		}
 	}
 }

@@ -11,7 +11,7 @@ const playgroundPurpose = "up"
 
 // playground finds the cluster of `lab up`; nil if there is none.
 func (a *app) playground(ctx context.Context) (*clusters.Owner, error) {
-	owners, err := a.owners(ctx)
+	owners, err := a.Owners(ctx)
 	for _, owner := range owners {
 		if owner.Purpose == playgroundPurpose && owner.Kept && owner.Cluster != nil {
 			return &owner, nil

@@ -26,11 +26,11 @@ func newProgressCommand(a *app) *cobra.Command {
 }
 
 func (a *app) printProgress() error {
-	c, err := a.course()
+	c, err := a.Course()
 	if err != nil {
 		return err
 	}
-	events, err := verdict.History(a.state, a.workspace)
+	events, err := verdict.History(a.State, a.workspace)
 	if err != nil {
 		return err
 	}
@@ -39,12 +39,12 @@ func (a *app) printProgress() error {
 		tries, first := attempts(events, lab.Number)
 		switch e, ok := passed[lab.Number]; {
 		case ok:
-			fmt.Fprintf(a.out, "✓ lab %d  %-40s passed %s, %s after the first try, %s%s\n",
+			fmt.Fprintf(a.Out, "✓ lab %d  %-40s passed %s, %s after the first try, %s%s\n",
 				lab.Number, lab.Title, e.Time.Local().Format("2006-01-02 15:04"), e.Time.Sub(first).Round(time.Minute), times(tries), unasked(e))
 		case tries > 0:
-			fmt.Fprintf(a.out, "✗ lab %d  %-40s %s since %s\n", lab.Number, lab.Title, times(tries), first.Local().Format("2006-01-02 15:04"))
+			fmt.Fprintf(a.Out, "✗ lab %d  %-40s %s since %s\n", lab.Number, lab.Title, times(tries), first.Local().Format("2006-01-02 15:04"))
 		default:
-			fmt.Fprintf(a.out, "  lab %d  %-40s\n", lab.Number, lab.Title)
+			fmt.Fprintf(a.Out, "  lab %d  %-40s\n", lab.Number, lab.Title)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/gotest"
 )
@@ -55,25 +56,25 @@ table for docs/testing.md. It may take two hours.`,
 
 func (a *app) proof(ctx context.Context) error {
 	seed := 1 + rand.Int64N(1<<31)
-	fmt.Fprintf(a.out, "%s, commit %s, seed %d\n", time.Now().UTC().Format(time.DateOnly), a.commit(ctx), seed)
+	fmt.Fprintf(a.Out, "%s, commit %s, seed %d\n", time.Now().UTC().Format(time.DateOnly), a.commit(ctx), seed)
 	return a.testPhases(ctx, true,
 		phase{"unit tests, race detector", "", a.raceTests},
 		phase{"setup", "", a.testSetup(proofClusters)},
 		phase{"pages in a browser", "Chromium", a.browserTests},
 		phase{"cluster tests", "kind, embedded", a.clusterTests},
 		phase{"small rooms", "kind, embedded", a.roomTests},
-		phase{"all wrong and right answers", onKind, func(ctx context.Context) (gotest.Count, error) {
+		phase{"all wrong and right answers", cli.Kind, func(ctx context.Context) (gotest.Count, error) {
 			return counted(a.mutants(ctx, mutantsRun{all: true, seed: seed, keepGoing: true, parallel: 1}))
 		}},
-		phase{fmt.Sprintf("each solution %d times", proofRuns), onKind, func(ctx context.Context) (gotest.Count, error) {
+		phase{fmt.Sprintf("each solution %d times", proofRuns), cli.Kind, func(ctx context.Context) (gotest.Count, error) {
 			return counted(a.mutants(ctx, mutantsRun{only: "solution", repeat: proofRuns, seed: seed, keepGoing: true, parallel: 1}))
 		}},
-		phase{fmt.Sprintf("%d long storms", proofStorms), onKind, func(ctx context.Context) (gotest.Count, error) {
+		phase{fmt.Sprintf("%d long storms", proofStorms), cli.Kind, func(ctx context.Context) (gotest.Count, error) {
 			return counted(a.mutants(ctx, mutantsRun{
 				only: "solution", lab: stormLab, repeat: proofStorms, storm: harness.StormLong, seed: seed, keepGoing: true, parallel: 1,
 			}))
 		}},
-		phase{"the operator's own tests", onKind, a.operatorTests},
+		phase{"the operator's own tests", cli.Kind, a.operatorTests},
 		phase{"linters", "", func(ctx context.Context) (gotest.Count, error) { return asOne(a.make(ctx, "lint")) }},
 		phase{"generated files, other platforms", "", func(ctx context.Context) (gotest.Count, error) { return asOne(a.verify(ctx, false)) }},
 	)
@@ -94,23 +95,23 @@ func (a *app) raceTests(ctx context.Context) (gotest.Count, error) {
 		return gotest.Count{}, err
 	}
 	args := append([]string{"-race", "-timeout=30m"}, packages...)
-	return gotest.Run{Dir: a.root, Args: args, Env: []string{"CGO_ENABLED=1"}, Out: a.out}.Test(ctx)
+	return gotest.Run{Dir: a.Root, Args: args, Env: []string{"CGO_ENABLED=1"}, Out: a.Out}.Test(ctx)
 }
 
 // browserTests bring a browser when there is none and somebody has agreed to it, such as CI. Without one they
 // fail, and say how to get it.
 func (a *app) browserTests(ctx context.Context) (gotest.Count, error) {
 	_, noBrowser := exec.LookPath("chromium")
-	if _, err := exec.LookPath("apt-get"); noBrowser != nil && err == nil && a.yes && os.Geteuid() == 0 {
-		a.progress("installing Chromium, to look at the board with")
+	if _, err := exec.LookPath("apt-get"); noBrowser != nil && err == nil && a.Yes && os.Geteuid() == 0 {
+		a.Progress("installing Chromium, to look at the board with")
 		cmd := exec.CommandContext(ctx, "sh", "-c", "apt-get update && apt-get install -y chromium")
-		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive"), a.err, a.err
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive"), a.Err, a.Err
 		if err := cmd.Run(); err != nil {
 			return gotest.Count{}, exit.Environment(fmt.Errorf("install Chromium: %w; apt-get update && apt-get install chromium", err))
 		}
 	}
 	// Alone and after the others: they measure how quick the page is.
-	return gotest.Run{Dir: a.root, Args: append([]string{"-count=1", "-timeout=15m"}, browserPackages...), Out: a.out}.Test(ctx)
+	return gotest.Run{Dir: a.Root, Args: append([]string{"-count=1", "-timeout=15m"}, browserPackages...), Out: a.Out}.Test(ctx)
 }
 
 func (a *app) clusterTests(ctx context.Context) (gotest.Count, error) {
@@ -125,7 +126,7 @@ func (a *app) roomTests(ctx context.Context) (gotest.Count, error) {
 // make calls a target of the Makefile.
 func (a *app) make(ctx context.Context, target string) error {
 	cmd := exec.CommandContext(ctx, "make", target)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = a.root, a.out, a.err
+	cmd.Dir, cmd.Stdout, cmd.Stderr = a.Root, a.Out, a.Err
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("make %s: %w", target, err)
 	}

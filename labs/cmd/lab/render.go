@@ -26,7 +26,7 @@ func newRenderCommand(a *app) *cobra.Command {
 }
 
 func (a *app) render(stage, dir string) error {
-	c, err := a.course()
+	c, err := a.Course()
 	if err != nil {
 		return err
 	}
@@ -44,6 +44,6 @@ func (a *app) render(stage, dir string) error {
 	if err := tree.WriteTo(dir); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "Wrote stage %d to %s.\n", n, dir)
+	fmt.Fprintf(a.Out, "Wrote stage %d to %s.\n", n, dir)
 	return nil
 }

@@ -17,7 +17,7 @@ func (a *app) reporting(ctx context.Context, answer answerFunc) (reported answer
 	wait := func() {}
 	reported = func(results []*verdict.Result, cluster *clusters.Cluster) {
 		answer(results, cluster)
-		wait = outbox.Report(ctx, a.state, results, a.progress)
+		wait = outbox.Report(ctx, a.State, results, a.Progress)
 	}
 	return reported, func() { wait() }
 }

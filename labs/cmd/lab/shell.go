@@ -50,7 +50,7 @@ func (a *app) shell(ctx context.Context, kubectl func(context.Context) (string, 
 		}
 		env = append(env, "PATH="+os.Getenv("PATH")+string(filepath.ListSeparator)+dir)
 	}
-	a.progress("kubectl talks to " + c.Name + " here; exit ends the shell, not the cluster")
+	a.Progress("kubectl talks to " + c.Name + " here; exit ends the shell, not the cluster")
 	return a.runShell(env)
 }
 
@@ -58,8 +58,8 @@ func (a *app) shell(ctx context.Context, kubectl func(context.Context) (string, 
 func (a *app) runShell(env []string) error {
 	shell := loginShell()
 	cmd := exec.Command(shell)
-	cmd.Dir, cmd.Env = a.root, env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
+	cmd.Dir, cmd.Env = a.Root, env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out, a.Err
 	err := cmd.Run()
 	if _, ended := errors.AsType[*exec.ExitError](err); ended {
 		// The code of the last command that was typed is nobody's failure.
@@ -83,8 +83,8 @@ func loginShell() string {
 
 // kubectl builds kubectl from source and returns its folder.
 func (a *app) kubectl(ctx context.Context) (string, error) {
-	a.progress("this machine has no kubectl; building it, which takes some minutes the first time")
-	builder := components.Builder{Root: a.root, CacheDir: a.cache, OS: runtime.GOOS, Log: a.progress}
+	a.Progress("this machine has no kubectl; building it, which takes some minutes the first time")
+	builder := components.Builder{Root: a.Root, CacheDir: a.Cache, OS: runtime.GOOS, Log: a.Progress}
 	built, err := builder.Build(ctx, "kubectl")
 	if err != nil {
 		return "", err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
@@ -15,7 +16,7 @@ func newSolveCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "solve N",
 		Short: "Save your work, then bring the workspace to the solution of lab N",
-		Args:  one("solve N"),
+		Args:  cli.One("solve N"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.bring(cmd.Context(), args[0], "the solution of lab %d", workspace.Solve)
 		},
@@ -48,25 +49,18 @@ func (a *app) bring(ctx context.Context, lab, state string,
 func (a *app) tellChange(c workspace.Change, state string) {
 	switch {
 	case c.Created:
-		fmt.Fprintf(a.out, "Created %s: %s.\n", a.workspaceName(), state)
+		fmt.Fprintf(a.Out, "Created %s: %s.\n", a.workspaceName(), state)
 	case len(c.Paths) == 0:
-		fmt.Fprintf(a.out, "%s is %s already; nothing was changed.\n", a.workspaceName(), state)
+		fmt.Fprintf(a.Out, "%s is %s already; nothing was changed.\n", a.workspaceName(), state)
 	default:
-		fmt.Fprintf(a.out, "%s is now %s (%s changed).\n", a.workspaceName(), state, count(len(c.Paths), "file"))
-		fmt.Fprintf(a.out, "Your work was saved first: `make undo%s` brings it back.\n", a.workspaceArg())
+		fmt.Fprintf(a.Out, "%s is now %s (%s changed).\n", a.workspaceName(), state, cli.Count(len(c.Paths), "file"))
+		fmt.Fprintf(a.Out, "Your work was saved first: `make undo%s` brings it back.\n", a.workspaceArg())
 	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // workspaceName is the workspace as a person calls it: without the way to the checkout.
 func (a *app) workspaceName() string {
-	if rel, err := filepath.Rel(a.root, a.workspace); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(a.Root, a.workspace); err == nil && filepath.IsLocal(rel) {
 		return rel + string(filepath.Separator)
 	}
 	return a.workspace
@@ -74,7 +68,7 @@ func (a *app) workspaceName() string {
 
 // workspaceArg is what a make target needs to mean the same workspace again.
 func (a *app) workspaceArg() string {
-	if a.workspace == filepath.Join(a.root, "workspace") {
+	if a.workspace == filepath.Join(a.Root, "workspace") {
 		return ""
 	}
 	return " WORKSPACE=" + a.workspace

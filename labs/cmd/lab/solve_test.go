@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
@@ -18,7 +19,10 @@ func appInSmallCourse(t *testing.T) (*app, *bytes.Buffer) {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
 	root, out := coursetest.New(t), &bytes.Buffer{}
-	return &app{root: root, state: filepath.Join(root, ".lab"), workspace: filepath.Join(root, "workspace"), out: out, err: out}, out
+	return &app{
+		App:       cli.App{Root: root, State: filepath.Join(root, ".lab"), Out: out, Err: out},
+		workspace: filepath.Join(root, "workspace"),
+	}, out
 }
 
 // says runs a command and expects its report, without what differs from run to run.
@@ -81,7 +85,7 @@ func TestAWorkspaceMayBeALink(t *testing.T) {
 		filepath.Join(real, yet): filepath.Join(real, yet), filepath.Join(link, yet, yet): filepath.Join(real, yet, yet),
 		filepath.Join(nowhere, yet): filepath.Join(nowhere, yet),
 	} {
-		a := &app{cluster: auto, workspace: given}
+		a := &app{workspace: given}
 		if err := a.resolve(); err != nil || a.workspace != want {
 			t.Errorf("%s: %s, %v; want %s", given, a.workspace, err, want)
 		}

@@ -24,14 +24,14 @@ func newStatusCommand(a *app) *cobra.Command {
 }
 
 func (a *app) status(ctx context.Context) error {
-	owners, err := a.owners(ctx)
+	owners, err := a.Owners(ctx)
 	if len(owners) == 0 {
 		if err == nil {
-			fmt.Fprintln(a.out, "Nothing is running.")
+			fmt.Fprintln(a.Out, "Nothing is running.")
 		}
 		return err
 	}
-	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CLUSTER\tFOR\tAGE\tOWNER\tSTATE")
 	for _, owner := range owners {
 		age := time.Since(owner.Created).Round(time.Second)

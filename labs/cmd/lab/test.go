@@ -14,6 +14,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/gotest"
 )
@@ -43,10 +44,10 @@ It takes less than a quarter of an hour. make proof asks everything else.`,
 			if !unit {
 				phases = append(phases,
 					phase{"setup", "", a.testSetup(gateClusters)},
-					phase{"each lab's starter, solution and a wrong answer", onKind, a.gateAnswers},
+					phase{"each lab's starter, solution and a wrong answer", cli.Kind, a.gateAnswers},
 					phase{"the sandbox of graded code", "containers, embedded", a.securityTests},
-					phase{"a learner's way", onKind, a.learnersWay},
-					phase{"the operator's own tests", onKind, a.operatorTests})
+					phase{"a learner's way", cli.Kind, a.learnersWay},
+					phase{"the operator's own tests", cli.Kind, a.operatorTests})
 			}
 			return a.testPhases(cmd.Context(), false, phases...)
 		},
@@ -71,7 +72,7 @@ func (a *app) testPhases(ctx context.Context, goOn bool, phases ...phase) error 
 	var broken error
 	rows := []string{"| phase | on | seconds | passed | failed |", "|---|---|---|---|---|"}
 	for _, p := range phases {
-		fmt.Fprintf(a.out, "== %s\n", p.name)
+		fmt.Fprintf(a.Out, "== %s\n", p.name)
 		started := time.Now()
 		count, err := p.run(ctx)
 		if err != nil && ctx.Err() != nil {
@@ -87,18 +88,18 @@ func (a *app) testPhases(ctx context.Context, goOn bool, phases ...phase) error 
 			break
 		}
 		if err != nil {
-			fmt.Fprintln(a.err, "lab:", err)
+			fmt.Fprintln(a.Err, "lab:", err)
 		}
 	}
 	if left := len(phases) - len(rows) + 2; left > 0 {
 		rows = append(rows, fmt.Sprintf("| (%d phases were not run) | | | | |", left))
 	}
-	fmt.Fprintf(a.out, "== times\n%s\n%s\n", strings.Join(rows, "\n"), total)
+	fmt.Fprintf(a.Out, "== times\n%s\n%s\n", strings.Join(rows, "\n"), total)
 	if broken != nil {
 		return broken
 	}
 	if total.Err() != nil {
-		fmt.Fprintln(a.err, "lab:", total.Err())
+		fmt.Fprintln(a.Err, "lab:", total.Err())
 		return exit.ErrFail
 	}
 	return nil
@@ -110,13 +111,13 @@ func (a *app) unitTests(ctx context.Context) (gotest.Count, error) {
 	if err != nil {
 		return gotest.Count{}, err
 	}
-	return gotest.Run{Dir: a.root, Args: append([]string{"-timeout=15m"}, packages...), Out: a.out}.Test(ctx)
+	return gotest.Run{Dir: a.Root, Args: append([]string{"-timeout=15m"}, packages...), Out: a.Out}.Test(ctx)
 }
 
 // unitPackages have tests that need neither a container engine nor a browser.
 func (a *app) unitPackages(ctx context.Context) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "./...")
-	cmd.Dir = a.root
+	cmd.Dir = a.Root
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list packages: %w", err)
@@ -131,7 +132,7 @@ func (a *app) unitPackages(ctx context.Context) ([]string, error) {
 
 // testSetup prepares the machine for n clusters at the same time.
 func (a *app) testSetup(n int) func(context.Context) (gotest.Count, error) {
-	return func(ctx context.Context) (gotest.Count, error) { return gotest.Count{}, a.setUp(ctx, n) }
+	return func(ctx context.Context) (gotest.Count, error) { return gotest.Count{}, a.SetUp(ctx, n) }
 }
 
 // gateAnswers judge the starter, the solution and one wrong answer of each lab.
@@ -151,8 +152,8 @@ func counted(count gotest.Count, err error) (gotest.Count, error) {
 // is added to the environment.
 func (a *app) clusterTest(ctx context.Context, env []string, args ...string) (gotest.Count, error) {
 	all := append([]string{"-count=1", "-p=1", "-parallel=2", "-timeout=" + clusterTestLimit.String()}, args...)
-	env = append([]string{"NODE_IMAGE=" + a.nodeImage, "LAB_CACHE=" + a.cache}, env...)
-	return gotest.Run{Dir: a.root, Args: all, Env: env, Out: a.out}.Test(ctx)
+	env = append([]string{"NODE_IMAGE=" + a.NodeImage, "LAB_CACHE=" + a.Cache}, env...)
+	return gotest.Run{Dir: a.Root, Args: all, Env: env, Out: a.Out}.Test(ctx)
 }
 
 func (a *app) securityTests(ctx context.Context) (gotest.Count, error) {
@@ -166,7 +167,7 @@ func (a *app) learnersWay(ctx context.Context) (gotest.Count, error) {
 
 // operatorTests run the finished operator's own tests, as a learner would: with a KUBECONFIG.
 func (a *app) operatorTests(ctx context.Context) (count gotest.Count, err error) {
-	owned, image, err := a.ready(ctx, 1)
+	owned, image, err := a.Ready(ctx, 1)
 	if err != nil {
 		return count, err
 	}
@@ -180,5 +181,5 @@ func (a *app) operatorTests(ctx context.Context) (count gotest.Count, err error)
 		}
 	}()
 	env := []string{"KUBECONFIG=" + cluster.Kubeconfig, "MEMCACHED_IMAGE=" + nodeimage.Operand, "GOWORK=off"}
-	return gotest.Run{Dir: filepath.Join(a.root, "operator"), Args: []string{"-count=1", "-timeout=10m", "./..."}, Env: env, Out: a.out}.Test(ctx)
+	return gotest.Run{Dir: filepath.Join(a.Root, "operator"), Args: []string{"-count=1", "-timeout=10m", "./..."}, Env: env, Out: a.Out}.Test(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/gotest"
 )
@@ -32,7 +33,7 @@ func TestPhasesEndAtTheFirstThatFailsUnlessToldToGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			a := &app{out: &out, err: io.Discard}
+			a := &app{App: cli.App{Out: &out, Err: io.Discard}}
 			err := a.testPhases(t.Context(), c.goOn, phase{"first", "", holds}, phase{"second", "", c.second}, phase{"third", "", holds})
 			if exit.Code(err) != c.code || !strings.HasSuffix(out.String(), "\n"+c.last+"\n") {
 				t.Errorf("exit code %d, want %d; want the last line %q of\n%s", exit.Code(err), c.code, c.last, &out)

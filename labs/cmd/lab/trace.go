@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/trace"
@@ -31,7 +32,7 @@ world. Without N it takes the step that was checked last.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := a.course()
+			c, err := a.Course()
 			if err != nil {
 				return err
 			}
@@ -51,11 +52,11 @@ func (a *app) traced(c *course.Course, args []string) (*verdict.Result, error) {
 	if len(args) == 0 {
 		return a.latest(c)
 	}
-	n, err := labNumber(c, args[0])
+	n, err := cli.LabNumber(c, args[0])
 	if err != nil {
 		return nil, err
 	}
-	result, err := verdict.Read(a.state, n)
+	result, err := verdict.Read(a.State, n)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, exit.Usage("lab %d was not checked yet: run make lab-%d first", n, n)
 	}
@@ -66,7 +67,7 @@ func (a *app) traced(c *course.Course, args []string) (*verdict.Result, error) {
 func (a *app) latest(c *course.Course) (*verdict.Result, error) {
 	var latest *verdict.Result
 	for _, lab := range c.Labs {
-		result, err := verdict.Read(a.state, lab.Number)
+		result, err := verdict.Read(a.State, lab.Number)
 		if err == nil && (latest == nil || !result.Started.Before(latest.Started)) {
 			latest = result
 		}
@@ -82,10 +83,10 @@ func (a *app) trace(c *course.Course, result *verdict.Result, check string) erro
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "Lab %d  %s: %s on %s\n\n", lab.Number, lab.Title, result.Verdict, result.Started.Local().Format("2006-01-02 15:04"))
+	fmt.Fprintf(a.Out, "Lab %d  %s: %s on %s\n\n", lab.Number, lab.Title, result.Verdict, result.Started.Local().Format("2006-01-02 15:04"))
 	recording, err := trace.ReadFile(filepath.Join(result.Artifacts, trace.File))
 	if errors.Is(err, os.ErrNotExist) {
-		fmt.Fprintln(a.out, untraced(result))
+		fmt.Fprintln(a.Out, untraced(result))
 		return nil
 	}
 	if err != nil {
@@ -94,7 +95,7 @@ func (a *app) trace(c *course.Course, result *verdict.Result, check string) erro
 	// A run can judge several labs; told are the stories of this one.
 	stories := slices.DeleteFunc(recording.Stories(), func(s *trace.Story) bool { return checkIn(result, s.Check) == nil })
 	if len(stories) == 0 {
-		fmt.Fprintln(a.out, "No check of that run came so far as to make a Memcached.")
+		fmt.Fprintln(a.Out, "No check of that run came so far as to make a Memcached.")
 		return nil
 	}
 	shown := []*trace.Story{verdict.StoryOf(result, stories)}
@@ -106,9 +107,9 @@ func (a *app) trace(c *course.Course, result *verdict.Result, check string) erro
 		return a.noStory(result, check)
 	}
 	for _, s := range shown {
-		fmt.Fprintf(a.out, "\n%s: %s\n", s.Check, checkIn(result, s.Check).Title)
-		fmt.Fprintf(a.out, "Memcached %s in the namespace %s\n\n", s.Of.Name, s.Of.Namespace)
-		s.Print(a.out)
+		fmt.Fprintf(a.Out, "\n%s: %s\n", s.Check, checkIn(result, s.Check).Title)
+		fmt.Fprintf(a.Out, "Memcached %s in the namespace %s\n\n", s.Of.Name, s.Of.Namespace)
+		s.Print(a.Out)
 	}
 	return nil
 }
@@ -132,7 +133,7 @@ const firstWithManager = 4
 // noStory says why there is none for the check that was asked for, or for the one that failed.
 func (a *app) noStory(result *verdict.Result, check string) error {
 	if check == "" {
-		fmt.Fprintln(a.out, "\nThe check that failed first made no Memcached. `--check ID` tells another's story.")
+		fmt.Fprintln(a.Out, "\nThe check that failed first made no Memcached. `--check ID` tells another's story.")
 		return nil
 	}
 	if checkIn(result, check) == nil {
@@ -151,7 +152,7 @@ func checkIn(result *verdict.Result, id string) *verdict.Check {
 
 // listStories names the checks that have a story, and points at what follows.
 func (a *app) listStories(result *verdict.Result, stories, shown []*trace.Story) {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  CHECK\tSTATE\tMEMCACHEDS\tDEEDS")
 	for _, c := range result.Checks {
 		memcacheds, deeds, mark := 0, 0, " "
@@ -171,6 +172,6 @@ func (a *app) listStories(result *verdict.Result, stories, shown []*trace.Story)
 	}
 	_ = w.Flush()
 	if len(stories) > len(shown) {
-		fmt.Fprintf(a.out, "`bin/lab trace %d --check ID` tells another.\n", result.Lab)
+		fmt.Fprintf(a.Out, "`bin/lab trace %d --check ID` tells another.\n", result.Lab)
 	}
 }

@@ -17,11 +17,11 @@ import (
 func judged(t *testing.T, a *app, n int, started time.Time, recording string) {
 	t.Helper()
 	r := &verdict.Result{
-		Lab: n, Verdict: verdict.Pass, Started: started, Artifacts: filepath.Join(a.state, "artifacts", "run"),
+		Lab: n, Verdict: verdict.Pass, Started: started, Artifacts: filepath.Join(a.State, "artifacts", "run"),
 		Checks: []verdict.Check{{ID: "takes-name", Title: "It takes a name", Lab: n, State: verdict.Passed},
 			{ID: "says-name", Title: "It says the name", Lab: n, State: verdict.Passed}},
 	}
-	if err := r.Write(a.state); err != nil {
+	if err := r.Write(a.State); err != nil {
 		t.Fatal(err)
 	}
 	if recording != "" {
@@ -106,10 +106,10 @@ func TestDiffWaitsForAPass(t *testing.T) {
 	}
 	coursetest.Write(t, a.workspace, "config/config.yaml", "spec: {}\n")
 	passed := `{"time":"2026-11-21T10:00:00Z","lab":2,"verdict":"pass","workspace":"` + filepath.ToSlash(a.workspace) + `"}` + "\n"
-	if err := os.MkdirAll(a.state, 0o755); err != nil {
+	if err := os.MkdirAll(a.State, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	coursetest.Write(t, a.state, "history.jsonl", passed)
+	coursetest.Write(t, a.State, "history.jsonl", passed)
 	out.Reset()
 	if err := refused(); err != nil || !strings.Contains(out.String(), "# lab 2: Set b.") || !strings.Contains(out.String(), "-spec: {}") {
 		t.Errorf("after a pass: %v\n%s", err, out)

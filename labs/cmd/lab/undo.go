@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
@@ -50,11 +51,11 @@ func (a *app) undo(ctx context.Context, name string) error {
 	}
 	was, saved := "what it was "+c.Restored.Reason, c.Restored.Time.Local().Format(time.DateTime)
 	if len(c.Paths) == 0 {
-		fmt.Fprintf(a.out, "%s is %s already (saved %s); nothing was changed.\n", a.workspaceName(), was, saved)
+		fmt.Fprintf(a.Out, "%s is %s already (saved %s); nothing was changed.\n", a.workspaceName(), was, saved)
 		return nil
 	}
-	fmt.Fprintf(a.out, "%s is again %s (saved %s; %s changed).\n", a.workspaceName(), was, saved, count(len(c.Paths), "file"))
-	fmt.Fprintf(a.out, "What it was until now was saved first: `make undo%s` once more brings that back.\n", a.workspaceArg())
+	fmt.Fprintf(a.Out, "%s is again %s (saved %s; %s changed).\n", a.workspaceName(), was, saved, cli.Count(len(c.Paths), "file"))
+	fmt.Fprintf(a.Out, "What it was until now was saved first: `make undo%s` once more brings that back.\n", a.workspaceArg())
 	return nil
 }
 
@@ -64,10 +65,10 @@ func (a *app) listSaves(ctx context.Context) error {
 		return err
 	}
 	if len(saves) == 0 {
-		fmt.Fprintf(a.out, "Nothing was saved yet: no command has changed %s.\n", a.workspaceName())
+		fmt.Fprintf(a.Out, "Nothing was saved yet: no command has changed %s.\n", a.workspaceName())
 		return nil
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SAVE\tWHEN\tWHAT")
 	for _, s := range saves {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Time.Local().Format(time.DateTime), s.Reason)

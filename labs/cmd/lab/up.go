@@ -48,7 +48,7 @@ func (a *app) up(ctx context.Context) error {
 	}
 	if err := a.installCRDs(ctx, c); err != nil {
 		// The cluster is what was asked for; a broken CRD is what it is there to find out about.
-		a.progress(fmt.Sprintf("your CRD is not installed: %v", err))
+		a.Progress(fmt.Sprintf("your CRD is not installed: %v", err))
 	}
 	a.explainPlayground(c)
 	return nil
@@ -56,7 +56,7 @@ func (a *app) up(ctx context.Context) error {
 
 // lockPlayground keeps two commands from starting two clusters to play with.
 func (a *app) lockPlayground() (unlock func(), err error) {
-	dir := filepath.Join(a.state, "locks")
+	dir := filepath.Join(a.State, "locks")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("lock the playground: %w", err)
 	}
@@ -73,16 +73,16 @@ func (a *app) lockPlayground() (unlock func(), err error) {
 
 // startPlayground makes the cluster and sees to it that it has the operand's image.
 func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
-	owned, image, err := a.ready(ctx, 1)
+	owned, image, err := a.Ready(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	a.progress("starting a cluster, which takes some seconds")
-	return owned.Create(ctx, playgroundPurpose, a.spec("", owned, image), true)
+	a.Progress("starting a cluster, which takes some seconds")
+	return owned.Create(ctx, playgroundPurpose, a.Spec("", owned, image), true)
 }
 
 func (a *app) explainPlayground(c *clusters.Cluster) {
-	fmt.Fprintf(a.out, `Cluster %s runs Kubernetes %s.
+	fmt.Fprintf(a.Out, `Cluster %s runs Kubernetes %s.
 
   make shell    a shell that talks to it
   make down     removes it

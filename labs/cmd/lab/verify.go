@@ -39,11 +39,11 @@ func (a *app) verify(ctx context.Context, fix bool) error {
 			return err
 		}
 	}
-	c, err := a.course()
+	c, err := a.Course()
 	if err != nil {
 		return err
 	}
-	problems, err := (&course.Verifier{Course: c, Log: a.progress}).Verify(ctx)
+	problems, err := (&course.Verifier{Course: c, Log: a.Progress}).Verify(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,11 +58,11 @@ func (a *app) verify(ctx context.Context, fix bool) error {
 }
 
 func (a *app) regenerate(ctx context.Context) error {
-	c, err := a.course()
+	c, err := a.Course()
 	if err != nil {
 		return err
 	}
-	changed, err := (&course.Verifier{Course: c, Log: a.progress}).Fix(ctx)
+	changed, err := (&course.Verifier{Course: c, Log: a.Progress}).Fix(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (a *app) regenerate(ctx context.Context) error {
 		return err
 	}
 	for _, file := range slices.Concat(changed, documents) {
-		fmt.Fprintln(a.out, "rewrote", file)
+		fmt.Fprintln(a.Out, "rewrote", file)
 	}
 	return nil
 }
@@ -80,13 +80,13 @@ func (a *app) regenerate(ctx context.Context) error {
 // among them: they need generated files, and `make proof` makes those.
 func (a *app) modules() ([]string, error) {
 	var modules []string
-	for _, pattern := range []string{".", "operator", "tools", "clusters/components/*"} {
-		found, err := filepath.Glob(filepath.Join(a.root, filepath.FromSlash(pattern), "go.mod"))
+	for _, pattern := range []string{".", "operator", "scripts/tools", "clusters/components/*"} {
+		found, err := filepath.Glob(filepath.Join(a.Root, filepath.FromSlash(pattern), "go.mod"))
 		if err != nil {
 			return nil, fmt.Errorf("find modules: %w", err)
 		}
 		for _, file := range found {
-			rel, err := filepath.Rel(a.root, filepath.Dir(file))
+			rel, err := filepath.Rel(a.Root, filepath.Dir(file))
 			if err != nil {
 				return nil, fmt.Errorf("find modules: %w", err)
 			}
@@ -98,7 +98,7 @@ func (a *app) modules() ([]string, error) {
 
 // untidy finds go.mod and go.sum files that `go mod tidy` would change.
 func (a *app) untidy(ctx context.Context) ([]course.Problem, error) {
-	a.progress("comparing go.mod and go.sum files")
+	a.Progress("comparing go.mod and go.sum files")
 	modules, err := a.modules()
 	if err != nil {
 		return nil, err
@@ -114,9 +114,9 @@ func (a *app) untidy(ctx context.Context) ([]course.Problem, error) {
 
 // unformatted finds Go files that gofmt would change.
 func (a *app) unformatted(ctx context.Context) ([]course.Problem, error) {
-	a.progress("comparing the formatting of Go files")
+	a.Progress("comparing the formatting of Go files")
 	cmd := exec.CommandContext(ctx, "gofmt", "-l", "clusters", "labs", "operator")
-	cmd.Dir = a.root
+	cmd.Dir = a.Root
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("run gofmt: %w", err)
@@ -128,23 +128,23 @@ func (a *app) unformatted(ctx context.Context) ([]course.Problem, error) {
 	return problems, nil
 }
 
-// platforms are those that the lab command and the operator have to compile for; CI runs on the first.
+// platforms are those that the commands and the operator have to compile for; CI runs on the first.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"}
 
-// unbuildable finds what would not compile for a platform in the lab command or the operator. Types are checked from
+// unbuildable finds what would not compile for a platform in a command or the operator. Types are checked from
 // source, without the bodies of functions that are not ours: compiling all of Kubernetes for four platforms takes
 // more than a minute each.
 func (a *app) unbuildable(ctx context.Context) ([]course.Problem, error) {
 	var problems []course.Problem
 	for _, platform := range platforms {
-		a.progress("checking the types for " + platform)
-		for module, pattern := range map[string]string{".": "./labs/cmd/...", "operator": "./cmd"} {
-			complaints, err := typeErrors(ctx, filepath.Join(a.root, module), platform, pattern)
+		a.Progress("checking the types for " + platform)
+		for module, patterns := range map[string][]string{".": {"./labs/cmd/...", "./labs/classroom/cmd/..."}, "operator": {"./cmd"}} {
+			complaints, err := typeErrors(ctx, filepath.Join(a.Root, module), platform, patterns)
 			if err != nil {
 				return nil, err
 			}
 			for _, complaint := range complaints {
-				problems = append(problems, course.Problem{File: filepath.Join(module, pattern), Text: "does not compile for " + platform + ": " + complaint})
+				problems = append(problems, course.Problem{File: module, Text: "does not compile for " + platform + ": " + complaint})
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func (a *app) unbuildable(ctx context.Context) ([]course.Problem, error) {
 
 // typeErrors are what a compiler for the platform has to say about packages of the module in dir, and about those of
 // the same module that they import.
-func typeErrors(ctx context.Context, dir, platform, pattern string) (complaints []string, err error) {
+func typeErrors(ctx context.Context, dir, platform string, patterns []string) (complaints []string, err error) {
 	goos, goarch, _ := strings.Cut(platform, "/")
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps |
@@ -166,9 +166,9 @@ func typeErrors(ctx context.Context, dir, platform, pattern string) (complaints 
 			}
 			return file, err
 		},
-	}, pattern)
+	}, patterns...)
 	if err != nil {
-		return nil, fmt.Errorf("load %s for %s: %w", pattern, platform, err)
+		return nil, fmt.Errorf("load %v for %s: %w", patterns, platform, err)
 	}
 	packages.Visit(loaded, nil, func(p *packages.Package) {
 		if p.Module == nil || !p.Module.Main {
@@ -193,7 +193,7 @@ func withoutBodies(file *ast.File) {
 // goTool runs the go command in a module of the checkout and returns what it printed.
 func (a *app) goTool(ctx context.Context, module string, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = filepath.Join(a.root, module)
+	cmd.Dir = filepath.Join(a.Root, module)
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off"), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -29,7 +29,7 @@ func TestTypeErrorsOfAPlatform(t *testing.T) {
 	for platform, want := range map[string]string{
 		"linux/amd64": "", "windows/amd64": "inner_windows.go:3:29: cannot use 7", "darwin/arm64": "undefined: inner.Name",
 	} {
-		complaints, err := typeErrors(t.Context(), dir, platform, "./cmd")
+		complaints, err := typeErrors(t.Context(), dir, platform, []string{"./cmd"})
 		got := strings.Join(complaints, "\n")
 		if err != nil || !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("%s: %q, %v; want %q", platform, got, err, want)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -58,16 +59,16 @@ func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
 	if err := a.ensureWorkspace(ctx, c); err != nil {
 		return err
 	}
-	waiting := a.startPool(owned, image, size) // the first one is made while the checks are compiled
+	waiting := a.StartPool(owned, image, size) // the first one is made while the checks are compiled
 	defer func() { err = errors.Join(err, waiting.Close()) }()
-	a.progress("compiling the checks")
-	tools, err := verdict.BuildTools(ctx, c.Root, a.state)
+	a.Progress("compiling the checks")
+	tools, err := verdict.BuildTools(ctx, c.Root, a.State)
 	if err != nil {
 		return err
 	}
 	return a.attend(ctx, c, n, &checker{a, verdict.Judge{
-		Course: c, State: a.state, Cache: a.cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
-		Pool: waiting, Tools: tools, Progress: a.progress,
+		Course: c, State: a.State, Cache: a.Cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
+		Pool: waiting, Tools: tools, Progress: a.Progress,
 	}})
 }
 
@@ -76,7 +77,7 @@ func (a *app) watched(args []string) (*course.Course, int, error) {
 	if len(args) == 1 {
 		return a.lab(args[0])
 	}
-	c, err := a.course()
+	c, err := a.Course()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -101,7 +102,7 @@ func (a *app) ensureWorkspace(ctx context.Context, c *course.Course) error {
 func (a *app) attend(ctx context.Context, c *course.Course, n int, checker watch.Checker) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	keyboard, err := watch.OpenKeyboard(a.in)
+	keyboard, err := watch.OpenKeyboard(a.In)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (a *app) attend(ctx context.Context, c *course.Course, n int, checker watch
 		Report:  func(r *verdict.Result) { a.answer(c, []*verdict.Result{r}, nil, false) },
 		Hint:    func(lab int) error { return a.hint(c, lab) },
 		Changes: changes, Keys: keyboard.Keys(ctx),
-		Out: a.out, Err: a.err,
+		Out: a.Out, Err: a.Err,
 	}
 	return session.Run(ctx)
 }
@@ -150,11 +151,11 @@ func (a *app) lockWhenFree(ctx context.Context) (unlock func(), err error) {
 	defer tick.Stop()
 	for said := false; ; {
 		unlock, err := a.lock()
-		if !errors.Is(err, errBusy) {
+		if !errors.Is(err, cli.ErrBusy) {
 			return unlock, err
 		}
 		if !said {
-			a.progress("another lab command is working on " + a.workspace + "; this goes on when it ends")
+			a.Progress("another lab command is working on " + a.workspace + "; this goes on when it ends")
 			said = true
 		}
 		select {

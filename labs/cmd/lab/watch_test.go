@@ -30,7 +30,7 @@ func TestWatchBeginsWithTheFirstLabThatIsNotPassed(t *testing.T) {
 	}
 	history := ""
 	for _, want := range []int{1, 2, 3, 3} { // when all are passed, the last
-		coursetest.Write(t, a.root, ".lab/history.jsonl", history)
+		coursetest.Write(t, a.Root, ".lab/history.jsonl", history)
 		if _, n, err := a.watched(nil); err != nil || n != want {
 			t.Errorf("lab %d, %v after %q, want lab %d", n, err, history, want)
 		}
@@ -47,7 +47,7 @@ func TestWatchRefusesBadInputAndChangesNothing(t *testing.T) {
 	} {
 		a, _ := appInSmallCourse(t)
 		if says == "is a file" {
-			a.workspace = filepath.Join(a.root, "labs", "course.yaml")
+			a.workspace = filepath.Join(a.Root, "labs", "course.yaml")
 		}
 		cmd := with(newWatchCommand(a), args...)
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -55,7 +55,7 @@ func TestWatchRefusesBadInputAndChangesNothing(t *testing.T) {
 		if exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), says) {
 			t.Errorf("watch %v: %v", args, err)
 		}
-		if _, err := os.Lstat(a.state); !os.IsNotExist(err) {
+		if _, err := os.Lstat(a.State); !os.IsNotExist(err) {
 			t.Errorf("watch %v left something in .lab", args)
 		}
 	}
@@ -99,7 +99,7 @@ func (j judgeOf) Check(_ context.Context, lab int, answered func(*verdict.Result
 	if _, err := os.Stat(filepath.Join(j.workspace, j.wants)); err != nil {
 		r.Verdict, r.Checks[0].State = verdict.Fail, verdict.Failed
 	}
-	if err := r.Write(j.state); err != nil {
+	if err := r.Write(j.State); err != nil {
 		return err
 	}
 	answered(r)
@@ -145,9 +145,9 @@ func attended(t *testing.T, in io.Reader) (a *app, shown *screen, interrupt cont
 	t.Helper()
 	a, _ = hintedCourse(t)
 	shown = &screen{}
-	a.in, a.out, a.err = in, shown, shown
+	a.In, a.Out, a.Err = in, shown, shown
 	coursetest.Write(t, a.workspace, "main.go", "package main")
-	c, err := a.course()
+	c, err := a.Course()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func policy(operand string) *admissionv1.ValidatingAdmissionPolicy {
 		},
 	}
 	for _, r := range rules(operand) {
-		p.Spec.Validations = append(p.Spec.Validations, admissionv1.Validation{Expression: r.holds, Message: "under lab grade " + r.message})
+		p.Spec.Validations = append(p.Spec.Validations, admissionv1.Validation{Expression: r.holds, Message: "under classroom grade " + r.message})
 	}
 	return p
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/example/operator-lab/labs/internal/outbox"
-	"github.com/example/operator-lab/labs/classroom/lending"
 )
 
 var (
@@ -32,10 +31,10 @@ type room struct {
 
 func newRoom(c outbox.Config) *room { return &room{config: c, client: outbox.Client()} }
 
-// ask asks the room, and reads what it says into the value, if there is one. The error is an *[lending.EndedError],
+// ask asks the room, and reads what it says into the value, if there is one. The error is an *[EndedError],
 // errNoLending, errToken, errors.ErrUnsupported, or one for which [away] is true; it has no token in it.
 func (r *room) ask(ctx context.Context, method, path string, into any) error {
-	req, err := r.config.Request(ctx, method, lending.Path+path, nil)
+	req, err := r.config.Request(ctx, method, Path+path, nil)
 	if err != nil {
 		return fmt.Errorf("ask the room: %w", err)
 	}
@@ -61,7 +60,7 @@ func (r *room) ask(ctx context.Context, method, path string, into any) error {
 		}
 		return nil
 	case http.StatusGone:
-		return &lending.EndedError{Why: said(body)}
+		return &EndedError{Why: said(body)}
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return errToken
 	case http.StatusNotFound, http.StatusMethodNotAllowed:

@@ -17,7 +17,6 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/outbox"
-	"github.com/example/operator-lab/labs/classroom/lending"
 )
 
 const (
@@ -49,6 +48,8 @@ type Options struct {
 	// Instead, if it is not nil, is the command that does the same without the room, such as "CLUSTER=embedded make
 	// lab-4", and what is different then.
 	Instead func() (command, difference string)
+	// Beat is how often the room is told that its borrower is still there; 0 is [BeatPeriod].
+	Beat time.Duration
 }
 
 // Provider borrows clusters from a room.
@@ -56,8 +57,6 @@ type Provider struct {
 	state string
 	room  *room
 	opts  Options
-	// beat is lending.BeatPeriod, except in tests.
-	beat time.Duration
 
 	mu    sync.Mutex
 	beats map[string]context.CancelFunc // of the clusters that are borrowed, by name
@@ -78,9 +77,10 @@ func New(stateDir string, c outbox.Config, opts Options) *Provider {
 	if opts.Instead == nil {
 		opts.Instead = func() (string, string) { return "CLUSTER=auto", "" }
 	}
-	return &Provider{
-		state: stateDir, room: newRoom(c), opts: opts, beat: lending.BeatPeriod, beats: map[string]context.CancelFunc{},
+	if opts.Beat == 0 {
+		opts.Beat = BeatPeriod
 	}
+	return &Provider{state: stateDir, room: newRoom(c), opts: opts, beats: map[string]context.CancelFunc{}}
 }
 
 // Identity names the room.
@@ -107,8 +107,8 @@ func (p *Provider) Create(ctx context.Context, name string, _ clusters.Spec) (*c
 }
 
 // await returns when the cluster is lent. A server that cannot be reached for a while keeps the place in the queue.
-func (p *Provider) await(ctx context.Context, name string) (*lending.Loan, error) {
-	var last lending.Answer
+func (p *Provider) await(ctx context.Context, name string) (*Loan, error) {
+	var last Answer
 	var lost time.Time // when the server could not be reached any more
 	for {
 		a, err := p.claim(ctx, name, last.Mark)
@@ -143,16 +143,16 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (p *Provider) claim(ctx context.Context, name, seen string) (lending.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, lending.PollTime+pollSlack)
+func (p *Provider) claim(ctx context.Context, name, seen string) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, PollTime+pollSlack)
 	defer cancel()
-	var a lending.Answer
-	err := p.room.ask(ctx, http.MethodPost, "/"+name+"?"+url.Values{lending.SeenParameter: {seen}}.Encode(), &a)
+	var a Answer
+	err := p.room.ask(ctx, http.MethodPost, "/"+name+"?"+url.Values{SeenParameter: {seen}}.Encode(), &a)
 	return a, err
 }
 
 // tell tells of a place in the queue when it is another one, and once what answers without waiting.
-func (p *Provider) tell(last, now lending.Answer) {
+func (p *Provider) tell(last, now Answer) {
 	command, difference := p.opts.Instead()
 	if difference != "" {
 		difference = " (" + difference + ")"
@@ -189,7 +189,7 @@ func ordinal(n int) string {
 }
 
 // take keeps the key of a cluster, and begins to say that its borrower is there.
-func (p *Provider) take(name string, loan *lending.Loan) (*clusters.Cluster, error) {
+func (p *Provider) take(name string, loan *Loan) (*clusters.Cluster, error) {
 	// Nothing on the way here is encrypted, and a kubeconfig can name programs to run.
 	if err := clusters.CheckKubeconfig(loan.Kubeconfig); err != nil {
 		return nil, &clusters.Problem{What: "the room lent a cluster with a kubeconfig that is not used here", Mend: "tell your instructor", Err: err}
@@ -214,7 +214,7 @@ func (p *Provider) take(name string, loan *lending.Loan) (*clusters.Cluster, err
 
 // keepAlive says again and again that the borrower is there, until the cluster is given back, or taken.
 func (p *Provider) keepAlive(ctx context.Context, name string) {
-	tick := time.NewTicker(p.beat)
+	tick := time.NewTicker(p.opts.Beat)
 	defer tick.Stop()
 	for {
 		select {
@@ -223,9 +223,9 @@ func (p *Provider) keepAlive(ctx context.Context, name string) {
 		case <-tick.C:
 		}
 		asking, cancel := context.WithTimeout(ctx, answerTime)
-		err := p.room.ask(asking, http.MethodPost, "/"+name+lending.BeatPath, nil)
+		err := p.room.ask(asking, http.MethodPost, "/"+name+BeatPath, nil)
 		cancel()
-		if _, ended := errors.AsType[*lending.EndedError](err); ended {
+		if _, ended := errors.AsType[*EndedError](err); ended {
 			return // whoever works with the cluster notices, and asks for its nodes
 		}
 	}
@@ -269,7 +269,7 @@ func (p *Provider) List(ctx context.Context) ([]string, error) {
 func (p *Provider) Nodes(ctx context.Context, name string) (nodes []clusters.Node, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	err = p.room.ask(ctx, http.MethodGet, "/"+name+lending.NodesPath, &nodes)
+	err = p.room.ask(ctx, http.MethodGet, "/"+name+NodesPath, &nodes)
 	switch {
 	case err == nil:
 		return nodes, nil
@@ -283,9 +283,9 @@ func (p *Provider) Nodes(ctx context.Context, name string) (nodes []clusters.Nod
 
 // RestartControllers has the room do it, where it can.
 func (p *Provider) RestartControllers(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, lending.RestartTime)
+	ctx, cancel := context.WithTimeout(ctx, RestartTime)
 	defer cancel()
-	err := p.room.ask(ctx, http.MethodPost, "/"+name+lending.ControllersPath, nil)
+	err := p.room.ask(ctx, http.MethodPost, "/"+name+ControllersPath, nil)
 	if err == nil || errors.Is(err, errors.ErrUnsupported) {
 		return nil // without it some checks take longer
 	}
@@ -309,7 +309,7 @@ func (p *Provider) explain(name string, err error) error {
 	}
 	command, _ := p.opts.Instead()
 	again := "run it again, or " + command
-	ended, isEnded := errors.AsType[*lending.EndedError](err)
+	ended, isEnded := errors.AsType[*EndedError](err)
 	switch {
 	case isEnded && name != "" && p.has(name):
 		return &clusters.Problem{What: "the room took the cluster back: " + ended.Why, Mend: again}

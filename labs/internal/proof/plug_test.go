@@ -73,7 +73,7 @@ func newPlug(t *testing.T) *plug {
 		}
 		write(t, p.root, name, string(data))
 	}
-	for _, dir := range []string{"clusters", "labs", "operator", "scripts", "tools"} {
+	for _, dir := range []string{"clusters", "labs", "operator", "scripts"} {
 		if err := os.CopyFS(filepath.Join(p.root, dir), os.DirFS(filepath.Join(root, dir))); err != nil {
 			t.Fatal(err)
 		}

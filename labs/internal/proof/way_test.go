@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/example/operator-lab/labs/classroom/checkout/checkouttest"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
 
@@ -20,7 +20,7 @@ const wayLimit = 10 * time.Minute
 // a hint, the solution, green, and nothing left. Each verdict has a fresh kind cluster.
 func TestALearnersWay(t *testing.T) {
 	l := lab{binary: buildLab(t), root: filepath.Join(t.TempDir(), "checkout"), home: t.TempDir(), limit: wayLimit}
-	checkouttest.Copy(t, root, l.root)
+	coursetest.CopyCheckout(t, root, l.root)
 	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOCACHE").Output()
 	if err != nil {
 		t.Fatal(err)

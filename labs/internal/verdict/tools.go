@@ -41,12 +41,6 @@ func BuildTools(ctx context.Context, root, state string) (Tools, error) {
 	return tools, goCommand(ctx, root, "test", "-c", "-o", tools.Suite, "./labs")
 }
 
-// BuildCell compiles the program that stands on both sides of a container, into .lab/bin, and returns its path.
-func BuildCell(ctx context.Context, root, state string) (string, error) {
-	cell := filepath.Join(state, "bin", "cell")
-	return cell, goCommand(ctx, root, "build", "-o", cell, "./labs/classroom/cmd/cell")
-}
-
 func goCommand(ctx context.Context, dir string, args ...string) error {
 	scratch, err := newScratch()
 	if err != nil {

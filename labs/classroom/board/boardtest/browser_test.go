@@ -144,7 +144,7 @@ func value[T any](b *browser, expression string) T {
 	return v
 }
 
-// open logs in by the link that lab board prints.
+// open logs in by the link that classroom board prints.
 func (b *browser) open(board *boardtest.Board) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(board.URL+"/#token="+board.Instructor), visible("#room-title"), b.until(`document.getElementById("live").textContent === "live"`))

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// tick is how often the board looks whether another process has changed the store, such as `lab board
+	// tick is how often the board looks whether another process has changed the store, such as `classroom board
 	// token add`, and whether time has made somebody stuck.
 	tick = time.Second
 	// headerTimeout and readTimeout are for a request, and cover a weak Wi-Fi; idleTimeout is between two.

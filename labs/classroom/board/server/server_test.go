@@ -457,7 +457,7 @@ func testABoardEndsAtOnceWithPagesOpen(t *testing.T) {
 	}
 }
 
-// Without scripts nobody is told later what another process, such as `lab board token add`, has just changed.
+// Without scripts nobody is told later what another process, such as `classroom board token add`, has just changed.
 func TestAPageShowsWhatTheStoreHasNow(t *testing.T) {
 	b := serve(t)
 	for i := range 20 {

@@ -1,5 +1,5 @@
 // Package store keeps what a board knows in one SQLite file: learners, tokens, every result that was accepted, and
-// what instructors said. Several processes may use the file at once, such as a serving board and `lab board token add`.
+// what instructors said. Several processes may use the file at once, such as a serving board and `classroom board token add`.
 package store
 
 import (

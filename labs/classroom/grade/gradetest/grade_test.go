@@ -71,8 +71,8 @@ func TestAClass(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	program := filepath.Join(t.TempDir(), "lab")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./labs/cmd/lab")
+	program := filepath.Join(t.TempDir(), "classroom")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./labs/classroom/cmd/classroom")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)

@@ -1,0 +1,109 @@
+// Package cli is what the programs of this checkout share: their flags, the course, the machine's clusters, locks, and how
+// a command ends.
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/exit"
+)
+
+// App is what every command shares: where things are, and where to write.
+type App struct {
+	Root  string // the checkout
+	State string // .lab below it
+	Cache string // LAB_CACHE, else operator-lab in the user's cache directory
+
+	In  io.Reader
+	Out io.Writer // reports
+	Err io.Writer // progress
+
+	Cluster   string // --cluster: one of the constants of this package
+	NodeImage string // --node-image, "" = choose
+	Yes       bool   // --yes: consent to what needs root or minutes
+
+	clusters []string // what Cluster may be
+}
+
+// New finds the checkout that the working directory is in.
+func New() (*App, error) {
+	root, err := findRoot()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	return &App{
+		Root: root, State: filepath.Join(root, ".lab"), Cache: cache,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+	}, nil
+}
+
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the checkout: %w", err)
+	}
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Stat(filepath.Join(d, "labs", "course.yaml")); err == nil {
+			return d, nil
+		}
+		if d == filepath.Dir(d) {
+			return "", exit.Usage("%s is not inside a checkout of operator-lab: cd into it first", dir)
+		}
+	}
+}
+
+func cacheDir() (string, error) {
+	if dir := os.Getenv("LAB_CACHE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", exit.Usage("no cache directory: set LAB_CACHE or HOME (%v)", err)
+	}
+	return filepath.Join(dir, "operator-lab"), nil
+}
+
+// Flags gives every command below root the flags that all have. They are checked by root's PersistentPreRunE. more are
+// further values of --cluster.
+func (a *App) Flags(root *cobra.Command, more ...string) {
+	a.clusters = append([]string{Kind, Embedded, Auto}, more...)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.Cluster, "cluster", Auto, "kind of cluster: "+strings.Join(a.clusters, ", ")+
+		"; embedded needs no containers, auto is kind where there is an engine")
+	flags.StringVar(&a.NodeImage, "node-image", "", "node image to use (default: the locally built one, then kind's own)")
+	flags.BoolVar(&a.Yes, "yes", false, "consent to what needs root or minutes")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.resolve() }
+}
+
+// resolve checks these flags.
+func (a *App) resolve() error {
+	if !slices.Contains(a.clusters, a.Cluster) {
+		return exit.Usage("CLUSTER=%s is not known: use one of %s", a.Cluster, strings.Join(a.clusters, ", "))
+	}
+	a.Yes = a.Yes || os.Getenv("CI") != ""
+	return nil
+}
+
+// Progress writes one line about what is going on.
+func (a *App) Progress(line string) { fmt.Fprintln(a.Err, "…", strings.TrimSpace(line)) }
+
+// Course loads the course. A damaged manifest is the checkout's fault, and nothing was changed.
+func (a *App) Course() (*course.Course, error) {
+	c, err := course.Load(a.Root)
+	if err != nil {
+		return nil, exit.Usage("%v", err)
+	}
+	return c, nil
+}

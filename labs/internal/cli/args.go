@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/exit"
+)
+
+// One refuses all but one argument. usage is the command as it should be, without the program.
+func One(usage string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return exit.Usage("%d arguments: use %s %s", len(args), cmd.Root().Name(), usage)
+		}
+		return nil
+	}
+}
+
+// NoArguments refuses all arguments.
+func NoArguments(command string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return exit.Usage("%s takes no arguments, and %q is one", command, args[0])
+		}
+		return nil
+	}
+}
+
+// LabNumber is the number of a lab of the course.
+func LabNumber(c *course.Course, text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, exit.Usage("%q is not the number of a lab: use 1 to %d", text, len(c.Labs))
+	}
+	if _, err := c.Lab(n); err != nil {
+		return 0, exit.Usage("%v", err)
+	}
+	return n, nil
+}
+
+// Count is a number of things, such as "1 cluster" and "2 clusters".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Agree asks whoever sits at the terminal. Who gave consent in advance is not asked, and a script has been told.
+// otherwise says what has not happened then.
+func (a *App) Agree(terminal bool, what, otherwise string) error {
+	if a.Yes || !terminal {
+		return nil
+	}
+	fmt.Fprint(a.Err, what+" Go on? [y/N] ")
+	line, _ := bufio.NewReader(a.In).ReadString('\n') // the end of the input is no yes
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return exit.Usage("%s, because the answer was not yes", otherwise)
+}
+
+// AtTerminal says whether there is somebody to ask.
+func (a *App) AtTerminal() bool {
+	file, ok := a.In.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}

@@ -1,0 +1,85 @@
+// Package clitest has what tests of commands share: a checkout without clusters, and records of clusters that nobody made.
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/cli"
+)
+
+// New is an app whose container engine is a script that knows no cluster.
+func New(t *testing.T) (a *cli.App, out, progress *bytes.Buffer) {
+	t.Helper()
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "docker"), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	t.Setenv("DOCKER_HOST", "")
+	t.Setenv("DOCKER_CONTEXT", "")
+	t.Setenv("KIND_EXPERIMENTAL_PROVIDER", "")
+	out, progress = &bytes.Buffer{}, &bytes.Buffer{}
+	root := t.TempDir()
+	return &cli.App{
+		Root: root, State: filepath.Join(root, ".lab"), Cache: t.TempDir(), Cluster: cli.Auto,
+		In: strings.NewReader(""), Out: out, Err: progress,
+	}, out, progress
+}
+
+// Provider is one that makes no clusters, and says that it did. Its value is its identity, such as "kind/docker".
+type Provider string
+
+var (
+	_ clusters.Provider   = Provider("")
+	_ clusters.Identifier = Provider("")
+)
+
+// Identity is the provider's value.
+func (p Provider) Identity() string { return string(p) }
+
+// Create says that a cluster was made.
+func (Provider) Create(_ context.Context, name string, _ clusters.Spec) (*clusters.Cluster, error) {
+	return &clusters.Cluster{Name: name, Version: "v1.36.3", Kubeconfig: "/nowhere", Nodes: 1}, nil
+}
+
+// Delete does nothing.
+func (Provider) Delete(context.Context, string) error { return nil }
+
+// List knows no cluster.
+func (Provider) List(context.Context) ([]string, error) { return nil, nil }
+
+// LoadImageArchive does nothing.
+func (Provider) LoadImageArchive(context.Context, string, string) error { return nil }
+
+// CollectLogs does nothing.
+func (Provider) CollectLogs(context.Context, string, string) error { return nil }
+
+// Pretend records a cluster of kind as if it had been made.
+func Pretend(t *testing.T, a *cli.App, purpose string, keep bool) *clusters.Cluster {
+	t.Helper()
+	c, err := clusters.NewOwned(a.State, Provider("kind/docker")).Create(t.Context(), purpose, clusters.Spec{}, keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Recorded are the names of the clusters of which there is a record.
+func Recorded(t *testing.T, a *cli.App) []string {
+	t.Helper()
+	owners, err := a.Owners(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, owner := range owners {
+		names = append(names, owner.Name)
+	}
+	return names
+}

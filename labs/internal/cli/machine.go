@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/clusters/setup"
+)
+
+// SetUpChosen sets up what clusters of the chosen kind need: kind, unless embedded is asked for.
+func (a *App) SetUpChosen(ctx context.Context) error {
+	if a.Cluster != Embedded {
+		return a.SetUpAll(ctx)
+	}
+	_, provider, err := a.OwnedEmbedded()
+	if err != nil {
+		return err
+	}
+	return provider.Prepare(ctx)
+}
+
+// SetUp does what this machine lacks for n clusters at the same time, with consent: a yes at the terminal, --yes, or a CI
+// system that runs us.
+func (a *App) SetUp(ctx context.Context, n int) error { return a.setUpMachine(ctx, n, false) }
+
+// SetUpAll also does what only several clusters side by side, or the authors of the node image, can miss.
+func (a *App) SetUpAll(ctx context.Context) error { return a.setUpMachine(ctx, 1, true) }
+
+func (a *App) setUpMachine(ctx context.Context, n int, thorough bool) error {
+	return setup.Run(ctx, setup.Options{
+		Root: a.Root, CacheDir: a.Cache, Engine: a.Engine(), NodeImage: a.NodeImage, Thorough: thorough,
+		Clusters: n, Yes: a.Yes, In: a.In, Out: a.Err,
+	})
+}
+
+// DoctorOptions are what the doctor is asked about this machine.
+func (a *App) DoctorOptions() doctor.Options {
+	return doctor.Options{
+		Engine:    a.Engine(),
+		Root:      a.Root,
+		GoVersion: goVersion(a.Root),
+		NodeImage: a.doctorImage,
+		Pullable:  clusters.DefaultNodeImage,
+		NoEngine:  a.Cluster == Embedded || a.Cluster == Room,
+		Embedded:  a.missingPrograms(),
+	}
+}
+
+// missingPrograms tells the doctor what the embedded control plane lacks, unless only kind will do.
+func (a *App) missingPrograms() func(context.Context) ([]string, error) {
+	if a.Cluster == Kind {
+		return nil
+	}
+	return func(ctx context.Context) ([]string, error) {
+		_, provider, err := a.OwnedEmbedded()
+		if err != nil {
+			return nil, err
+		}
+		return provider.Missing(ctx)
+	}
+}
+
+// doctorImage tells the doctor which node image the labs would use, if it is on this machine.
+func (a *App) doctorImage(ctx context.Context, engine string) (doctor.Image, error) {
+	image, _, err := a.LocalNodeImage(ctx, engine)
+	return doctor.Image{Ref: image.Ref, Stale: image.Stale}, err
+}
+
+// LocalNodeImage is the node image that the labs would use, if it is on this machine.
+func (a *App) LocalNodeImage(ctx context.Context, engine string) (image nodeimage.Image, here bool, err error) {
+	if here, err = nodeimage.Available(ctx, engine, a.NodeImage); err != nil || !here {
+		return nodeimage.Image{}, false, err
+	}
+	image, err = nodeimage.Resolve(ctx, engine, a.NodeImage)
+	return image, err == nil, err
+}
+
+// goVersion is what go.mod of the checkout asks for, "" if it cannot be read.
+func goVersion(root string) string {
+	path := filepath.Join(root, "go.mod")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	file, err := modfile.ParseLax(path, data, nil)
+	if err != nil || file.Go == nil {
+		return ""
+	}
+	return file.Go.Version
+}

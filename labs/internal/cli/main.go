@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/embedded"
+	"github.com/example/operator-lab/labs/internal/exit"
+)
+
+// Main is the program with that root command, and returns its exit code. The command's name is the program's.
+func Main(root func(*App) *cobra.Command) int {
+	if len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand {
+		return supervise(os.Args[2])
+	}
+	log.SetLogger(logr.Discard()) // else controller-runtime's client complains that nobody did
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	a, err := New()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", err)
+		return exit.Code(err)
+	}
+	takeGo(ctx, a.Root)
+	command := root(a)
+	err = Execute(ctx, command, os.Args[1:])
+	code := exit.Code(err)
+	if ctx.Err() != nil {
+		code = exit.Interrupted
+	}
+	told := errors.Is(err, exit.ErrFail) || errors.Is(err, exit.ErrTold)
+	if err != nil && !told && code != exit.Interrupted {
+		fmt.Fprintln(os.Stderr, command.Name()+":", err)
+	}
+	switch {
+	case code == exit.Interrupted && told:
+		fmt.Fprintln(os.Stderr, command.Name()+": interrupted")
+	case code == exit.Interrupted:
+		fmt.Fprintln(os.Stderr, command.Name()+": interrupted; "+remains(err))
+	}
+	return code
+}
+
+// supervise is what this program is to a cluster of processes: their parent.
+func supervise(dir string) int {
+	if err := embedded.Supervise(dir); err != nil {
+		fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", err)
+		return 1
+	}
+	return 0
+}
+
+// remains says what an interrupted command left behind: a cluster, when the engine did not let it go.
+func remains(err error) string {
+	if p, ok := errors.AsType[*clusters.Problem](err); ok && p.Mend == clusters.MendCluster {
+		return p.Finding()
+	}
+	return "nothing was left behind"
+}
+
+// Execute runs the command that the arguments name. What cobra refuses before a command begins is wrong usage.
+func Execute(ctx context.Context, root *cobra.Command, args []string) error {
+	begun, resolve := false, root.PersistentPreRunE
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		begun = true
+		return resolve(cmd, args)
+	}
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !begun {
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		return exit.Usage("%s; see %s --help", text, root.Name())
+	}
+	return err
+}
