@@ -61,13 +61,9 @@ func provider(state string, opts ...embedded.Option) (*embedded.Embedded, error)
 	if err != nil {
 		return nil, err
 	}
-	cache := os.Getenv("LAB_CACHE")
-	if cache == "" {
-		dir, err := os.UserCacheDir()
-		if err != nil {
-			return nil, err
-		}
-		cache = filepath.Join(dir, "operator-lab")
+	cache, err := clusters.CacheDir()
+	if err != nil {
+		return nil, err
 	}
 	return embedded.New(state, root, cache, opts...)
 }

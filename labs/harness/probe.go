@@ -12,8 +12,8 @@ import (
 	"github.com/example/operator-lab/labs/harness/once"
 	"github.com/example/operator-lab/labs/harness/probe"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/guard"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/process/guard"
 )
 
 // reportLimit is how much a probe may have to say. A report has some kilobytes.

@@ -96,9 +96,9 @@ func load(t *testing.T, kind *clusters.Kind, cluster, archive string) {
 // operandArchive is made once and shared with the labs.
 func operandArchive(t *testing.T) string {
 	t.Helper()
-	cache := os.Getenv("LAB_CACHE")
-	if cache == "" {
-		cache = t.TempDir()
+	cache, err := clusters.CacheDir()
+	if err != nil {
+		t.Fatal(err)
 	}
 	archive, err := nodeimage.OperandArchive(t.Context(), cache)
 	if err != nil {

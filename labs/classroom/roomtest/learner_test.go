@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/labs/classroom/checkout"
-	"github.com/example/operator-lab/labs/internal/processgroup"
+	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -59,7 +59,7 @@ func (l *learner) run(t *testing.T, dir, line string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", `source "$0/env.sh" && cd "$1" && eval "$2"`, l.handout, dir, line)
 	cmd.Env, cmd.WaitDelay = l.env, cleanupLimit
-	processgroup.Own(cmd, syscall.SIGINT)
+	process.Own(cmd, syscall.SIGINT)
 	if l.wrap != nil {
 		l.wrap(cmd)
 	}

@@ -54,17 +54,13 @@ func newRoom(t *testing.T, provider string, learners int) *room {
 }
 
 // copyCheckout copies what is tracked here, or would be, into a repository of its own: a room serves what is committed.
-// cacheDir is where this machine keeps what the labs build once.
 func cacheDir(t *testing.T) string {
 	t.Helper()
-	if dir := os.Getenv("LAB_CACHE"); dir != "" {
-		return dir
-	}
-	dir, err := os.UserCacheDir()
+	dir, err := clusters.CacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, "operator-lab")
+	return dir
 }
 
 func copyCheckout(t *testing.T, to string) {

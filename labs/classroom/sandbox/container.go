@@ -22,8 +22,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/guard"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/process/guard"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/guard"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/process/guard"
 )
 
 // Inside is the first process of a container: it calls on the socket, does what it is ordered to, and reports. It ends

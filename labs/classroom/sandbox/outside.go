@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/guard"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/process/guard"
 )
 
 const (

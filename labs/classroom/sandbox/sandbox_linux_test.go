@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/guard"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/process/guard"
 )
 
 // deadline is how long anything here may take that does not come.

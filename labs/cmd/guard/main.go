@@ -12,7 +12,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/example/operator-lab/labs/internal/guard"
+	"github.com/example/operator-lab/labs/internal/process/guard"
 )
 
 // lifeline is the descriptor that the starter's end of the pipe hangs on.

@@ -220,15 +220,11 @@ func controlPlanes(b *testing.B) *clusters.Owned {
 	return clusters.NewOwned(state, provider)
 }
 
-// cache is the folder of downloaded and compiled things that all checkouts share.
 func cache(b *testing.B) string {
 	b.Helper()
-	if dir := os.Getenv("LAB_CACHE"); dir != "" {
-		return dir
-	}
-	dir, err := os.UserCacheDir()
+	dir, err := clusters.CacheDir()
 	if err != nil {
 		b.Fatal(err)
 	}
-	return filepath.Join(dir, "operator-lab")
+	return dir
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 )
@@ -20,7 +21,7 @@ import (
 type App struct {
 	Root  string // the checkout
 	State string // .lab below it
-	Cache string // LAB_CACHE, else operator-lab in the user's cache directory
+	Cache string // see [clusters.CacheDir]
 
 	In  io.Reader
 	Out io.Writer // reports
@@ -39,9 +40,9 @@ func New() (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := cacheDir()
+	cache, err := clusters.CacheDir()
 	if err != nil {
-		return nil, err
+		return nil, exit.Usage("%v", err)
 	}
 	return &App{
 		Root: root, State: filepath.Join(root, ".lab"), Cache: cache,
@@ -62,17 +63,6 @@ func findRoot() (string, error) {
 			return "", exit.Usage("%s is not inside a checkout of operator-lab: cd into it first", dir)
 		}
 	}
-}
-
-func cacheDir() (string, error) {
-	if dir := os.Getenv("LAB_CACHE"); dir != "" {
-		return filepath.Abs(dir)
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", exit.Usage("no cache directory: set LAB_CACHE or HOME (%v)", err)
-	}
-	return filepath.Join(dir, "operator-lab"), nil
 }
 
 // Flags gives every command below root the flags that all have. They are checked by root's PersistentPreRunE. more are

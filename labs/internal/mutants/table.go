@@ -3,6 +3,7 @@ package mutants
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -10,7 +11,6 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/quantile"
 )
 
 const (
@@ -144,7 +144,7 @@ func Summarize(c *course.Course, outcomes []Outcome) Summary {
 		}
 		s.Paces = append(s.Paces, Pace{
 			Labs: span(labs[again]), Count: len(seconds[again]), Target: target,
-			Median: quantile.Of(seconds[again], 50), P95: quantile.Of(seconds[again], 95),
+			Median: percentile(seconds[again], 50), P95: percentile(seconds[again], 95),
 		})
 	}
 	return s
@@ -193,4 +193,14 @@ func (s Summary) Print(w io.Writer) {
 		fmt.Fprintf(w, ", %d right answers passed", s.Passed)
 	}
 	fmt.Fprintln(w)
+}
+
+// percentile is the smallest of the values that p of 100 of them do not exceed (nearest rank), zero when there are none. It
+// is always a value that was measured.
+func percentile(values []float64, p int) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, int(math.Ceil(float64(len(sorted)*p)/100))-1)]
 }

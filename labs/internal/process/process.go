@@ -1,5 +1,6 @@
 // Package process runs programs that contain a learner's code, and tools of ours that read it: as plain processes on
-// the learner's own machine, or through a [Launcher] that keeps code that nobody trusts apart from this machine.
+// the learner's own machine, or through a [Launcher] that keeps code that nobody trusts apart from this machine. [Own] has a
+// command of ours end with all its children.
 package process
 
 import (
@@ -14,8 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/guard"
-	"github.com/example/operator-lab/labs/internal/processgroup"
+	"github.com/example/operator-lab/labs/internal/process/guard"
 )
 
 // Job is a program to run.
@@ -107,7 +107,7 @@ func (r Runner) Tool(ctx context.Context, job Job) (*exec.Cmd, error) {
 	if job.Writes != "" {
 		cmd.Env = append(slices.Clone(job.Env), "GOTMPDIR="+job.Writes)
 	}
-	processgroup.Own(cmd, syscall.SIGKILL) // a compiler that outlives the Go command works for nobody
+	Own(cmd, syscall.SIGKILL) // a compiler that outlives the Go command works for nobody
 	return cmd, nil
 }
 
@@ -174,7 +174,7 @@ func tied(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
 	cmd.ExtraFiles = []*os.File{read}
 	// A signal to this process's group is not for the guard: it has to outlive this process by the moment that it takes
 	// to end the learner's processes.
-	processgroup.Own(cmd, syscall.SIGTERM)
+	Own(cmd, syscall.SIGTERM)
 	cmd.Cancel = func() error { return write.Close() }
 	context.AfterFunc(ctx, func() { write.Close() })
 	return cmd, nil

@@ -83,13 +83,14 @@ func TestOperandIsLoadedIntoAnImageWithoutIt(t *testing.T) {
 	requirePass(t, results[0])
 }
 
-// cacheDir is where `lab test` keeps what a build can use again, or an empty folder without it.
+// cacheDir is where this machine keeps what is built once.
 func cacheDir(t *testing.T) string {
 	t.Helper()
-	if dir := os.Getenv("LAB_CACHE"); dir != "" {
-		return dir
+	dir, err := clusters.CacheDir()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return t.TempDir()
+	return dir
 }
 
 func load(t *testing.T) *course.Course {

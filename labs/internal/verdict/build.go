@@ -16,8 +16,8 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/labs/harness"
-	"github.com/example/operator-lab/labs/internal/guard"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/process/guard"
 )
 
 // maxBuildLines is how many lines of a compiler's complaint a person reads.

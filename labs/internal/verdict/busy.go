@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/internal/load"
+	"github.com/example/operator-lab/labs/internal/verdict/load"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/load"
+	"github.com/example/operator-lab/labs/internal/verdict/load"
 )
 
 func TestAFailureOnABusyMachineIsNobodys(t *testing.T) {

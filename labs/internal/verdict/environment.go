@@ -15,8 +15,8 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/load"
-	"github.com/example/operator-lab/labs/internal/processgroup"
+	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/verdict/load"
 )
 
 const (
@@ -55,7 +55,7 @@ func killWhenLost(ctx context.Context, cmd *exec.Cmd) {
 	cmd.Cancel = func() error {
 		_, lost := errors.AsType[*clusters.Problem](context.Cause(ctx))
 		if lost || interrupt == nil {
-			processgroup.Kill(cmd)
+			process.Kill(cmd)
 			return cmd.Process.Kill()
 		}
 		return interrupt()

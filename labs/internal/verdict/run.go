@@ -17,7 +17,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/example/operator-lab/labs/harness"
-	"github.com/example/operator-lab/labs/internal/processgroup"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 const (
@@ -49,12 +49,12 @@ func (t Tools) RunSuite(ctx context.Context, config harness.Config) (types.Repor
 		"--output-dir="+config.Artifacts, "--json-report="+filepath.Base(reports), "--junit-report="+junitFile, t.Suite)
 	cmd.Dir = config.Artifacts
 	cmd.Env = append(os.Environ(), harness.ConfigEnv+"="+path)
-	processgroup.Own(cmd, syscall.SIGTERM)
+	process.Own(cmd, syscall.SIGTERM)
 	killWhenLost(ctx, cmd)
 	cmd.WaitDelay = suiteGrace
 	output, runErr := cmd.CombinedOutput()
 	logErr := os.WriteFile(filepath.Join(config.Artifacts, "suite.log"), output, 0o600)
-	processgroup.Kill(cmd)
+	process.Kill(cmd)
 	if ctx.Err() != nil {
 		return types.Report{}, ctx.Err()
 	}

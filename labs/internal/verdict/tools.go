@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/example/operator-lab/labs/internal/processgroup"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 // Tools are the programs that a run needs besides the learner's.
@@ -48,7 +48,7 @@ func goCommand(ctx context.Context, dir string, args ...string) error {
 	}
 	defer os.RemoveAll(scratch)
 	cmd := exec.CommandContext(ctx, "go", args...)
-	processgroup.Own(cmd, syscall.SIGKILL)
+	process.Own(cmd, syscall.SIGKILL)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTMPDIR="+scratch)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board/boardtest"
 	"github.com/example/operator-lab/labs/classroom/board/room"
 	"github.com/example/operator-lab/labs/classroom/board/store"
-	"github.com/example/operator-lab/labs/internal/quantile"
 )
 
 const (
@@ -170,12 +170,18 @@ func (s *traffic) quick(t *testing.T, seen map[string]float64, longest float64) 
 	if loadTime(t) > short {
 		share = 95
 	}
-	if late := quantile.Of(updates, share); late >= updateLimit {
+	if late := percentile(updates, share); late >= updateLimit {
 		t.Errorf("%d of 100 results take %v or more to the page, limit %v", 100-share, late, updateLimit)
 	}
 }
 
 func spread(of []time.Duration) string {
-	return fmt.Sprintf("median %v, p95 %v, p99 %v, worst %v", quantile.Of(of, 50).Round(time.Millisecond),
-		quantile.Of(of, 95).Round(time.Millisecond), quantile.Of(of, 99).Round(time.Millisecond), quantile.Of(of, 100).Round(time.Millisecond))
+	return fmt.Sprintf("median %v, p95 %v, p99 %v, worst %v", percentile(of, 50).Round(time.Millisecond),
+		percentile(of, 95).Round(time.Millisecond), percentile(of, 99).Round(time.Millisecond), percentile(of, 100).Round(time.Millisecond))
+}
+
+// percentile is the smallest of the times that p of 100 of them do not exceed.
+func percentile(times []time.Duration, p int) time.Duration {
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[max(0, (len(sorted)*p+99)/100-1)]
 }

@@ -5,7 +5,6 @@ package gradetest
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,13 +37,9 @@ const operand = "operator-lab.local/memcached:test"
 // api is the API server of a cluster of its own.
 func api(t *testing.T) client.Client {
 	t.Helper()
-	cache := os.Getenv("LAB_CACHE")
-	if cache == "" {
-		dir, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(dir, "operator-lab")
+	cache, err := clusters.CacheDir()
+	if err != nil {
+		t.Fatal(err)
 	}
 	state := t.TempDir()
 	provider, err := embedded.New(state, root, cache)

@@ -21,8 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/example/operator-lab/labs/classroom/sandbox"
-	"github.com/example/operator-lab/labs/internal/guard"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/process/guard"
 )
 
 // root is the checkout.

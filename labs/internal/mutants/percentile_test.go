@@ -1,12 +1,10 @@
-package quantile_test
+package mutants
 
 import (
 	"testing"
-
-	"github.com/example/operator-lab/labs/internal/quantile"
 )
 
-func TestOf(t *testing.T) {
+func TestPercentile(t *testing.T) {
 	upTo := func(n int) (values []float64) {
 		for i := n; i > 0; i-- { // not sorted as it should be
 			values = append(values, float64(i))
@@ -22,11 +20,11 @@ func TestOf(t *testing.T) {
 		{19, 95, 19}, {20, 95, 19}, {21, 95, 20}, {100, 95, 95}, {5, 0, 1},
 	} {
 		values := upTo(tc.n)
-		if got := quantile.Of(values, tc.p); got != tc.want {
-			t.Errorf("Of(1 to %d, %d) = %v, want %v", tc.n, tc.p, got, tc.want)
+		if got := percentile(values, tc.p); got != tc.want {
+			t.Errorf("percentile(1 to %d, %d) = %v, want %v", tc.n, tc.p, got, tc.want)
 		}
 		if tc.n > 1 && values[0] != float64(tc.n) {
-			t.Errorf("Of(1 to %d, %d) has changed the order of the values", tc.n, tc.p)
+			t.Errorf("percentile(1 to %d, %d) has changed the order of the values", tc.n, tc.p)
 		}
 	}
 }

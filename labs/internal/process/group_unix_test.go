@@ -1,6 +1,6 @@
 //go:build !windows
 
-package processgroup_test
+package process_test
 
 import (
 	"bufio"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/processgroup"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 // patience is for a signal on a busy machine.
@@ -24,7 +24,7 @@ const parent = "sleep 600 & echo; wait"
 func start(ctx context.Context, t *testing.T) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "sh", "-c", parent)
-	processgroup.Own(cmd, syscall.SIGTERM)
+	process.Own(cmd, syscall.SIGTERM)
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func start(ctx context.Context, t *testing.T) (*exec.Cmd, *bufio.Reader) {
 func TestGroupsEndWhole(t *testing.T) {
 	for name, end := range map[string]func(cancel context.CancelFunc, cmd *exec.Cmd){
 		"with the context": func(cancel context.CancelFunc, _ *exec.Cmd) { cancel() },
-		"killed":           func(_ context.CancelFunc, cmd *exec.Cmd) { processgroup.Kill(cmd) },
+		"killed":           func(_ context.CancelFunc, cmd *exec.Cmd) { process.Kill(cmd) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

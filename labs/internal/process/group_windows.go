@@ -1,4 +1,4 @@
-package processgroup
+package process
 
 import (
 	"os/exec"

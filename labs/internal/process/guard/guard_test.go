@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/guard"
+	"github.com/example/operator-lab/labs/internal/process/guard"
 )
 
 const deadline = time.Minute
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	binary = filepath.Join(dir, "guard")
-	build := exec.Command("go", "build", "-o", binary, "../../cmd/guard")
+	build := exec.Command("go", "build", "-o", binary, "../../../cmd/guard")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build guard:", err)
