@@ -28,15 +28,15 @@ const (
 	commandLimit = 20 * time.Minute
 )
 
-// room is an instructor's checkout of the course, as it is here, with learners.
-type room struct {
+// instructor has a checkout of the course, as it is here, and learners.
+type instructor struct {
 	provider, binary, root, cache string
 }
 
 // newRoom makes a room with the clusters of learners learner-1, learner-2 and so on.
-func newRoom(t *testing.T, provider string, learners int) *room {
+func newRoom(t *testing.T, provider string, learners int) *instructor {
 	t.Helper()
-	r := &room{provider: provider, binary: filepath.Join(t.TempDir(), "classroom"), root: filepath.Join(t.TempDir(), "checkout"), cache: cacheDir(t)}
+	r := &instructor{provider: provider, binary: filepath.Join(t.TempDir(), "classroom"), root: filepath.Join(t.TempDir(), "checkout"), cache: cacheDir(t)}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", r.binary, "./labs/classroom/cmd/classroom")
 	build.Dir, build.Env = repository, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -81,14 +81,14 @@ func git(t *testing.T, dir string, args ...string) {
 }
 
 // command is one that the instructor types.
-func (r *room) command(ctx context.Context, args ...string) *exec.Cmd {
+func (r *instructor) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.binary, append([]string{"--yes", "--cluster", r.provider}, args...)...)
 	cmd.Dir, cmd.Env = r.root, append(os.Environ(), "LAB_CACHE="+r.cache, "LAB_BOARD=")
 	return cmd
 }
 
 // classroom runs a command that has to work, and returns what it prints.
-func (r *room) classroom(t *testing.T, args ...string) string {
+func (r *instructor) classroom(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
 	defer cancel()
@@ -103,7 +103,7 @@ func (r *room) classroom(t *testing.T, args ...string) string {
 }
 
 // serve starts the room's server, and returns its address.
-func (r *room) serve(t *testing.T) string {
+func (r *instructor) serve(t *testing.T) string {
 	t.Helper()
 	cmd := r.command(context.WithoutCancel(t.Context()), "serve")
 	cmd.Stderr = os.Stderr
@@ -139,7 +139,7 @@ func (r *room) serve(t *testing.T) string {
 }
 
 // apiServer is the address of the cluster that the learner was given.
-func (r *room) apiServer(t *testing.T) string {
+func (r *instructor) apiServer(t *testing.T) string {
 	t.Helper()
 	config, err := clusters.RESTConfig(filepath.Join(r.root, ".lab", "classroom", "learner-1", "kubeconfig"))
 	if err != nil {
@@ -153,10 +153,10 @@ func (r *room) apiServer(t *testing.T) string {
 }
 
 // handout is the archive of a learner's handout.
-func (r *room) handout(id string) string { return filepath.Join(r.root, ".lab", "handouts", id+".zip") }
+func (r *instructor) handout(id string) string { return filepath.Join(r.root, ".lab", "handouts", id+".zip") }
 
 // board are the verdicts on the board, such as "pass" of "learner-1 lab 1".
-func (r *room) board(t *testing.T) map[string]string {
+func (r *instructor) board(t *testing.T) map[string]string {
 	t.Helper()
 	return verdicts(t, r.classroom(t, "board", "export", "--format", "csv"))
 }

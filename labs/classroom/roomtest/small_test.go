@@ -76,7 +76,7 @@ func (l *learner) requireCluster(t *testing.T, opens bool) {
 }
 
 // killNode kills the node of a learner's cluster, as the kernel does it when memory runs out.
-func (r *room) killNode(t *testing.T, id string) {
+func (r *instructor) killNode(t *testing.T, id string) {
 	t.Helper()
 	found, err := roster.Load(filepath.Join(r.root, ".lab"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *room) killNode(t *testing.T, id string) {
 }
 
 // grade are the grades of lab 1 for a folder with the workspaces of learners.
-func (r *room) grade(t *testing.T, handedIn string) map[string]string {
+func (r *instructor) grade(t *testing.T, handedIn string) map[string]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
 	defer cancel()

@@ -1,9 +1,11 @@
-//go:build unix
+//go:build linux
 
-package kindtest
+package roomtest
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 
@@ -13,31 +15,43 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/classroom/room"
 )
 
 // TestARoomOfTwo is a lesson in short: two clusters are made side by side, neither opens the other, one is stopped
 // and mended with what was in it, and in the end nothing is left.
 func TestARoomOfTwo(t *testing.T) {
-	t.Parallel()
-	kind, state := newKind(t)
+	state := t.TempDir()
+	kind, err := clusters.NewKind(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := nodeimage.Resolve(t.Context(), kind.Engine(), os.Getenv("NODE_IMAGE"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	owned := clusters.NewOwned(state, kind)
 	const purpose = "roomtest"
 	names := []string{clusters.NewName(purpose), clusters.NewName(purpose)}
-	t.Cleanup(func() {
+	t.Cleanup(func() { // of a test that failed
 		for _, name := range names {
-			mustBeGone(t, owned.Named(purpose), name)
+			if err := kind.Delete(context.WithoutCancel(t.Context()), name); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 	r := room.New(owned, room.Options{
-		Purpose: purpose, Spec: clusters.Spec{NodeImage: nodeImage(t, kind.Engine())},
+		Purpose: purpose, Spec: clusters.Spec{NodeImage: image.Ref},
 		Progress: func(name string, step room.Step, err error) { t.Log(name, step, err) },
 	})
 	first, second := upTwo(t, r, names, room.Created, room.Created)
 	t.Run("a kubeconfig opens no other cluster", func(t *testing.T) { onlyTheirs(t, first, second) })
 	mark(t, first)
 
-	engine(t, kind, "stop", first.Name+"-control-plane")
+	if out, err := exec.CommandContext(t.Context(), kind.Engine(), "stop", first.Name+"-control-plane").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	found, err := r.Look(t.Context(), names)
 	if err != nil || found[0].State != room.Stopped || found[1].State != room.Healthy {
 		t.Fatalf("Look() = %+v, %v, want the first one stopped", found, err)
