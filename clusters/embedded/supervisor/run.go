@@ -32,7 +32,7 @@ const (
 // starts again what ends, and ends everything and removes dir when it is told to,
 // or when whoever started it is gone without having kept it.
 //
-// It belongs into a process of its own, whose standard input is the lifeline and
+// It belongs into a process of its own, whose standard input is the parent pipe and
 // whose standard output takes the news, and which works in dir, an absolute path.
 func Run(dir string) error {
 	// The kernel ends the programs together with the thread that started them.
@@ -54,7 +54,7 @@ func Run(dir string) error {
 		go s.begin(ctx, i, 0)
 	}
 	words := make(chan byte)
-	go readLifeline(os.Stdin, words)
+	go readParentPipe(os.Stdin, words)
 	for {
 		select {
 		case i := <-s.due:
@@ -245,13 +245,13 @@ func (s *supervisor) end(why string) error {
 	return os.RemoveAll(s.dir)
 }
 
-// readLifeline passes on what the starter says, and closes words when there is
+// readParentPipe passes on what the starter says, and closes words when there is
 // nobody left who could say anything.
-func readLifeline(lifeline *os.File, words chan<- byte) {
+func readParentPipe(parentPipe *os.File, words chan<- byte) {
 	defer close(words)
 	word := make([]byte, 1)
 	for {
-		n, err := lifeline.Read(word)
+		n, err := parentPipe.Read(word)
 		if n == 1 {
 			words <- word[0]
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// keepWord is what tells a supervisor over its lifeline that it shall go on alone.
+// keepWord is what tells a supervisor over its parent pipe that it shall go on alone.
 const keepWord = 'k'
 
 // Handle is a supervisor that this process started, and that ends with it.
@@ -18,9 +18,9 @@ type Handle struct {
 	// Ended tells of programs that ended; it is closed when the supervisor ends.
 	Ended <-chan Running
 
-	pid      int
-	lifeline *os.File
-	done     chan struct{} // closed when the supervisor has ended
+	pid        int
+	parentPipe *os.File
+	done       chan struct{} // closed when the supervisor has ended
 }
 
 // Start starts a supervisor for the plan in dir. command is a program that calls
@@ -35,7 +35,7 @@ func Start(dir string, command ...string) (*Handle, error) {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
 	defer log.Close()
-	read, lifeline, err := os.Pipe()
+	read, parentPipe, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
@@ -49,11 +49,11 @@ func Start(dir string, command ...string) (*Handle, error) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		lifeline.Close()
+		parentPipe.Close()
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
 	ended := make(chan Running, 64)
-	h := &Handle{Ended: ended, pid: cmd.Process.Pid, lifeline: lifeline, done: make(chan struct{})}
+	h := &Handle{Ended: ended, pid: cmd.Process.Pid, parentPipe: parentPipe, done: make(chan struct{})}
 	go h.follow(cmd, news, ended)
 	return h, nil
 }
@@ -77,12 +77,12 @@ func Resume(dir string, command ...string) (*Handle, error) {
 	return Start(dir, command...)
 }
 
-// follow passes on the news. It holds the handle, and with it the lifeline, for as
+// follow passes on the news. It holds the handle, and with it the parent pipe, for as
 // long as the supervisor runs.
 func (h *Handle) follow(cmd *exec.Cmd, news io.Reader, ended chan<- Running) {
 	defer close(h.done)
 	defer close(ended)
-	defer h.lifeline.Close()
+	defer h.parentPipe.Close()
 	for d := json.NewDecoder(news); ; {
 		var r Running
 		if err := d.Decode(&r); err != nil {
@@ -116,7 +116,7 @@ func (h *Handle) End() {
 
 // Keep lets the supervisor and its programs outlive this process.
 func (h *Handle) Keep() error {
-	if _, err := h.lifeline.Write([]byte{keepWord}); err != nil {
+	if _, err := h.parentPipe.Write([]byte{keepWord}); err != nil {
 		return fmt.Errorf("keep supervisor: %w", err)
 	}
 	return nil

@@ -189,14 +189,14 @@ func TestWhatIsKeptOutlivesTheStarter(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What the end of this process would do.
-	if err := h.lifeline.Close(); err != nil {
+	if err := h.parentPipe.Close(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "it is written down as kept", func() bool {
 		s, err := ReadState(dir)
 		return err == nil && s.Kept
 	})
-	// It has read the end of the lifeline by the time that it has restarted a program.
+	// It has read the end of the parent pipe by the time that it has restarted a program.
 	if err := Restart(dir, "one"); err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ const complete = "complete"
 
 // BuildCache is a folder with what compiling the course's own solution makes, and nothing else of this machine's build
 // cache, for builds that nobody trusts: without it each of them would compile the libraries of Kubernetes, which takes
-// minutes. It is made once for each version of Go and of the solution's modules. cell is the program cmd/cell.
-func BuildCache(ctx context.Context, c *course.Course, cell, cache string, progress func(line string)) (string, error) {
+// minutes. It is made once for each version of Go and of the solution's modules. shim is the program cmd/sandbox-shim.
+func BuildCache(ctx context.Context, c *course.Course, shim, cache string, progress func(line string)) (string, error) {
 	solution, err := c.Render(len(c.Labs))
 	if err != nil {
 		return "", err
@@ -50,7 +50,7 @@ func BuildCache(ctx context.Context, c *course.Course, cell, cache string, progr
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-mod=readonly", verdict.LinkerFlags, "-o", filepath.Join(work, "manager"), "./cmd")
 	cmd.Dir = filepath.Join(work, "workspace")
-	cmd.Env = append(env, "GOCACHEPROG="+strings.Join([]string{quote(cell), "cache", "-keep", quote(setting(env, "GOCACHE")), quote(dir)}, " "))
+	cmd.Env = append(env, "GOCACHEPROG="+strings.Join([]string{quote(shim), "cache", "-keep", quote(setting(env, "GOCACHE")), quote(dir)}, " "))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the solution: %w\n%s", errors.Join(err, ctx.Err()), out)
 	}

@@ -153,7 +153,9 @@ func (r *instructor) apiServer(t *testing.T) string {
 }
 
 // handout is the archive of a learner's handout.
-func (r *instructor) handout(id string) string { return filepath.Join(r.root, ".lab", "handouts", id+".zip") }
+func (r *instructor) handout(id string) string {
+	return filepath.Join(r.root, ".lab", "handouts", id+".zip")
+}
 
 // board are the verdicts on the board, such as "pass" of "learner-1 lab 1".
 func (r *instructor) board(t *testing.T) map[string]string {

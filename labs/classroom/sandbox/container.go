@@ -28,9 +28,9 @@ import (
 
 const (
 	// imageRef is an image with nothing but two lines of text in it: all that runs in a container is brought along.
-	imageRef = "operator-lab.local/cell:1"
+	imageRef = "operator-lab.local/sandbox:1"
 	// label marks our containers; its value says whose they are.
-	label = "operator-lab.cell"
+	label = "operator-lab.sandbox"
 	// engineLimit bounds a command of the container engine that starts nothing.
 	engineLimit = 30 * time.Second
 	// sweepPeriod is the time from one look at what is left to the next.
@@ -39,7 +39,7 @@ const (
 
 // Where things are in a container that are not where they are on this machine.
 const (
-	cellPath   = "/lab/" + process.LauncherProcess
+	shimPath   = "/lab/" + process.LauncherProcess
 	socketPath = "/lab/socket"
 	cachePath  = "/lab/cache"
 	tmpPath    = "/tmp"
@@ -71,13 +71,13 @@ var (
 	}
 )
 
-// Container runs each job in a container of its own. It travels as JSON to the program cell, which runs them.
+// Container runs each job in a container of its own. It travels as JSON to the program sandbox-shim, which runs them.
 type Container struct {
 	// Engine is the container engine's command line, such as docker.
 	Engine string `json:"engine"`
-	// Cell is the path of our program on both sides of a container (labs/classroom/cmd/cell), statically linked. Its name
+	// Shim is the path of our program on both sides of a container (labs/classroom/cmd/sandbox-shim), statically linked. Its name
 	// is [process.LauncherProcess].
-	Cell string `json:"cell"`
+	Shim string `json:"shim"`
 	// Owner says whose containers these are, for [Container.Sweep].
 	Owner string `json:"owner"`
 	// GoRoot, ModCache and BuildCache are what a build reads: the toolchain, the module cache, and a build cache as
@@ -87,16 +87,16 @@ type Container struct {
 	BuildCache string `json:"buildCache"`
 }
 
-// BuildCell compiles the program cell of the checkout at root into the folder dir, and returns its path.
-func BuildCell(ctx context.Context, root, dir string) (string, error) {
-	cell := filepath.Join(dir, process.LauncherProcess)
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", cell, "./labs/classroom/cmd/cell")
+// BuildShim compiles the program sandbox-shim of the checkout at root into the folder dir, and returns its path.
+func BuildShim(ctx context.Context, root, dir string) (string, error) {
+	shim := filepath.Join(dir, process.LauncherProcess)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", shim, "./labs/classroom/cmd/sandbox-shim")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the program for containers: %w\n%s", errors.Join(err, ctx.Err()), out)
 	}
-	return cell, nil
+	return shim, nil
 }
 
 // Prepare sees to it that containers can be started.
@@ -180,7 +180,7 @@ func (c *Container) Launcher(file string) (*process.Launcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the settings of containers: %w", err)
 	}
-	return &process.Launcher{Command: []string{c.Cell, "run", file}}, nil
+	return &process.Launcher{Command: []string{c.Shim, "run", file}}, nil
 }
 
 // goEnv is the environment of a build that runs nothing of a learner's, downloads nothing, and writes nothing that
@@ -190,7 +190,7 @@ func (c Container) goEnv() []string {
 		"PATH=" + filepath.Join(c.GoRoot, "bin"), "HOME=" + tmpPath, "TMPDIR=" + tmpPath,
 		"CGO_ENABLED=0", "GOWORK=off", "GOENV=off", "GOFLAGS=-buildvcs=false", "GOTOOLCHAIN=local", "GOPROXY=off", "GOSUMDB=off",
 		"GOTELEMETRY=off", "GOROOT=" + c.GoRoot, "GOMODCACHE=" + c.ModCache, "GOPATH=" + filepath.Join(tmpPath, "go"),
-		"GOCACHE=" + filepath.Join(tmpPath, "go-build"), "GOCACHEPROG=" + cellPath + " cache " + cachePath + " " + filepath.Join(tmpPath, "built"),
+		"GOCACHE=" + filepath.Join(tmpPath, "go-build"), "GOCACHEPROG=" + shimPath + " cache " + cachePath + " " + filepath.Join(tmpPath, "built"),
 	}
 }
 
@@ -222,7 +222,7 @@ func (c Container) program(job process.Job) (request, error) {
 }
 
 func (c Container) request(job process.Job, l limits, mounts ...mount) (request, error) {
-	mounts = append(mounts, mount{c.Cell, cellPath})
+	mounts = append(mounts, mount{c.Shim, shimPath})
 	for _, path := range append([]string{job.Args[0]}, job.Reads...) {
 		if !slices.ContainsFunc(mounts, func(m mount) bool { return within(path, m.target) }) {
 			mounts = append(mounts, mount{path, path})

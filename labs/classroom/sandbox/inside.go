@@ -60,15 +60,15 @@ func Inside(socket string) error {
 
 // execute runs the program under guard.
 func execute(control io.Reader, output *os.File, o order) (int, error) {
-	read, lifeline, err := os.Pipe()
+	read, parentPipe, err := os.Pipe()
 	if err != nil {
-		return 0, fmt.Errorf("make a lifeline: %w", err)
+		return 0, fmt.Errorf("make a parent pipe: %w", err)
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // it does not end this process
-	go obey(control, lifeline)
-	go endWhenCrowded(lifeline)
+	go obey(control, parentPipe)
+	go endWhenCrowded(parentPipe)
 	code, err := guard.Run(guard.Program{
-		Args: o.Job.Args, Dir: o.Job.Dir, Env: o.Job.Env, Output: output, Limits: o.Guard, UID: -1, Lifeline: read,
+		Args: o.Job.Args, Dir: o.Job.Dir, Env: o.Job.Env, Output: output, Limits: o.Guard, UID: -1, ParentPipe: read,
 	})
 	switch {
 	case code != 0 && refusedTasks() > 0:
@@ -88,10 +88,10 @@ func execute(control io.Reader, output *os.File, o order) (int, error) {
 const crowdPeriod = 200 * time.Millisecond
 
 // endWhenCrowded ends the program when the kernel has refused it a process or thread.
-func endWhenCrowded(lifeline io.Closer) {
+func endWhenCrowded(parentPipe io.Closer) {
 	for range time.Tick(crowdPeriod) {
 		if refusedTasks() > 0 {
-			lifeline.Close()
+			parentPipe.Close()
 			return
 		}
 	}
@@ -111,8 +111,8 @@ func open(socket string, job process.Job) error {
 }
 
 // obey passes on what the other side asks, until it hangs up.
-func obey(control io.Reader, lifeline io.Closer) {
-	defer lifeline.Close()
+func obey(control io.Reader, parentPipe io.Closer) {
+	defer parentPipe.Close()
 	asked := make([]byte, 1)
 	for {
 		if _, err := io.ReadFull(control, asked); err != nil {

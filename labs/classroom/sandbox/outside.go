@@ -45,14 +45,14 @@ type outcome struct {
 }
 
 // Run is the launcher of [process.Launcher]: it reads the settings of containers from one file and a job from another,
-// starts a container, and is to its starter what the program in there would be. kind is "tool" or "program". lifeline is
+// starts a container, and is to its starter what the program in there would be. kind is "tool" or "program". parentPipe is
 // read until it ends, which ends the container; nil is none. When this process is killed, the container ends by itself.
-func Run(settings, kind, file string, lifeline *os.File) (int, error) {
+func Run(settings, kind, file string, parentPipe *os.File) (int, error) {
 	r, err := readRequest(settings, kind, file)
 	if err != nil {
 		return process.NotStarted, err
 	}
-	dir, err := os.MkdirTemp(r.scratch, "cell-")
+	dir, err := os.MkdirTemp(r.scratch, "shim-")
 	if err != nil {
 		return process.NotStarted, fmt.Errorf("make a place for a socket: %w", err)
 	}
@@ -60,27 +60,27 @@ func Run(settings, kind, file string, lifeline *os.File) (int, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		if lifeline != nil {
-			_, _ = io.Copy(io.Discard, lifeline)
+		if parentPipe != nil {
+			_, _ = io.Copy(io.Discard, parentPipe)
 			cancel()
 		}
 	}()
-	board := newSwitchboard(r.job.Reaches)
+	m := newMux(r.job.Reaches)
 	listener, err := listen(filepath.Join(dir, "s"))
 	if err != nil {
 		return process.NotStarted, err
 	}
 	defer listener.Close()
-	go board.answer(listener)
+	go m.answer(listener)
 	if err := r.start(ctx, listener.Addr().String()); err != nil {
 		return process.NotStarted, err
 	}
-	control, output, err := board.called(ctx, r)
+	control, output, err := m.called(ctx, r)
 	if err != nil {
 		return process.NotStarted, err
 	}
 	if r.job.Serves != "" {
-		go board.serve(ctx, r.job.Serves)
+		go m.serve(ctx, r.job.Serves)
 	}
 	return r.attend(ctx, control, output)
 }
@@ -125,8 +125,8 @@ func listen(socket string) (*net.UnixListener, error) {
 func (r request) start(ctx context.Context, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, createLimit)
 	defer cancel()
-	args := append(r.engineArgs, "--name", "operator-lab-cell-"+strings.ToLower(rand.Text()[:12]),
-		"--mount", "type=bind,source="+socket+",target="+socketPath+",readonly", imageRef, cellPath, "inside", socketPath)
+	args := append(r.engineArgs, "--name", "operator-lab-sandbox-"+strings.ToLower(rand.Text()[:12]),
+		"--mount", "type=bind,source="+socket+",target="+socketPath+",readonly", imageRef, shimPath, "inside", socketPath)
 	cmd := exec.CommandContext(ctx, r.Engine, args...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -138,13 +138,13 @@ func (r request) start(ctx context.Context, socket string) error {
 }
 
 // called waits until the container has called, and gives the orders.
-func (s *switchboard) called(ctx context.Context, r request) (control, output *net.UnixConn, err error) {
+func (m *mux) called(ctx context.Context, r request) (control, output *net.UnixConn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	for control == nil || output == nil {
 		select {
-		case control = <-s.control:
-		case output = <-s.output:
+		case control = <-m.control:
+		case output = <-m.output:
 		case <-ctx.Done():
 			return nil, nil, fmt.Errorf("the container does not call: %w", ctx.Err())
 		}

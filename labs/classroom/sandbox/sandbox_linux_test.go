@@ -22,12 +22,12 @@ import (
 // deadline is how long anything here may take that does not come.
 const deadline = 10 * time.Second
 
-// This test is its own cell, and its own container engine, whose containers are plain processes: what is tried here is
+// This test is its own shim, and its own container engine, whose containers are plain processes: what is tried here is
 // what goes over the socket. Package sandboxtest tries real containers.
 func TestMain(m *testing.M) {
 	switch args := os.Args; {
 	case len(args) == 5 && args[1] == "run" && args[3] == "program":
-		code, err := Run(args[2], args[3], args[4], os.NewFile(3, "lifeline"))
+		code, err := Run(args[2], args[3], args[4], os.NewFile(3, "parent"))
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -68,7 +68,7 @@ func runner(t *testing.T) process.Runner {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(scratch) })
-	c := &Container{Engine: os.Args[0], Cell: os.Args[0], Owner: "test", GoRoot: "/", ModCache: "/", BuildCache: "/"}
+	c := &Container{Engine: os.Args[0], Shim: os.Args[0], Owner: "test", GoRoot: "/", ModCache: "/", BuildCache: "/"}
 	launcher, err := c.Launcher(filepath.Join(scratch, "settings.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -232,8 +232,8 @@ func TestAProgramCannotPretendThatItNeverStarted(t *testing.T) {
 	}
 }
 
-// board is a switchboard that answers at a socket.
-func board(t *testing.T, reaches string) (*switchboard, string) {
+// listening is a mux that answers at a socket.
+func listening(t *testing.T, reaches string) (*mux, string) {
 	t.Helper()
 	socket := filepath.Join(runner(t).Launcher.Scratch, "s")
 	l, err := listen(socket)
@@ -241,7 +241,7 @@ func board(t *testing.T, reaches string) (*switchboard, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	b := newSwitchboard(reaches)
+	b := newMux(reaches)
 	go b.answer(l)
 	return b, socket
 }
@@ -297,7 +297,7 @@ func exchange(t *testing.T, address string, bytes int) string {
 
 func TestTheProgramReachesOneAddress(t *testing.T) {
 	there := echo(t, "api")
-	_, socket := board(t, there)
+	_, socket := listening(t, there)
 	inside := free(t)
 	if err := extend(socket, inside); err != nil {
 		t.Fatal(err)
@@ -308,7 +308,7 @@ func TestTheProgramReachesOneAddress(t *testing.T) {
 }
 
 func TestAProgramThatMayReachNothingReachesNothing(t *testing.T) {
-	_, socket := board(t, "")
+	_, socket := listening(t, "")
 	conn, err := call(socket, roleReach)
 	if err != nil {
 		t.Fatal(err)
@@ -321,7 +321,7 @@ func TestAProgramThatMayReachNothingReachesNothing(t *testing.T) {
 
 func TestWhatTheProgramServesIsReachedFromHere(t *testing.T) {
 	inside, here := echo(t, "metrics"), free(t)
-	b, socket := board(t, "")
+	b, socket := listening(t, "")
 	go offer(socket, inside)
 	go b.serve(t.Context(), here)
 	eventually(t, func() bool {
@@ -340,7 +340,7 @@ func TestWhatTheProgramServesIsReachedFromHere(t *testing.T) {
 
 // A program sees the socket, too. It is not to take the place of the first process.
 func TestOnlyTheFirstIsInControl(t *testing.T) {
-	b, socket := board(t, "")
+	b, socket := listening(t, "")
 	if _, err := call(socket, roleControl); err != nil {
 		t.Fatal(err)
 	}

@@ -61,9 +61,9 @@ func join(a, b net.Conn) {
 	<-done
 }
 
-// switchboard is the end of the socket on this machine. The program in the container may call, too: it gets no more
+// mux is the end of the socket on this machine. The program in the container may call, too: it gets no more
 // than what it may have anyway.
-type switchboard struct {
+type mux struct {
 	reaches string
 	control chan *net.UnixConn // gets the first one, and no other
 	output  chan *net.UnixConn // likewise
@@ -72,25 +72,25 @@ type switchboard struct {
 	places  chan struct{} // one for each connection to what is reached
 }
 
-func newSwitchboard(reaches string) *switchboard {
-	return &switchboard{
+func newMux(reaches string) *mux {
+	return &mux{
 		reaches: reaches, control: make(chan *net.UnixConn, 1), output: make(chan *net.UnixConn, 1),
 		spares: make(chan net.Conn, spareLimit), places: make(chan struct{}, reachLimit),
 	}
 }
 
 // answer takes calls until the listener is closed.
-func (s *switchboard) answer(l *net.UnixListener) {
+func (m *mux) answer(l *net.UnixListener) {
 	for {
 		conn, err := l.AcceptUnix()
 		if err != nil {
 			return
 		}
 		select {
-		case s.places <- struct{}{}:
+		case m.places <- struct{}{}:
 			go func() {
-				defer func() { <-s.places }()
-				s.connect(conn)
+				defer func() { <-m.places }()
+				m.connect(conn)
 			}()
 		default:
 			conn.Close()
@@ -100,7 +100,7 @@ func (s *switchboard) answer(l *net.UnixListener) {
 
 // connect does what the first byte says. Of control and output there is one each, and both are called for before the
 // program is there.
-func (s *switchboard) connect(conn *net.UnixConn) {
+func (m *mux) connect(conn *net.UnixConn) {
 	role := make([]byte, 1)
 	_ = conn.SetReadDeadline(time.Now().Add(dialLimit))
 	if _, err := io.ReadFull(conn, role); err != nil {
@@ -110,17 +110,17 @@ func (s *switchboard) connect(conn *net.UnixConn) {
 	_ = conn.SetReadDeadline(time.Time{})
 	switch role[0] {
 	case roleReach:
-		s.reach(conn)
+		m.reach(conn)
 	case roleServe:
 		select {
-		case s.spares <- conn:
+		case m.spares <- conn:
 		default:
 			conn.Close()
 		}
 	case roleControl:
-		only(&s.first[0], s.control, conn)
+		only(&m.first[0], m.control, conn)
 	case roleOutput:
-		only(&s.first[1], s.output, conn)
+		only(&m.first[1], m.output, conn)
 	default:
 		conn.Close()
 	}
@@ -138,12 +138,12 @@ func only(first *sync.Once, to chan<- *net.UnixConn, conn *net.UnixConn) {
 	}
 }
 
-func (s *switchboard) reach(conn net.Conn) {
-	if s.reaches == "" {
+func (m *mux) reach(conn net.Conn) {
+	if m.reaches == "" {
 		conn.Close()
 		return
 	}
-	there, err := net.DialTimeout("tcp", s.reaches, dialLimit)
+	there, err := net.DialTimeout("tcp", m.reaches, dialLimit)
 	if err != nil {
 		conn.Close()
 		return
@@ -152,7 +152,7 @@ func (s *switchboard) reach(conn net.Conn) {
 }
 
 // serve listens where the program seems to listen.
-func (s *switchboard) serve(ctx context.Context, address string) {
+func (m *mux) serve(ctx context.Context, address string) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *switchboard) serve(ctx context.Context, address string) {
 		}
 		go func() {
 			select {
-			case spare := <-s.spares:
+			case spare := <-m.spares:
 				join(conn, spare)
 			case <-time.After(dialLimit):
 				conn.Close()

@@ -15,8 +15,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/process/guard"
 )
 
-// lifeline is the descriptor that the starter's end of the pipe hangs on.
-const lifeline = 3
+// parentPipe is the descriptor that the starter's end of the pipe hangs on.
+const parentPipe = 3
 
 func main() {
 	limits := guard.DefaultLimits
@@ -29,9 +29,9 @@ func main() {
 		os.Exit(guard.CannotRun)
 	}
 	limits.Memory = *memory << 20
-	syscall.CloseOnExec(lifeline) // not the program's business
+	syscall.CloseOnExec(parentPipe) // not the program's business
 	code, err := guard.Run(guard.Program{
-		Args: flag.Args(), Limits: limits, UID: *uid, Lifeline: os.NewFile(lifeline, "lifeline"),
+		Args: flag.Args(), Limits: limits, UID: *uid, ParentPipe: os.NewFile(parentPipe, "parent"),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "guard:", err)

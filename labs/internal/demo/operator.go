@@ -53,10 +53,10 @@ func Build(ctx context.Context, root, dir string) (Programs, error) {
 
 // process is the running operator.
 type process struct {
-	lifeline *os.File // guard ends the operator when this is closed, by us or by our death
-	log      *os.File
-	ended    chan struct{} // closed when the process is gone
-	state    string        // how it ended; read it when ended is closed
+	parentPipe *os.File // guard ends the operator when this is closed, by us or by our death
+	log        *os.File
+	ended      chan struct{} // closed when the process is gone
+	state      string        // how it ended; read it when ended is closed
 }
 
 // startOperator runs the operator with the cluster's kubeconfig. It does not wait for anything: an
@@ -68,7 +68,7 @@ func startOperator(s Show) (*process, error) {
 	}
 	theirs, ours, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("make a lifeline: %w", err), log.Close())
+		return nil, errors.Join(fmt.Errorf("make a parent pipe: %w", err), log.Close())
 	}
 	defer theirs.Close()
 	cmd := exec.Command(s.Programs.Guard, s.Programs.Operator,
@@ -84,7 +84,7 @@ func startOperator(s Show) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the operator: %w", err), ours.Close(), log.Close())
 	}
-	o := &process{lifeline: ours, log: log, ended: make(chan struct{})}
+	o := &process{parentPipe: ours, log: log, ended: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait()
 		o.state = cmd.ProcessState.String()
@@ -95,7 +95,7 @@ func startOperator(s Show) (*process, error) {
 
 // stop ends the operator and returns when its whole process tree is gone.
 func (o *process) stop() error {
-	err := o.lifeline.Close()
+	err := o.parentPipe.Close()
 	<-o.ended
 	return errors.Join(err, o.log.Close())
 }

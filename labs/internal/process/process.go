@@ -64,7 +64,7 @@ const Unprivileged = 65534
 
 // LauncherProcess is the name of the process that a launcher's programs descend from, by which what they take of the
 // processor is told from what the lab takes.
-const LauncherProcess = "cell"
+const LauncherProcess = "sandbox-shim"
 
 // startDelay is how much longer a launched program may take to begin. A container takes half a second on a quiet machine.
 const startDelay = 15 * time.Second
@@ -163,12 +163,12 @@ func (l *Launcher) args(kind string, job Job) ([]string, error) {
 	return append(slices.Clone(l.Command), kind, file), nil
 }
 
-// tied prepares a program that watches a lifeline: its file descriptor 3 ends when ctx does, and when this process is
+// tied prepares a program that watches a parent pipe: its file descriptor 3 ends when ctx does, and when this process is
 // gone. It then ends what it has started, and itself.
 func tied(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("make a lifeline: %w", err)
+		return nil, fmt.Errorf("make a parent pipe: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.ExtraFiles = []*os.File{read}

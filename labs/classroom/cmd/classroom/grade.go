@@ -191,7 +191,7 @@ func (a *app) container(ctx context.Context, c *course.Course) (*sandbox.Contain
 	if err := clusters.PingEngine(ctx, a.Engine()); err != nil {
 		return nil, err // also for embedded clusters: without an engine there are no containers
 	}
-	cell, err := sandbox.BuildCell(ctx, c.Root, filepath.Join(a.State, "bin"))
+	shim, err := sandbox.BuildShim(ctx, c.Root, filepath.Join(a.State, "bin"))
 	if err != nil {
 		return nil, err
 	}
@@ -200,11 +200,11 @@ func (a *app) container(ctx context.Context, c *course.Course) (*sandbox.Contain
 	if err != nil || len(settings) != 2 {
 		return nil, fmt.Errorf("go env: %w", err)
 	}
-	container := &sandbox.Container{Engine: a.Engine(), Cell: cell, Owner: c.Root, GoRoot: settings[0], ModCache: settings[1]}
+	container := &sandbox.Container{Engine: a.Engine(), Shim: shim, Owner: c.Root, GoRoot: settings[0], ModCache: settings[1]}
 	if err := container.Prepare(ctx); err != nil {
 		return nil, exit.Environment(err)
 	}
-	if container.BuildCache, err = grade.BuildCache(ctx, c, cell, a.Cache, a.Progress); err != nil {
+	if container.BuildCache, err = grade.BuildCache(ctx, c, shim, a.Cache, a.Progress); err != nil {
 		return nil, err
 	}
 	return container, a.sweepContainers(ctx, container)

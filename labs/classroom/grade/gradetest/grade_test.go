@@ -113,7 +113,7 @@ func TestAClass(t *testing.T) {
 			t.Errorf("%s is forged", name)
 		}
 	}
-	left, err := exec.CommandContext(t.Context(), "docker", "ps", "--all", "--quiet", "--filter", "label=operator-lab.cell="+c.Root).Output()
+	left, err := exec.CommandContext(t.Context(), "docker", "ps", "--all", "--quiet", "--filter", "label=operator-lab.sandbox="+c.Root).Output()
 	if err != nil || len(left) > 0 {
 		t.Errorf("containers are left: %s, %v", left, err)
 	}

@@ -51,7 +51,7 @@ func newBench(t *testing.T) bench {
 	t.Cleanup(func() { os.RemoveAll(scratch) })
 	settings := strings.Fields(run(t, root, "go", "env", "GOROOT", "GOMODCACHE", "GOCACHE"))
 	container := &sandbox.Container{
-		Engine: "docker", Cell: filepath.Join(scratch, "cell"), Owner: "sandboxtest-" + rand.Text(),
+		Engine: "docker", Shim: filepath.Join(scratch, process.LauncherProcess), Owner: "sandboxtest-" + rand.Text(),
 		GoRoot: settings[0], ModCache: settings[1], BuildCache: settings[2],
 	}
 	launcher, err := container.Launcher(filepath.Join(scratch, "settings.json"))
@@ -60,7 +60,7 @@ func newBench(t *testing.T) bench {
 	}
 	launcher.Scratch = scratch
 	b := bench{process.Runner{Launcher: launcher}, container, filepath.Join(scratch, "hostile"), filepath.Join(scratch, "home")}
-	run(t, root, "go", "build", "-o", scratch+"/", "./labs/classroom/cmd/cell", "./labs/classroom/sandbox/sandboxtest/hostile")
+	run(t, root, "go", "build", "-o", scratch+"/", "./labs/classroom/cmd/sandbox-shim", "./labs/classroom/sandbox/sandboxtest/hostile")
 	if err := errors.Join(os.Mkdir(b.home, 0o700), b.Prepare(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestAHostileProgram(t *testing.T) {
 			}
 		}
 		slices.Sort(saw)
-		want := []string{"/etc/group", "/etc/hostname", "/etc/hosts", "/etc/passwd", "/etc/resolv.conf", "/lab/cell", "/lab/socket", b.hostile}
+		want := []string{"/etc/group", "/etc/hostname", "/etc/hosts", "/etc/passwd", "/etc/resolv.conf", "/lab/sandbox-shim", "/lab/socket", b.hostile}
 		if diff := cmp.Diff(want, saw); diff != "" {
 			t.Errorf("it sees other files: %s", diff)
 		}
@@ -229,7 +229,7 @@ func TestAHostileProgram(t *testing.T) {
 		tick := time.NewTicker(lookPeriod)
 		defer tick.Stop()
 		for ; time.Now().Before(deadline); <-tick.C {
-			if out := run(t, root, "docker", "ps", "--quiet", "--filter", "label=operator-lab.cell="+b.Owner); out == "" {
+			if out := run(t, root, "docker", "ps", "--quiet", "--filter", "label=operator-lab.sandbox="+b.Owner); out == "" {
 				return
 			}
 		}

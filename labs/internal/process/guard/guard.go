@@ -65,9 +65,9 @@ type Program struct {
 	Limits Limits
 	// UID is the user and group to run as, -1 for the current one. Changing it needs root.
 	UID int
-	// Lifeline is closed by the kernel when the starter is gone; the tree is then killed. nil or a
+	// ParentPipe is closed by the kernel when the starter is gone; the tree is then killed. nil or a
 	// file that cannot be read means that there is no starter to wait for.
-	Lifeline *os.File
+	ParentPipe *os.File
 }
 
 // Run starts the program, passes signals on to it, and returns its exit code after every process of its
@@ -94,7 +94,7 @@ func Run(p Program) (int, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	abandoned := make(chan struct{})
-	go watchLifeline(p.Lifeline, abandoned)
+	go watchParentPipe(p.ParentPipe, abandoned)
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
 	for {
@@ -131,14 +131,14 @@ func (l Limits) exceeded() int {
 	return 0
 }
 
-func watchLifeline(lifeline *os.File, abandoned chan<- struct{}) {
-	if lifeline == nil {
+func watchParentPipe(parentPipe *os.File, abandoned chan<- struct{}) {
+	if parentPipe == nil {
 		return
 	}
-	if _, err := lifeline.Stat(); err != nil {
+	if _, err := parentPipe.Stat(); err != nil {
 		return
 	}
-	_, _ = io.Copy(io.Discard, lifeline)
+	_, _ = io.Copy(io.Discard, parentPipe)
 	close(abandoned)
 }
 

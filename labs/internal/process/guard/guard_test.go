@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 var binary string
 
-// guarded starts a shell script under guard, with guard's own flags, and gives the lifeline's other end.
+// guarded starts a shell script under guard, with guard's own flags, and gives the parent pipe's other end.
 func guarded(t *testing.T, script string, flags ...string) (*exec.Cmd, *os.File) {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -104,9 +104,9 @@ func TestEscapedGrandchildIsKilledWhenTheProgramEnds(t *testing.T) {
 
 func TestTreeIsKilledWhenTheStarterIsGone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	cmd, lifeline := guarded(t, fmt.Sprintf("trap '' TERM; echo $$ > %s; while :; do sleep 1000; done", file))
+	cmd, parentPipe := guarded(t, fmt.Sprintf("trap '' TERM; echo $$ > %s; while :; do sleep 1000; done", file))
 	pid := pidIn(t, file)
-	lifeline.Close()
+	parentPipe.Close()
 	_ = cmd.Wait()
 	if alive(pid) {
 		t.Errorf("process %d outlives its starter", pid)

@@ -1,10 +1,10 @@
-// Command cell stands on both sides of a container in which a learner's code is built or run.
+// Command sandbox-shim stands on both sides of a container in which a learner's code is built or run.
 //
-//	cell run SETTINGS tool JOB     on this machine: runs a tool of ours in a container, and is to its starter what the tool would be
-//	cell run SETTINGS program JOB  the same for a program of a learner; the end of file descriptor 3, a pipe, is the end of it all
-//	cell inside SOCKET             in the container: its first process
-//	cell cache BASE OWN            in the container: a build cache for the Go command (GOCACHEPROG) that is read from BASE, and written to OWN
-//	cell cache -keep BASE OWN      on this machine: the same, and what is read from BASE is kept in OWN, too
+//	sandbox-shim run SETTINGS tool JOB     on this machine: runs a tool of ours in a container, and is to its starter what the tool would be
+//	sandbox-shim run SETTINGS program JOB  the same for a program of a learner; the end of file descriptor 3, a pipe, is the end of it all
+//	sandbox-shim inside SOCKET             in the container: its first process
+//	sandbox-shim cache BASE OWN            in the container: a build cache for the Go command (GOCACHEPROG) that is read from BASE, and written to OWN
+//	sandbox-shim cache -keep BASE OWN      on this machine: the same, and what is read from BASE is kept in OWN, too
 package main
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/example/operator-lab/labs/internal/process"
 )
 
-// lifeline is the descriptor that the starter's end of a pipe hangs on.
-const lifeline = 3
+// parentPipe is the descriptor that the starter's end of a pipe hangs on.
+const parentPipe = 3
 
 func main() {
 	code, err := run(os.Args[1:])
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "cell:", err)
+		fmt.Fprintln(os.Stderr, "sandbox-shim:", err)
 	}
 	os.Exit(code)
 }
@@ -34,8 +34,8 @@ func run(args []string) (code int, err error) {
 	case len(args) == 4 && args[0] == "run" && args[2] == "tool":
 		return sandbox.Run(args[1], args[2], args[3], nil)
 	case len(args) == 4 && args[0] == "run" && args[2] == "program":
-		syscall.CloseOnExec(lifeline)
-		return sandbox.Run(args[1], args[2], args[3], os.NewFile(lifeline, "lifeline"))
+		syscall.CloseOnExec(parentPipe)
+		return sandbox.Run(args[1], args[2], args[3], os.NewFile(parentPipe, "parent"))
 	case len(args) == 2 && args[0] == "inside":
 		err = sandbox.Inside(args[1])
 	case len(args) == 3 && args[0] == "cache":

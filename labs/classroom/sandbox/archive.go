@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// headLimit is the size of the text that a parcel begins with.
+	// headLimit is the size of the text that an archive begins with.
 	headLimit = 1 << 20
-	// filesLimit is how many files and folders a parcel may have.
+	// filesLimit is how many files and folders an archive may have.
 	filesLimit = 20_000
 
 	headName = "head"
 	filesDir = "files/"
 )
 
-// errTooMuch says that there is more in a parcel than is wanted.
+// errTooMuch says that there is more in an archive than is wanted.
 var errTooMuch = errors.New("more than there is room for")
 
-// pack writes a parcel: a head, and the files and folders in dir. What is neither, such as a link, is left out. dir ""
+// pack writes an archive: a head, and the files and folders in dir. What is neither, such as a link, is left out. dir ""
 // has none.
 func pack(w io.Writer, head any, dir string) error {
 	text, err := json.Marshal(head)
@@ -96,12 +96,12 @@ func packFile(t *tar.Writer, header *tar.Header, name string) error {
 	return err
 }
 
-// parcel is one that somebody else packed, and whom nobody trusts.
-type parcel struct{ tar *tar.Reader }
+// archive is one that somebody else packed, and whom nobody trusts.
+type archive struct{ tar *tar.Reader }
 
-// unpack begins to read a parcel, with its head.
-func unpack(r io.Reader, head any) (parcel, error) {
-	p := parcel{tar.NewReader(r)}
+// unpack begins to read an archive, with its head.
+func unpack(r io.Reader, head any) (archive, error) {
+	p := archive{tar.NewReader(r)}
 	header, err := p.tar.Next()
 	if err != nil {
 		return p, fmt.Errorf("unpack: %w", err)
@@ -119,9 +119,9 @@ func unpack(r io.Reader, head any) (parcel, error) {
 	return p, nil
 }
 
-// into reads the files into dir, as long as they have no more than so many bytes together, and the end of the parcel.
+// into reads the files into dir, as long as they have no more than so many bytes together, and the end of the archive.
 // Nothing is written outside of dir, and nothing but files and folders into it. Without a dir there are to be no files.
-func (p parcel) into(dir string, limit int64) error {
+func (p archive) into(dir string, limit int64) error {
 	if dir == "" {
 		if _, err := p.tar.Next(); !errors.Is(err, io.EOF) {
 			return errors.Join(errors.New("unpack: there is something behind the head"), err)
