@@ -145,7 +145,7 @@ test: bin/lab ## what every change is asked, in a quarter of an hour: unit tests
 	$(LAB) test
 
 .PHONY: proof
-proof: bin/lab ## everything that can be asked, in two hours (Linux, root, a C compiler); ends with a table for docs/testing.md
+proof: bin/lab ## everything that can be asked, in two hours (Linux, root; YES=1 installs what it lacks); ends with a table for docs/testing.md
 	$(LAB) proof
 
 .PHONY: mutants

@@ -62,12 +62,12 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 	if err != nil {
 		return nil, err
 	}
-	seed, err := e.seed(ctx, programs)
+	snapshot, err := e.snapshot(ctx, programs)
 	if err != nil {
 		return nil, problem(ctx, "cannot prepare the embedded control plane", err)
 	}
 	for n := 1; ; n++ {
-		a := &attempt{Embedded: e, name: name, address: address, nodes: 1 + spec.Workers, programs: programs, seedDir: seed}
+		a := &attempt{Embedded: e, name: name, address: address, nodes: 1 + spec.Workers, programs: programs, snapshotDir: snapshot}
 		c, err := a.run(ctx)
 		if err == nil || n == attempts || !errors.Is(err, errPortTaken) {
 			return c, err
@@ -78,12 +78,12 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 // attempt is one creation.
 type attempt struct {
 	*Embedded
-	name     string
-	address  string // of the API server
-	nodes    int
-	programs map[string]string
-	seedDir  string // what etcd begins with; "" for nothing
-	handle   *supervisor.Handle
+	name        string
+	address     string // of the API server
+	nodes       int
+	programs    map[string]string
+	snapshotDir string // what etcd begins with; "" for nothing
+	handle      *supervisor.Handle
 }
 
 // run makes the control plane and waits until it is ready. Whatever happens, a
@@ -145,9 +145,9 @@ func (a *attempt) prepare(programs []string) error {
 	if err := a.writeIdentities(plane, server); err != nil {
 		return err
 	}
-	if a.seedDir != "" {
-		if err := os.CopyFS(filepath.Join(plane, etcdData), os.DirFS(a.seedDir)); err != nil {
-			return fmt.Errorf("copy seed: %w", err)
+	if a.snapshotDir != "" {
+		if err := os.CopyFS(filepath.Join(plane, etcdData), os.DirFS(a.snapshotDir)); err != nil {
+			return fmt.Errorf("copy snapshot: %w", err)
 		}
 	}
 	all := plan(a.programs, a.address, port)
@@ -171,7 +171,7 @@ func (a *attempt) writeIdentities(plane, server string) error {
 	if err := errors.Join(ca.write("apiserver", serving), ca.writeKey("sa")); err != nil {
 		return err
 	}
-	// Its kubeconfig is written by the gate.
+	// Its kubeconfig is written by the proxy.
 	manager, err := ca.client("system:kube-controller-manager", masters)
 	if err != nil {
 		return err

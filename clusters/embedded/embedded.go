@@ -102,7 +102,7 @@ func New(stateDir, root, cacheDir string, opts ...Option) (*Embedded, error) {
 // Supervise is the life of the process that answers for one cluster: it returns
 // when the cluster is gone.
 func Supervise(dir string) error {
-	g, err := openGate(dir)
+	g, err := openHealthProxy(dir)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (e *Embedded) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := e.seed(ctx, programs); err != nil {
+	if _, err := e.snapshot(ctx, programs); err != nil {
 		return problem(ctx, "cannot prepare the embedded control plane", err)
 	}
 	return nil

@@ -105,11 +105,11 @@ func (a *attempt) boot(ctx context.Context) (string, error) {
 	return version, g.Wait()
 }
 
-// served says whether the API server has everything that others rely on. With a seed,
+// served says whether the API server has everything that others rely on. With a snapshot,
 // what the hooks write that begin with a pause is there before them; they only look
 // at it again.
 func (a *attempt) served(ctx context.Context, client kubernetes.Interface) error {
-	if a.seedDir == "" {
+	if a.snapshotDir == "" {
 		return get(ctx, client, "/readyz")
 	}
 	if _, err := client.RbacV1().ClusterRoles().Get(ctx, "cluster-admin", metav1.GetOptions{}); err != nil {

@@ -84,6 +84,34 @@ func (m *maker) remove(t *testing.T) {
 // processes are the supervisor and the programs of the cluster.
 func (m *maker) processes(t *testing.T) []process.ID {
 	t.Helper()
+	ids := m.recorded(t)
+	if left := running(ids); len(left) != 6 {
+		t.Fatalf("processes %v run, want a supervisor and five programs", left)
+	}
+	return ids
+}
+
+// awaitProcesses waits until they have been started again.
+func (m *maker) awaitProcesses(t *testing.T) []process.ID {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), makeTimeout)
+	defer cancel()
+	for tick := time.NewTicker(10 * time.Millisecond); ; {
+		ids := m.recorded(t)
+		if len(running(ids)) == 6 {
+			return ids
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("processes %v run after %v, want a supervisor and five programs", running(ids), makeTimeout)
+		}
+	}
+}
+
+// recorded are the supervisor and the programs that it has written down.
+func (m *maker) recorded(t *testing.T) []process.ID {
+	t.Helper()
 	s, err := supervisor.ReadState(m.plane)
 	if err != nil {
 		t.Fatal(err)
@@ -91,9 +119,6 @@ func (m *maker) processes(t *testing.T) []process.ID {
 	ids := []process.ID{s.Supervisor}
 	for _, p := range s.Programs {
 		ids = append(ids, p.Process)
-	}
-	if left := running(ids); len(left) != 6 {
-		t.Fatalf("processes %v run, want a supervisor and five programs", left)
 	}
 	return ids
 }

@@ -35,11 +35,12 @@ func TestARestartBringsAControlPlaneBack(t *testing.T) {
 	if err := m.owned.Restart(t.Context(), m.name); err != nil {
 		t.Fatal(err)
 	}
+	again := m.awaitProcesses(t) // the node of before is Ready, whoever runs
 	if _, err := namespaces.Get(t.Context(), work.Name, metav1.GetOptions{}); err != nil {
 		t.Errorf("what was in it is lost: %v", err)
 	}
 	owners, err := m.owned.List(t.Context())
-	if err != nil || len(owners) != 1 || !owners[0].Kept || owners[0].Process != m.processes(t)[0] {
+	if err != nil || len(owners) != 1 || !owners[0].Kept || owners[0].Process != again[0] {
 		t.Errorf("records %+v, %v, want the new supervisor", owners, err)
 	}
 	if err := m.owned.Delete(t.Context(), m.name); err != nil {

@@ -13,15 +13,15 @@ import (
 )
 
 // Routes are what a server serves to learners, by its pattern.
-func (d *Desk) Routes() map[string]server.LearnerHandler {
+func (s *Server) Routes() map[string]server.LearnerHandler {
 	const one = borrow.Path + "/{claim}"
 	return map[string]server.LearnerHandler{
-		"GET " + borrow.Path:                   d.serveClaims,
-		"POST " + one:                          named(d.serveClaim),
-		"DELETE " + one:                        named(d.serveReturn),
-		"POST " + one + borrow.BeatPath:        named(d.serveBeat),
-		"GET " + one + borrow.NodesPath:        named(d.serveNodes),
-		"POST " + one + borrow.ControllersPath: named(d.serveControllers),
+		"GET " + borrow.Path:                   s.serveClaims,
+		"POST " + one:                          named(s.serveClaim),
+		"DELETE " + one:                        named(s.serveReturn),
+		"POST " + one + borrow.BeatPath:        named(s.serveBeat),
+		"GET " + one + borrow.NodesPath:        named(s.serveNodes),
+		"POST " + one + borrow.ControllersPath: named(s.serveControllers),
 	}
 }
 
@@ -36,13 +36,13 @@ func named(next server.LearnerHandler) server.LearnerHandler {
 	}
 }
 
-func (d *Desk) serveClaims(w http.ResponseWriter, _ *http.Request, h store.Holder) {
-	server.Answer(w, http.StatusOK, map[string][]string{"claims": d.Claims(h.Learner)})
+func (s *Server) serveClaims(w http.ResponseWriter, _ *http.Request, h store.Holder) {
+	server.Answer(w, http.StatusOK, map[string][]string{"claims": s.Claims(h.Learner)})
 }
 
 // serveClaim answers 200 with a cluster, 202 with a place in the queue, and 410 when nothing will come of the claim.
-func (d *Desk) serveClaim(w http.ResponseWriter, r *http.Request, h store.Holder) {
-	a, err := d.Claim(r.Context(), h.Learner, r.PathValue("claim"), r.URL.Query().Get(borrow.SeenParameter))
+func (s *Server) serveClaim(w http.ResponseWriter, r *http.Request, h store.Holder) {
+	a, err := s.Claim(r.Context(), h.Learner, r.PathValue("claim"), r.URL.Query().Get(borrow.SeenParameter))
 	switch {
 	case err != nil:
 		refuseEnded(w, err)
@@ -53,13 +53,13 @@ func (d *Desk) serveClaim(w http.ResponseWriter, r *http.Request, h store.Holder
 	}
 }
 
-func (d *Desk) serveReturn(w http.ResponseWriter, r *http.Request, h store.Holder) {
-	d.Return(h.Learner, r.PathValue("claim"))
+func (s *Server) serveReturn(w http.ResponseWriter, r *http.Request, h store.Holder) {
+	s.Return(h.Learner, r.PathValue("claim"))
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (d *Desk) serveBeat(w http.ResponseWriter, r *http.Request, h store.Holder) {
-	if err := d.Beat(h.Learner, r.PathValue("claim")); err != nil {
+func (s *Server) serveBeat(w http.ResponseWriter, r *http.Request, h store.Holder) {
+	if err := s.Beat(h.Learner, r.PathValue("claim")); err != nil {
 		refuseEnded(w, err)
 		return
 	}
@@ -67,13 +67,13 @@ func (d *Desk) serveBeat(w http.ResponseWriter, r *http.Request, h store.Holder)
 }
 
 // serveNodes tells what only the room's machine can see: whether the cluster's machines run, and what they lack.
-func (d *Desk) serveNodes(w http.ResponseWriter, r *http.Request, h store.Holder) {
-	name, err := d.Lent(h.Learner, r.PathValue("claim"))
+func (s *Server) serveNodes(w http.ResponseWriter, r *http.Request, h store.Holder) {
+	name, err := s.Lent(h.Learner, r.PathValue("claim"))
 	if err != nil {
 		refuseEnded(w, err)
 		return
 	}
-	inspector, ok := d.opts.Provider.(clusters.NodeInspector)
+	inspector, ok := s.opts.Provider.(clusters.NodeInspector)
 	if !ok {
 		server.Problem(w, http.StatusNotImplemented, errors.ErrUnsupported)
 		return
@@ -86,13 +86,13 @@ func (d *Desk) serveNodes(w http.ResponseWriter, r *http.Request, h store.Holder
 	server.Answer(w, http.StatusOK, nodes)
 }
 
-func (d *Desk) serveControllers(w http.ResponseWriter, r *http.Request, h store.Holder) {
-	name, err := d.Lent(h.Learner, r.PathValue("claim"))
+func (s *Server) serveControllers(w http.ResponseWriter, r *http.Request, h store.Holder) {
+	name, err := s.Lent(h.Learner, r.PathValue("claim"))
 	if err != nil {
 		refuseEnded(w, err)
 		return
 	}
-	restarter, ok := d.opts.Provider.(clusters.ControllerRestarter)
+	restarter, ok := s.opts.Provider.(clusters.ControllerRestarter)
 	if !ok {
 		server.Problem(w, http.StatusNotImplemented, errors.ErrUnsupported)
 		return

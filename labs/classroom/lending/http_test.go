@@ -54,19 +54,19 @@ func serve(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	h := &house{store: s, shelf: &shelf{herd: &herd{dir: t.TempDir(), there: map[string]bool{}}}}
-	desk := lending.Open(lending.Options{Pool: h.shelf, Provider: h.shelf, AtOnce: 1})
+	lender := lending.Open(lending.Options{Pool: h.shelf, Provider: h.shelf, AtOnce: 1})
 	c, err := course.Load(coursetest.New(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := server.New(t.Context(), server.Config{Store: s, Course: c, Rules: room.DefaultRules, Learners: desk.Routes()})
+	srv, err := server.New(t.Context(), server.Config{Store: s, Course: c, Rules: room.DefaultRules, Learners: lender.Routes()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	listening := httptest.NewServer(srv.Handler())
 	h.url = listening.URL
 	t.Cleanup(func() {
-		desk.Close()
+		lender.Close()
 		listening.Close()
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -121,7 +121,7 @@ func (h *house) borrow(t *testing.T, token, claim string) borrow.Loan {
 }
 
 // The tokens are those of the board, and end with them.
-func TestOnlyALearnersGoodTokenOpensTheDesk(t *testing.T) {
+func TestOnlyALearnersGoodTokenOpensTheServer(t *testing.T) {
 	h := serve(t)
 	ada, expired, revoked := h.token(t, "Ada", time.Hour), h.token(t, "Bob", time.Hour), h.token(t, "Cleo", 3*time.Hour)
 	if _, err := h.store.Revoke(t.Context(), "Cleo"); err != nil {

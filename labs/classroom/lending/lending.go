@@ -24,8 +24,8 @@ const (
 	Silence = 30 * time.Second
 	// Longest is for how long a cluster is lent at most. A run of the suite ends after ten minutes, whatever happens.
 	Longest = 15 * time.Minute
-	// patrolPeriod is how often the desk looks for those of whom nothing is heard.
-	patrolPeriod = time.Second
+	// reapPeriod is how often the server looks for those of whom nothing is heard.
+	reapPeriod = time.Second
 	// remembered is of how many claims of a learner it is known why they ended.
 	remembered = 8
 )
@@ -49,13 +49,13 @@ type Options struct {
 	Log func(line string)
 }
 
-// Desk lends. Its methods may be called from several goroutines.
-type Desk struct {
+// Server lends. Its methods may be called from several goroutines.
+type Server struct {
 	opts Options
 
-	ctx    context.Context //nolint:containedctx // the life of the desk, which outlives each call
+	ctx    context.Context //nolint:containedctx // the life of the server, which outlives each call
 	cancel context.CancelFunc
-	tasks  sync.WaitGroup // the patrol, and clusters that are being made ready
+	tasks  sync.WaitGroup // the reaper, and clusters that are being made ready
 
 	mu      sync.Mutex
 	out     map[int64]*loan    // lent, or being made ready, by learner
@@ -92,45 +92,45 @@ const (
 	whyUnknown  = "the room's server does not know of it any more, as after a restart"
 )
 
-// Open begins to lend. The caller has to Close the desk, and the pool after it.
-func Open(opts Options) *Desk {
+// Open begins to lend. The caller has to Close the server, and the pool after it.
+func Open(opts Options) *Server {
 	if opts.Log == nil {
 		opts.Log = func(string) {}
 	}
-	d := &Desk{opts: opts, out: map[int64]*loan{}, past: map[int64][]ending{}, changed: make(chan struct{})}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.tasks.Go(d.patrol)
-	return d
+	s := &Server{opts: opts, out: map[int64]*loan{}, past: map[int64][]ending{}, changed: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.tasks.Go(s.reap)
+	return s
 }
 
 // Close takes everything back, and returns how many clusters were lent. Whoever waits is told.
-func (d *Desk) Close() (taken int) {
-	d.mu.Lock()
-	d.closed = true
-	for _, l := range slices.Clone(d.queue) {
-		d.end(l, whyClosed)
+func (s *Server) Close() (taken int) {
+	s.mu.Lock()
+	s.closed = true
+	for _, l := range slices.Clone(s.queue) {
+		s.end(l, whyClosed)
 	}
-	for _, l := range d.out {
+	for _, l := range s.out {
 		if l.given != nil {
 			taken++
 		}
-		d.end(l, whyClosed)
+		s.end(l, whyClosed)
 	}
-	d.mu.Unlock()
-	d.cancel()
-	d.tasks.Wait()
+	s.mu.Unlock()
+	s.cancel()
+	s.tasks.Wait()
 	return taken
 }
 
 // Claims names what the learner has claimed and has not given back.
-func (d *Desk) Claims(learner store.Learner) []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (s *Server) Claims(learner store.Learner) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	names := []string{}
-	if l := d.out[learner.ID]; l != nil {
+	if l := s.out[learner.ID]; l != nil {
 		names = append(names, l.claim)
 	}
-	for _, l := range d.queue {
+	for _, l := range s.queue {
 		if l.learner.ID == learner.ID {
 			names = append(names, l.claim)
 		}
@@ -141,10 +141,10 @@ func (d *Desk) Claims(learner store.Learner) []string {
 // Claim asks for a cluster under a name that the learner chooses, and asked again, how far that has come: the answer
 // to one claim is the same however often it is lost. It waits for something else than what the mark of an earlier
 // answer stands for, [borrow.PollTime] at most. The error is an *[borrow.EndedError] when the claim will not get anything any more.
-func (d *Desk) Claim(ctx context.Context, learner store.Learner, claim, seen string) (borrow.Answer, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l, err := d.enter(learner, claim)
+func (s *Server) Claim(ctx context.Context, learner store.Learner, claim, seen string) (borrow.Answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.enter(learner, claim)
 	if err != nil {
 		return borrow.Answer{}, err
 	}
@@ -153,11 +153,11 @@ func (d *Desk) Claim(ctx context.Context, learner store.Learner, claim, seen str
 	patience := time.NewTimer(borrow.PollTime)
 	defer patience.Stop()
 	for {
-		answer, err := d.answer(l)
+		answer, err := s.answer(l)
 		if err != nil || answer.Mark != seen {
 			return answer, err
 		}
-		if !d.await(ctx, patience.C) {
+		if !s.await(ctx, patience.C) {
 			return answer, ctx.Err()
 		}
 	}
@@ -165,35 +165,35 @@ func (d *Desk) Claim(ctx context.Context, learner store.Learner, claim, seen str
 
 // enter finds a claim, or takes it into the queue. A learner who is there already keeps the place, for the new claim:
 // the process that made the old one may be dead.
-func (d *Desk) enter(learner store.Learner, claim string) (*loan, error) {
-	if l := d.find(learner, claim); l != nil {
+func (s *Server) enter(learner store.Learner, claim string) (*loan, error) {
+	if l := s.find(learner, claim); l != nil {
 		return l, nil
 	}
-	if err := d.ended(learner, claim); err != nil {
+	if err := s.ended(learner, claim); err != nil {
 		return nil, err
 	}
-	if d.closed {
+	if s.closed {
 		return nil, &borrow.EndedError{Why: whyClosed}
 	}
 	l := &loan{learner: learner, claim: claim, heard: time.Now()}
-	l.ctx, l.cancel = context.WithCancel(d.ctx)
-	if i := slices.IndexFunc(d.queue, func(o *loan) bool { return o.learner.ID == learner.ID }); i >= 0 {
-		d.queue[i].cancel()
-		d.remember(d.queue[i], whyNewer)
-		d.queue[i] = l
+	l.ctx, l.cancel = context.WithCancel(s.ctx)
+	if i := slices.IndexFunc(s.queue, func(o *loan) bool { return o.learner.ID == learner.ID }); i >= 0 {
+		s.queue[i].cancel()
+		s.remember(s.queue[i], whyNewer)
+		s.queue[i] = l
 	} else {
-		d.queue = append(d.queue, l)
+		s.queue = append(s.queue, l)
 	}
-	d.grant()
+	s.grant()
 	return l, nil
 }
 
 // find is the loan of a claim, nil when there is none.
-func (d *Desk) find(learner store.Learner, claim string) *loan {
-	if l := d.out[learner.ID]; l != nil && l.claim == claim {
+func (s *Server) find(learner store.Learner, claim string) *loan {
+	if l := s.out[learner.ID]; l != nil && l.claim == claim {
 		return l
 	}
-	for _, l := range d.queue {
+	for _, l := range s.queue {
 		if l.learner.ID == learner.ID && l.claim == claim {
 			return l
 		}
@@ -202,8 +202,8 @@ func (d *Desk) find(learner store.Learner, claim string) *loan {
 }
 
 // ended is an *[borrow.EndedError] when the claim is known to have ended.
-func (d *Desk) ended(learner store.Learner, claim string) error {
-	for _, e := range d.past[learner.ID] {
+func (s *Server) ended(learner store.Learner, claim string) error {
+	for _, e := range s.past[learner.ID] {
 		if e.claim == claim {
 			return &borrow.EndedError{Why: e.why}
 		}
@@ -211,19 +211,19 @@ func (d *Desk) ended(learner store.Learner, claim string) error {
 	return nil
 }
 
-func (d *Desk) remember(l *loan, why string) {
-	all := append(d.past[l.learner.ID], ending{l.claim, why})
-	d.past[l.learner.ID] = all[max(0, len(all)-remembered):]
+func (s *Server) remember(l *loan, why string) {
+	all := append(s.past[l.learner.ID], ending{l.claim, why})
+	s.past[l.learner.ID] = all[max(0, len(all)-remembered):]
 }
 
 // answer says how far a claim has come.
-func (d *Desk) answer(l *loan) (borrow.Answer, error) {
-	if err := d.ended(l.learner, l.claim); err != nil {
+func (s *Server) answer(l *loan) (borrow.Answer, error) {
+	if err := s.ended(l.learner, l.claim); err != nil {
 		return borrow.Answer{}, err
 	}
 	a := borrow.Answer{Loan: l.given}
-	if held := d.out[l.learner.ID]; held != l {
-		a.Place, a.Held = slices.Index(d.queue, l)+1, held != nil
+	if held := s.out[l.learner.ID]; held != l {
+		a.Place, a.Held = slices.Index(s.queue, l)+1, held != nil
 	}
 	a.Mark = fmt.Sprintf("%d-%v-%v", a.Place, a.Held, a.Loan != nil)
 	return a, nil
@@ -231,124 +231,124 @@ func (d *Desk) answer(l *loan) (borrow.Answer, error) {
 
 // grant begins to make clusters ready for those who are first, as long as some may be lent. Who still has one lets
 // others go first. The caller holds the lock.
-func (d *Desk) grant() {
-	for !d.closed && len(d.out) < d.opts.AtOnce {
-		i := slices.IndexFunc(d.queue, func(l *loan) bool { return d.out[l.learner.ID] == nil })
+func (s *Server) grant() {
+	for !s.closed && len(s.out) < s.opts.AtOnce {
+		i := slices.IndexFunc(s.queue, func(l *loan) bool { return s.out[l.learner.ID] == nil })
 		if i < 0 {
 			break
 		}
-		l := d.queue[i]
-		d.queue = slices.Delete(d.queue, i, i+1)
-		d.out[l.learner.ID] = l
-		d.tasks.Go(func() { d.prepare(l) })
+		l := s.queue[i]
+		s.queue = slices.Delete(s.queue, i, i+1)
+		s.out[l.learner.ID] = l
+		s.tasks.Go(func() { s.prepare(l) })
 	}
-	d.tell()
+	s.tell()
 }
 
 // prepare gets somebody the cluster that was granted, unless they have gone.
-func (d *Desk) prepare(l *loan) {
-	c, _, err := d.opts.Pool.Claim(l.ctx)
+func (s *Server) prepare(l *loan) {
+	c, _, err := s.opts.Pool.Claim(l.ctx)
 	var key []byte
 	if err == nil {
 		if key, err = os.ReadFile(c.Kubeconfig); err != nil {
-			d.opts.Pool.Discard(c.Name)
+			s.opts.Pool.Discard(c.Name)
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
-	case d.out[l.learner.ID] != l:
+	case s.out[l.learner.ID] != l:
 		if err == nil {
-			d.opts.Pool.Discard(c.Name)
+			s.opts.Pool.Discard(c.Name)
 		}
 	case err != nil:
-		d.opts.Log(fmt.Sprintf("no cluster for %s: %v", l.learner.Name, err))
-		d.end(l, whyNotMade)
+		s.opts.Log(fmt.Sprintf("no cluster for %s: %v", l.learner.Name, err))
+		s.end(l, whyNotMade)
 	default:
 		l.name, l.given = c.Name, &borrow.Loan{Cluster: *c, Kubeconfig: key}
 		l.given.Cluster.Kubeconfig = ""
 		l.lent, l.heard = time.Now(), time.Now()
-		d.tell()
+		s.tell()
 	}
 }
 
 // end ends a claim, and takes back what it has. The caller holds the lock.
-func (d *Desk) end(l *loan, why string) {
+func (s *Server) end(l *loan, why string) {
 	l.cancel()
-	if d.out[l.learner.ID] == l {
-		delete(d.out, l.learner.ID)
+	if s.out[l.learner.ID] == l {
+		delete(s.out, l.learner.ID)
 		if l.given != nil {
-			d.opts.Pool.Discard(l.name)
+			s.opts.Pool.Discard(l.name)
 		}
 	}
-	d.queue = slices.DeleteFunc(d.queue, func(o *loan) bool { return o == l })
-	d.remember(l, why)
-	d.grant()
+	s.queue = slices.DeleteFunc(s.queue, func(o *loan) bool { return o == l })
+	s.remember(l, why)
+	s.grant()
 }
 
 // Return ends a claim: a cluster is taken back, and a place in the queue given up. What is not known has ended before.
-func (d *Desk) Return(learner store.Learner, claim string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l := d.find(learner, claim); l != nil {
-		d.end(l, whyReturned)
+func (s *Server) Return(learner store.Learner, claim string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.find(learner, claim); l != nil {
+		s.end(l, whyReturned)
 		return
 	}
-	if d.ended(learner, claim) == nil {
+	if s.ended(learner, claim) == nil {
 		// The claim itself may still be on its way.
-		d.remember(&loan{learner: learner, claim: claim}, whyReturned)
+		s.remember(&loan{learner: learner, claim: claim}, whyReturned)
 	}
 }
 
 // Beat says that the borrower is still there. The error is an *[borrow.EndedError] when the cluster is not theirs any more.
-func (d *Desk) Beat(learner store.Learner, claim string) error {
-	_, err := d.Lent(learner, claim)
+func (s *Server) Beat(learner store.Learner, claim string) error {
+	_, err := s.Lent(learner, claim)
 	return err
 }
 
 // Lent is the name of the cluster that is lent under that claim; whoever asks is still there. The error is an
 // *[borrow.EndedError] when there is none.
-func (d *Desk) Lent(learner store.Learner, claim string) (name string, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l := d.find(learner, claim); l != nil && l.given != nil {
+func (s *Server) Lent(learner store.Learner, claim string) (name string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.find(learner, claim); l != nil && l.given != nil {
 		l.heard = time.Now()
 		return l.name, nil
 	}
-	if err := d.ended(learner, claim); err != nil {
+	if err := s.ended(learner, claim); err != nil {
 		return "", err
 	}
 	return "", &borrow.EndedError{Why: whyUnknown}
 }
 
-// patrol takes back what nobody will give back.
-func (d *Desk) patrol() {
-	tick := time.NewTicker(patrolPeriod)
+// reap takes back what nobody will give back.
+func (s *Server) reap() {
+	tick := time.NewTicker(reapPeriod)
 	defer tick.Stop()
 	for {
 		select {
-		case <-d.ctx.Done():
+		case <-s.ctx.Done():
 			return
 		case <-tick.C:
-			d.takeBack(time.Now())
+			s.takeBack(time.Now())
 		}
 	}
 }
 
-func (d *Desk) takeBack(now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, l := range d.out {
+func (s *Server) takeBack(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.out {
 		if why := l.overdue(now); why != "" {
 			if l.given != nil {
-				d.opts.Log(fmt.Sprintf("took the cluster of %s back: %s", l.learner.Name, why))
+				s.opts.Log(fmt.Sprintf("took the cluster of %s back: %s", l.learner.Name, why))
 			}
-			d.end(l, why)
+			s.end(l, why)
 		}
 	}
-	for _, l := range slices.Clone(d.queue) {
+	for _, l := range slices.Clone(s.queue) {
 		if why := l.overdue(now); why != "" {
-			d.end(l, why)
+			s.end(l, why)
 		}
 	}
 }
@@ -365,16 +365,16 @@ func (l *loan) overdue(now time.Time) string {
 }
 
 // tell wakes all who await a change. The caller holds the lock.
-func (d *Desk) tell() {
-	close(d.changed)
-	d.changed = make(chan struct{})
+func (s *Server) tell() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // await returns after the next change, and gives the lock away meanwhile. It says whether there was one.
-func (d *Desk) await(ctx context.Context, patience <-chan time.Time) bool {
-	changed := d.changed
-	d.mu.Unlock()
-	defer d.mu.Lock()
+func (s *Server) await(ctx context.Context, patience <-chan time.Time) bool {
+	changed := s.changed
+	s.mu.Unlock()
+	defer s.mu.Lock()
 	select {
 	case <-changed:
 		return true

@@ -88,9 +88,9 @@ func (h *herd) left() int {
 	return len(h.there)
 }
 
-// counter is a desk with its pool.
+// counter is a server with its pool.
 type counter struct {
-	*lending.Desk
+	*lending.Server
 	pool *herd
 	log  []string
 }
@@ -98,7 +98,7 @@ type counter struct {
 func open(t *testing.T, atOnce int) *counter {
 	t.Helper()
 	r := &counter{pool: &herd{dir: t.TempDir(), there: map[string]bool{}}}
-	r.Desk = lending.Open(lending.Options{Pool: r.pool, AtOnce: atOnce, Log: func(line string) { r.log = append(r.log, line) }})
+	r.Server = lending.Open(lending.Options{Pool: r.pool, AtOnce: atOnce, Log: func(line string) { r.log = append(r.log, line) }})
 	t.Cleanup(func() {
 		r.Close()
 		if n := r.pool.left(); n > 0 {

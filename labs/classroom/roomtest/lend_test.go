@@ -86,7 +86,7 @@ func TestVerdictsOnBorrowedClusters(t *testing.T) {
 type lendingRoom struct {
 	url, token string
 	owned      *clusters.Owned
-	desk       *lending.Desk
+	lender     *lending.Server
 	pool       *pool.Pool
 	ended      chan struct{} // closed when nothing is lent any more
 }
@@ -100,9 +100,9 @@ func lend(t *testing.T, c *course.Course) *lendingRoom {
 	}
 	r := &lendingRoom{owned: clusters.NewOwned(state, provider), ended: make(chan struct{})}
 	r.pool = pool.Start(r.owned, pool.Options{Progress: func(line string) { t.Log(line) }})
-	r.desk = lending.Open(lending.Options{Pool: r.pool, Provider: provider, AtOnce: 1, Log: func(line string) { t.Log(line) }})
+	r.lender = lending.Open(lending.Options{Pool: r.pool, Provider: provider, AtOnce: 1, Log: func(line string) { t.Log(line) }})
 	t.Cleanup(func() { // of a test that failed
-		r.desk.Close()
+		r.lender.Close()
 		if err := r.pool.Close(); err != nil {
 			t.Error(err)
 		}
@@ -116,7 +116,7 @@ func lend(t *testing.T, c *course.Course) *lendingRoom {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := server.New(t.Context(), server.Config{Store: s, Course: c, Rules: boardroom.DefaultRules, Learners: r.desk.Routes()})
+	srv, err := server.New(t.Context(), server.Config{Store: s, Course: c, Rules: boardroom.DefaultRules, Learners: r.lender.Routes()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func lend(t *testing.T, c *course.Course) *lendingRoom {
 // end takes back what is lent, as the end of the room's server does.
 func (r *lendingRoom) end(t *testing.T) {
 	defer close(r.ended)
-	r.desk.Close()
+	r.lender.Close()
 	if err := r.pool.Close(); err != nil {
 		t.Error(err)
 	}

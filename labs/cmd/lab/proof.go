@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,9 +46,9 @@ func newProofCommand(a *app) *cobra.Command {
 		Use:   "proof",
 		Short: "For authors: everything that can be asked, in two hours (make proof)",
 		Long: `proof asks everything: unit tests under the race detector, pages in a browser, all tests on fresh clusters with
-faults and hostile workspaces, small rooms, all wrong and right answers, solutions again and
-again, long storms, the operator's own tests, linters, other platforms. It goes on after a failure, and ends with a
-table for docs/testing.md. It may take two hours.`,
+faults and hostile workspaces, small rooms, all wrong and right answers, solutions again and again, long storms, the
+operator's own tests, linters, other platforms. With --yes it installs what that needs. It goes on after a failure, and
+ends with a table for docs/testing.md. It may take two hours.`,
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE:   func(cmd *cobra.Command, _ []string) error { return a.proof(cmd.Context()) },
@@ -58,8 +59,8 @@ func (a *app) proof(ctx context.Context) error {
 	seed := 1 + rand.Int64N(1<<31)
 	fmt.Fprintf(a.Out, "%s, commit %s, seed %d\n", time.Now().UTC().Format(time.DateOnly), a.commit(ctx), seed)
 	return a.testPhases(ctx, true,
+		phase{"setup", "", a.proofSetUp},
 		phase{"unit tests, race detector", "", a.raceTests},
-		phase{"setup", "", a.testSetup(proofClusters)},
 		phase{"pages in a browser", "Chromium", a.browserTests},
 		phase{"cluster tests", "kind, embedded", a.clusterTests},
 		phase{"small rooms", "kind, embedded", a.roomTests},
@@ -88,7 +89,7 @@ func asOne(err error) (gotest.Count, error) {
 	return gotest.Count{Passed: 1}, nil
 }
 
-// raceTests are the unit tests under the race detector, which needs a C compiler.
+// raceTests are the unit tests under the race detector.
 func (a *app) raceTests(ctx context.Context) (gotest.Count, error) {
 	packages, err := a.unitPackages(ctx)
 	if err != nil {
@@ -98,19 +99,38 @@ func (a *app) raceTests(ctx context.Context) (gotest.Count, error) {
 	return gotest.Run{Dir: a.Root, Args: args, Env: []string{"CGO_ENABLED=1"}, Out: a.Out}.Test(ctx)
 }
 
-// browserTests bring a browser when there is none and somebody has agreed to it, such as CI. Without one they
-// fail, and say how to get it.
-func (a *app) browserTests(ctx context.Context) (gotest.Count, error) {
-	_, noBrowser := exec.LookPath("chromium")
-	if _, err := exec.LookPath("apt-get"); noBrowser != nil && err == nil && a.Yes && os.Geteuid() == 0 {
-		a.Progress("installing Chromium, to look at the board with")
-		cmd := exec.CommandContext(ctx, "sh", "-c", "apt-get update && apt-get install -y chromium")
-		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive"), a.Err, a.Err
-		if err := cmd.Run(); err != nil {
-			return gotest.Count{}, exit.Environment(fmt.Errorf("install Chromium: %w; apt-get update && apt-get install chromium", err))
+// proofTools are programs that only the proof needs, and the Debian packages that have them.
+var proofTools = map[string]string{"cc": "gcc", "chromium": "chromium", "shellcheck": "shellcheck"}
+
+// proofSetUp brings what the proof needs, as far as somebody has agreed to it, such as CI. What is then missing, the phase
+// that needs it says.
+func (a *app) proofSetUp(ctx context.Context) (gotest.Count, error) {
+	var missing []string
+	for program, pkg := range proofTools {
+		if _, err := exec.LookPath(program); err != nil {
+			missing = append(missing, pkg)
 		}
 	}
-	// Alone and after the others: they measure how quick the page is.
+	slices.Sort(missing)
+	install := "apt-get update && apt-get install -y " + strings.Join(missing, " ")
+	_, err := exec.LookPath("apt-get")
+	switch {
+	case len(missing) == 0:
+	case err != nil || !a.Yes || os.Geteuid() != 0:
+		a.Progress("missing, and some phases will fail without: " + install)
+	default:
+		a.Progress(install)
+		cmd := exec.CommandContext(ctx, "sh", "-c", install)
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive"), a.Err, a.Err
+		if err := cmd.Run(); err != nil {
+			return gotest.Count{}, exit.Environment(fmt.Errorf("%s: %w", install, err))
+		}
+	}
+	return a.testSetup(proofClusters)(ctx)
+}
+
+// browserTests run alone and after the others: they measure how quick the page is.
+func (a *app) browserTests(ctx context.Context) (gotest.Count, error) {
 	return gotest.Run{Dir: a.Root, Args: append([]string{"-count=1", "-timeout=15m"}, browserPackages...), Out: a.Out}.Test(ctx)
 }
 

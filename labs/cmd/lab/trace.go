@@ -22,7 +22,7 @@ func newTraceCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace [N]",
 		Short: "Who did what when, in the last run of step N (make trace-N)",
-		Long: `trace tells the control loop of a run as a story: what the check did in your place, what your operator
+		Long: `trace tells the control loop of a run as a timeline: what the check did in your place, what your operator
 wrote because of it, and what Kubernetes made of that. Times count from the moment the check touched the
 world. Without N it takes the step that was checked last.`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -43,7 +43,7 @@ world. Without N it takes the step that was checked last.`,
 			return a.trace(c, result, check)
 		},
 	}
-	cmd.Flags().StringVar(&check, "check", "", "tell the stories of this check (default: the one under the verdict)")
+	cmd.Flags().StringVar(&check, "check", "", "tell the timelines of this check (default: the one under the verdict)")
 	return cmd
 }
 
@@ -92,19 +92,19 @@ func (a *app) trace(c *course.Course, result *verdict.Result, check string) erro
 	if err != nil {
 		return err
 	}
-	// A run can judge several labs; told are the stories of this one.
-	stories := slices.DeleteFunc(recording.Stories(), func(s *trace.Story) bool { return checkIn(result, s.Check) == nil })
-	if len(stories) == 0 {
+	// A run can judge several labs; told are the timelines of this one.
+	timelines := slices.DeleteFunc(recording.Timelines(), func(s *trace.Timeline) bool { return checkIn(result, s.Check) == nil })
+	if len(timelines) == 0 {
 		fmt.Fprintln(a.Out, "No check of that run came so far as to make a Memcached.")
 		return nil
 	}
-	shown := []*trace.Story{verdict.StoryOf(result, stories)}
+	shown := []*trace.Timeline{verdict.TimelineOf(result, timelines)}
 	if check != "" {
-		shown = slices.DeleteFunc(slices.Clone(stories), func(s *trace.Story) bool { return s.Check != check })
+		shown = slices.DeleteFunc(slices.Clone(timelines), func(s *trace.Timeline) bool { return s.Check != check })
 	}
-	a.listStories(result, stories, shown)
-	if shown = slices.DeleteFunc(shown, func(s *trace.Story) bool { return s == nil }); len(shown) == 0 {
-		return a.noStory(result, check)
+	a.listStories(result, timelines, shown)
+	if shown = slices.DeleteFunc(shown, func(s *trace.Timeline) bool { return s == nil }); len(shown) == 0 {
+		return a.noTimeline(result, check)
 	}
 	for _, s := range shown {
 		fmt.Fprintf(a.Out, "\n%s: %s\n", s.Check, checkIn(result, s.Check).Title)
@@ -130,16 +130,16 @@ func untraced(result *verdict.Result) string {
 // firstWithManager is the first lab that judges a running operator.
 const firstWithManager = 4
 
-// noStory says why there is none for the check that was asked for, or for the one that failed.
-func (a *app) noStory(result *verdict.Result, check string) error {
+// noTimeline says why there is none for the check that was asked for, or for the one that failed.
+func (a *app) noTimeline(result *verdict.Result, check string) error {
 	if check == "" {
-		fmt.Fprintln(a.Out, "\nThe check that failed first made no Memcached. `--check ID` tells another's story.")
+		fmt.Fprintln(a.Out, "\nThe check that failed first made no Memcached. `--check ID` tells another's timeline.")
 		return nil
 	}
 	if checkIn(result, check) == nil {
-		return exit.Usage("%s is no check of lab %d; the list above has those with a story", check, result.Lab)
+		return exit.Usage("%s is no check of lab %d; the list above has those with a timeline", check, result.Lab)
 	}
-	return exit.Usage("the check %s made no Memcached; the list above has those with a story", check)
+	return exit.Usage("the check %s made no Memcached; the list above has those with a timeline", check)
 }
 
 func checkIn(result *verdict.Result, id string) *verdict.Check {
@@ -150,28 +150,28 @@ func checkIn(result *verdict.Result, id string) *verdict.Check {
 	return &result.Checks[i]
 }
 
-// listStories names the checks that have a story, and points at what follows.
-func (a *app) listStories(result *verdict.Result, stories, shown []*trace.Story) {
+// listStories names the checks that have a timeline, and points at what follows.
+func (a *app) listStories(result *verdict.Result, timelines, shown []*trace.Timeline) {
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  CHECK\tSTATE\tMEMCACHEDS\tDEEDS")
 	for _, c := range result.Checks {
-		memcacheds, deeds, mark := 0, 0, " "
-		for _, s := range stories {
+		memcacheds, actions, mark := 0, 0, " "
+		for _, s := range timelines {
 			if s.Check != c.ID {
 				continue
 			}
 			memcacheds++
-			deeds += len(s.Deeds)
+			actions += len(s.Actions)
 			if slices.Contains(shown, s) {
 				mark = "→"
 			}
 		}
 		if memcacheds > 0 {
-			fmt.Fprintf(w, "%s %s\t%s\t%d\t%d\n", mark, c.ID, c.State, memcacheds, deeds)
+			fmt.Fprintf(w, "%s %s\t%s\t%d\t%d\n", mark, c.ID, c.State, memcacheds, actions)
 		}
 	}
 	_ = w.Flush()
-	if len(stories) > len(shown) {
+	if len(timelines) > len(shown) {
 		fmt.Fprintf(a.Out, "`bin/lab trace %d --check ID` tells another.\n", result.Lab)
 	}
 }

@@ -55,7 +55,7 @@ func TestTraceListsTheStoriesAndTellsOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "created Memcached two of size 4") || strings.Contains(out.String(), "created Memcached one") {
-		t.Errorf("the story of says-name is told as\n%s", out)
+		t.Errorf("the timeline of says-name is\n%s", out)
 	}
 }
 

@@ -66,7 +66,7 @@ func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
 	if err != nil {
 		return err
 	}
-	return a.attend(ctx, c, n, &checker{a, verdict.Judge{
+	return a.follow(ctx, c, n, &checker{a, verdict.Judge{
 		Course: c, State: a.State, Cache: a.Cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
 		Pool: waiting, Tools: tools, Progress: a.Progress,
 	}})
@@ -99,7 +99,7 @@ func (a *app) ensureWorkspace(ctx context.Context, c *course.Course) error {
 }
 
 // attend watches the workspace until the learner quits.
-func (a *app) attend(ctx context.Context, c *course.Course, n int, checker watch.Checker) (err error) {
+func (a *app) follow(ctx context.Context, c *course.Course, n int, checker watch.Checker) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	keyboard, err := watch.OpenKeyboard(a.In)

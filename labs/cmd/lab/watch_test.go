@@ -153,7 +153,7 @@ func attended(t *testing.T, in io.Reader) (a *app, shown *screen, interrupt cont
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	over = make(chan error, 1)
-	go func() { over <- a.attend(ctx, c, 1, judgeOf{a, "greeting.go"}) }()
+	go func() { over <- a.follow(ctx, c, 1, judgeOf{a, "greeting.go"}) }()
 	return a, shown, interrupt, over
 }
 

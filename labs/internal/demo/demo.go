@@ -51,7 +51,7 @@ type Show struct {
 	Operand string
 	// Log is the file that the operator's output goes to. It is overwritten.
 	Log string
-	// Out is told the story.
+	// Out is told the timeline.
 	Out io.Writer
 }
 
@@ -153,7 +153,7 @@ func perform(ctx context.Context, c client.Client, w *world, operator *process, 
 		return err
 	}
 	if words != "" {
-		p.tell(asked, []trace.Deed{{At: time.Now(), Actor: "kube-apiserver", Verb: "refused", Kind: "it:"}})
+		p.tell(asked, []trace.Action{{At: time.Now(), Actor: "kube-apiserver", Verb: "refused", Kind: "it:"}})
 		p.quote(words)
 	}
 	if s.missing == nil {

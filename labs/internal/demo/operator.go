@@ -15,7 +15,7 @@ import (
 )
 
 // operatorName is the file name of the operator's program. client-go signs with it what the operator
-// writes, and so it is the name that the story tells.
+// writes, and so it is the name that the timeline tells.
 const operatorName = "memcached-operator"
 
 // Programs are the compiled programs of a show.

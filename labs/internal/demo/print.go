@@ -21,7 +21,7 @@ var (
 // lineWidth is how long lines of prose may become.
 const lineWidth = 96
 
-// printer writes the story for a person. Colours are there on a terminal only, and not with NO_COLOR.
+// printer writes the timeline for a person. Colours are there on a terminal only, and not with NO_COLOR.
 type printer struct{ w io.Writer }
 
 func (p printer) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
@@ -40,8 +40,8 @@ func (p printer) announce(n int, s step) {
 	}
 }
 
-// tell writes one line for each deed, with the time since begun.
-func (p printer) tell(begun time.Time, deeds []trace.Deed) { trace.Print(p.w, begun, deeds) }
+// tell writes one line for each action, with the time since begun.
+func (p printer) tell(begun time.Time, actions []trace.Action) { trace.Print(p.w, begun, actions) }
 
 // quote writes somebody's own words as they are.
 func (p printer) quote(words string) { p.line("   %s", bold("%s", words)) }

@@ -14,8 +14,8 @@ import (
 var update = flag.Bool("update", false, "write testdata/told.txt anew")
 
 // testdata/seen.jsonl is what the watches of one demo on a kind cluster delivered, shortened to the
-// fields that the story reads. testdata/told.txt is the story of it.
-func TestTheStoryOfARecordedDemo(t *testing.T) {
+// fields that the timeline reads. testdata/told.txt is the timeline of it.
+func TestTheTimelineOfARecordedDemo(t *testing.T) {
 	const golden = "testdata/told.txt"
 	var told bytes.Buffer
 	m, p := trace.NewMemory(trace.Programs), printer{&told}
@@ -33,7 +33,7 @@ func TestTheStoryOfARecordedDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), told.String()); diff != "" {
-		t.Errorf("the story differs (-%s +told):\n%s", golden, diff)
+		t.Errorf("the timeline differs (-%s +told):\n%s", golden, diff)
 	}
 	if left := leftovers(m); left != "" {
 		t.Errorf("at its end: %s", left)

@@ -89,11 +89,11 @@ func (w *world) follow(ctx context.Context, s step, operator *process, p printer
 		case <-ctx.Done():
 			return w.giveUp(ctx, s, operator)
 		}
-		deeds := w.Learn(batch)
-		if begun.IsZero() && len(deeds) > 0 {
-			begun = deeds[0].At
+		actions := w.Learn(batch)
+		if begun.IsZero() && len(actions) > 0 {
+			begun = actions[0].At
 		}
-		p.tell(begun, deeds)
+		p.tell(begun, actions)
 		if s.missing(w.Memory) == "" {
 			return nil
 		}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// About is the story of a check that words are about: the one whose Memcached they name, else the first;
+// About is the timeline of a check that words are about: the one whose Memcached they name, else the first;
 // nil when the check made none.
-func About(stories []*Story, check, words string) *Story {
-	own := slices.DeleteFunc(slices.Clone(stories), func(s *Story) bool { return s.Check != check })
+func About(timelines []*Timeline, check, words string) *Timeline {
+	own := slices.DeleteFunc(slices.Clone(timelines), func(s *Timeline) bool { return s.Check != check })
 	for _, s := range own {
 		if strings.Contains(words, s.Of.Name) {
 			return s
@@ -20,12 +20,12 @@ func About(stories []*Story, check, words string) *Story {
 	return nil
 }
 
-// Furthest is the story of the first of the checks that got as far as any: to an available Memcached if
+// Furthest is the timeline of the first of the checks that got as far as any: to an available Memcached if
 // one did, else to running Pods. It is nil when none of the checks made a Memcached.
-func Furthest(stories []*Story, checks []string) *Story {
-	var best *Story
+func Furthest(timelines []*Timeline, checks []string) *Timeline {
+	var best *Timeline
 	for _, check := range checks {
-		if s := About(stories, check, ""); s != nil && (best == nil || s.Reached() > best.Reached()) {
+		if s := About(timelines, check, ""); s != nil && (best == nil || s.Reached() > best.Reached()) {
 			best = s
 		}
 	}

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func (m *Memory) memcachedChanged(before, now *unstructured.Unstructured) []Deed {
-	var deeds []Deed
-	d := Deed{Kind: "Memcached", Name: now.GetName()}
+func (m *Memory) memcachedChanged(before, now *unstructured.Unstructured) []Action {
+	var actions []Action
+	d := Action{Kind: "Memcached", Name: now.GetName()}
 	size := sizeOf(now)
 	switch {
 	case before == nil:
@@ -30,15 +30,15 @@ func (m *Memory) memcachedChanged(before, now *unstructured.Unstructured) []Deed
 		if size > 0 {
 			d.Detail = fmt.Sprintf(" of size %d", size)
 		}
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	case sizeOf(before) != size:
 		d.Actor, d.Verb, d.Detail = m.writer(now, "Memcached", "f:spec", "f:size"), "changed", fmt.Sprintf(": size %d", size)
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	case now.GetGeneration() != before.GetGeneration() && now.GetDeletionTimestamp() == nil:
-		deeds = append(deeds, m.specChanged(before, now))
+		actions = append(actions, m.specChanged(before, now))
 	}
 	if before != nil {
-		deeds = append(deeds, m.metadataChanged(before, now)...)
+		actions = append(actions, m.metadataChanged(before, now)...)
 	}
 	var was metav1.Condition
 	if before != nil {
@@ -47,17 +47,17 @@ func (m *Memory) memcachedChanged(before, now *unstructured.Unstructured) []Deed
 	if is := Available(now); is.Status != was.Status && is.Status != "" {
 		d.Actor, d.Verb = m.writer(now, "Memcached", "f:status", "f:conditions"), "reported"
 		d.Kind, d.Name, d.Detail = available+string(is.Status), "", " ("+clip(is.Message)+")"
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	}
-	return deeds
+	return actions
 }
 
-// available begins the kind of a deed that tells about the condition of that type.
+// available begins the kind of an action that tells about the condition of that type.
 const available = "Available="
 
 // specChanged names the first field of the spec that differs, with its new value.
-func (m *Memory) specChanged(before, now *unstructured.Unstructured) Deed {
-	d := Deed{Actor: m.writer(now, "Memcached", "f:spec"), Verb: "changed", Kind: "Memcached", Name: now.GetName(), Detail: ": its spec"}
+func (m *Memory) specChanged(before, now *unstructured.Unstructured) Action {
+	d := Action{Actor: m.writer(now, "Memcached", "f:spec"), Verb: "changed", Kind: "Memcached", Name: now.GetName(), Detail: ": its spec"}
 	was, _, _ := unstructured.NestedMap(before.Object, "spec")
 	is, _, _ := unstructured.NestedMap(now.Object, "spec")
 	for _, field := range slices.Sorted(maps.Keys(is)) {
@@ -92,32 +92,32 @@ func Available(m *unstructured.Unstructured) metav1.Condition {
 }
 
 // metadataChanged tells of labels, annotations and owners, and of a deletion that waits for a finalizer.
-func (m *Memory) metadataChanged(before, now client.Object) []Deed {
-	var deeds []Deed
-	d := Deed{Kind: KindOf(now), Name: now.GetName()}
+func (m *Memory) metadataChanged(before, now client.Object) []Action {
+	var actions []Action
+	d := Action{Kind: KindOf(now), Name: now.GetName()}
 	if was, is := metav1.GetControllerOf(before), metav1.GetControllerOf(now); is != nil && (was == nil || was.UID != is.UID) {
 		d.Actor = m.writer(now, ownerKind(now), "f:metadata", "f:ownerReferences")
 		d.Verb, d.Detail = "gave an owner to", fmt.Sprintf(": %s %s", is.Kind, is.Name)
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	}
 	if key := changedKey(before.GetLabels(), now.GetLabels()); key != "" {
 		d.Actor = m.writer(now, KindOf(now), "f:metadata", "f:labels", "f:"+key)
 		d.Verb, d.Detail = "changed", ": the label "+key
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	}
 	if key := changedKey(before.GetAnnotations(), now.GetAnnotations()); key != "" {
 		d.Actor = m.writer(now, KindOf(now), "f:metadata", "f:annotations", "f:"+key)
 		d.Verb, d.Detail = "changed", ": the annotation "+key
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	}
 	if now.GetDeletionTimestamp() != nil && before.GetDeletionTimestamp() == nil {
 		d.Actor, d.Verb, d.Detail = You, "asked for the end of", ""
 		if f := now.GetFinalizers(); len(f) > 0 {
 			d.Detail = ": it waits for " + strings.Join(f, ", ")
 		}
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	}
-	return deeds
+	return actions
 }
 
 // ownedByKubernetes marks annotations that controllers of Kubernetes keep for themselves.
@@ -133,30 +133,30 @@ func changedKey(before, now map[string]string) string {
 	return ""
 }
 
-func (m *Memory) deploymentChanged(before, now *appsv1.Deployment) []Deed {
-	d := Deed{Kind: "Deployment", Name: now.Name, Actor: m.writer(now, "Deployment", "f:spec", "f:replicas")}
+func (m *Memory) deploymentChanged(before, now *appsv1.Deployment) []Action {
+	d := Action{Kind: "Deployment", Name: now.Name, Actor: m.writer(now, "Deployment", "f:spec", "f:replicas")}
 	if before == nil {
 		d.Verb = "created"
-		return []Deed{d}
+		return []Action{d}
 	}
-	deeds := m.metadataChanged(before, now)
+	actions := m.metadataChanged(before, now)
 	wanted, counted := replicas(now.Spec.Replicas), now.Status.AvailableReplicas
 	if was := replicas(before.Spec.Replicas); was != wanted {
 		d.Verb, d.Detail = "scaled", fmt.Sprintf(" from %d to %d", was, wanted)
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	}
 	if now.Generation != before.Generation && !equality.Semantic.DeepEqual(before.Spec.Template, now.Spec.Template) {
 		field, detail := templateChange(before, now)
 		d.Actor = m.writer(now, "Deployment", append([]string{"f:spec", "f:template"}, field...)...)
 		d.Verb, d.Detail = "changed", detail
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	}
-	if len(deeds) == 0 && counted == wanted && before.Status.AvailableReplicas != wanted {
+	if len(actions) == 0 && counted == wanted && before.Status.AvailableReplicas != wanted {
 		d.Actor = m.writer(now, "Deployment", "f:status", "f:availableReplicas")
 		d.Verb, d.Kind, d.Name = "counted", fmt.Sprintf("%d of %d replicas available", counted, wanted), ""
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	}
-	return deeds
+	return actions
 }
 
 // templateChange says what differs in the Pod template, as far as a reader of this course cares, and
@@ -184,8 +184,8 @@ func templateChange(before, now *appsv1.Deployment) (field []string, detail stri
 	}
 }
 
-func (m *Memory) replicaSetChanged(before, now *appsv1.ReplicaSet) []Deed {
-	d := Deed{Kind: "ReplicaSet", Name: now.Name, Actor: m.writer(now, ownerKind(now), "f:spec", "f:replicas")}
+func (m *Memory) replicaSetChanged(before, now *appsv1.ReplicaSet) []Action {
+	d := Action{Kind: "ReplicaSet", Name: now.Name, Actor: m.writer(now, ownerKind(now), "f:spec", "f:replicas")}
 	wanted := replicas(now.Spec.Replicas)
 	switch {
 	case before == nil:
@@ -195,34 +195,34 @@ func (m *Memory) replicaSetChanged(before, now *appsv1.ReplicaSet) []Deed {
 	default:
 		return nil
 	}
-	return []Deed{d}
+	return []Action{d}
 }
 
-func (m *Memory) podChanged(before, now *corev1.Pod) []Deed {
-	var deeds []Deed
-	d := Deed{Kind: "Pod", Name: now.Name}
+func (m *Memory) podChanged(before, now *corev1.Pod) []Action {
+	var actions []Action
+	d := Action{Kind: "Pod", Name: now.Name}
 	if before == nil {
 		d.Actor, d.Verb = m.writer(now, ownerKind(now), "f:spec", "f:containers"), "created"
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	}
 	if now.Spec.NodeName != "" && (before == nil || before.Spec.NodeName == "") {
 		// A binding is no update, and the only writer that leaves no name.
 		d.Actor, d.Verb = "kube-scheduler", "found a node for"
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	}
 	if ready(now) && (before == nil || !ready(before)) {
 		d.Actor, d.Verb = m.writer(now, "Pod", "f:status", "f:conditions", `k:{"type":"Ready"}`), "started"
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 	}
 	if why := hopeless(now); why != "" && (before == nil || hopeless(before) != why) {
 		d.Actor, d.Verb, d.Detail = "kubelet", "could not start", ": "+why
-		deeds = append(deeds, d)
+		actions = append(actions, d)
 		d.Detail = ""
 	}
 	if now.DeletionTimestamp != nil && (before == nil || before.DeletionTimestamp == nil) {
-		deeds = append(deeds, m.removal(now, "asked to end"))
+		actions = append(actions, m.removal(now, "asked to end"))
 	}
-	return deeds
+	return actions
 }
 
 // waiting are the reasons for which a container waits in the course of things.
@@ -240,15 +240,15 @@ func hopeless(p *corev1.Pod) string {
 
 // eventChanged tells of events on a Memcached, and of Pods that a ReplicaSet was refused. The other
 // events of Kubernetes say in words what its objects show.
-func (m *Memory) eventChanged(before, now *eventsv1.Event) []Deed {
+func (m *Memory) eventChanged(before, now *eventsv1.Event) []Action {
 	about := types.NamespacedName{Namespace: now.Regarding.Namespace, Name: now.Regarding.Name}
 	switch {
 	case now.Regarding.Kind == "ReplicaSet" && now.Reason == "FailedCreate" && before == nil:
-		return []Deed{{Actor: "replicaset-controller", Verb: "could not create", Kind: "Pods", Detail: ": " + whyNoPods(now.Note), Of: about}}
+		return []Action{{Actor: "replicaset-controller", Verb: "could not create", Kind: "Pods", Detail: ": " + whyNoPods(now.Note), Of: about}}
 	case now.Regarding.Kind != "Memcached":
 		return nil
 	}
-	d := Deed{Actor: m.writer(now, "Event", "f:note"), Verb: "wrote", Kind: "event", Detail: fmt.Sprintf(" %q", now.Note), Of: about}
+	d := Action{Actor: m.writer(now, "Event", "f:note"), Verb: "wrote", Kind: "event", Detail: fmt.Sprintf(" %q", now.Note), Of: about}
 	if now.Type == corev1.EventTypeWarning {
 		d.Kind = "warning"
 	}
@@ -259,7 +259,7 @@ func (m *Memory) eventChanged(before, now *eventsv1.Event) []Deed {
 	default:
 		return nil
 	}
-	return []Deed{d}
+	return []Action{d}
 }
 
 // noPods is what admission says in a namespace whose quota is no Pods at all, as that of a check is
@@ -300,7 +300,7 @@ func ready(p *corev1.Pod) bool {
 	})
 }
 
-// clipped is how much of somebody's words a line of a story quotes.
+// clipped is how much of somebody's words a line of a timeline quotes.
 const clipped = 110
 
 func clip(text string) string { return cut(strings.Join(strings.Fields(text), " "), clipped) }

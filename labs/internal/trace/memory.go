@@ -39,49 +39,49 @@ func revision(o client.Object) uint64 {
 	return n
 }
 
-// Memory is what a story knows of the world so far.
+// Memory is what a timeline knows of the world so far.
 type Memory struct {
 	// Objects are all that are there, as they were seen last.
 	Objects map[types.UID]client.Object
 
-	cast    Cast
+	resolve ActorResolver
 	removed map[types.UID]string // kinds of what is gone
 }
 
-// NewMemory remembers nothing yet. cast names the actors.
-func NewMemory(cast Cast) *Memory {
-	return &Memory{Objects: map[types.UID]client.Object{}, cast: cast, removed: map[types.UID]string{}}
+// NewMemory remembers nothing yet. resolve names the actors.
+func NewMemory(resolve ActorResolver) *Memory {
+	return &Memory{Objects: map[types.UID]client.Object{}, resolve: resolve, removed: map[types.UID]string{}}
 }
 
 // Learn takes what was seen at almost the same time, and tells what was done.
-func (m *Memory) Learn(batch []Sight) []Deed {
+func (m *Memory) Learn(batch []Sight) []Action {
 	InOrder(batch)
-	var deeds []Deed
+	var actions []Action
 	for _, s := range batch {
-		deeds = append(deeds, m.Take(s)...)
+		actions = append(actions, m.Take(s)...)
 	}
-	return Together(deeds)
+	return Together(actions)
 }
 
 // Take learns from a sight and tells what was done. Sights have to be taken in their order.
-func (m *Memory) Take(s Sight) []Deed {
+func (m *Memory) Take(s Sight) []Action {
 	before := m.Objects[s.Object.GetUID()]
-	var deeds []Deed
+	var actions []Action
 	if s.Deleted {
 		delete(m.Objects, s.Object.GetUID())
 		m.removed[s.Object.GetUID()] = KindOf(s.Object)
-		deeds = m.gone(s.Object, before)
+		actions = m.gone(s.Object, before)
 	} else {
 		m.Objects[s.Object.GetUID()] = s.Object
-		deeds = m.changed(before, s.Object)
+		actions = m.changed(before, s.Object)
 	}
-	for i := range deeds {
-		deeds[i].At, deeds[i].Count = s.At, 1
-		if deeds[i].Of.Name == "" {
-			deeds[i].Of = client.ObjectKeyFromObject(s.Object)
+	for i := range actions {
+		actions[i].At, actions[i].Count = s.At, 1
+		if actions[i].Of.Name == "" {
+			actions[i].Of = client.ObjectKeyFromObject(s.Object)
 		}
 	}
-	return deeds
+	return actions
 }
 
 // Removed says whether an object of the kind has been seen going.
@@ -95,7 +95,7 @@ func (m *Memory) Removed(kind string) bool {
 }
 
 // changed tells what an object says of its latest change; before is nil when it is new.
-func (m *Memory) changed(before, now client.Object) []Deed {
+func (m *Memory) changed(before, now client.Object) []Action {
 	switch now := now.(type) {
 	case *unstructured.Unstructured:
 		old, _ := before.(*unstructured.Unstructured)
@@ -119,24 +119,24 @@ func (m *Memory) changed(before, now client.Object) []Deed {
 // gone tells who removed an object. There are two steps where something has to happen in between:
 // somebody asks for its end, and for a Pod the kubelet confirms that its containers have ended; for
 // everything else the API server does, when the last finalizer is taken away.
-func (m *Memory) gone(o, before client.Object) []Deed {
+func (m *Memory) gone(o, before client.Object) []Action {
 	asked := before != nil && before.GetDeletionTimestamp() != nil
 	switch kind := KindOf(o); {
 	case kind == "Event":
 		return nil
 	case asked && kind == "Pod":
-		return []Deed{{Actor: "kubelet", Verb: "ended", Kind: kind, Name: o.GetName()}}
+		return []Action{{Actor: "kubelet", Verb: "ended", Kind: kind, Name: o.GetName()}}
 	case asked:
-		return []Deed{{Actor: "kube-apiserver", Verb: "removed", Kind: kind, Name: o.GetName(), Detail: ": nothing holds it any more"}}
+		return []Action{{Actor: "kube-apiserver", Verb: "removed", Kind: kind, Name: o.GetName(), Detail: ": nothing holds it any more"}}
 	}
-	return []Deed{m.removal(o, "removed")}
+	return []Action{m.removal(o, "removed")}
 }
 
-// removal is a deed of whoever deleted an object. The API server keeps no record of that, but there are
+// removal is an action of whoever deleted an object. The API server keeps no record of that, but there are
 // few who can have done it: the garbage collector, when the owner is gone; the controller that made the
 // object, when it wants fewer; and you.
-func (m *Memory) removal(o client.Object, verb string) Deed {
-	d := Deed{Actor: You, Verb: verb, Kind: KindOf(o), Name: o.GetName()}
+func (m *Memory) removal(o client.Object, verb string) Action {
+	d := Action{Actor: You, Verb: verb, Kind: KindOf(o), Name: o.GetName()}
 	owner := metav1.GetControllerOf(o)
 	switch {
 	case owner == nil:

@@ -13,10 +13,10 @@ var faint = color.New(color.Faint).Sprintf
 // actorWidth is that of the longest name, replicaset-controller.
 const actorWidth = len("replicaset-controller")
 
-// Print writes one line for each deed, with the time since begun. Colours are there on a terminal only,
+// Print writes one line for each action, with the time since begun. Colours are there on a terminal only,
 // and not with NO_COLOR.
-func Print(w io.Writer, begun time.Time, deeds []Deed) {
-	for _, d := range deeds {
+func Print(w io.Writer, begun time.Time, actions []Action) {
+	for _, d := range actions {
 		again := ""
 		switch {
 		case d.Times == 1:

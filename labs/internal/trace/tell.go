@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// lineDeeds is how many deeds one line tells.
-	lineDeeds = 6
+	// lineDeeds is how many actions one line tells.
+	lineActions = 6
 	// lineDetail is how much of a detail one line tells.
 	lineDetail = 40
 	// patience is how long a manager may be silent before that is worth a word.
 	patience = time.Second
 )
 
-// Line tells the story in one line: what began it, what each side did, and how it came out. Of a check
+// Line tells the timeline in one line: what began it, what each side did, and how it came out. Of a check
 // that failed it also tells when the manager had no answer to what was done last.
-func (s *Story) Line(failed bool) string {
+func (s *Timeline) Line(failed bool) string {
 	var parts []string
 	for i, d := range s.milestones() {
 		words := s.short(d)
@@ -39,19 +39,19 @@ func (s *Story) Line(failed bool) string {
 
 // unanswered is how long the manager did nothing between what you did last and the end of the check; 0
 // when it did something, or the end was not seen.
-func (s *Story) unanswered() time.Duration {
+func (s *Timeline) unanswered() time.Duration {
 	did := s.last(by(You))
 	if s.Ended.IsZero() || did < 0 || s.last(by(Manager)) > did {
 		return 0
 	}
-	return s.Ended.Sub(s.Deeds[did].At)
+	return s.Ended.Sub(s.Actions[did].At)
 }
 
-func by(actor string) func(Deed) bool { return func(d Deed) bool { return d.Actor == actor } }
+func by(actor string) func(Action) bool { return func(d Action) bool { return d.Actor == actor } }
 
-// short is a deed without what a reader of the line knows: the name of the Memcached and of what is
+// short is an action without what a reader of the line knows: the name of the Memcached and of what is
 // named after it, and the words of a condition.
-func (s *Story) short(d Deed) string {
+func (s *Timeline) short(d Action) string {
 	switch {
 	case strings.HasPrefix(d.Kind, available):
 		return d.Kind
@@ -62,48 +62,48 @@ func (s *Story) short(d Deed) string {
 	return d.String()
 }
 
-// milestones are the deeds that a line tells, in the order in which they happened.
-func (s *Story) milestones() []Deed {
-	made := func(kind string) func(Deed) bool {
-		return func(d Deed) bool { return d.Verb == "created" && d.Kind == kind }
+// milestones are the actions that a line tells, in the order in which they happened.
+func (s *Timeline) milestones() []Action {
+	made := func(kind string) func(Action) bool {
+		return func(d Action) bool { return d.Verb == "created" && d.Kind == kind }
 	}
 	chosen := []int{0}
 	for _, i := range []int{
 		s.last(by(You)), s.last(by(Manager)), s.first(by(Manager)),
-		s.last(func(d Deed) bool { return strings.HasPrefix(d.Kind, available) }),
-		s.last(func(d Deed) bool { return d.Verb == "counted" || podStarted(d) }),
+		s.last(func(d Action) bool { return strings.HasPrefix(d.Kind, available) }),
+		s.last(func(d Action) bool { return d.Verb == "counted" || podStarted(d) }),
 		s.first(made("Deployment")), s.first(made("ReplicaSet")), s.first(made("Pod")),
 	} {
-		if i >= 0 && !slices.Contains(chosen, i) && len(chosen) < lineDeeds {
+		if i >= 0 && !slices.Contains(chosen, i) && len(chosen) < lineActions {
 			chosen = append(chosen, i)
 		}
 	}
 	slices.Sort(chosen)
-	var deeds []Deed
+	var actions []Action
 	for _, i := range chosen {
-		deeds = append(deeds, s.Deeds[i])
+		actions = append(actions, s.Actions[i])
 	}
-	return deeds
+	return actions
 }
 
-func (s *Story) first(is func(Deed) bool) int { return slices.IndexFunc(s.Deeds, is) }
+func (s *Timeline) first(is func(Action) bool) int { return slices.IndexFunc(s.Actions, is) }
 
-func (s *Story) last(is func(Deed) bool) int {
-	for i := len(s.Deeds) - 1; i >= 0; i-- {
-		if is(s.Deeds[i]) {
+func (s *Timeline) last(is func(Action) bool) int {
+	for i := len(s.Actions) - 1; i >= 0; i-- {
+		if is(s.Actions[i]) {
 			return i
 		}
 	}
 	return -1
 }
 
-// Print writes the whole story, one deed in a line.
-func (s *Story) Print(w io.Writer) {
-	deeds := s.Deeds
+// Print writes the whole timeline, one action in a line.
+func (s *Timeline) Print(w io.Writer) {
+	actions := s.Actions
 	if !s.Ended.IsZero() {
-		deeds = append(slices.Clone(deeds), Deed{At: s.Ended, Actor: "the check", Verb: "ended", Count: 1})
+		actions = append(slices.Clone(actions), Action{At: s.Ended, Actor: "the check", Verb: "ended", Count: 1})
 	}
-	Print(w, s.Begun, deeds)
+	Print(w, s.Begun, actions)
 	if s.Omitted > 0 {
 		fmt.Fprintf(w, "   %s\n", faint("%d more changes came so fast that they were only counted", s.Omitted))
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// teller turns a recording into deeds. What the watches saw says what was done; the manager's own
+// teller turns a recording into actions. What the watches saw says what was done; the manager's own
 // requests say when exactly, and tell the rest: what was refused, and what changed nothing.
 type teller struct {
 	suite    string
@@ -109,10 +109,10 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// deeds are all that were seen or requested, in the order of their time.
-func (t *teller) deeds() []Deed {
+// actions are all that were seen or requested, in the order of their time.
+func (t *teller) actions() []Action {
 	m := NewMemory(t.actor)
-	var deeds []Deed
+	var actions []Action
 	told := map[int]bool{}          // requests
 	made := map[int]client.Object{} // what requests led to that is not told
 	for _, s := range t.sights {
@@ -125,7 +125,7 @@ func (t *teller) deeds() []Deed {
 			if sent && (d.Actor == nobody || s.Deleted) {
 				d.Actor = Manager
 			}
-			deeds = append(deeds, d)
+			actions = append(actions, d)
 		}
 	}
 	for n, r := range t.requests {
@@ -133,17 +133,17 @@ func (t *teller) deeds() []Deed {
 			if m, ok := made[n].(*unstructured.Unstructured); ok && r.Subresource == "status" && Available(m).Status != "" {
 				d.Detail = fmt.Sprintf(": %s%s (%s)", available, Available(m).Status, clip(Available(m).Message))
 			}
-			deeds = append(deeds, d)
+			actions = append(actions, d)
 		}
 	}
-	slices.SortStableFunc(deeds, func(a, b Deed) int { return a.At.Compare(b.At) })
-	return deeds
+	slices.SortStableFunc(actions, func(a, b Action) int { return a.At.Compare(b.At) })
+	return actions
 }
 
 // playedBy is the program that plays the kubelet where a cluster has no nodes.
 const playedBy = "kwok"
 
-// actor is the cast of a run: the checks act as you, and whoever is not a part of Kubernetes is the
+// actor resolves the actors of a run: the checks act as you, and whoever is not a part of Kubernetes is the
 // manager, as nobody else is there.
 func (t *teller) actor(fieldManager string) string {
 	switch {
@@ -156,7 +156,7 @@ func (t *teller) actor(fieldManager string) string {
 	}
 }
 
-// verbs are what a request did, in the words of the other deeds.
+// verbs are what a request did, in the words of the other actions.
 var verbs = map[string][2]string{
 	"create": {"created", "failed to create"},
 	"update": {"changed", "failed to change"},
@@ -166,10 +166,10 @@ var verbs = map[string][2]string{
 	"deletecollection": {"removed all", "failed to remove all"},
 }
 
-// request is the deed of a request that no object shows: it was refused, changed what is not told, or
-// changed nothing. A request that is not worth a line is a deed without a verb.
-func (t *teller) request(n int, r Request) Deed {
-	d := Deed{At: r.done(), Actor: Manager, Count: 1, Of: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, Times: r.Times - 1, Last: r.Until}
+// request is the action of a request that no object shows: it was refused, changed what is not told, or
+// changed nothing. A request that is not worth a line is an action without a verb.
+func (t *teller) request(n int, r Request) Action {
+	d := Action{At: r.done(), Actor: Manager, Count: 1, Of: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, Times: r.Times - 1, Last: r.Until}
 	if r.Object != "" {
 		d.Of.Name = r.Object
 	}
@@ -183,14 +183,14 @@ func (t *teller) request(n int, r Request) Deed {
 	refused := r.Status >= http.StatusBadRequest || r.Disturbed
 	if r.Resource == "events" {
 		if !refused {
-			return Deed{} // a watch shows it, or it was counted
+			return Action{} // a watch shows it, or it was counted
 		}
 		d.Kind, d.Name = "an event", ""
 	}
 	words, ok := verbs[r.Verb]
 	switch {
 	case !ok:
-		return Deed{}
+		return Action{}
 	case refused:
 		d.Verb, d.Detail = words[1], ": "+refusal(r)
 		return d

@@ -97,9 +97,9 @@ level=ERROR msg="Reconciler error" reconcileID=` + onePass + ` err="refused"`, 1
 	}
 }
 
-func TestTheStoryUnderAVerdictIsThatOfTheFirstFailure(t *testing.T) {
-	available := trace.Deed{Kind: "Pod", Verb: "started"}
-	stories := []*trace.Story{{Check: "a"}, {Check: "b", Deeds: []trace.Deed{available}}, {Check: "c"}, {Check: "earlier", Deeds: []trace.Deed{available}}}
+func TestTheTimelineUnderAVerdictIsThatOfTheFirstFailure(t *testing.T) {
+	available := trace.Action{Kind: "Pod", Verb: "started"}
+	timelines := []*trace.Timeline{{Check: "a"}, {Check: "b", Actions: []trace.Action{available}}, {Check: "c"}, {Check: "earlier", Actions: []trace.Action{available}}}
 	check := func(id string, lab int, s State) Check { return Check{ID: id, Lab: lab, State: s} }
 	for _, test := range []struct {
 		name, want string
@@ -111,11 +111,11 @@ func TestTheStoryUnderAVerdictIsThatOfTheFirstFailure(t *testing.T) {
 		{"the lab's own first", "b", []Check{check("earlier", 4, Passed), check("b", 5, Passed)}},
 	} {
 		got := ""
-		if s := StoryOf(&Result{Lab: 5, Checks: test.checks}, stories); s != nil {
+		if s := TimelineOf(&Result{Lab: 5, Checks: test.checks}, timelines); s != nil {
 			got = s.Check
 		}
 		if got != test.want {
-			t.Errorf("%s: the story of %q, want %q", test.name, got, test.want)
+			t.Errorf("%s: the timeline of %q, want %q", test.name, got, test.want)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
-// afterwords adds what a reader may want to know beside the verdicts: the story of one Memcached, and
+// afterwords adds what a reader may want to know beside the verdicts: the timeline of one Memcached, and
 // after a pass some advice. Both come from what was written down during the run; where that is missing,
 // so are they.
 func (r *run) afterwords(results []*Result) {
@@ -17,9 +17,9 @@ func (r *run) afterwords(results []*Result) {
 	if err != nil {
 		return // no lab of the run has a manager, or the suite was cut short
 	}
-	stories := recording.Stories()
+	timelines := recording.Timelines()
 	for _, result := range results {
-		if s := StoryOf(result, stories); s != nil {
+		if s := TimelineOf(result, timelines); s != nil {
 			result.Trace = s.Line(result.First() != nil)
 		}
 	}
@@ -28,11 +28,11 @@ func (r *run) afterwords(results []*Result) {
 	}
 }
 
-// StoryOf is the one that explains a result: of the first check that failed, or, when all hold, of the
+// TimelineOf is the one that explains a result: of the first check that failed, or, when all hold, of the
 // one in which the most happened. It is nil when there is none.
-func StoryOf(r *Result, stories []*trace.Story) *trace.Story {
+func TimelineOf(r *Result, timelines []*trace.Timeline) *trace.Timeline {
 	if failed := r.First(); failed != nil {
-		return trace.About(stories, failed.ID, failed.Expected+" "+failed.Seen)
+		return trace.About(timelines, failed.ID, failed.Expected+" "+failed.Seen)
 	}
 	var own, others []string
 	for _, c := range r.Checks {
@@ -42,13 +42,13 @@ func StoryOf(r *Result, stories []*trace.Story) *trace.Story {
 			others = append(others, c.ID)
 		}
 	}
-	return trace.Furthest(stories, slices.Concat(own, others))
+	return trace.Furthest(timelines, slices.Concat(own, others))
 }
 
-// How much of a story, and of one piece of advice, is printed. Hardly any is longer.
+// How much of a timeline, and of one piece of advice, is printed. Hardly any is longer.
 const traceLines, adviceLines = 5, 4
 
-// afterword writes the story's line and the advice, where there are any.
+// afterword writes the timeline's line and the advice, where there are any.
 func (p *printer) afterword() {
 	if p.r.Trace != "" {
 		p.aside("trace", fmt.Sprintf("%s (`make trace-%d` tells all)", p.r.Trace, p.r.Lab), traceLines)

@@ -28,20 +28,20 @@ const (
 
 // attended runs the suite on a cluster that is watched, and ends it when the cluster has to be given up:
 // its checks would only wait for what cannot come.
-func (r *run) attended(ctx context.Context, config harness.Config) (types.Report, error) {
-	vigil, watched, err := clusters.Attend(ctx, r.Clusters.Provider(), r.cluster)
+func (r *run) monitored(ctx context.Context, config harness.Config) (types.Report, error) {
+	monitor, watched, err := clusters.MonitorHealth(ctx, r.Clusters.Provider(), r.cluster)
 	if err != nil {
 		return types.Report{}, err
 	}
-	defer vigil.End()
+	defer monitor.End()
 	defer r.timed(PartChecks)()
-	r.vigil = vigil
+	r.monitor = monitor
 	others := load.Watch()
 	defer others.End()
 	r.others = others.During
 	report, err := r.tools.RunSuite(watched, config)
 	if err != nil && ctx.Err() == nil {
-		if problem := vigil.Problem(ctx); problem != nil {
+		if problem := monitor.Problem(ctx); problem != nil {
 			err = problem
 		}
 	}
@@ -68,7 +68,7 @@ func (r *run) environment(ctx context.Context, c Classification, numbers []int) 
 	if !failed && c.Defect == "" {
 		return Finding{}
 	}
-	err := r.vigil.Problem(ctx)
+	err := r.monitor.Problem(ctx)
 	if err == nil {
 		err = shortage(doctor.Disks(ctx, doctor.Options{Root: r.Course.Root}))
 	}
@@ -134,7 +134,7 @@ func (r *run) unasked(because string) []Check {
 // know, the doctor is asked, so that nobody has to.
 func (r *run) diagnose(ctx context.Context, err error, numbers []int) Finding {
 	problem, ok := errors.AsType[*clusters.Problem](err)
-	if !ok && r.cluster != nil && r.vigil == nil {
+	if !ok && r.cluster != nil && r.monitor == nil {
 		// It has never been looked at since it was made.
 		problem, ok = errors.AsType[*clusters.Problem](clusters.Healthy(ctx, r.Clusters.Provider(), r.cluster))
 	}

@@ -73,12 +73,12 @@ type run struct {
 	manager   string
 	build     *Build
 	cluster   *clusters.Cluster
-	pooled    bool            // the cluster had been waiting for somebody
-	vigil     *clusters.Vigil // over the cluster, while the suite runs
-	others    threadsOf       // other programs, while the suite runs
-	wanted    []*course.Lab   // what the suite runs
-	held      map[int]bool    // the labs that this workspace has passed before
-	failing   []string        // the checks that failed last time
+	pooled    bool                    // the cluster had been waiting for somebody
+	monitor   *clusters.HealthMonitor // over the cluster, while the suite runs
+	others    threadsOf               // other programs, while the suite runs
+	wanted    []*course.Lab           // what the suite runs
+	held      map[int]bool            // the labs that this workspace has passed before
+	failing   []string                // the checks that failed last time
 }
 
 // Check judges labs, which have to be numbers of the course, in one run on one fresh cluster. It
@@ -268,7 +268,7 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	}
 	config := r.config(numbers)
 	heard := r.listen(ctx, numbers)
-	report, err := r.attended(ctx, config)
+	report, err := r.monitored(ctx, config)
 	heard()
 	if err != nil {
 		return nil, err

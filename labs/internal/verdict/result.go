@@ -58,7 +58,7 @@ type Result struct {
 	Checks      []Check `json:"checks"`
 	Environment Finding `json:"environment"`
 	Artifacts   string  `json:"artifacts"`
-	// Trace is the story of one Memcached in a line: who did what when.
+	// Trace is the timeline of one Memcached in a line: who did what when.
 	Trace string `json:"trace,omitempty"`
 	// Advice is about what holds and could be better, the most useful first.
 	Advice []string `json:"advice,omitempty"`

@@ -110,7 +110,7 @@ func (c *roomCommand) reportLending(r *roster.Room) {
 
 // lender is what lends while the room's server runs. nil lends nothing.
 type lender struct {
-	desk     *lending.Desk
+	server   *lending.Server
 	pool     *pool.Pool
 	room     *roster.Room
 	progress func(string)
@@ -146,8 +146,8 @@ func (b *board) openLender(ctx context.Context) (*lender, error) {
 		return nil, nil
 	}
 	waiting := machine.StartPoolAt(address, owned, image, r.Ready)
-	desk := lending.Open(lending.Options{Pool: waiting, Provider: owned.Provider(), AtOnce: r.Lend, Log: b.Progress})
-	return &lender{desk, waiting, r, b.Progress}, nil
+	server := lending.Open(lending.Options{Pool: waiting, Provider: owned.Provider(), AtOnce: r.Lend, Log: b.Progress})
+	return &lender{server, waiting, r, b.Progress}, nil
 }
 
 // Close takes back what is lent, and returns when all of it is gone, and all that waited.
@@ -155,7 +155,7 @@ func (l *lender) Close() error {
 	if l == nil {
 		return nil
 	}
-	if n := l.desk.Close(); n > 0 {
+	if n := l.server.Close(); n > 0 {
 		l.progress("taking back " + cli.Count(n, "cluster") + " that learners had borrowed")
 	}
 	return l.pool.Close()
@@ -166,7 +166,7 @@ func (l *lender) routes() map[string]server.LearnerHandler {
 	if l == nil {
 		return nil
 	}
-	return l.desk.Routes()
+	return l.server.Routes()
 }
 
 // tell says what is lent, and where.

@@ -24,10 +24,10 @@ import (
 const key = `{apiVersion: v1, kind: Config, current-context: x, clusters: [{name: x, cluster: {server: "https://127.0.0.1:1"}}],
 contexts: [{name: x, context: {cluster: x, user: x}}], users: [{name: x, user: {token: secret}}]}`
 
-// machine is that of the room: a pool, its provider, and the desk that lends.
+// machine is that of the room: a pool, its provider, and the server that lends.
 type machine struct {
 	clusters.Provider // the rest of it, which is not asked for
-	desk              *lending.Desk
+	lender            *lending.Server
 	server            *httptest.Server
 	dir               string
 
@@ -77,9 +77,9 @@ func (m *machine) cut(quiet bool) {
 func serve(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{dir: t.TempDir(), key: key, beats: make(chan string, 100)}
-	m.desk = lending.Open(lending.Options{Pool: m, Provider: m, AtOnce: 1})
+	m.lender = lending.Open(lending.Options{Pool: m, Provider: m, AtOnce: 1})
 	mux := http.NewServeMux()
-	for pattern, handler := range m.desk.Routes() {
+	for pattern, handler := range m.lender.Routes() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			m.mu.Lock()
 			quiet := m.quiet
@@ -100,7 +100,7 @@ func serve(t *testing.T) *machine {
 	}
 	m.server = httptest.NewServer(mux)
 	t.Cleanup(func() {
-		m.desk.Close()
+		m.lender.Close()
 		m.server.Close()
 		if n := m.left(); n > 0 {
 			t.Errorf("%d clusters are left", n)
@@ -275,7 +275,7 @@ func TestAClusterThatIsTakenBackIsTheRoomsDoing(t *testing.T) {
 	m := serve(t)
 	l := m.learner(t, "Ada")
 	c := l.create(t.Context(), t)
-	m.desk.Close()
+	m.lender.Close()
 	_, err := l.Nodes(t.Context(), c.Name)
 	problem(t, err, "the room took the cluster back: the room's server has ended", "run it again, or CLUSTER=embedded make lab-4")
 	m.server.Close()

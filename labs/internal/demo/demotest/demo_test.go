@@ -27,17 +27,17 @@ func TestTheDemoTellsWhatHappened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var story bytes.Buffer
+	var timeline bytes.Buffer
 	show := demo.Show{
 		Root: root, Programs: programs, Cluster: cluster(ctx, t), Operand: nodeimage.Operand,
-		Log: filepath.Join(t.TempDir(), "operator.log"), Out: io.MultiWriter(&story, t.Output()),
+		Log: filepath.Join(t.TempDir(), "operator.log"), Out: io.MultiWriter(&timeline, t.Output()),
 	}
 	if err := show.Run(ctx); err != nil {
 		output, _ := os.ReadFile(show.Log)
 		t.Fatalf("%v\n%s", err, output)
 	}
-	rest := story.Bytes()
-	for _, deed := range []string{
+	rest := timeline.Bytes()
+	for _, action := range []string{
 		// One after the other: each is looked for behind the one before.
 		`you +created Memcached cache of size 3`,
 		`memcached-operator +created Deployment cache`,
@@ -60,14 +60,14 @@ func TestTheDemoTellsWhatHappened(t *testing.T) {
 		`garbage-collector +asked to end .*: the ReplicaSet is gone`,
 		`kubelet +ended `,
 	} {
-		at := regexp.MustCompile(deed).FindIndex(rest)
+		at := regexp.MustCompile(action).FindIndex(rest)
 		if at == nil {
-			t.Fatalf("the story lacks %q, or tells it too early", deed)
+			t.Fatalf("the timeline lacks %q, or tells it too early", action)
 		}
 		rest = rest[at[1]:]
 	}
-	if bytes.Contains(story.Bytes(), []byte("somebody")) {
-		t.Error("the story does not know who did something")
+	if bytes.Contains(timeline.Bytes(), []byte("somebody")) {
+		t.Error("the timeline does not know who did something")
 	}
 }
 

@@ -15,56 +15,56 @@ import (
 
 const (
 	// vigilInterval is the time from one look to the next. It costs the API server a few requests in a second.
-	vigilInterval = 500 * time.Millisecond
+	monitorInterval = 500 * time.Millisecond
 	// vigilTimeout bounds one question of a look. A missing answer is no news yet: the machine may be busy.
-	vigilTimeout = 2 * time.Second
+	monitorTimeout = 2 * time.Second
 	// vigilPatience is for how long a cluster may look bad before it is given up, in time in which this process was
 	// served. An API server that is started anew is back sooner.
-	vigilPatience = 5 * time.Second
+	monitorTolerance = 5 * time.Second
 )
 
-// Vigil watches a cluster while somebody is judged on it. What is seen on a
+// HealthMonitor watches a cluster while somebody is judged on it. What is seen on a
 // cluster that falters says nothing about anybody, even when all is well again at
 // the end: a killed API server is back within seconds.
-type Vigil struct {
+type HealthMonitor struct {
 	provider Provider
 	cluster  *Cluster
 	api      *apiHealth
 	give     context.CancelCauseFunc // gives the cluster up
 	ended    chan struct{}
 
-	// What follows is written until the vigil has ended, and read afterwards.
-	starts map[container]int32 // of the system's containers, when the vigil began
+	// What follows is written until the monitor has ended, and read afterwards.
+	starts map[container]int32 // of the system's containers, when the monitor began
 	killed map[string]uint64   // [Node.Killed] by node, when it began
 	served map[string]int      // [Node.Starts] by node and service, when it began
 	away   error               // what was heard when the API server was away for the first time
 	given  error               // why the cluster was given up
 }
 
-// Attend begins a vigil. The context ends when ctx does, when the vigil is ended,
+// Attend begins a monitor. The context ends when ctx does, when the monitor is ended,
 // and, with a *Problem as its cause, as soon as the cluster has to be given up: so
 // nobody waits for it in vain.
-func Attend(ctx context.Context, p Provider, c *Cluster) (*Vigil, context.Context, error) {
-	api, err := newAPIHealth(c, vigilTimeout)
+func MonitorHealth(ctx context.Context, p Provider, c *Cluster) (*HealthMonitor, context.Context, error) {
+	api, err := newAPIHealth(c, monitorTimeout)
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, give := context.WithCancelCause(ctx)
-	v := &Vigil{provider: p, cluster: c, api: api, give: give, ended: make(chan struct{})}
+	v := &HealthMonitor{provider: p, cluster: c, api: api, give: give, ended: make(chan struct{})}
 	go v.keep(ctx)
 	return v, ctx, nil
 }
 
-// End ends the vigil and the context that came with it.
-func (v *Vigil) End() {
+// End ends the monitor and the context that came with it.
+func (v *HealthMonitor) End() {
 	v.give(context.Canceled)
 	<-v.ended
 }
 
-func (v *Vigil) keep(ctx context.Context) {
+func (v *HealthMonitor) keep(ctx context.Context) {
 	defer close(v.ended)
 	v.remember(ctx)
-	tick := time.NewTicker(vigilInterval)
+	tick := time.NewTicker(monitorInterval)
 	defer tick.Stop()
 	bad, before := time.Duration(0), time.Now()
 	for {
@@ -74,7 +74,7 @@ func (v *Vigil) keep(ctx context.Context) {
 		case <-tick.C:
 		}
 		err := v.api.look(ctx)
-		elapsed := min(time.Since(before), vigilInterval+vigilTimeout)
+		elapsed := min(time.Since(before), monitorInterval+monitorTimeout)
 		before = time.Now()
 		if err == nil || ctx.Err() != nil {
 			bad = 0
@@ -83,7 +83,7 @@ func (v *Vigil) keep(ctx context.Context) {
 		bad += elapsed
 		final := v.examine(ctx, err, bad)
 		if ctx.Err() != nil {
-			return // the vigil is over; what failed now failed because of that
+			return // the monitor is over; what failed now failed because of that
 		}
 		switch {
 		case final != nil:
@@ -99,11 +99,11 @@ func (v *Vigil) keep(ctx context.Context) {
 // examine is the problem for which a cluster that looks bad has to be given up,
 // or nil. What has happened to its machines is certain; what its API server says,
 // or does not say, becomes so with time.
-func (v *Vigil) examine(ctx context.Context, err error, bad time.Duration) error {
+func (v *HealthMonitor) examine(ctx context.Context, err error, bad time.Duration) error {
 	if _, broken := healthyMachines(ctx, v.provider, v.cluster); broken != nil {
 		return broken
 	}
-	if bad >= vigilPatience {
+	if bad >= monitorTolerance {
 		return err
 	}
 	return nil
@@ -111,7 +111,7 @@ func (v *Vigil) examine(ctx context.Context, err error, bad time.Duration) error
 
 // remember notes what is counted. A cluster that cannot be asked any more is about
 // to be given up, and nothing needs to be counted.
-func (v *Vigil) remember(ctx context.Context) {
+func (v *HealthMonitor) remember(ctx context.Context) {
 	v.starts, _ = v.api.starts(ctx)
 	nodes, _ := healthyMachines(ctx, v.provider, v.cluster)
 	v.killed = map[string]uint64{}
@@ -134,7 +134,7 @@ func serviceStarts(nodes []Node) map[string]int {
 
 // startedAnew is a *Problem when a service ended while the cluster was in use, even
 // if it is back.
-func (v *Vigil) startedAnew(ctx context.Context) error {
+func (v *HealthMonitor) startedAnew(ctx context.Context) error {
 	nodes, _ := healthyMachines(ctx, v.provider, v.cluster)
 	now := serviceStarts(nodes)
 	for _, service := range slices.Sorted(maps.Keys(now)) {
@@ -145,9 +145,9 @@ func (v *Vigil) startedAnew(ctx context.Context) error {
 	return nil
 }
 
-// Problem ends the vigil and says what was wrong with the cluster meanwhile, or
+// Problem ends the monitor and says what was wrong with the cluster meanwhile, or
 // is now, as a *Problem. It is nil when what was seen there can be trusted.
-func (v *Vigil) Problem(ctx context.Context) error {
+func (v *HealthMonitor) Problem(ctx context.Context) error {
 	v.End()
 	if v.given != nil {
 		return v.explain(ctx, v.given)
@@ -182,7 +182,7 @@ const mendMemory = "make down, then close other programs"
 
 // explain adds to a problem that the memory was not enough, if it was not. On its
 // own that is none: a Pod may be killed for a limit that it was given.
-func (v *Vigil) explain(ctx context.Context, err error) error {
+func (v *HealthMonitor) explain(ctx context.Context, err error) error {
 	nodes, _ := healthyMachines(ctx, v.provider, v.cluster)
 	for _, node := range nodes {
 		before, known := v.killed[node.Name]
@@ -225,8 +225,8 @@ func (h *apiHealth) starts(ctx context.Context) (map[container]int32, error) {
 }
 
 // restarted is a *Problem when a container of Kubernetes itself is down, or was
-// started anew during the vigil: while it was away, nothing that it does was done.
-func (v *Vigil) restarted(ctx context.Context) error {
+// started anew during the monitor: while it was away, nothing that it does was done.
+func (v *HealthMonitor) restarted(ctx context.Context) error {
 	now, err := v.api.starts(ctx)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// opened is a control plane's folder with an open gate, and the upstream behind it.
+// opened is a control plane's folder with an open proxy, and the upstream behind it.
 func opened(t *testing.T) (plane string, u *upstream) {
 	t.Helper()
 	plane, u = t.TempDir(), &upstream{}
@@ -64,7 +64,7 @@ func opened(t *testing.T) (plane string, u *upstream) {
 	if err := writeDescription(plane, description{Nodes: 1, Server: server.URL}); err != nil {
 		t.Fatal(err)
 	}
-	g, err := openGate(plane)
+	g, err := openHealthProxy(plane)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func client(t *testing.T, ca *authority, user string) pair {
 	return p
 }
 
-// through is a client with the kubeconfig that the gate wrote.
+// through is a client with the kubeconfig that the proxy wrote.
 func through(t *testing.T, plane string) *rest.Config {
 	t.Helper()
 	config, err := clusters.RESTConfig(filepath.Join(plane, kubeconfigOf(controllerManager)))

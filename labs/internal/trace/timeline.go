@@ -17,30 +17,30 @@ const (
 	Storm   = "the storm"
 )
 
-// Story is what happened around one Memcached of a check, from the moment the check touched the world
+// Timeline is what happened around one Memcached of a check, from the moment the check touched the world
 // until it ended.
-type Story struct {
+type Timeline struct {
 	// Check is the id of the check that made the Memcached.
 	Check string
 	// Of is the Memcached.
 	Of types.NamespacedName
-	// Begun is the time of the first deed; Ended is when the check took its namespace away, zero when it
+	// Begun is the time of the first action; Ended is when the check took its namespace away, zero when it
 	// was not seen.
 	Begun, Ended time.Time
-	Deeds        []Deed
+	Actions      []Action
 	// Omitted is how many changes came too often to be recorded.
 	Omitted int
 }
 
 // Stories are those of all Memcacheds that the checks made, in the order in which they begin.
-func (r *Recording) Stories() []*Story {
+func (r *Recording) Timelines() []*Timeline {
 	t := newTeller(r)
-	deeds := t.deeds()
-	stories := t.cast()
-	for _, s := range stories {
-		for _, d := range deeds {
-			if s.has(d, stories) {
-				s.Deeds = append(s.Deeds, d)
+	actions := t.actions()
+	timelines := t.timelines()
+	for _, s := range timelines {
+		for _, d := range actions {
+			if s.has(d, timelines) {
+				s.Actions = append(s.Actions, d)
 			}
 		}
 		for _, o := range r.Omitted {
@@ -50,14 +50,14 @@ func (r *Recording) Stories() []*Story {
 		}
 		s.finish(r.Notes)
 	}
-	stories = slices.DeleteFunc(stories, func(s *Story) bool { return len(s.Deeds) == 0 })
-	slices.SortStableFunc(stories, func(a, b *Story) int { return a.Begun.Compare(b.Begun) })
-	return stories
+	timelines = slices.DeleteFunc(timelines, func(s *Timeline) bool { return len(s.Actions) == 0 })
+	slices.SortStableFunc(timelines, func(a, b *Timeline) int { return a.Begun.Compare(b.Begun) })
+	return timelines
 }
 
-// cast are the stories without their deeds: one for each Memcached in a check's namespace.
-func (t *teller) cast() []*Story {
-	var stories []*Story
+// timelines are those without their actions: one for each Memcached in a check's namespace.
+func (t *teller) timelines() []*Timeline {
+	var timelines []*Timeline
 	seen := map[types.NamespacedName]bool{}
 	for _, s := range t.sights {
 		m, ok := s.Object.(*unstructured.Unstructured)
@@ -70,9 +70,9 @@ func (t *teller) cast() []*Story {
 			continue
 		}
 		seen[of] = true
-		stories = append(stories, &Story{Check: check, Of: of, Ended: t.ended[of.Namespace]})
+		timelines = append(timelines, &Timeline{Check: check, Of: of, Ended: t.ended[of.Namespace]})
 	}
-	return stories
+	return timelines
 }
 
 // NamespacePrefix begins the names of the namespaces that checks work in. The check's id follows, and
@@ -89,10 +89,10 @@ func CheckOf(namespace string) string {
 	return ""
 }
 
-// has says whether a deed belongs to the story: it is about an object in the Memcached's namespace whose
+// has says whether an action belongs to the timeline: it is about an object in the Memcached's namespace whose
 // name has the Memcached's in it, as the names of everything that was made for it do; or about one that
 // has nobody else to belong to. Names are drawn, so that they are in no other by accident.
-func (s *Story) has(d Deed, all []*Story) bool {
+func (s *Timeline) has(d Action, all []*Timeline) bool {
 	if !s.Ended.IsZero() && !d.At.Before(s.Ended) {
 		return false
 	}
@@ -102,7 +102,7 @@ func (s *Story) has(d Deed, all []*Story) bool {
 	if d.Of.Namespace != s.Of.Namespace {
 		return false
 	}
-	return !slices.ContainsFunc(all, func(o *Story) bool {
+	return !slices.ContainsFunc(all, func(o *Timeline) bool {
 		return o != s && o.Of.Namespace == s.Of.Namespace && (d.Of.Name == "" || strings.Contains(d.Of.Name, o.Of.Name))
 	})
 }
@@ -111,22 +111,22 @@ func (s *Story) has(d Deed, all []*Story) bool {
 // than one Pod three times.
 const moment = 150 * time.Millisecond
 
-// finish puts the deeds into the form in which they are told, and what happened to the manager between
+// finish puts the actions into the form in which they are told, and what happened to the manager between
 // them.
-func (s *Story) finish(notes []Note) {
-	if len(s.Deeds) == 0 {
+func (s *Timeline) finish(notes []Note) {
+	if len(s.Actions) == 0 {
 		return
 	}
-	s.Begun = s.Deeds[0].At
+	s.Begun = s.Actions[0].At
 	for _, n := range ownNotes(notes, s.Of.Namespace) {
 		if n.At.Before(s.Begun) || !s.Ended.IsZero() && n.At.After(s.Ended) {
 			continue
 		}
-		s.Deeds = append(s.Deeds, Deed{At: n.At, Actor: n.Actor, Verb: n.Text, Count: 1})
+		s.Actions = append(s.Actions, Action{At: n.At, Actor: n.Actor, Verb: n.Text, Count: 1})
 	}
-	slices.SortStableFunc(s.Deeds, func(a, b Deed) int { return a.At.Compare(b.At) })
-	var result []Deed
-	for rest := s.Deeds; len(rest) > 0; {
+	slices.SortStableFunc(s.Actions, func(a, b Action) int { return a.At.Compare(b.At) })
+	var result []Action
+	for rest := s.Actions; len(rest) > 0; {
 		end := 1
 		for end < len(rest) && rest[end].At.Sub(rest[0].At) < moment {
 			end++
@@ -134,7 +134,7 @@ func (s *Story) finish(notes []Note) {
 		result = append(result, Together(rest[:end])...)
 		rest = rest[end:]
 	}
-	s.Deeds = Fold(result)
+	s.Actions = Fold(result)
 }
 
 // ownNotes are those on the manager that works in the namespace.
@@ -146,13 +146,13 @@ func ownNotes(notes []Note, namespace string) []Note {
 	return slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Namespace != manager })
 }
 
-func podStarted(d Deed) bool { return d.Kind == "Pod" && d.Verb == "started" }
+func podStarted(d Action) bool { return d.Kind == "Pod" && d.Verb == "started" }
 
-// Reached says how far the story got: 2 when the Memcached was reported as available, 1 when Pods of it
+// Reached says how far the timeline got: 2 when the Memcached was reported as available, 1 when Pods of it
 // ran, else 0.
-func (s *Story) Reached() int {
+func (s *Timeline) Reached() int {
 	reached := 0
-	for _, d := range s.Deeds {
+	for _, d := range s.Actions {
 		switch {
 		case d.Kind == available+"True":
 			reached = 2

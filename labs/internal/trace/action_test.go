@@ -28,12 +28,12 @@ func TestSightsAreToldInTheOrderOfTheAPIServer(t *testing.T) {
 }
 
 func TestDeedsThatDifferInNamesAreOne(t *testing.T) {
-	created := func(name string) Deed {
-		return Deed{Actor: "replicaset-controller", Verb: "created", Kind: "Pod", Name: name, Count: 1}
+	created := func(name string) Action {
+		return Action{Actor: "replicaset-controller", Verb: "created", Kind: "Pod", Name: name, Count: 1}
 	}
-	bound := Deed{Actor: "kube-scheduler", Verb: "found a node for", Kind: "Pod", Name: "a", Count: 1}
+	bound := Action{Actor: "kube-scheduler", Verb: "found a node for", Kind: "Pod", Name: "a", Count: 1}
 	var got []string
-	for _, d := range Together([]Deed{created("a"), bound, created("b"), created("c")}) {
+	for _, d := range Together([]Action{created("a"), bound, created("b"), created("c")}) {
 		got = append(got, d.String())
 	}
 	if diff := cmp.Diff([]string{"created 3 Pods", "found a node for Pod a"}, got); diff != "" {

@@ -15,25 +15,25 @@ import (
 // You is the actor of what a person does, or a check in a person's place.
 const You = "you"
 
-// Deed is one thing that somebody did.
-type Deed struct {
+// Action is one thing that somebody did.
+type Action struct {
 	At    time.Time
 	Actor string
 	Verb  string
-	// Kind and Name are what it was done to; Count is 1, or more after deeds were put together.
+	// Kind and Name are what it was done to; Count is 1, or more after actions were put together.
 	Kind, Name string
 	Count      int
 	// Detail follows without a space.
 	Detail string
-	// Of is the object that the deed is about. Name may be less: what is told of a status names no object.
+	// Of is the object that the action is about. Name may be less: what is told of a status names no object.
 	Of types.NamespacedName
 	// Times is how often it was done again, up to the time Last; see [Fold].
 	Times int
 	Last  time.Time
 }
 
-// String is the deed without actor and time, such as "created 3 Pods".
-func (d Deed) String() string {
+// String is the action without actor and time, such as "created 3 Pods".
+func (d Action) String() string {
 	words := []string{d.Verb, d.Kind, d.Name}
 	if d.Count > 1 {
 		words = []string{d.Verb, strconv.Itoa(d.Count), d.Kind + "s"}
@@ -41,12 +41,12 @@ func (d Deed) String() string {
 	return strings.TrimRight(strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " "), " ") + d.Detail
 }
 
-// Together puts deeds of the same actor that differ in names alone into one, in the place of the first:
+// Together puts actions of the same actor that differ in names alone into one, in the place of the first:
 // what follows from any of them still stands behind it.
-func Together(deeds []Deed) []Deed {
-	var result []Deed
-	for _, d := range deeds {
-		i := slices.IndexFunc(result, func(o Deed) bool {
+func Together(actions []Action) []Action {
+	var result []Action
+	for _, d := range actions {
+		i := slices.IndexFunc(result, func(o Action) bool {
 			return o.Actor == d.Actor && o.Verb == d.Verb && o.Kind == d.Kind && o.Detail == d.Detail && o.Name != d.Name
 		})
 		if i < 0 {
@@ -58,17 +58,17 @@ func Together(deeds []Deed) []Deed {
 	return result
 }
 
-// told is how often the same deed is told before the rest is only counted. A check that deletes a
+// told is how often the same action is told before the rest is only counted. A check that deletes a
 // Deployment five times is still told in full; a loop is not.
 const told = 6
 
 // Fold counts what is done again and again, instead of telling it: the last one that is told says how
 // often it was repeated, and until when.
-func Fold(deeds []Deed) []Deed {
+func Fold(actions []Action) []Action {
 	type same struct{ actor, verb, kind, name, detail string }
 	seen, last := map[same]int{}, map[same]int{}
-	var result []Deed
-	for _, d := range deeds {
+	var result []Action
+	for _, d := range actions {
 		key := same{d.Actor, d.Verb, d.Kind, d.Name, d.Detail}
 		limit := told
 		if strings.HasPrefix(d.Verb, "could not") {

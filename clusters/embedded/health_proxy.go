@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// gate is the controller manager's way to the API server. A controller manager does
+// healthProxy is the controller manager's way to the API server. A controller manager does
 // nothing before /healthz is green, asks for it once a second, and /healthz is red for
 // the first second of every API server because two of its hooks begin with a pause of
-// a second. The gate leaves those two out of the question, and holds the answer until
+// a second. The proxy leaves those two out of the question, and holds the answer until
 // it is a yes. Everything else it passes on.
-type gate struct {
+type healthProxy struct {
 	listener net.Listener
 	server   http.Server
 	proxy    *httputil.ReverseProxy
@@ -42,26 +42,26 @@ var slowHooks = url.Values{"exclude": {
 	"poststarthook/rbac/bootstrap-roles", "poststarthook/scheduling/bootstrap-system-priority-classes",
 }}
 
-// openGate listens on a port of its own and writes the kubeconfig that leads there.
-func openGate(plane string) (*gate, error) {
+// openHealthProxy listens on a port of its own and writes the kubeconfig that leads there.
+func openHealthProxy(plane string) (*healthProxy, error) {
 	d, err := readDescription(plane)
 	if err != nil {
 		return nil, err
 	}
 	upstream, err := url.Parse(d.Server)
 	if err != nil {
-		return nil, fmt.Errorf("open gate: %w", err)
+		return nil, fmt.Errorf("open health proxy: %w", err)
 	}
 	dir := filepath.Join(plane, pki)
 	authority, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err != nil {
-		return nil, fmt.Errorf("open gate: %w", err)
+		return nil, fmt.Errorf("open health proxy: %w", err)
 	}
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(authority)
 	serving, err := tls.LoadX509KeyPair(filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key"))
 	if err != nil {
-		return nil, fmt.Errorf("open gate: %w", err)
+		return nil, fmt.Errorf("open health proxy: %w", err)
 	}
 	user, err := readPair(dir, controllerManager)
 	if err != nil {
@@ -69,9 +69,9 @@ func openGate(plane string) (*gate, error) {
 	}
 	identity, err := tls.X509KeyPair(user.cert, user.key)
 	if err != nil {
-		return nil, fmt.Errorf("open gate: %w", err)
+		return nil, fmt.Errorf("open health proxy: %w", err)
 	}
-	g := &gate{upstream: upstream}
+	g := &healthProxy{upstream: upstream}
 	g.proxy = &httputil.ReverseProxy{
 		Rewrite: g.rewrite,
 		Transport: &http.Transport{
@@ -79,7 +79,7 @@ func openGate(plane string) (*gate, error) {
 			ForceAttemptHTTP2: true,
 		},
 		FlushInterval: -1, // watches are told at once
-		ErrorLog:      log.New(os.Stderr, "gate: ", log.LstdFlags),
+		ErrorLog:      log.New(os.Stderr, "health proxy: ", log.LstdFlags),
 	}
 	g.server = http.Server{
 		Handler: g,
@@ -88,15 +88,15 @@ func openGate(plane string) (*gate, error) {
 			VerifyConnection: onlyUser(identity.Leaf),
 		},
 		ReadHeaderTimeout: time.Minute,
-		ErrorLog:          log.New(os.Stderr, "gate: ", log.LstdFlags),
+		ErrorLog:          log.New(os.Stderr, "health proxy: ", log.LstdFlags),
 	}
 	if g.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, fmt.Errorf("open gate: %w", err)
+		return nil, fmt.Errorf("open health proxy: %w", err)
 	}
 	return g, writeKubeconfig(filepath.Join(plane, kubeconfigOf(controllerManager)), "https://"+g.listener.Addr().String(), "gate", authority, user)
 }
 
-func (g *gate) rewrite(r *httputil.ProxyRequest) {
+func (g *healthProxy) rewrite(r *httputil.ProxyRequest) {
 	r.SetURL(g.upstream)
 	if r.In.URL.Path == healthPath {
 		r.Out.URL.RawQuery = slowHooks.Encode()
@@ -104,7 +104,7 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 }
 
 // ServeHTTP passes a request on.
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *healthProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == healthPath {
 		g.awaitHealth(r.Context())
 	}
@@ -112,7 +112,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // awaitHealth returns when the API server is healthy, or when it has taken long.
-func (g *gate) awaitHealth(ctx context.Context) {
+func (g *healthProxy) awaitHealth(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, healthHold)
 	defer cancel()
 	for tick := time.NewTicker(apiPoll); !g.healthy(ctx); {
@@ -124,7 +124,7 @@ func (g *gate) awaitHealth(ctx context.Context) {
 	}
 }
 
-func (g *gate) healthy(ctx context.Context) bool {
+func (g *healthProxy) healthy(ctx context.Context) bool {
 	question := g.upstream.JoinPath(healthPath)
 	question.RawQuery = slowHooks.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, question.String(), nil)
@@ -150,11 +150,11 @@ func onlyUser(user *x509.Certificate) func(tls.ConnectionState) error {
 	}
 }
 
-// serve passes requests on until the gate is closed.
-func (g *gate) serve() {
+// serve passes requests on until the proxy is closed.
+func (g *healthProxy) serve() {
 	if err := g.server.ServeTLS(g.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-		fmt.Fprintln(os.Stderr, "gate:", err)
+		fmt.Fprintln(os.Stderr, "health proxy:", err)
 	}
 }
 
-func (g *gate) close() { _ = g.server.Close() }
+func (g *healthProxy) close() { _ = g.server.Close() }

@@ -19,12 +19,12 @@ import (
 var update = flag.Bool("update", false, "write testdata/*.txt anew")
 
 // testdata holds what was recorded of two runs on kind, shortened to some checks and to the fields that a
-// story reads: pass is the course's solution of lab 5; fail is that of lab 4 with an operator that never
+// timeline reads: pass is the course's solution of lab 5; fail is that of lab 4 with an operator that never
 // updates a Deployment.
 func TestTheStoriesOfRecordedRuns(t *testing.T) {
 	for name, failed := range map[string]bool{"pass": false, "fail": true} {
 		var told bytes.Buffer
-		for _, s := range recorded(t, name).Stories() {
+		for _, s := range recorded(t, name).Timelines() {
 			fmt.Fprintf(&told, "%s %s\n%s\n\n", s.Check, s.Of, s.Line(failed))
 			s.Print(&told)
 			fmt.Fprintln(&told)
@@ -36,7 +36,7 @@ func TestTheStoriesOfRecordedRuns(t *testing.T) {
 		want, err := os.ReadFile(golden)
 		must(t, err)
 		if diff := cmp.Diff(string(want), told.String()); diff != "" {
-			t.Errorf("the story differs (-%s +told):\n%s", golden, diff)
+			t.Errorf("the timeline differs (-%s +told):\n%s", golden, diff)
 		}
 	}
 }
@@ -50,8 +50,8 @@ func recorded(t *testing.T, name string) *Recording {
 
 func TestNobodyIsUnknownInARecordedRun(t *testing.T) {
 	for _, name := range []string{"pass", "fail"} {
-		for _, s := range recorded(t, name).Stories() {
-			for _, d := range s.Deeds {
+		for _, s := range recorded(t, name).Timelines() {
+			for _, d := range s.Actions {
 				if d.Actor == nobody {
 					t.Errorf("%s: %s %s", s.Check, d.Actor, d)
 				}
@@ -60,42 +60,42 @@ func TestNobodyIsUnknownInARecordedRun(t *testing.T) {
 	}
 }
 
-func TestAStoryIsChosenByTheWordsOfAFinding(t *testing.T) {
-	story := func(check, name string, deeds ...Deed) *Story {
-		return &Story{Check: check, Of: types.NamespacedName{Name: name}, Deeds: deeds}
+func TestATimelineIsChosenByTheWordsOfAFinding(t *testing.T) {
+	timeline := func(check, name string, actions ...Action) *Timeline {
+		return &Timeline{Check: check, Of: types.NamespacedName{Name: name}, Actions: actions}
 	}
-	started, ready := Deed{Actor: "kubelet", Verb: "started", Kind: "Pod"}, Deed{Kind: available + "True"}
-	stories := []*Story{
-		story("a", "first"), story("a", "second"), story("b", "third", started), story("c", "fourth", ready), story("d", "fifth", ready),
+	started, ready := Action{Actor: "kubelet", Verb: "started", Kind: "Pod"}, Action{Kind: available + "True"}
+	timelines := []*Timeline{
+		timeline("a", "first"), timeline("a", "second"), timeline("b", "third", started), timeline("c", "fourth", ready), timeline("d", "fifth", ready),
 	}
 	for _, test := range []struct {
-		got  *Story
+		got  *Timeline
 		want string
 	}{
-		{About(stories, "a", "the selector of second picks the Pods of another"), "second"},
-		{About(stories, "a", "nothing"), "first"},
-		{Furthest(stories, []string{"a", "b"}), "third"},
-		{Furthest(stories, []string{"a", "b", "c", "d"}), "fourth"},
-		{Furthest(stories, []string{"a", "none"}), "first"},
+		{About(timelines, "a", "the selector of second picks the Pods of another"), "second"},
+		{About(timelines, "a", "nothing"), "first"},
+		{Furthest(timelines, []string{"a", "b"}), "third"},
+		{Furthest(timelines, []string{"a", "b", "c", "d"}), "fourth"},
+		{Furthest(timelines, []string{"a", "none"}), "first"},
 	} {
 		if test.got == nil || test.got.Of.Name != test.want {
 			t.Errorf("%+v, want %s", test.got, test.want)
 		}
 	}
-	if About(stories, "e", "") != nil || Furthest(stories, []string{"e"}) != nil {
-		t.Error("a check without a Memcached has a story")
+	if About(timelines, "e", "") != nil || Furthest(timelines, []string{"e"}) != nil {
+		t.Error("a check without a Memcached has a timeline")
 	}
 }
 
 func TestALoopIsCounted(t *testing.T) {
 	start := time.Unix(0, 0)
-	var deeds []Deed
+	var actions []Action
 	for i := range 100 {
-		deeds = append(deeds, Deed{At: start.Add(time.Duration(i) * time.Second), Verb: "changed", Kind: "Deployment", Count: 1})
+		actions = append(actions, Action{At: start.Add(time.Duration(i) * time.Second), Verb: "changed", Kind: "Deployment", Count: 1})
 	}
-	folded := Fold(deeds)
-	if last := folded[len(folded)-1]; len(folded) != told || last.Times != 100-told || last.Last != deeds[99].At {
-		t.Errorf("%d deeds, the last %+v", len(folded), folded[len(folded)-1])
+	folded := Fold(actions)
+	if last := folded[len(folded)-1]; len(folded) != told || last.Times != 100-told || last.Last != actions[99].At {
+		t.Errorf("%d actions, the last %+v", len(folded), folded[len(folded)-1])
 	}
 }
 
@@ -183,7 +183,7 @@ func TestACheckIsKnownByItsNamespace(t *testing.T) {
 }
 
 func TestALineNamesADeploymentThatIsNotNamedAfterItsMemcached(t *testing.T) {
-	s := &Story{Of: types.NamespacedName{Name: "cache"}, Deeds: []Deed{
+	s := &Timeline{Of: types.NamespacedName{Name: "cache"}, Actions: []Action{
 		{Actor: You, Verb: "created", Kind: "Memcached", Name: "cache", Count: 1},
 		{Actor: Manager, Verb: "created", Kind: "Deployment", Name: "cache-deployment", Count: 1},
 	}}
@@ -192,8 +192,8 @@ func TestALineNamesADeploymentThatIsNotNamedAfterItsMemcached(t *testing.T) {
 	}
 }
 
-// A check may have a manager of its own: what happens to the one of the others is no part of its stories.
-func TestEachStoryIsToldOfItsOwnManager(t *testing.T) {
+// A check may have a manager of its own: what happens to the one of the others is no part of its timelines.
+func TestEachTimelineIsOfItsOwnManager(t *testing.T) {
 	notes := []Note{
 		{At: time.Unix(3, 0), Actor: You, Text: "started the others'"},
 		{At: time.Unix(4, 0), Namespace: "lab-apart-abcde", Actor: You, Text: "started its own"},
@@ -201,10 +201,10 @@ func TestEachStoryIsToldOfItsOwnManager(t *testing.T) {
 	for namespace, want := range map[string][]string{
 		"lab-apart-abcde": {"first", "started its own"}, "lab-beside-abcde": {"first", "started the others'"},
 	} {
-		s := &Story{Of: types.NamespacedName{Namespace: namespace}, Deeds: []Deed{{At: time.Unix(2, 0), Verb: "first", Count: 1}}}
+		s := &Timeline{Of: types.NamespacedName{Namespace: namespace}, Actions: []Action{{At: time.Unix(2, 0), Verb: "first", Count: 1}}}
 		s.finish(notes)
 		var got []string
-		for _, d := range s.Deeds {
+		for _, d := range s.Actions {
 			got = append(got, d.String())
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -231,10 +231,10 @@ func TestTheManagersOwnDeletionIsNotYours(t *testing.T) {
 		{nil, "you removed Deployment cache", 3},
 		{[]Request{deletion}, "your manager removed Deployment cache", 2},
 	} {
-		deeds := newTeller(&Recording{Sights: slices.Clone(sights), Requests: test.requests}).deeds()
-		last := deeds[len(deeds)-1]
-		if got := last.Actor + " " + last.String(); got != test.want || len(deeds) != 2 {
-			t.Errorf("%q of %d deeds, want %q of 2", got, len(deeds), test.want)
+		actions := newTeller(&Recording{Sights: slices.Clone(sights), Requests: test.requests}).actions()
+		last := actions[len(actions)-1]
+		if got := last.Actor + " " + last.String(); got != test.want || len(actions) != 2 {
+			t.Errorf("%q of %d actions, want %q of 2", got, len(actions), test.want)
 		}
 		if got := int(last.At.Sub(start).Seconds()); got != test.at {
 			t.Errorf("%s: after %d s, want %d", last, got, test.at)
@@ -244,7 +244,7 @@ func TestTheManagersOwnDeletionIsNotYours(t *testing.T) {
 
 func TestALineTellsOfSilenceOnlyWhenItMatters(t *testing.T) {
 	start := time.Unix(100, 0)
-	s := &Story{Begun: start, Ended: start.Add(5 * time.Second), Deeds: []Deed{
+	s := &Timeline{Begun: start, Ended: start.Add(5 * time.Second), Actions: []Action{
 		{At: start, Actor: Manager, Verb: "created", Kind: "Deployment", Count: 1},
 		{At: start.Add(time.Second), Actor: You, Verb: "changed", Kind: "Memcached", Count: 1},
 	}}
@@ -255,7 +255,7 @@ func TestALineTellsOfSilenceOnlyWhenItMatters(t *testing.T) {
 	if got := s.Line(false); strings.Contains(got, silence) {
 		t.Errorf("of a check that holds: %s", got)
 	}
-	s.Deeds = append(s.Deeds, Deed{At: start.Add(2 * time.Second), Actor: Manager, Verb: "changed", Kind: "Deployment", Count: 1})
+	s.Actions = append(s.Actions, Action{At: start.Add(2 * time.Second), Actor: Manager, Verb: "changed", Kind: "Deployment", Count: 1})
 	if got := s.Line(true); strings.Contains(got, silence) {
 		t.Errorf("of a manager that acted: %s", got)
 	}
@@ -264,13 +264,13 @@ func TestALineTellsOfSilenceOnlyWhenItMatters(t *testing.T) {
 func TestWhatHappensToTheManagerIsPartOfTheStoriesOfThatTime(t *testing.T) {
 	start := time.Unix(100, 0)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	s := &Story{Ended: at(10), Deeds: []Deed{{At: at(2), Verb: "first", Count: 1}, {At: at(6), Verb: "last", Count: 1}}}
+	s := &Timeline{Ended: at(10), Actions: []Action{{At: at(2), Verb: "first", Count: 1}, {At: at(6), Verb: "last", Count: 1}}}
 	s.finish([]Note{
 		{At: at(1), Actor: You, Text: "came before"}, {At: at(4), Actor: You, Text: "stopped your manager"},
 		{At: at(8), Actor: Manager, Text: "ended by itself"}, {At: at(11), Actor: You, Text: "came after"},
 	})
 	var got []string
-	for _, d := range s.Deeds {
+	for _, d := range s.Actions {
 		got = append(got, d.String())
 	}
 	if diff := cmp.Diff([]string{"first", "stopped your manager", "last", "ended by itself"}, got); diff != "" {

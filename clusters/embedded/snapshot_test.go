@@ -8,7 +8,7 @@ import (
 )
 
 func TestASeedLeavesOutWhatAnEtcdHasReserved(t *testing.T) {
-	from, to := t.TempDir(), filepath.Join(t.TempDir(), "seed")
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "snapshot")
 	log := append([]byte("entries \x00 of a log"), make([]byte, 1<<20)...)
 	for name, data := range map[string][]byte{"member/wal/0.wal": log, "member/wal/1.tmp": make([]byte, 10), "member/snap/db": log} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700); err != nil {
@@ -38,12 +38,12 @@ func TestASeedLeavesOutWhatAnEtcdHasReserved(t *testing.T) {
 
 func TestASeedIsForTheProgramsThatItWasMadeWith(t *testing.T) {
 	paths := map[string]string{etcd: "/cache/etcd-1/etcd", apiServer: "/cache/kubernetes-1/kube-apiserver"}
-	before := seedKey(paths)
-	if other := seedKey(map[string]string{etcd: "/else/etcd-1/etcd", apiServer: "/else/kubernetes-1/kube-apiserver"}); other != before {
-		t.Error("the same programs in another place have another seed")
+	before := snapshotKey(paths)
+	if other := snapshotKey(map[string]string{etcd: "/else/etcd-1/etcd", apiServer: "/else/kubernetes-1/kube-apiserver"}); other != before {
+		t.Error("the same programs in another place have another snapshot")
 	}
 	paths[apiServer] = "/cache/kubernetes-2/kube-apiserver"
-	if seedKey(paths) == before {
-		t.Error("another API server has the same seed")
+	if snapshotKey(paths) == before {
+		t.Error("another API server has the same snapshot")
 	}
 }

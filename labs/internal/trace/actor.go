@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cast says who is behind a name that the API server keeps in managedFields. Without a header that says
+// ActorResolver says who is behind a name that the API server keeps in managedFields. Without a header that says
 // otherwise it is the name of the program that sent the request.
-type Cast func(fieldManager string) string
+type ActorResolver func(fieldManager string) string
 
-// Programs is a cast in which every program goes by its own name, and kubectl is you.
+// Programs is a resolver in which every program goes by its own name, and kubectl is you.
 func Programs(fieldManager string) string {
 	if strings.HasPrefix(fieldManager, "kubectl") {
 		return You
@@ -34,7 +34,7 @@ func (m *Memory) writer(o client.Object, kind string, path ...string) string {
 		if entry.Manager == "kube-controller-manager" {
 			return controllerOf(kind)
 		}
-		return m.cast(entry.Manager)
+		return m.resolve(entry.Manager)
 	}
 	return nobody
 }

@@ -49,7 +49,7 @@ func bad(w http.ResponseWriter, _ *http.Request) {
 func silent(_ http.ResponseWriter, r *http.Request) {
 	select {
 	case <-r.Context().Done():
-	case <-time.After(vigilTimeout * 3 / 2):
+	case <-time.After(monitorTimeout * 3 / 2):
 	}
 }
 
@@ -94,25 +94,25 @@ func controllers(restarts int32, running bool) []corev1.Pod {
 }
 
 // keepVigil begins one over a healthy cluster, and returns after its first look. It needs a fake clock.
-func keepVigil(t *testing.T) (*attended, *Vigil, context.Context) {
+func keepVigil(t *testing.T) (*attended, *HealthMonitor, context.Context) {
 	t.Helper()
 	a := &attended{
 		machine: Node{Name: "one", Running: true, State: "running", FreeDisk: 1 << 40, Killed: 3, Starts: map[string]int{"etcd": 1}},
 		pods:    controllers(1, true), readyz: good, kubelet: good,
 	}
 	c := &Cluster{Name: "lab-test", Kubeconfig: serveInMemory(t, a), Nodes: 1, RealPods: true}
-	v, ctx, err := Attend(t.Context(), a, c)
+	v, ctx, err := MonitorHealth(t.Context(), a, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(v.End)
-	time.Sleep(vigilInterval + vigilInterval/2)
+	time.Sleep(monitorInterval + monitorInterval/2)
 	synctest.Wait()
 	return a, v, ctx
 }
 
 func TestAClusterThatFaltersIsFoundOut(t *testing.T) {
-	soon := 2 * vigilInterval
+	soon := 2 * monitorInterval
 	for name, tc := range map[string]struct {
 		change func(*attended)
 		lasts  time.Duration // of the change; 0 is for good
@@ -121,15 +121,15 @@ func TestAClusterThatFaltersIsFoundOut(t *testing.T) {
 	}{
 		"all is well": {func(*attended) {}, soon, 0, nil},
 		"the node is paused": {func(a *attended) { a.machine.Running, a.machine.State, a.readyz = false, "paused", silent },
-			0, soon + vigilTimeout, []string{"node one is paused"}},
-		"the API server is not ready":                    {func(a *attended) { a.readyz = bad }, 0, vigilPatience + soon, []string{"API server", "it waits for etcd"}},
-		"the API server hangs":                           {func(a *attended) { a.readyz = silent }, 0, vigilPatience + soon + vigilTimeout, []string{"API server"}},
+			0, soon + monitorTimeout, []string{"node one is paused"}},
+		"the API server is not ready":                    {func(a *attended) { a.readyz = bad }, 0, monitorTolerance + soon, []string{"API server", "it waits for etcd"}},
+		"the API server hangs":                           {func(a *attended) { a.readyz = silent }, 0, monitorTolerance + soon + monitorTimeout, []string{"API server"}},
 		"the API server is slow for once":                {func(a *attended) { a.readyz = silent }, soon, 0, nil},
 		"the API server grumbles for once":               {func(a *attended) { a.readyz = bad }, soon, 0, nil},
-		"the API server goes, and the nodes were next":   {func(a *attended) { a.nodes = broken }, 0, vigilPatience + soon, []string{"API server"}},
-		"the API server goes, and the kubelet was next":  {func(a *attended) { a.kubelet = broken }, 0, vigilPatience + soon, []string{"API server"}},
+		"the API server goes, and the nodes were next":   {func(a *attended) { a.nodes = broken }, 0, monitorTolerance + soon, []string{"API server"}},
+		"the API server goes, and the kubelet was next":  {func(a *attended) { a.kubelet = broken }, 0, monitorTolerance + soon, []string{"API server"}},
 		"the API server is away for a while":             {func(a *attended) { a.readyz = broken }, soon, 0, []string{"faltered while it was in use", "API server"}},
-		"the kubelet is gone":                            {func(a *attended) { a.kubelet = bad }, 0, vigilPatience + soon, []string{"the kubelet of node one"}},
+		"the kubelet is gone":                            {func(a *attended) { a.kubelet = bad }, 0, monitorTolerance + soon, []string{"the kubelet of node one"}},
 		"controllers start anew":                         {func(a *attended) { a.pods = controllers(2, true) }, soon, 0, []string{"kube-controller-manager", "went down"}},
 		"controllers are down":                           {func(a *attended) { a.pods = controllers(1, false) }, soon, 0, []string{"kube-controller-manager", "went down"}},
 		"a service starts anew":                          {func(a *attended) { a.machine.Starts = map[string]int{"etcd": 2} }, soon, 0, []string{"etcd of node one", "started anew"}},
@@ -200,7 +200,7 @@ func TestTheEndOfAVigilIsNoProblem(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, v, ctx := keepVigil(t)
 				a.change(func() { a.readyz = readyz })
-				requireKept(ctx, t, vigilInterval)
+				requireKept(ctx, t, monitorInterval)
 				v.End()
 				if !errors.Is(context.Cause(ctx), context.Canceled) {
 					t.Errorf("the context ended because of %v", context.Cause(ctx))

@@ -23,15 +23,15 @@ import (
 	"github.com/example/operator-lab/clusters/embedded/supervisor"
 )
 
-// A seed is the data of an etcd to which an API server of the same build has written
+// A snapshot is the data of an etcd to which an API server of the same build has written
 // what every API server writes first and what says nothing about its cluster: the
 // roles of RBAC above all, 130 objects one after the other, a second after its start.
 // With them already there, nobody has to wait for the hooks that write them.
 //
 // Namespaces, certificates, addresses and everything else is not part of it.
 
-// seedPrefixes are where what a seed keeps is stored.
-func seedPrefixes() []string {
+// snapshotPrefixes are where what a snapshot keeps is stored.
+func snapshotPrefixes() []string {
 	return []string{
 		"/registry/clusterroles/", "/registry/clusterrolebindings/", "/registry/roles/", "/registry/rolebindings/",
 		"/registry/priorityclasses/", "/registry/flowschemas/", "/registry/prioritylevelconfigurations/",
@@ -40,48 +40,48 @@ func seedPrefixes() []string {
 }
 
 const (
-	// seedName is the cluster that a seed is taken from.
-	seedName = "lab-seed"
-	// seedTimeout bounds the making of a seed: 3 s on an idle machine.
-	seedTimeout = time.Minute
+	// snapshotName is the cluster that a snapshot is taken from.
+	snapshotName = "lab-snapshot"
+	// snapshotTimeout bounds the making of a snapshot: 3 s on an idle machine.
+	snapshotTimeout = time.Minute
 	// lockPoll is how often to look whether another process has made it.
 	lockPoll = 100 * time.Millisecond
 )
 
-// seed returns the folder of the seed for today's programs, and makes it if there is
+// snapshot returns the folder of the snapshot for today's programs, and makes it if there is
 // none.
-func (e *Embedded) seed(ctx context.Context, programs map[string]string) (string, error) {
-	dir := filepath.Join(e.builder.CacheDir, "embedded", "seed-"+seedKey(programs))
+func (e *Embedded) snapshot(ctx context.Context, programs map[string]string) (string, error) {
+	dir := filepath.Join(e.builder.CacheDir, "embedded", "snapshot-"+snapshotKey(programs))
 	if exists(dir) {
 		return dir, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return "", fmt.Errorf("make seed: %w", err)
+		return "", fmt.Errorf("make snapshot: %w", err)
 	}
 	lock := flock.New(filepath.Join(filepath.Dir(dir), "lock"))
 	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
-		return "", fmt.Errorf("wait for another process that makes a seed: %w", err)
+		return "", fmt.Errorf("wait for another process that makes a snapshot: %w", err)
 	}
 	defer func() { _ = lock.Close() }()
 	if exists(dir) {
 		return dir, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, seedTimeout)
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
 	if err := e.makeSeed(ctx, programs, dir); err != nil {
-		return "", fmt.Errorf("make seed: %w", err)
+		return "", fmt.Errorf("make snapshot: %w", err)
 	}
 	return dir, nil
 }
 
-// seedKey changes with the programs, which live in folders named by what they were
+// snapshotKey changes with the programs, which live in folders named by what they were
 // built from, and with what they are told.
-func seedKey(programs map[string]string) string {
+func snapshotKey(programs map[string]string) string {
 	hash := sha256.New()
 	for _, name := range []string{etcd, apiServer} {
 		fmt.Fprintln(hash, filepath.Base(filepath.Dir(programs[name])))
 	}
-	fmt.Fprintln(hash, etcdArgs(), apiServerArgs(loopback, 0), seedPrefixes())
+	fmt.Fprintln(hash, etcdArgs(), apiServerArgs(loopback, 0), snapshotPrefixes())
 	return fmt.Sprintf("%x", hash.Sum(nil)[:6])
 }
 
@@ -94,17 +94,17 @@ func (e *Embedded) makeSeed(ctx context.Context, programs map[string]string, dir
 	}
 	defer func() { _ = os.RemoveAll(work) }()
 	source := &Embedded{
-		state: work, supervisor: e.supervisor, log: e.log, readyTimeout: seedTimeout, handles: map[string]*supervisor.Handle{},
+		state: work, supervisor: e.supervisor, log: e.log, readyTimeout: snapshotTimeout, handles: map[string]*supervisor.Handle{},
 	}
-	a := &attempt{Embedded: source, name: seedName, address: loopback, programs: programs}
-	defer func() { err = errors.Join(err, source.Delete(context.WithoutCancel(ctx), seedName)) }()
+	a := &attempt{Embedded: source, name: snapshotName, address: loopback, programs: programs}
+	defer func() { err = errors.Join(err, source.Delete(context.WithoutCancel(ctx), snapshotName)) }()
 	if err := a.start(etcd, apiServer); err != nil {
 		return err
 	}
 	if err := a.awaitHooks(ctx); err != nil {
 		return err
 	}
-	plane := source.plane(seedName)
+	plane := source.plane(snapshotName)
 	// Nobody shall write any more while the rest is thrown away.
 	if err := supervisor.Freeze(plane, apiServer); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (e *Embedded) makeSeed(ctx context.Context, programs map[string]string, dir
 	if err := supervisor.Freeze(plane, etcd); err != nil {
 		return err
 	}
-	kept := filepath.Join(work, "seed")
+	kept := filepath.Join(work, "snapshot")
 	if err := copyData(filepath.Join(plane, etcdData), kept); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (a *attempt) awaitHooks(ctx context.Context) error {
 	return a.poll(ctx, "readyz", func() error { return get(ctx, client, "/readyz") })
 }
 
-// prune deletes what is not part of a seed, through etcd's JSON interface.
+// prune deletes what is not part of a snapshot, through etcd's JSON interface.
 func prune(ctx context.Context, socket string) error {
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialShort(ctx, socket) },
@@ -155,7 +155,7 @@ func prune(ctx context.Context, socket string) error {
 		return err
 	}
 	for _, kv := range found.KVs {
-		if slices.ContainsFunc(seedPrefixes(), func(p string) bool { return strings.HasPrefix(string(kv.Key), p) }) {
+		if slices.ContainsFunc(snapshotPrefixes(), func(p string) bool { return strings.HasPrefix(string(kv.Key), p) }) {
 			continue
 		}
 		if err := askEtcd(ctx, client, "deleterange", keyRange{Key: kv.Key}, nil); err != nil {
