@@ -41,7 +41,7 @@ type HealthMonitor struct {
 	given  error               // why the cluster was given up
 }
 
-// Attend begins a monitor. The context ends when ctx does, when the monitor is ended,
+// MonitorHealth begins to watch a cluster. The context ends when ctx does, when the monitor is ended,
 // and, with a *Problem as its cause, as soon as the cluster has to be given up: so
 // nobody waits for it in vain.
 func MonitorHealth(ctx context.Context, p Provider, c *Cluster) (*HealthMonitor, context.Context, error) {

@@ -50,9 +50,7 @@ func (k *Kind) Create(ctx context.Context, name string, spec Spec) (*Cluster, er
 		return nil, err
 	}
 	a := &attempt{Kind: k, name: name, config: config, logger: &kindLogger{log: k.log}}
-	regain := a.yield(ctx, spec.Yields)
 	c, err := a.run(ctx)
-	regain()
 	if err != nil {
 		return nil, err
 	}

@@ -49,10 +49,6 @@ type Spec struct {
 	// Config replaces the configuration of a lab cluster (kind.yaml), in the
 	// provider's own format.
 	Config []byte
-	// Yields, if it is not nil, is asked again and again while the cluster is made
-	// whether it should take little of the processors just now, because somebody
-	// works with another one. A provider that cannot do that does not ask.
-	Yields func() bool
 	// Prepare, if it is not nil, is done to the cluster before [Owned] counts it as
 	// made, such as loading an image. When it fails the cluster is removed.
 	Prepare func(ctx context.Context, c *Cluster) error

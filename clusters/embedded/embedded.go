@@ -60,17 +60,6 @@ func WithLogger(log func(line string)) Option {
 	return func(e *Embedded) { e.log = log }
 }
 
-// WithSupervisor names the program that calls [Supervise] with its last argument.
-// Without it, that is this executable with the argument [SuperviseCommand].
-func WithSupervisor(command ...string) Option {
-	return func(e *Embedded) { e.supervisor = command }
-}
-
-// WithReadyTimeout replaces [ReadyTimeout].
-func WithReadyTimeout(d time.Duration) Option {
-	return func(e *Embedded) { e.readyTimeout = d }
-}
-
 // New returns a provider that keeps its clusters under stateDir, and builds its
 // programs from the checkout at root into cacheDir, once. The error is a
 // *clusters.Problem on an operating system where it cannot work.
@@ -84,16 +73,16 @@ func New(stateDir, root, cacheDir string, opts ...Option) (*Embedded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find state directory: %w", err)
 	}
-	e := &Embedded{state: state, log: func(string) {}, readyTimeout: ReadyTimeout, handles: map[string]*supervisor.Handle{}}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	e := &Embedded{
+		state: state, supervisor: []string{self, SuperviseCommand}, log: func(string) {},
+		readyTimeout: ReadyTimeout, handles: map[string]*supervisor.Handle{},
+	}
 	for _, opt := range opts {
 		opt(e)
-	}
-	if e.supervisor == nil {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("find this program: %w", err)
-		}
-		e.supervisor = []string{self, SuperviseCommand}
 	}
 	e.builder = components.Builder{Root: root, CacheDir: cacheDir, OS: runtime.GOOS, Log: e.log}
 	return e, nil

@@ -92,7 +92,7 @@ func (p *Pool) add() error {
 func (p *Pool) awake() []*entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.claimants > 0 || time.Now().Before(p.expected) {
+	if p.claimants > 0 {
 		return nil // somebody is about to take one
 	}
 	return slices.DeleteFunc(slices.Clone(p.waiting), func(e *entry) bool { return e.paused.Load() })
@@ -133,10 +133,8 @@ func (p *Pool) remove(e *entry) bool {
 
 // create makes a cluster that is ready for use.
 func (p *Pool) create(ctx context.Context) (*clusters.Cluster, error) {
-	spec := p.opts.Spec
-	spec.Yields = p.crowded
 	name := clusters.NewName(Purpose)
-	c, err := p.owned.CreateNamed(ctx, name, Purpose, spec, false)
+	c, err := p.owned.CreateNamed(ctx, name, Purpose, p.opts.Spec, false)
 	if err != nil {
 		p.rememberLeft(name)
 		return nil, err
@@ -154,13 +152,6 @@ func (p *Pool) rememberLeft(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left[name] = true
-}
-
-// crowded says whether somebody works with a cluster and nobody waits for another one.
-func (p *Pool) crowded() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.inUse) > 0 && p.claimants == 0
 }
 
 // keepWatch gives up those that are gone or too old, and one after the other while memory is short. It removes what

@@ -30,8 +30,6 @@ const (
 	// maxAge is how old a waiting cluster may become, pauses and the sleep of a laptop included: half of the
 	// grace period after which kind.yaml has a silent node declared dead.
 	maxAge = 12 * time.Hour
-	// expectFor is how long a cluster that is expected to be claimed stays awake: longer than a build takes.
-	expectFor = time.Minute
 
 	// enoughMemory is what has to be free, in bytes, for another cluster to be made: 0.6 GB for itself, and what
 	// a check and a compilation take.
@@ -50,12 +48,12 @@ type Provider interface {
 type Options struct {
 	// Size is how many clusters wait. None means that each claim makes its own.
 	Size int
-	// Spec is what the clusters are like. While one is in use and nobody waits for the next, that one yields.
+	// Spec is what the clusters are like.
 	Spec clusters.Spec
 	// Fresh says what is wrong with a cluster that has waited, and is [clusters.Fresh] by default.
 	Fresh func(ctx context.Context, c *clusters.Cluster) error
 	// FreeMemory is how many bytes of memory are free, and false where nobody knows. nil knows nothing, and then
-	// the pool never yields.
+	// the pool never gives one up.
 	FreeMemory func() (uint64, bool)
 	// Progress, if it is not nil, is told what the pool does, in one line each.
 	Progress func(line string)
@@ -76,8 +74,6 @@ type Pool struct {
 	mu        sync.Mutex
 	waiting   []*entry        // the oldest first
 	claimants int             // who found nothing and waits
-	inUse     map[string]bool // claimed and not discarded, by name
-	expected  time.Time       // until when a claim is expected
 	left      map[string]bool // not deleted although that was tried, by name
 	failure   error           // of the last creation, nil after one that worked
 	failures  int
@@ -105,7 +101,7 @@ func Start(owned *clusters.Owned, opts Options) *Pool {
 }
 
 func start(owned *clusters.Owned, opts Options, patrol, delay time.Duration) *Pool {
-	p := &Pool{owned: owned, opts: opts, patrol: patrol, delay: delay, changed: make(chan struct{}), inUse: map[string]bool{}, left: map[string]bool{}}
+	p := &Pool{owned: owned, opts: opts, patrol: patrol, delay: delay, changed: make(chan struct{}), left: map[string]bool{}}
 	if p.opts.Progress == nil {
 		p.opts.Progress = func(string) {}
 	}
@@ -150,29 +146,6 @@ func (p *Pool) Close() error {
 		errs = append(errs, p.delete(e.cluster.Name))
 	}
 	return errors.Join(errs...)
-}
-
-// Expect says that a claim is coming, such as when a build begins. The cluster that will be claimed is resumed
-// meanwhile, because after a long pause its kubelet may take a second to find out that all is well. When nobody
-// claims it within a minute, it is paused again.
-func (p *Pool) Expect() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ctx.Err() != nil || len(p.waiting) == 0 {
-		return
-	}
-	p.expected = time.Now().Add(expectFor)
-	next := p.waiting[0]
-	p.tasks.Go(func() { p.resume(p.ctx, next) })
-}
-
-// resume ends the pause of a cluster that nobody has taken yet. A failure is for whoever takes it.
-func (p *Pool) resume(ctx context.Context, e *entry) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.taken && e.broken == nil {
-		e.broken = p.thaw(ctx, e)
-	}
 }
 
 // thaw ends the pause of a cluster, if there is one. The caller holds the entry's lock.
@@ -239,8 +212,6 @@ func (p *Pool) next(ctx context.Context) (*entry, error) {
 	}
 	e := p.waiting[0]
 	p.waiting = p.waiting[1:]
-	p.inUse[e.cluster.Name] = true
-	p.expected = time.Time{}
 	p.tell()
 	return e, nil
 }
@@ -287,9 +258,6 @@ func (p *Pool) wake(ctx context.Context, e *entry) (pooled bool, err error) {
 
 // Discard deletes a claimed cluster, in the background.
 func (p *Pool) Discard(name string) {
-	p.mu.Lock()
-	delete(p.inUse, name)
-	p.mu.Unlock()
 	p.tasks.Go(func() {
 		if err := p.delete(name); err != nil {
 			p.opts.Progress(fmt.Sprintf("could not remove cluster %s: %v", name, err))

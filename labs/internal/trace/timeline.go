@@ -32,7 +32,7 @@ type Timeline struct {
 	Omitted int
 }
 
-// Stories are those of all Memcacheds that the checks made, in the order in which they begin.
+// Timelines are those of all Memcacheds that the checks made, in the order in which they begin.
 func (r *Recording) Timelines() []*Timeline {
 	t := newTeller(r)
 	actions := t.actions()

@@ -13,8 +13,6 @@ const cleanupLimit = 90 * time.Second
 
 // Pool hands out fresh clusters, ready for a run. *pool.Pool is one.
 type Pool interface {
-	// Expect says that a claim is coming.
-	Expect()
 	// Claim takes a cluster for good. pooled says that it had been waiting.
 	Claim(ctx context.Context) (c *clusters.Cluster, pooled bool, err error)
 	// Discard takes it away after its use, and does not wait for that.

@@ -205,8 +205,6 @@ func (r *run) prepare(ctx context.Context) error {
 	})
 	if r.Pool == nil {
 		g.Go(func() error { return r.settle(both) })
-	} else {
-		r.Pool.Expect()
 	}
 	err := g.Wait()
 	if r.build != nil && ctx.Err() == nil {
