@@ -30,7 +30,7 @@ import (
 const (
 	// fillLimit is how long a pool may take to have its cluster.
 	fillLimit = 3 * time.Minute
-	// lookPeriod is how often a test looks at what it waits for. A weight lasts for seconds.
+	// lookPeriod is how often a test looks at what it waits for.
 	lookPeriod = 200 * time.Millisecond
 )
 
@@ -234,9 +234,7 @@ func TestAnInterruptedPoolLeavesNothing(t *testing.T) {
 	t.Parallel()
 	o := startOwner(t, childPool+"=1")
 	o.waitFor(t, "claimed")
-	o.awaitShares(t, "102") // the next one gives way while one is in use
 	o.waitFor(t, "waiting")
-	o.awaitShares(t, "1024") // and is not slow for whoever claims it
 	records := o.records(t)
 	o.signal(t, syscall.SIGTERM)
 	for _, record := range records {
@@ -244,32 +242,5 @@ func TestAnInterruptedPoolLeavesNothing(t *testing.T) {
 	}
 	if left := o.records(t); len(left) > 0 || len(records) != 2 {
 		t.Errorf("records left: %+v of %+v", left, records)
-	}
-}
-
-// awaitShares waits until the cluster that nobody has claimed has this weight on the processors.
-func (o *owner) awaitShares(t *testing.T, want string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), fillLimit)
-	defer cancel()
-	tick := time.NewTicker(lookPeriod)
-	defer tick.Stop()
-	for have := ""; ; <-tick.C {
-		for _, record := range o.records(t) {
-			if record.Claimed != nil {
-				continue
-			}
-			// There may not be a node yet.
-			out, err := exec.CommandContext(ctx, o.kind.Engine(), "inspect", "--format", "{{.HostConfig.CpuShares}}", record.Name+"-control-plane").Output()
-			if err == nil {
-				have = strings.TrimSpace(string(out))
-			}
-		}
-		switch {
-		case have == want:
-			return
-		case ctx.Err() != nil:
-			t.Fatalf("the cluster that was made beside the one in use has the weight %q, want %s", have, want)
-		}
 	}
 }
