@@ -148,16 +148,6 @@ func (p *Pool) Close() error {
 	return errors.Join(errs...)
 }
 
-// thaw ends the pause of a cluster, if there is one. The caller holds the entry's lock.
-func (p *Pool) thaw(ctx context.Context, e *entry) error {
-	if !e.paused.Load() {
-		return nil
-	}
-	err := p.provider.Resume(ctx, e.cluster.Name)
-	e.paused.Store(err != nil)
-	return err
-}
-
 // Claim takes a cluster for good: the caller has to Discard it. pooled says that it had been waiting. When none
 // waits, the next one that is ready is the caller's.
 func (p *Pool) Claim(ctx context.Context) (c *clusters.Cluster, pooled bool, err error) {
@@ -245,8 +235,11 @@ func (p *Pool) wake(ctx context.Context, e *entry) (pooled bool, err error) {
 	if e.broken != nil {
 		return false, e.broken
 	}
-	if err := p.thaw(ctx, e); err != nil {
-		return false, err
+	if e.paused.Load() {
+		if err := p.provider.Resume(ctx, e.cluster.Name); err != nil {
+			return false, err
+		}
+		e.paused.Store(false)
 	}
 	if e.waited {
 		if err := p.opts.Fresh(ctx, e.cluster); err != nil {

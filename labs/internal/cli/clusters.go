@@ -18,13 +18,6 @@ const (
 	Room     = "room" // for verdicts those that the room lends; for everything else auto
 )
 
-const (
-	// KindHasWord says what an embedded control plane cannot.
-	KindHasWord = "Pods do not really run there; kind has the last word"
-	// WantAnEngine names the command that helps.
-	WantAnEngine = "make setup brings up a container engine"
-)
-
 // RoomPurpose marks the clusters of a classroom among those of the checkout.
 const RoomPurpose = "classroom"
 
@@ -49,7 +42,8 @@ func (a *App) Chosen(ctx context.Context) string {
 	a.Cluster = Kind
 	if err := clusters.PingEngine(ctx, a.Engine()); err != nil && ctx.Err() == nil && a.NodeImage == "" && !a.Yes {
 		a.Cluster = Embedded
-		a.Progress("no container engine answers, so this runs on an embedded control plane: " + KindHasWord + " (" + WantAnEngine + ")")
+		a.Progress("no container engine answers, so this runs on an embedded control plane: " +
+			"Pods do not really run there; kind has the last word (make setup brings up a container engine)")
 	}
 	return a.Cluster
 }

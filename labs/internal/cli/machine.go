@@ -16,7 +16,7 @@ import (
 // SetUpChosen sets up what clusters of the chosen kind need: kind, unless embedded is asked for.
 func (a *App) SetUpChosen(ctx context.Context) error {
 	if a.Cluster != Embedded {
-		return a.SetUpAll(ctx)
+		return a.setUpMachine(ctx, 1, true)
 	}
 	_, provider, err := a.OwnedEmbedded()
 	if err != nil {
@@ -29,9 +29,8 @@ func (a *App) SetUpChosen(ctx context.Context) error {
 // system that runs us.
 func (a *App) SetUp(ctx context.Context, n int) error { return a.setUpMachine(ctx, n, false) }
 
-// SetUpAll also does what only several clusters side by side, or the authors of the node image, can miss.
-func (a *App) SetUpAll(ctx context.Context) error { return a.setUpMachine(ctx, 1, true) }
-
+// setUpMachine is thorough when it also does what only several clusters side by side, or the authors of the node image, can
+// miss.
 func (a *App) setUpMachine(ctx context.Context, n int, thorough bool) error {
 	return setup.Run(ctx, setup.Options{
 		Root: a.Root, CacheDir: a.Cache, Engine: a.Engine(), NodeImage: a.NodeImage, Thorough: thorough,

@@ -88,18 +88,12 @@ func TestARoomThatOnlyLendsHasNoOtherClusters(t *testing.T) {
 func TestWhatCannotBeLentIsRefused(t *testing.T) {
 	s := newSchool(t)
 	s.must(t, "up", "--learners", "1")
-	for line, why := range map[string]string{
+	s.refuses(t, map[string]string{
 		"up --lend -1":          "LEND=-1",
 		"up --lend 501":         "LEND=501",
 		"up --ready 0":          "READY=0",
 		"up --playground=false": "clusters of their own",
-	} {
-		err := s.command(t.Context(), strings.Fields(line)...)
-		if exit.Code(err) != exit.UsageError || strings.Contains(err.Error(), "\n") {
-			t.Fatalf("classroom %s: %v", line, err)
-		}
-		contains(t, err.Error(), why)
-	}
+	})
 	other := newSchool(t)
 	err := other.command(t.Context(), "up", "--learners", "1", "--playground=false", "--lend", "0")
 	if exit.Code(err) != exit.UsageError {

@@ -169,6 +169,18 @@ func (s *school) must(t *testing.T, args ...string) (out string) {
 	return s.out.String()
 }
 
+// refuses wants each command line to be wrong usage, said in one line that has the text.
+func (s *school) refuses(t *testing.T, lines map[string]string) {
+	t.Helper()
+	for line, why := range lines {
+		err := s.command(t.Context(), strings.Fields(line)...)
+		if exit.Code(err) != exit.UsageError || strings.Contains(err.Error(), "\n") {
+			t.Fatalf("classroom %s: %v", line, err)
+		}
+		contains(t, err.Error(), why)
+	}
+}
+
 func (s *school) room(t *testing.T) *roster.Room {
 	t.Helper()
 	r, err := roster.Load(s.State)
@@ -403,7 +415,7 @@ func TestAnAddressOfThisMachineIsUsedAndWarnedOf(t *testing.T) {
 func TestClassroomRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	s := newSchool(t)
 	roster := s.write(t, "roster.csv", "Ada\nada\n")
-	for line, why := range map[string]string{
+	s.refuses(t, map[string]string{
 		"":                                       "classroom --help",
 		"up":                                     "N=12",
 		"up now":                                 "no arguments",
@@ -420,13 +432,7 @@ func TestClassroomRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"up --learners 1 --address 192.168.1.05": "ADDRESS=",
 		"status of it":                           "no arguments",
 		"down it":                                "no arguments",
-	} {
-		err := s.command(t.Context(), strings.Fields(line)...)
-		if exit.Code(err) != exit.UsageError || strings.Contains(err.Error(), "\n") {
-			t.Fatalf("classroom %s: %v", line, err)
-		}
-		contains(t, err.Error(), why)
-	}
+	})
 	if s.farm.made > 0 || len(s.room(t).Learners) > 0 {
 		t.Errorf("%d made, %+v", s.farm.made, s.room(t))
 	}
