@@ -33,6 +33,6 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 
 var _ = ReportAfterEach(harness.TellOutcome)
 
-var _ = SynchronizedAfterSuite(func() {}, func(ctx SpecContext) {
-	Expect(harness.TearDown(ctx)).To(Succeed())
-}, NodeTimeout(4*harness.StopBudget))
+var _ = SynchronizedAfterSuite(func(ctx SpecContext) {
+	Expect(harness.Leave(ctx)).To(Succeed())
+}, harness.TearDown, NodeTimeout(4*harness.StopBudget))

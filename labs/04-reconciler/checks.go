@@ -96,7 +96,7 @@ var _ = harness.Lab(4, func() {
 		harness.Require(notRecreated(ctx, m, d))
 	})
 
-	harness.Check("catches-up", harness.Apart, harness.Late, func(ctx SpecContext) {
+	harness.Check("catches-up", harness.Late, func(ctx SpecContext) {
 		r := harness.Rand()
 		ns := harness.PodlessNamespace(ctx)
 		changed, created := harness.Invent(r, ns), harness.Invent(r, ns)
@@ -115,7 +115,7 @@ var _ = harness.Lab(4, func() {
 		harness.Require(recast(err, "no-deployment", "not-created"))
 	})
 
-	harness.Check("follows-image", harness.Apart, harness.Late, func(ctx SpecContext) {
+	harness.Check("follows-image", harness.Late, func(ctx SpecContext) {
 		r := harness.Rand()
 		m := harness.Invent(r, harness.PodlessNamespace(ctx))
 		harness.Require(m.Create(ctx))
@@ -127,7 +127,7 @@ var _ = harness.Lab(4, func() {
 		harness.Require(err)
 	})
 
-	harness.Check("nothing-to-do", harness.Apart, harness.Long, func(ctx SpecContext) {
+	harness.Check("nothing-to-do", harness.Long, func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
 		m.Size = 1
 		harness.Require(m.Create(ctx))

@@ -109,11 +109,10 @@ var _ = harness.Lab(5, func() {
 			_, err := m.AwaitDeployment(ctx, harness.ReactBudget, controlledBy(ctx, m))
 			harness.Require(err)
 		}
-		since, err := harness.Now(ctx)
-		harness.Require(err)
+		since := harness.Now()
 		harness.Require(gone.Delete(ctx, metav1.DeletePropagationBackground))
 		harness.Require(collected(ctx, gone))
-		harness.Require(notDeletedBy(ctx, gone, since))
+		harness.Require(notDeletedBy(gone, since))
 		for _, m := range kept {
 			harness.Require(m.Delete(ctx, metav1.DeletePropagationOrphan))
 		}
@@ -130,7 +129,7 @@ var _ = harness.Lab(5, func() {
 		harness.Require(harness.Throughout(ctx, harness.QuietPeriod, func() error { return untouched(ctx, m, foreign) }))
 	})
 
-	harness.Check("status-settles", harness.Apart, harness.Long, func(ctx SpecContext) {
+	harness.Check("status-settles", harness.Long, func(ctx SpecContext) {
 		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
 		m.Size = 1
 		harness.Require(harness.Quota(ctx, m.Namespace, 1)) // for no other Pod than this one's
@@ -525,12 +524,8 @@ func collected(ctx context.Context, m harness.Memcached) error {
 	}, client.InNamespace(m.Namespace))
 }
 
-func notDeletedBy(ctx context.Context, m harness.Memcached, since int) error {
-	writes, err := m.Writes(ctx, since)
-	if err != nil {
-		return err
-	}
-	for _, w := range writes {
+func notDeletedBy(m harness.Memcached, since int) error {
+	for _, w := range m.Writes(since) {
 		if w.Resource == "deployments" && strings.HasPrefix(w.Verb, "delete") {
 			return finding.New("deleted-by-hand", "the garbage collector removes the Deployment", "your manager did: %s", w)
 		}
@@ -543,16 +538,14 @@ func notDeletedBy(ctx context.Context, m harness.Memcached, since int) error {
 // another one through no fault of its own. So the Memcacheds are held until it must have heard: then they are changed
 // once more, without a Deployment, and whoever makes one now knows what it does.
 func notRecreated(ctx context.Context, all ...harness.Memcached) error {
-	since, err := harness.Now(ctx)
-	if err != nil {
-		return err
-	}
+	since := harness.Now()
 	for _, m := range all {
 		if err := errors.Join(m.Hold(ctx), m.BeginDelete(ctx, metav1.DeletePropagationForeground)); err != nil {
 			return err
 		}
 	}
-	if err = childrenGone(ctx, all, since); err == nil {
+	err := childrenGone(ctx, all, since)
+	if err == nil {
 		err = staysChildless(ctx, all)
 	}
 	for _, m := range all {
@@ -579,7 +572,7 @@ const undoings = 3
 // undoes it: that would go on for ever. Children that do not block the deletion of their owner are left for later.
 func childrenGone(ctx context.Context, all []harness.Memcached, since int) error {
 	return harness.UntilKubernetes(ctx, harness.CollectBudget, &appsv1.DeploymentList{}, func() error {
-		if err := undone(ctx, all, since); err != nil {
+		if err := undone(all, since); err != nil {
 			return harness.Stop(err)
 		}
 		for _, m := range all {
@@ -622,14 +615,10 @@ func staysChildless(ctx context.Context, all []harness.Memcached) error {
 }
 
 // undone is a finding when the manager has made a Deployment for one of the Memcacheds again and again since.
-func undone(ctx context.Context, all []harness.Memcached, since int) error {
+func undone(all []harness.Memcached, since int) error {
 	for _, m := range all {
-		writes, err := m.Writes(ctx, since)
-		if err != nil {
-			return err
-		}
 		made := 0
-		for _, w := range writes {
+		for _, w := range m.Writes(since) {
 			if w.Resource == "deployments" && w.Verb == "create" {
 				made++
 			}

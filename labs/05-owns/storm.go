@@ -21,7 +21,7 @@ import (
 )
 
 var _ = harness.Lab(5, func() {
-	harness.Check("weathers-storm", Serial, harness.Late, func(ctx SpecContext) {
+	harness.Check("weathers-storm", harness.Late, func(ctx SpecContext) {
 		harness.Require(weathers(ctx, harness.Run().Seed))
 	})
 })
@@ -30,7 +30,7 @@ var _ = harness.Lab(5, func() {
 type force struct {
 	memcacheds int
 	rounds     int
-	twin       bool // a second process of the manager works beside the first
+	replica    bool // a second process of the manager works beside the first
 	// settle is how long the world may take to be in order, and calmBudget how long it may take from
 	// then on until nothing is written for a while.
 	settle, calmBudget time.Duration
@@ -41,7 +41,7 @@ type force struct {
 // Deployments and old specs until then, and the other undoes what it writes; that has to end, not at once.
 var forces = map[string]force{
 	"":                {memcacheds: 4, rounds: 1, settle: harness.SettleBudget, calmBudget: 5 * time.Second},
-	harness.StormLong: {memcacheds: 6, rounds: 4, twin: true, settle: 3 * harness.SettleBudget, calmBudget: 2 * harness.SettleBudget},
+	harness.StormLong: {memcacheds: 6, rounds: 4, replica: true, settle: 3 * harness.SettleBudget, calmBudget: 2 * harness.SettleBudget},
 }
 
 // storm is one storm: what is drawn for it, and what has happened so far.
@@ -52,7 +52,7 @@ type storm struct {
 	namespace string
 	sky       *harness.Sky
 	residents []*resident
-	twin      *harness.Manager
+	replica   *harness.Manager
 
 	mu      sync.Mutex
 	started time.Time
@@ -110,25 +110,25 @@ func (s *storm) calm(ctx context.Context) (err error) {
 	if err := harness.AwaitCollector(ctx, s.namespace); err != nil {
 		return err
 	}
-	if s.force.twin {
-		if err := s.startTwin(); err != nil {
+	if s.force.replica {
+		if err := s.startReplica(); err != nil {
 			return err
 		}
 	}
 	return s.inOrder(ctx, harness.ReactBudget)
 }
 
-func (s *storm) startTwin() error {
+func (s *storm) startReplica() error {
 	m, err := harness.TheManager()
 	if err != nil {
 		return err
 	}
-	if s.twin, err = m.Twin(); err != nil {
+	if s.replica, err = m.Replica(); err != nil {
 		return err
 	}
-	DeferCleanup(s.twin.Stop, NodeTimeout(2*harness.StopBudget))
+	DeferCleanup(s.replica.Stop, NodeTimeout(2*harness.StopBudget))
 	s.tell("a second process of your manager is started beside the first, without leader election")
-	return s.twin.Start(harness.Run().MemcachedImage)
+	return s.replica.Start(harness.Run().MemcachedImage)
 }
 
 const (
@@ -193,10 +193,10 @@ func (s *storm) refusal(ctx context.Context) error {
 	return s.sky.ReadOnly(ctx, s.draw(shortest, longest), 2*len(blows), func() error { return s.strike(ctx, blows) })
 }
 
-// victim is the manager to kill: the twin, if there is one, in every second round.
+// victim is the manager to kill: the replica, if there is one, in every second round.
 func (s *storm) victim() (*harness.Manager, error) {
-	if s.twin != nil && s.rand.IntN(2) == 0 {
-		return s.twin, nil
+	if s.replica != nil && s.rand.IntN(2) == 0 {
+		return s.replica, nil
 	}
 	return harness.TheManager()
 }

@@ -42,12 +42,12 @@ const (
 	// CollectBudget is how long garbage collection may take. The collector looks for new kinds every
 	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
 	CollectBudget = 45 * time.Second
-	// RestLimit is how long a wait for the manager goes on while neither the manager nor anybody else
+	// IdleLimit is how long a wait for the manager goes on while neither the manager nor anybody else
 	// does anything in its namespace. A right operator acts within milliseconds of a change, and what it
 	// retries it retries sooner than this; it is counted in time in which the machine was not too busy, and the
 	// manager not at work for others.
-	RestLimit = 4 * time.Second
-	// SecondThought is [RestLimit] where the manager has done something, and it is not as it should be: what it
+	IdleLimit = 4 * time.Second
+	// SecondThought is [IdleLimit] where the manager has done something, and it is not as it should be: what it
 	// means to do about that follows within milliseconds. It is also what is left of it once another check has
 	// failed, so that the verdict is clear.
 	SecondThought = 2 * time.Second

@@ -27,18 +27,15 @@ const (
 // Lab declares the checks of lab n. Use it in a package variable of the lab's package.
 func Lab(n int, checks func()) bool {
 	return ginkgo.Describe(fmt.Sprintf("Lab %d", n), ginkgo.Label(fmt.Sprintf("%s%d", labLabel, n)), func() {
-		ginkgo.BeforeEach(func(ctx ginkgo.SpecContext) {
-			ginkgo.DeferCleanup(func() { tell(context.Background(), pathEnded) })
-			if by := unasked(look(ctx, ""), ginkgo.CurrentSpecReport()); by != "" {
+		ginkgo.BeforeEach(func(ginkgo.SpecContext) {
+			ginkgo.DeferCleanup(func() error {
+				suite.place.leave()
+				return tell(ended)
+			})
+			if by := unasked(status(""), ginkgo.CurrentSpecReport()); by != "" {
 				Require(blocked(by))
 			}
-			tell(ctx, pathBegun)
-			if ginkgo.CurrentSpecReport().IsSerial && suite.stage != nil {
-				suite.stage.awaitCaches(ctx) // it may have had to make room for others
-			}
-			if ns := suite.shared.Reserved[ID()]; ns != "" {
-				Require(workApart(ctx, ns))
-			}
+			Require(tell(begun))
 		})
 		checks()
 	})
@@ -57,7 +54,7 @@ const Late = ginkgo.SpecPriority(-1)
 // bounded by [CheckLimit] unless it brings its own NodeTimeout. One that failed last time begins first, unless it is
 // [Late].
 func Check(id string, args ...any) bool {
-	args = append([]any{ginkgo.Label(CheckLabel + id), ginkgo.NodeTimeout(CheckLimit)}, enroll(id, args)...)
+	args = append([]any{ginkgo.Label(CheckLabel + id), ginkgo.NodeTimeout(CheckLimit)}, args...)
 	config, _ := readConfig() // what is wrong with it is said by SetUp
 	if slices.Contains(config.Failing, id) && !slices.Contains(args, any(Late)) {
 		args = append(args, First)
@@ -91,14 +88,14 @@ func Require(err error) {
 		return
 	}
 	f := findingOf(err)
-	if o := lookBeforeFailing(context.Background()); o.Gone != nil {
-		f = o.Gone // explains whatever else is missing
-	} else if o.Blocked != "" {
-		f = blocked(o.Blocked)
+	if s := statusBeforeFailing(context.Background()); s.Gone != nil {
+		f = s.Gone // explains whatever else is missing
+	} else if s.Blocked != "" {
+		f = blocked(s.Blocked)
 	}
 	ginkgo.AddReportEntry(FindingEntry, f, ginkgo.ReportEntryVisibilityNever)
 	if f.Cause != CauseBlocked {
-		tell(context.Background(), pathFailed)
+		_ = tell(failed) // the report has it all the same
 		ginkgo.AddReportEntry(EvidenceEntry, collectEvidence(context.Background(), f), ginkgo.ReportEntryVisibilityNever)
 	}
 	ginkgo.Fail(f.Error())

@@ -49,7 +49,7 @@ func (m Memcached) AwaitEvents(ctx context.Context, cond func([]eventsv1.Event) 
 		budget: ReactBudget, list: &eventsv1.EventList{}, opts: []client.ListOption{client.InNamespace(m.Namespace)}, answers: m.Namespace,
 		rest: func(last error) time.Duration {
 			if finding.Of(last).Cause == CauseNoEvent {
-				return RestLimit
+				return IdleLimit
 			}
 			return SecondThought
 		},
@@ -65,11 +65,7 @@ func (m Memcached) AwaitEvents(ctx context.Context, cond func([]eventsv1.Event) 
 
 // WhyNoEvent explains an event that did not come, from what can be seen from outside.
 func (m Memcached) WhyNoEvent(ctx context.Context, expected string) error {
-	requests, err := Requests(ctx, 0)
-	if err != nil {
-		return err
-	}
-	for _, r := range requests {
+	for _, r := range Requests(0) {
 		if r.Resource == "events" && r.Refused() && r.Namespace == m.Namespace {
 			return finding.New("rejected", expected, "the API server did not take it: %s", r)
 		}
@@ -83,12 +79,12 @@ func (m Memcached) WhyNoEvent(ctx context.Context, expected string) error {
 			return finding.New("wrong-object", expected, "an event %s on %s %s", e.Reason, e.Regarding.Kind, e.Regarding.Name)
 		}
 	}
-	f := m.whyPanicked(ctx, finding.New(CauseNoEvent, expected, "none"))
+	f := m.whyPanicked(finding.New(CauseNoEvent, expected, "none"))
 	if f.Cause == CausePanicked {
 		return f
 	}
 	// A type that does not exist never gets as far as the API server. Both recorders say so alike, in the log.
-	if lines, err := LogLines(ctx, "Unsupported event type"); err == nil && len(lines) > 0 {
+	if lines := LogLines("Unsupported event type"); len(lines) > 0 {
 		return finding.New("unsupported-type", expected, "none; the recorder refused one: %s", lines[0])
 	}
 	return f

@@ -22,30 +22,8 @@ const EvidenceEntry = "evidence"
 // evidenceRequests is how far back a manager's requests are looked at.
 const evidenceRequests = 20000
 
-// strangers finds the namespaces of checks: the API server makes names of this form, and so do we where they are reserved.
+// strangers finds the namespaces of checks.
 var strangers = regexp.MustCompile(`\b` + checkNamespace + `[a-z0-9-]+-[a-z0-9]{5}\b`)
-
-// place is where the running check works.
-type place struct {
-	check      string
-	namespaces []string
-}
-
-// remember adds a namespace of the running check, and forgets those of the one before.
-func (p *place) remember(check, namespace string) {
-	if p.check != check {
-		*p = place{check: check}
-	}
-	p.namespaces = append(p.namespaces, namespace)
-}
-
-// of are the namespaces of the given check.
-func (p *place) of(check string) []string {
-	if p.check != check {
-		return nil
-	}
-	return p.namespaces
-}
 
 // collectEvidence looks for what may explain why the running check failed with f: chosen, the most telling
 // first. It keeps the whole of what it saw among the artifacts. It takes [EvidenceBudget] at most, and what
@@ -57,13 +35,13 @@ func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), EvidenceBudget)
 	defer cancel()
 	s := &evidence.Sighting{
-		Namespaces: suite.place.of(ID()), Strangers: strangers, Quota: quotaName, Workspace: suite.config.Workspace,
-		Manager: suite.arena != nil, User: ManagerUser(),
+		Namespaces: suite.place.all(), Strangers: strangers, Quota: quotaName, Workspace: suite.config.Workspace,
+		Manager: suite.config.NeedsManager(), User: ManagerUser(),
 		Gone: f.Cause == CauseManagerExited || f.Cause == CauseManagerSilent,
 	}
 	if s.Manager {
-		s.Log = managersLog(ctx)
-		s.Requests = recentRequests(ctx, ginkgo.CurrentSpecReport().StartTime)
+		s.Log = managersLog()
+		s.Requests = recentRequests(ginkgo.CurrentSpecReport().StartTime)
 	}
 	if clientset, err := kubernetes.NewForConfig(suite.adminConfig); err == nil {
 		s.Read(ctx, suite.admin, clientset, gvk)
@@ -72,27 +50,18 @@ func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence
 	return s.Explain(f)
 }
 
-// managersLog is the last part of the manager's output, "" when it cannot be had.
-func managersLog(ctx context.Context) string {
-	var log string
-	if err := itsArena().get(ctx, pathLog, nil, &log); err != nil {
+// managersLog is the last part of the manager's output.
+func managersLog() string {
+	if suite.env == nil {
 		return ""
 	}
-	return log
+	return suite.env.manager.output.String()
 }
 
 // recentRequests are the manager's requests since the check began, and those before it that are in no
 // namespace: a cache asks for all of them at once, at the manager's start.
-func recentRequests(ctx context.Context, began time.Time) []recorder.Request {
-	n, err := Now(ctx)
-	if err != nil {
-		return nil
-	}
-	requests, err := Requests(ctx, max(0, n-evidenceRequests))
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(requests, func(r recorder.Request) bool {
+func recentRequests(began time.Time) []recorder.Request {
+	return slices.DeleteFunc(Requests(max(0, Now()-evidenceRequests)), func(r recorder.Request) bool {
 		return r.Namespace != "" && r.Time.Before(began)
 	})
 }

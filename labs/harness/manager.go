@@ -30,8 +30,16 @@ import (
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
-// ManagerLog is the file of a run's artifacts that holds what the manager printed.
-const ManagerLog = "manager.log"
+// ManagerLogs is the pattern of the files in a run's artifacts that hold what the managers printed.
+const ManagerLogs = "manager*.log"
+
+// managerLog is the one of a Ginkgo process.
+func managerLog(process int) string {
+	if process == 1 {
+		return "manager.log"
+	}
+	return fmt.Sprintf("manager-%d.log", process)
+}
 
 // helpLimit bounds the learner's `-h`. A program that does not answer gets no flags: it may be one that
 // knows none, and is judged by what it does.
@@ -69,9 +77,6 @@ func newManager(rec *recorder.Recorder, token, log string, known *program) (*Man
 	m, err := settle(log)
 	if err != nil {
 		return nil, err
-	}
-	if log != ManagerLog {
-		m.output.limit = apartLogLimit
 	}
 	m.server, m.sent = rec.Address(), rec.Count
 	kubeconfig, err := credentials(rec.URL(), rec.CA(), token)
@@ -288,20 +293,20 @@ func (m *Manager) Kill() {
 	<-ended
 }
 
-// Twin is a second process of the same program with the same identity, and with addresses and a log of
+// Replica is a second process of the same program with the same identity, and with addresses and a log of
 // its own. It is not started yet. Nobody asks whether it ends by itself: a program whose ports are fixed
-// cannot have a twin on one machine.
-func (m *Manager) Twin() (*Manager, error) {
-	twin, err := settle("manager-twin.log")
+// cannot run twice on one machine.
+func (m *Manager) Replica() (*Manager, error) {
+	replica, err := settle("manager-replica.log")
 	if err != nil {
 		return nil, err
 	}
-	twin.server, twin.sent = m.server, m.sent
-	if err := twin.introduce(m.credentials); err != nil {
+	replica.server, replica.sent = m.server, m.sent
+	if err := replica.introduce(m.credentials); err != nil {
 		return nil, err
 	}
-	twin.program, twin.note = m.program, m.note
-	return twin, nil
+	replica.program, replica.note = m.program, m.note
+	return replica, nil
 }
 
 // gone is a finding when the manager ended although nobody asked it to.

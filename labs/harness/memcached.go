@@ -190,7 +190,7 @@ func (m Memcached) list() *unstructured.UnstructuredList {
 
 // Await waits until the manager has made the Memcached as cond wants it: see [UntilAnswered].
 func (m Memcached) Await(ctx context.Context, budget time.Duration, cond func(*unstructured.Unstructured) error) error {
-	return m.whyStatus(ctx, UntilAnswered(ctx, budget, m.Namespace, m.list(), m.unlessRefused(ctx, memcacheds, func() error {
+	return m.whyStatus(UntilAnswered(ctx, budget, m.Namespace, m.list(), m.unlessRefused(memcacheds, func() error {
 		obj, err := m.Get(ctx)
 		if err != nil {
 			return fmt.Errorf("get Memcached %s: %w", m, err)
@@ -244,7 +244,7 @@ func (m Memcached) AwaitDeployment(ctx context.Context, budget time.Duration, co
 func (m Memcached) awaitDeployment(ctx context.Context, w wait, cond func(*appsv1.Deployment) error) (*appsv1.Deployment, error) {
 	var found *appsv1.Deployment
 	w.list, w.opts = &appsv1.DeploymentList{}, []client.ListOption{client.InNamespace(m.Namespace)}
-	err := w.until(ctx, m.unlessRefused(ctx, deployments, func() error {
+	err := w.until(ctx, m.unlessRefused(deployments, func() error {
 		d, err := m.Deployment(ctx)
 		if err != nil {
 			return err
@@ -268,16 +268,13 @@ func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) erro
 	if len(refused) > 0 {
 		return finding.New("forbidden", f.Expected, "none; the API server refused the manager: %s", Refusal(refused[0]))
 	}
-	requests, err := Requests(ctx, 0)
-	if err != nil {
-		return err
-	}
+	requests := Requests(0)
 	for _, r := range requests {
 		if r.Resource == "deployments" && r.Verb == "create" && r.Namespace == m.Namespace && r.Refused() {
 			return finding.New("rejected", f.Expected, "none; the API server did not take the one that was sent: %s", r)
 		}
 	}
-	if panicked := m.whyPanicked(ctx, f); panicked != f {
+	if panicked := m.whyPanicked(f); panicked != f {
 		return panicked
 	}
 	if namespaces := looksInto(requests); len(namespaces) > 0 && !slices.Contains(namespaces, m.Namespace) {

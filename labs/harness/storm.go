@@ -27,7 +27,7 @@ const (
 
 // Sky is the weather between the manager and the API server, as far as one namespace is concerned.
 type Sky struct {
-	stage     *stage
+	env       *testEnv
 	namespace string
 	tell      func(format string, args ...any)
 
@@ -38,25 +38,24 @@ type Sky struct {
 	killed    chan struct{}
 }
 
-// Weather gives a check power over the weather. Only Serial checks may ask: a storm is for everyone. tell
-// is called with what happens, one line at a time. The sky clears when the check ends, or with
-// [Sky.Clear].
+// Weather gives a check power over the weather. tell is called with what happens, one line at a time. The sky clears when
+// the check ends, or with [Sky.Clear].
 func Weather(namespace string, tell func(format string, args ...any)) (*Sky, error) {
-	if suite.stage == nil {
-		return nil, errors.New("this check makes weather and has to be Serial")
+	if suite.env == nil {
+		return nil, errors.New("this run has no manager")
 	}
-	s := &Sky{stage: suite.stage, namespace: namespace, tell: tell}
-	s.stage.recorder.Disturb(recorder.Disturbance{Before: s.before, After: s.after})
+	s := &Sky{env: suite.env, namespace: namespace, tell: tell}
+	s.env.proxy.Disturb(recorder.Disturbance{Before: s.before, After: s.after})
 	ginkgo.DeferCleanup(s.Clear)
 	return s, nil
 }
 
 // Clear ends everything that was begun, and leaves the manager running.
 func (s *Sky) Clear() error {
-	s.stage.recorder.Disturb(recorder.Disturbance{})
-	s.stage.recorder.Outage(recorder.Calm, 0)
+	s.env.proxy.Disturb(recorder.Disturbance{})
+	s.env.proxy.Outage(recorder.Calm, 0)
 	s.holdFire()
-	if m := s.stage.manager; m.stopped() {
+	if m := s.env.manager; m.stopped() {
 		return m.Start(suite.config.MemcachedImage)
 	}
 	return nil
@@ -112,8 +111,8 @@ func (s *Sky) conflictIsDue() bool {
 // Outage keeps the API server from the manager for a while. It does not wait for the end.
 func (s *Sky) Outage(kind recorder.Outage, lasts time.Duration) {
 	s.tell("the API server is %s for %s", kind, lasts.Round(time.Millisecond))
-	s.stage.trace.Note(s.stage.namespace, trace.Storm, fmt.Sprintf("made the API server %s for %s", kind, lasts.Round(time.Millisecond)))
-	s.stage.recorder.Outage(kind, lasts)
+	s.env.note(trace.Storm, fmt.Sprintf("made the API server %s for %s", kind, lasts.Round(time.Millisecond)))
+	s.env.proxy.Outage(kind, lasts)
 }
 
 // readOnlyLimit ends what [Sky.ReadOnly] began, should nobody be left to do so.
@@ -123,10 +122,10 @@ const readOnlyLimit = 10 * time.Second
 // refused, for hold at most. No longer: with each of them the manager waits twice as long before it tries
 // again, and a right one, too, would be late in the end.
 func (s *Sky) ReadOnly(ctx context.Context, hold time.Duration, refusals int, act func() error) error {
-	since := s.stage.recorder.Count()
+	since := s.env.proxy.Count()
 	s.tell("the API server is %s", recorder.ReadOnly)
-	s.stage.recorder.Outage(recorder.ReadOnly, readOnlyLimit)
-	defer s.stage.recorder.Outage(recorder.Calm, 0)
+	s.env.proxy.Outage(recorder.ReadOnly, readOnlyLimit)
+	defer s.env.proxy.Outage(recorder.Calm, 0)
 	if err := act(); err != nil {
 		return err
 	}
@@ -148,7 +147,7 @@ func (s *Sky) awaitRefusals(ctx context.Context, hold time.Duration, since, refu
 	defer tick.Stop()
 	for {
 		met := 0
-		for _, r := range s.stage.recorder.Since(since) {
+		for _, r := range s.env.proxy.Since(since) {
 			if r.Disturbed && r.Mutating() && r.Namespace == s.namespace {
 				met++
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 
 	"github.com/onsi/ginkgo/v2"
@@ -13,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -30,10 +32,9 @@ var suite struct {
 	admin       client.WithWatch
 	adminConfig *rest.Config
 	shared      shared
-	arena       *arena
-	stage       *stage         // process 1 only
+	env         *testEnv       // nil when no lab of the run judges a manager, and when there is none that works
 	trace       *trace.Watcher // process 1 only
-	apart       *stage         // of the running check, nil when it works with all others
+	progress    *progress      // nil when no lab of the run judges a manager
 	place       place          // where the running check works
 
 	randOf string // the check that rand belongs to
@@ -42,25 +43,26 @@ var suite struct {
 
 // shared is what process 1 prepares for all others.
 type shared struct {
+	// Run is drawn anew for each run of the suite.
+	Run string `json:"run"`
 	// CRD is the finding about the learner's manifest, nil when it is installed.
 	CRD *finding.Finding `json:"crd,omitempty"`
-	// Arena is where the manager can be asked about; its URL is "" when no manager runs.
-	Arena endpoint `json:"arena"`
+	// Gone is the finding about a manager that did not get as far as its checks; no other process starts one then.
+	Gone *finding.Finding `json:"gone,omitempty"`
 	// Token is the manager's identity.
 	Token string `json:"token,omitempty"`
 	// Program is what the manager's program said about itself.
 	Program program `json:"program,omitzero"`
-	// Reserved are the namespaces of the checks that are [Apart].
-	Reserved map[string]string `json:"reserved,omitempty"`
 }
 
-// SetUp prepares the cluster once, on the first Ginkgo process: the learner's CRD, and their manager
-// behind the recording proxy. What is wrong with the learner's part of it becomes a finding that the
+// SetUp prepares the cluster once, on the first Ginkgo process: the learner's CRD, and the manager of that process
+// behind its recording proxy. What is wrong with the learner's part of it becomes a finding that the
 // checks report; an error here is never the learner's fault.
 func SetUp(ctx context.Context) ([]byte, error) {
 	if err := connect(); err != nil {
 		return nil, err
 	}
+	suite.shared.Run = utilrand.String(10)
 	if suite.config.NeedsCRD() {
 		suite.shared.CRD = installLearnersCRD(ctx)
 	}
@@ -73,15 +75,10 @@ func SetUp(ctx context.Context) ([]byte, error) {
 	return json.Marshal(suite.shared)
 }
 
-// startManager opens the stage of all checks that are not [Apart].
+// startManager starts the manager of the first process. A program that does not work is not started by others, too.
 func startManager(ctx context.Context) (err error) {
 	if suite.shared.CRD == nil {
 		awaitDiscovery(ctx)
-	}
-	suite.shared.Reserved = reserve(suite.config)
-	if c, _ := ginkgo.GinkgoConfiguration(); c.ParallelTotal > 1 && len(suite.shared.Reserved) >= c.ParallelTotal {
-		return fmt.Errorf("%d checks are apart and %d processes run them: none is left for those that they may have to wait for",
-			len(suite.shared.Reserved), c.ParallelTotal)
 	}
 	if err := fenceIn(ctx); err != nil {
 		return err
@@ -89,15 +86,16 @@ func startManager(ctx context.Context) (err error) {
 	if suite.shared.Token, err = identity(ctx); err != nil {
 		return err
 	}
-	if suite.stage, err = openStage(ctx, "", suite.trace, ManagerLog, nil); err != nil {
+	if suite.env, err = openTestEnv(ctx, suite.trace, nil); err != nil {
 		return err
 	}
-	suite.shared.Arena, suite.shared.Program = suite.stage.endpoint(), suite.stage.manager.program
+	suite.shared.Program, suite.shared.Gone = suite.env.manager.program, suite.env.gone()
 	return nil
 }
 
-// Join gives every Ginkgo process what [SetUp] prepared.
-func Join(_ context.Context, prepared []byte) error {
+// Join gives every Ginkgo process what [SetUp] prepared, and a manager of its own. Where that one cannot run beside the
+// others' the run ends: see [RunsOnlyOnce].
+func Join(ctx context.Context, prepared []byte) (err error) {
 	if suite.admin == nil {
 		if err := connect(); err != nil {
 			return err
@@ -106,21 +104,40 @@ func Join(_ context.Context, prepared []byte) error {
 	if err := json.Unmarshal(prepared, &suite.shared); err != nil {
 		return fmt.Errorf("read what the first process prepared: %w", err)
 	}
-	if suite.shared.Arena.URL != "" {
-		suite.arena = newArena(suite.shared.Arena)
+	if !suite.config.NeedsManager() {
+		return nil
+	}
+	suite.progress = newProgress(suite.config.Artifacts)
+	switch {
+	case suite.shared.Gone != nil:
+		return nil
+	case suite.env != nil: // the first process: that others start their managers does not end this one
+	default:
+		w := trace.Join(filepath.Join(suite.config.Artifacts, trace.File))
+		if suite.env, err = openTestEnv(ctx, w, &suite.shared.Program); err != nil {
+			return err
+		}
+	}
+	if processes() > 1 && suite.env.conflicts(Requests(0)) {
+		return giveUp()
 	}
 	return nil
 }
 
-// TearDown ends the manager and the proxy, on the first Ginkgo process.
-func TearDown(ctx context.Context) error {
-	if suite.stage == nil {
-		suite.trace.Close(nil, nil)
+// Leave ends the manager and the proxy of a Ginkgo process that has no more checks.
+func Leave(ctx context.Context) error {
+	if suite.env == nil {
 		return nil
 	}
-	defer suite.stage.endTrace()
-	return suite.stage.close(ctx)
+	err := suite.env.close(ctx)
+	if suite.trace == nil {
+		suite.env.trace.Close()
+	}
+	return err
 }
+
+// TearDown ends the recording of the run, on the first process, when all others have left.
+func TearDown() { suite.trace.Close() }
 
 func connect() error {
 	config, err := readConfig()
@@ -160,13 +177,11 @@ func LearnersCRD() error {
 	return suite.shared.CRD
 }
 
-// checkNamespace begins the names of the namespaces that checks work in.
-const checkNamespace = trace.NamespacePrefix
-
-// Namespace makes a namespace for the running check. When the check ends it is left alone if the cluster is to be deleted
-// as a whole and its Pods take no place from others: to end a Pod takes the machine half a second, and to empty a
-// namespace the API server about seventy requests; those that matter now wait behind them. Otherwise it is deleted. One
-// that cannot be deleted stays until the cluster goes.
+// Namespace makes a namespace for the running check. When the check ends, its Memcacheds are deleted, so that the manager is
+// at work for the next check alone. The rest is left alone if the cluster is to be deleted
+// as a whole and the Pods take no place from others: to end a Pod takes the machine half a second, and to empty a
+// namespace the API server about seventy requests; those that matter now wait behind them. Otherwise all of it is deleted.
+// What cannot be deleted stays until the cluster goes.
 func Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
 	return newNamespace(ctx, reserves)
@@ -186,37 +201,38 @@ func reserves(ctx context.Context, namespace string) bool {
 	})
 }
 
-// newNamespace makes one that is deleted when the check ends. Of a cluster that is to be deleted as a whole it is only
-// vacated, and only if what is in it burdens others.
+// newNamespace makes one that is deleted when the check ends. Of a cluster that is to be deleted as a whole, only the
+// Memcacheds are deleted, and the Deployments if they burden others.
 func newNamespace(ctx context.Context, burdens func(ctx context.Context, namespace string) bool) string {
 	ginkgo.GinkgoHelper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: checkNamespace + ID() + "-"}}
-	if suite.apart != nil {
-		ns.Name = suite.apart.namespace // a second one is refused: its manager would not see it
-	}
+	name, err := suite.place.add(ID(), func(n int) string {
+		return namespaceName(suite.shared.Run, ginkgo.GinkgoParallelProcess(), ID(), n)
+	})
+	Require(err)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := suite.admin.Create(ctx, ns); err != nil {
 		Require(fmt.Errorf("create namespace: %w", err))
 	}
-	suite.place.remember(ID(), ns.Name)
 	ginkgo.DeferCleanup(func(ctx context.Context) {
+		if suite.env != nil {
+			suite.env.trace.End(name)
+		}
 		// Not a NodeTimeout: that a slow machine does not come to it is no fault of the learner's.
 		ctx, cancel := context.WithTimeout(ctx, StopBudget)
 		defer cancel()
-		if !suite.config.Disposable || burdens(ctx, ns.Name) {
-			vacate(ctx, ns.Name)
+		var kinds []client.Object
+		if suite.config.NeedsManager() {
+			kinds = append(kinds, Memcached{}.object())
+		}
+		if !suite.config.Disposable || burdens(ctx, name) {
+			kinds = append(kinds, &appsv1.Deployment{}) // the namespace takes them along, but not at once
+		}
+		for _, kind := range kinds {
+			_ = suite.admin.DeleteAllOf(ctx, kind, client.InNamespace(name), client.PropagationPolicy(metav1.DeletePropagationBackground))
 		}
 		if !suite.config.Disposable {
 			_ = suite.admin.Delete(ctx, ns)
 		}
 	})
-	return ns.Name
-}
-
-// vacate deletes what the manager cares for. The namespace takes it along, but its controller rests for five
-// seconds before it begins, and later checks want to see a manager without other work. What cannot be deleted
-// is left to it.
-func vacate(ctx context.Context, namespace string) {
-	for _, kind := range []client.Object{Memcached{}.object(), &appsv1.Deployment{}} {
-		_ = suite.admin.DeleteAllOf(ctx, kind, client.InNamespace(namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
-	}
+	return name
 }

@@ -9,10 +9,9 @@ import (
 )
 
 const (
-	// logLimit is how much of a manager's output is kept on disk; a program can write without end.
-	logLimit = 10 << 20
-	// apartLogLimit is the same for a manager that works for one check.
-	apartLogLimit = 512 << 10
+	// logLimit is how much of a manager's output is kept on disk; a program can write without end, and
+	// each process of a run has one.
+	logLimit = 2 << 20
 	// tailLimit is how much of its end is at least kept in memory, and quoted from. Each recovered panic
 	// takes 6 KB, and controller-runtime tries again sixteen times in two minutes, for each Memcached.
 	tailLimit = 512 << 10
@@ -25,7 +24,6 @@ const (
 type tail struct {
 	mu      sync.Mutex
 	file    *os.File // nil when it could not be made: the log is evidence, never a condition
-	limit   int      // of the file, in bytes
 	written int
 	begun   []byte // a line that has not ended yet, and is not in the file
 	last    []byte
@@ -36,7 +34,7 @@ func newTail(path string) *tail {
 	if err != nil {
 		file = nil
 	}
-	return &tail{file: file, limit: logLimit}
+	return &tail{file: file}
 }
 
 // Write never fails, so that the program that writes is never stopped by its log.
@@ -53,7 +51,7 @@ func (t *tail) Write(data []byte) (int, error) {
 
 // keep writes to the file, line by line: a credential is known by what stands around it.
 func (t *tail) keep(data []byte) {
-	if t.file == nil || t.written >= t.limit {
+	if t.file == nil || t.written >= logLimit {
 		return
 	}
 	t.begun = append(t.begun, data...)
@@ -66,7 +64,7 @@ func (t *tail) keep(data []byte) {
 }
 
 func (t *tail) toFile(data []byte) {
-	if room := t.limit - t.written; t.file != nil && room > 0 && len(data) > 0 {
+	if room := logLimit - t.written; t.file != nil && room > 0 && len(data) > 0 {
 		text := redact.Text(string(data))
 		n, _ := t.file.WriteString(text[:min(room, len(text))])
 		t.written += n

@@ -18,6 +18,3 @@ func beginTrace(ctx context.Context) *trace.Watcher {
 	// The API server keeps the name of the program for what a client without a name of its own writes.
 	return trace.Watch(ctx, suite.admin, path, gvk, filepath.Base(os.Args[0]))
 }
-
-// endTrace adds what the manager sent, and closes the recording of a stage that is closed.
-func (s *stage) endTrace() { s.trace.Close(s.recorder.Since(0), s.recorder.Tallies()) }

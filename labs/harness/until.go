@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -23,7 +24,7 @@ func Until(ctx context.Context, budget time.Duration, list client.ObjectList, co
 }
 
 // UntilAnswered is [Until] for what the manager alone has to do in one namespace. It also ends when
-// nothing has happened there for [RestLimit].
+// nothing has happened there for [IdleLimit].
 func UntilAnswered(ctx context.Context, budget time.Duration, namespace string, list client.ObjectList, cond func() error) error {
 	return wait{budget: budget, list: list, opts: []client.ListOption{client.InNamespace(namespace)}, answers: namespace}.until(ctx, cond)
 }
@@ -41,7 +42,7 @@ type wait struct {
 	opts    []client.ListOption
 	answers string // the namespace in which the manager has to act
 	idle    bool   // given up when another check has failed, after patience
-	// rest is how long nothing may happen in that namespace, given what is still missing; nil is [RestLimit]
+	// rest is how long nothing may happen in that namespace, given what is still missing; nil is [IdleLimit]
 	rest func(last error) time.Duration
 	// patience is how long it waits all the same, so that the check can still see what it is there for
 	patience time.Duration
@@ -83,7 +84,7 @@ type news struct {
 // pause returns when there is a reason to ask again, or with the error to end with. last is what was missing.
 func (w wait) pause(ctx context.Context, n *news, started time.Time, last error) error {
 	for asked := time.Now(); ; {
-		if final := w.hopeless(look(ctx, w.answers), time.Since(started), last); final != nil {
+		if final := w.hopeless(status(w.answers), time.Since(started), last); final != nil {
 			return final
 		}
 		select {
@@ -103,28 +104,29 @@ func (w wait) pause(ctx context.Context, n *news, started time.Time, last error)
 }
 
 // hopeless is the error to end with when waiting longer makes no sense, or nil. last is what was missing.
-func (w wait) hopeless(o outlook, waited time.Duration, last error) error {
+func (w wait) hopeless(s suiteStatus, waited time.Duration, last error) error {
+	by := s.inVain(ginkgo.CurrentSpecReport())
 	switch {
-	case o.Gone != nil:
-		return o.Gone
-	case o.inVain() != "":
-		return blocked(o.inVain())
-	case w.idle && o.Failed != "" && waited >= w.patience:
-		return blocked(o.Failed)
-	case w.answers != "" && min(o.AtRest, waited) > w.restLimit(o, last): // what was before is another wait's
+	case s.Gone != nil:
+		return s.Gone
+	case by != "":
+		return blocked(by)
+	case w.idle && s.Failed != "" && waited >= w.patience:
+		return blocked(s.Failed)
+	case w.answers != "" && min(s.Idle, waited) > w.idleLimit(s, last): // what was before is another wait's
 		return last
 	}
 	return nil
 }
 
-// restLimit is how long nothing may happen. Once another check has failed the verdict is clear, and what else is
+// idleLimit is how long nothing may happen. Once another check has failed the verdict is clear, and what else is
 // wrong may be told sooner.
-func (w wait) restLimit(o outlook, last error) time.Duration {
-	limit := RestLimit
+func (w wait) idleLimit(s suiteStatus, last error) time.Duration {
+	limit := IdleLimit
 	if w.rest != nil {
 		limit = w.rest(last)
 	}
-	if o.Failed != "" {
+	if s.Failed != "" {
 		limit = min(limit, SecondThought)
 	}
 	return limit
@@ -142,10 +144,10 @@ func Throughout(ctx context.Context, period time.Duration, cond func() error) er
 		if err := cond(); err != nil {
 			return err
 		}
-		o := look(ctx, "")
-		switch by := o.inVain(); {
-		case o.Gone != nil:
-			return o.Gone
+		s := status("")
+		switch by := s.inVain(ginkgo.CurrentSpecReport()); {
+		case s.Gone != nil:
+			return s.Gone
 		case ended:
 			return nil
 		case by != "":

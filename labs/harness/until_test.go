@@ -3,8 +3,6 @@ package harness
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,15 +17,15 @@ func TestHowLongNothingMayHappen(t *testing.T) {
 	short := func(error) time.Duration { return time.Second }
 	for name, tc := range map[string]struct {
 		wait wait
-		now  outlook
+		now  suiteStatus
 		want time.Duration
 	}{
-		"all hold so far":             {wait{}, outlook{}, RestLimit},
-		"another check failed":        {wait{}, outlook{Failed: "pods-run"}, SecondThought},
-		"shorter by itself":           {wait{rest: short}, outlook{}, time.Second},
-		"shorter by itself, and fail": {wait{rest: short}, outlook{Failed: "pods-run"}, time.Second},
+		"all hold so far":             {wait{}, suiteStatus{}, IdleLimit},
+		"another check failed":        {wait{}, suiteStatus{Failed: "pods-run"}, SecondThought},
+		"shorter by itself":           {wait{rest: short}, suiteStatus{}, time.Second},
+		"shorter by itself, and fail": {wait{rest: short}, suiteStatus{Failed: "pods-run"}, time.Second},
 	} {
-		if got := tc.wait.restLimit(tc.now, errors.New("missing")); got != tc.want {
+		if got := tc.wait.idleLimit(tc.now, errors.New("missing")); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
@@ -42,8 +40,8 @@ func TestSilenceEndsBeforeTheWaitForAStart(t *testing.T) {
 
 func TestRestBeforeAWaitIsNotHeldAgainstIt(t *testing.T) {
 	w, missing := wait{answers: "lab-a"}, errors.New("missing")
-	for waited, ends := range map[time.Duration]bool{0: false, RestLimit: false, RestLimit + 1: true} {
-		if err := w.hopeless(outlook{AtRest: time.Hour}, waited, missing); (err != nil) != ends {
+	for waited, ends := range map[time.Duration]bool{0: false, IdleLimit: false, IdleLimit + 1: true} {
+		if err := w.hopeless(suiteStatus{Idle: time.Hour}, waited, missing); (err != nil) != ends {
 			t.Errorf("after %v: %v", waited, err)
 		}
 	}
@@ -79,30 +77,24 @@ func TestWhenAWaitAsksAgain(t *testing.T) {
 
 // That nothing happens shows nothing once the manager has exited.
 func TestAQuietPeriodEndsWithItsManager(t *testing.T) {
-	before := suite.arena
-	t.Cleanup(func() { suite.arena = before })
-	var later outlook // from the second look on
-	looks := 0
-	server := httptest.NewServer(answering(func(*http.Request) any {
-		if looks++; looks == 1 {
-			return outlook{}
-		}
-		return later
-	}))
-	defer server.Close()
-	suite.arena = newArena(endpoint{URL: server.URL})
+	t.Cleanup(func() { suite.shared.Gone = nil })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of a period that goes on
 	defer cancel()
 	const untilFirstTick = time.Millisecond
 	if err := Throughout(ctx, untilFirstTick, func() error { return nil }); err != nil {
 		t.Errorf("a period in which nothing happens ends with %v", err)
 	}
-	later.Gone = finding.New(CauseManagerExited, "the manager goes on running", "it ended by itself")
 	for _, period := range []time.Duration{time.Hour, untilFirstTick} {
-		looks = 0
-		err := Throughout(ctx, period, func() error { return nil })
+		suite.shared.Gone = nil
+		asked := 0
+		err := Throughout(ctx, period, func() error {
+			if asked++; asked == 2 {
+				suite.shared.Gone = finding.New(CauseManagerExited, "the manager goes on running", "it ended by itself")
+			}
+			return nil
+		})
 		if err == nil || finding.Of(err).Cause != CauseManagerExited {
-			t.Errorf("a period of %v ends with %v, want %v", period, err, later.Gone)
+			t.Errorf("a period of %v ends with %v, want %s", period, err, CauseManagerExited)
 		}
 	}
 }

@@ -37,16 +37,16 @@ func (m Memcached) why(ctx context.Context, err error) error {
 	if f.Cause == CauseNoDeployment {
 		return m.whyNoDeployment(ctx, f)
 	}
-	return m.whyNotTaken(ctx, m.whyPanicked(ctx, f), causeRejected, deployments)
+	return m.whyNotTaken(m.whyPanicked(f), causeRejected, deployments)
 }
 
 // whyStatus looks for what explains that the Memcached's status did not become what was waited for.
-func (m Memcached) whyStatus(ctx context.Context, err error) error {
+func (m Memcached) whyStatus(err error) error {
 	if err == nil || !explicable(err) {
 		return err
 	}
-	f := m.whyPanicked(ctx, finding.Of(err))
-	return m.whyNotTaken(ctx, f, causeStatusRejected, memcacheds)
+	f := m.whyPanicked(finding.Of(err))
+	return m.whyNotTaken(f, causeStatusRejected, memcacheds)
 }
 
 // explicable says whether err is about the object that was waited for, and not about the wait itself.
@@ -60,12 +60,8 @@ func explicable(err error) bool {
 
 // whyNotTaken gives f another cause when the last thing that the manager wrote to this kind of object was
 // not taken.
-func (m Memcached) whyNotTaken(ctx context.Context, f *finding.Finding, cause string, kind recorder.Request) error {
-	writes, err := m.Writes(ctx, 0)
-	if err != nil {
-		return err
-	}
-	last := ofKind(writes, kind)
+func (m Memcached) whyNotTaken(f *finding.Finding, cause string, kind recorder.Request) error {
+	last := ofKind(m.Writes(0), kind)
 	if refusedLast(last) == 0 {
 		return f
 	}
@@ -78,7 +74,7 @@ const enoughRefusals = 5
 
 // unlessRefused makes cond end a wait as soon as the API server keeps refusing what the manager writes to this kind
 // of object: the next attempt will not be another one.
-func (m Memcached) unlessRefused(ctx context.Context, kind recorder.Request, cond func() error) func() error {
+func (m Memcached) unlessRefused(kind recorder.Request, cond func() error) func() error {
 	next, inRow := -1, 0
 	return func() error {
 		err := cond()
@@ -86,13 +82,10 @@ func (m Memcached) unlessRefused(ctx context.Context, kind recorder.Request, con
 			return nil
 		}
 		if next < 0 {
-			next, _ = Now(ctx) // 0 if it fails, which asks for more than is needed
+			next = Now()
 			return err
 		}
-		requests, asked := Requests(ctx, next)
-		if asked != nil {
-			return err // only one more reason to end early
-		}
+		requests := Requests(next)
 		if n := len(requests); n > 0 {
 			next = requests[n-1].Index + 1
 		}
@@ -131,12 +124,8 @@ func refusedLast(requests []recorder.Request) int {
 
 // whyPanicked gives f another cause when the manager logged a panic together with the Memcached's name,
 // which was drawn for this check.
-func (m Memcached) whyPanicked(ctx context.Context, f *finding.Finding) *finding.Finding {
-	lines, err := LogLines(ctx, m.Name)
-	if err != nil {
-		return f
-	}
-	if text := panicIn(lines); text != "" {
+func (m Memcached) whyPanicked(f *finding.Finding) *finding.Finding {
+	if text := panicIn(LogLines(m.Name)); text != "" {
 		return finding.New(CausePanicked, f.Expected, "%s; your code panicked: %s", f.Seen, text)
 	}
 	return f

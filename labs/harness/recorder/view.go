@@ -9,8 +9,6 @@ import (
 // what lies in it, wherever they look; what a client asks for by its name is not kept from it. The zero value is the whole
 // cluster.
 type View struct {
-	// Only is the one namespace that is seen, "" for all.
-	Only string
 	// Except are namespaces that are not seen.
 	Except []string
 	// Namespaced says whether a resource lies in namespaces: the API server knows no namespace of others, and refuses
@@ -23,7 +21,7 @@ const fieldSelector = "fieldSelector"
 // narrow has the API server itself leave out what is not seen, by the fields that all namespaced resources can be
 // selected by (https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/).
 func (v View) narrow(u *url.URL, r Request) error {
-	if v.Only == "" && len(v.Except) == 0 || !selects(r.Verb) || r.Subresource != "" {
+	if len(v.Except) == 0 || !selects(r.Verb) || r.Subresource != "" {
 		return nil
 	}
 	query := u.Query()
@@ -65,9 +63,6 @@ func (v View) field(r Request) (string, error) {
 }
 
 func (v View) selector(field string) string {
-	if v.Only != "" {
-		return field + "=" + v.Only
-	}
 	var terms []string
 	for _, ns := range v.Except {
 		terms = append(terms, field+"!="+ns)

@@ -11,28 +11,28 @@ import (
 )
 
 func TestAViewNarrowsWhatIsSelectedAndNothingElse(t *testing.T) {
-	except := recorder.View{Except: []string{"a", "b"}}
-	only := recorder.View{Only: "a"}
+	two := recorder.View{Except: []string{"a", "b"}}
+	one := recorder.View{Except: []string{"a"}}
 	for _, tc := range []struct {
 		view         recorder.View
 		method, path string
 		want         string
 	}{
-		{except, http.MethodGet, "/apis/apps/v1/deployments", "metadata.namespace!=a,metadata.namespace!=b"},
-		{except, http.MethodGet, "/apis/apps/v1/deployments?watch=true", "metadata.namespace!=a,metadata.namespace!=b"},
-		{only, http.MethodGet, "/apis/apps/v1/deployments", "metadata.namespace=a"},
-		{only, http.MethodGet, "/apis/apps/v1/namespaces/b/deployments", "metadata.namespace=a"},
-		{only, http.MethodDelete, "/apis/apps/v1/namespaces/b/deployments", "metadata.namespace=a"},
-		{only, http.MethodGet, "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dd", "metadata.name=d,metadata.namespace=a"},
-		{only, http.MethodGet, "/apis/apps/v1/namespaces/b/deployments/d", ""},
-		{only, http.MethodPost, "/apis/apps/v1/namespaces/b/deployments", ""},
-		{only, http.MethodGet, "/apis/apps/v1/watch/namespaces/b/deployments/d", ""},
-		{only, http.MethodGet, "/apis/apps/v1/watch/namespaces/b/deployments", "metadata.namespace=a"},
-		{only, http.MethodGet, "/api/v1/nodes", ""},
-		{only, http.MethodGet, "/api/v1/namespaces", "metadata.name=a"},
-		{except, http.MethodGet, "/api/v1/namespaces?watch=true", "metadata.name!=a,metadata.name!=b"},
-		{only, http.MethodGet, "/api/v1/namespaces/b", ""},
-		{only, http.MethodGet, "/version", ""},
+		{two, http.MethodGet, "/apis/apps/v1/deployments", "metadata.namespace!=a,metadata.namespace!=b"},
+		{two, http.MethodGet, "/apis/apps/v1/deployments?watch=true", "metadata.namespace!=a,metadata.namespace!=b"},
+		{one, http.MethodGet, "/apis/apps/v1/deployments", "metadata.namespace!=a"},
+		{one, http.MethodGet, "/apis/apps/v1/namespaces/b/deployments", "metadata.namespace!=a"},
+		{one, http.MethodDelete, "/apis/apps/v1/namespaces/b/deployments", "metadata.namespace!=a"},
+		{one, http.MethodGet, "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dd", "metadata.name=d,metadata.namespace!=a"},
+		{one, http.MethodGet, "/apis/apps/v1/namespaces/b/deployments/d", ""},
+		{one, http.MethodPost, "/apis/apps/v1/namespaces/b/deployments", ""},
+		{one, http.MethodGet, "/apis/apps/v1/watch/namespaces/b/deployments/d", ""},
+		{one, http.MethodGet, "/apis/apps/v1/watch/namespaces/b/deployments", "metadata.namespace!=a"},
+		{one, http.MethodGet, "/api/v1/nodes", ""},
+		{one, http.MethodGet, "/api/v1/namespaces", "metadata.name!=a"},
+		{two, http.MethodGet, "/api/v1/namespaces?watch=true", "metadata.name!=a,metadata.name!=b"},
+		{one, http.MethodGet, "/api/v1/namespaces/b", ""},
+		{one, http.MethodGet, "/version", ""},
 		{recorder.View{}, http.MethodGet, "/apis/apps/v1/deployments", ""},
 	} {
 		var arrived []string
@@ -53,7 +53,7 @@ func TestAViewNarrowsWhatIsSelectedAndNothingElse(t *testing.T) {
 
 // A client that saw for a while what it should not would spoil a check.
 func TestAViewThatCannotBeToldShowsNothing(t *testing.T) {
-	view := recorder.View{Only: "a", Namespaced: func(_, _ string) (bool, error) { return false, errors.New("timeout") }}
+	view := recorder.View{Except: []string{"a"}, Namespaced: func(_, _ string) (bool, error) { return false, errors.New("timeout") }}
 	arrived := false
 	rec, client := startWith(t, nil, view, func(http.ResponseWriter, *http.Request) { arrived = true })
 	resp, err := get(t, client, rec.URL()+"/apis/apps/v1/deployments")

@@ -81,8 +81,8 @@ func TestASlowRightAnswerPasses(t *testing.T) {
 	}
 }
 
-// A program may have no flags, and ports of its own. Two of it cannot run on one machine, so the checks that are apart have
-// to wait for the manager of the others to make room.
+// A program may have no flags, and ports of its own. Two of it cannot run on one machine, so its checks are judged by one
+// process.
 func TestARightAnswerThatCannotRunTwicePasses(t *testing.T) {
 	c := load(t)
 	workspace := rendered(t, c, 5)

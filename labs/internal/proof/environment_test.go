@@ -224,16 +224,22 @@ func requireSmall(t *testing.T, dir string) {
 	}
 }
 
-// floodLines are what a flood says about itself.
+// floodLines are what a flood says about itself, in each of its processes.
 func floodLines(t *testing.T, dir string) (lines []string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, harness.ManagerLog))
-	if err != nil {
-		t.Fatal(err)
+	logs, err := filepath.Glob(filepath.Join(dir, harness.ManagerLogs))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("logs of the manager: %v, %v", logs, err)
 	}
-	for line := range strings.Lines(string(data)) {
-		if strings.HasPrefix(line, "flood: ") {
-			lines = append(lines, strings.TrimSpace(line))
+	for _, log := range logs {
+		data, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if strings.HasPrefix(line, "flood: ") {
+				lines = append(lines, strings.TrimSpace(line))
+			}
 		}
 	}
 	return lines

@@ -157,8 +157,6 @@ func KindOf(o client.Object) string {
 		return "ReplicaSet"
 	case *corev1.Pod:
 		return "Pod"
-	case *corev1.Namespace:
-		return "Namespace"
 	case *eventsv1.Event:
 		return "Event"
 	case *unstructured.Unstructured:

@@ -31,6 +31,8 @@ type Recording struct {
 	Requests []Request
 	// Tallies are how often the manager sent each kind of request.
 	Tallies []recorder.Tally
+	// Ended is when the check of a namespace had seen what it wanted to see. What follows is its tidying up.
+	Ended map[string]time.Time
 	// Notes are what happened to the manager itself.
 	Notes []Note
 	// Omitted counts, by object, what came too often to be written down.
@@ -48,8 +50,8 @@ type Request struct {
 // Note tells what no object shows, such as that the manager was stopped.
 type Note struct {
 	At time.Time `json:"-"`
-	// Namespace is the only one that the manager works in, "" for the manager of all that have none of their own.
-	Namespace string `json:"namespace,omitempty"`
+	// Namespace is the one that the check worked in whose manager it was.
+	Namespace string `json:"namespace"`
 	Actor     string `json:"actor"`
 	Text      string `json:"text"`
 }
@@ -71,6 +73,7 @@ type entry struct {
 	Request *Request        `json:"request,omitempty"`
 	Tally   *recorder.Tally `json:"tally,omitempty"`
 	Note    *Note           `json:"note,omitempty"`
+	Ended   string          `json:"ended,omitempty"` // the namespace of a check
 	Omitted *Omission       `json:"omitted,omitempty"`
 }
 
@@ -89,7 +92,7 @@ func ReadFile(path string) (*Recording, error) {
 
 // Read reads a recording. A line that a killed suite cut short is left out.
 func Read(r io.Reader) (*Recording, error) {
-	recording := &Recording{}
+	recording := &Recording{Ended: map[string]time.Time{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, lineLimit+1)
 	for lines.Scan() {
@@ -117,6 +120,8 @@ func (r *Recording) add(e entry) {
 		r.Requests = append(r.Requests, *e.Request)
 	case e.Tally != nil:
 		r.Tallies = append(r.Tallies, *e.Tally)
+	case e.Ended != "":
+		r.Ended[e.Ended] = e.At
 	case e.Note != nil:
 		e.Note.At = e.At
 		r.Notes = append(r.Notes, *e.Note)
@@ -143,8 +148,6 @@ func decode(data []byte) client.Object {
 		object = &corev1.Pod{}
 	case "Event":
 		object = &eventsv1.Event{}
-	case "Namespace":
-		object = &corev1.Namespace{}
 	default:
 		return nil
 	}
@@ -181,8 +184,6 @@ func shorten(o client.Object) any {
 		short := o.DeepCopy()
 		short.TypeMeta, short.ObjectMeta = typed(o), metaOf(o)
 		return short
-	case *corev1.Namespace:
-		return &corev1.Namespace{TypeMeta: typed(o), ObjectMeta: metaOf(o)}
 	default:
 		return o
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,19 +18,15 @@ type teller struct {
 	suite    string
 	sights   []Sight // in order, with the times of the answers to the manager
 	requests []Request
-	ended    map[string]time.Time // namespaces
+	ended    map[string]time.Time // when the check of a namespace ended
 	sent     map[string]int       // index of the request that made a version of an object
 	shown    map[string]time.Time // when a watch delivered a version
 }
 
 func newTeller(r *Recording) *teller {
-	t := &teller{suite: r.Suite, requests: r.Requests, ended: map[string]time.Time{}, sent: map[string]int{}, shown: map[string]time.Time{}}
-	for _, s := range r.Sights {
-		if ns, ok := s.Object.(*corev1.Namespace); !ok {
-			t.sights = append(t.sights, s)
-		} else if at, known := t.ended[ns.Name]; ns.DeletionTimestamp != nil && (!known || s.At.Before(at)) {
-			t.ended[ns.Name] = s.At
-		}
+	t := &teller{
+		suite: r.Suite, sights: slices.Clone(r.Sights), requests: r.Requests, ended: r.Ended,
+		sent: map[string]int{}, shown: map[string]time.Time{},
 	}
 	t.match()
 	InOrder(t.sights)

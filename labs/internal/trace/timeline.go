@@ -137,13 +137,9 @@ func (s *Timeline) finish(notes []Note) {
 	s.Actions = Fold(result)
 }
 
-// ownNotes are those on the manager that works in the namespace.
+// ownNotes are those on the manager that worked in the namespace.
 func ownNotes(notes []Note, namespace string) []Note {
-	manager := ""
-	if slices.ContainsFunc(notes, func(n Note) bool { return n.Namespace == namespace }) {
-		manager = namespace
-	}
-	return slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Namespace != manager })
+	return slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Namespace != namespace })
 }
 
 func podStarted(d Action) bool { return d.Kind == "Pod" && d.Verb == "started" }

@@ -192,14 +192,14 @@ func TestALineNamesADeploymentThatIsNotNamedAfterItsMemcached(t *testing.T) {
 	}
 }
 
-// A check may have a manager of its own: what happens to the one of the others is no part of its timelines.
+// Each process of a run has a manager: what happens to another one is no part of a check's timelines.
 func TestEachTimelineIsOfItsOwnManager(t *testing.T) {
 	notes := []Note{
-		{At: time.Unix(3, 0), Actor: You, Text: "started the others'"},
-		{At: time.Unix(4, 0), Namespace: "lab-apart-abcde", Actor: You, Text: "started its own"},
+		{At: time.Unix(3, 0), Namespace: "lab-restarts-abcde", Actor: You, Text: "stopped its own"},
+		{At: time.Unix(4, 0), Namespace: "lab-kills-abcde", Actor: You, Text: "killed its own"},
 	}
 	for namespace, want := range map[string][]string{
-		"lab-apart-abcde": {"first", "started its own"}, "lab-beside-abcde": {"first", "started the others'"},
+		"lab-restarts-abcde": {"first", "stopped its own"}, "lab-kills-abcde": {"first", "killed its own"}, "lab-quiet-abcde": {"first"},
 	} {
 		s := &Timeline{Of: types.NamespacedName{Namespace: namespace}, Actions: []Action{{At: time.Unix(2, 0), Verb: "first", Count: 1}}}
 		s.finish(notes)

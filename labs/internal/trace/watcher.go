@@ -71,7 +71,7 @@ func Watch(ctx context.Context, c client.WithWatch, path string, memcached schem
 	memcacheds := &unstructured.UnstructuredList{}
 	memcacheds.SetGroupVersionKind(memcached.GroupVersion().WithKind(memcached.Kind + "List"))
 	for _, list := range []client.ObjectList{
-		memcacheds, &corev1.NamespaceList{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &eventsv1.EventList{},
+		memcacheds, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &eventsv1.EventList{},
 	} {
 		w.watches.Go(func() { w.look(ctx, c, list) })
 	}
@@ -125,9 +125,6 @@ func (w *Watcher) wanted(s Sight) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ns := s.Object.GetNamespace()
-	if KindOf(s.Object) == "Namespace" {
-		ns = s.Object.GetName()
-	}
 	if w.ignored.Has(ns) || w.size >= sizeLimit {
 		return false
 	}
@@ -140,8 +137,15 @@ func (w *Watcher) wanted(s Sight) bool {
 	return o.Changes <= perObject || s.Deleted
 }
 
-// Note writes down what was done to the manager, or what it did as a process. namespace is the only one that this manager
-// works in, "" for the one that works in all others.
+// End writes down that the check of a namespace has seen what it wanted to see.
+func (w *Watcher) End(namespace string) {
+	if w == nil {
+		return
+	}
+	w.write(entry{At: time.Now(), Ended: namespace})
+}
+
+// Note writes down what was done to the manager, or what it did as a process, while the check of the namespace ran.
 func (w *Watcher) Note(namespace, actor, text string) {
 	if w == nil {
 		return
@@ -149,8 +153,21 @@ func (w *Watcher) Note(namespace, actor, text string) {
 	w.write(entry{At: time.Now(), Note: &Note{Namespace: namespace, Actor: actor, Text: text}})
 }
 
-// Close ends the recording. requests are what the manager sent during it, and tallies how often.
-func (w *Watcher) Close(requests []recorder.Request, tallies []recorder.Tally) {
+// Add writes down what a manager sent, and how often. A process of a run does so once, at its end.
+func (w *Watcher) Add(requests []recorder.Request, tallies []recorder.Tally) {
+	if w == nil {
+		return
+	}
+	for _, r := range inShort(requests) {
+		w.write(entry{At: r.Time, Request: &r})
+	}
+	for _, t := range tallies {
+		w.write(entry{At: time.Now(), Tally: &t})
+	}
+}
+
+// Close ends the recording.
+func (w *Watcher) Close() {
 	if w == nil {
 		return
 	}
@@ -162,12 +179,6 @@ func (w *Watcher) Close(requests []recorder.Request, tallies []recorder.Tally) {
 	select {
 	case <-ended:
 	case <-patience.C:
-	}
-	for _, r := range inShort(requests) {
-		w.write(entry{At: r.Time, Request: &r})
-	}
-	for _, t := range tallies {
-		w.write(entry{At: time.Now(), Tally: &t})
 	}
 	w.mu.Lock()
 	changes := w.changes

@@ -35,8 +35,9 @@ func watched(t *testing.T, act func(c client.Client, w *Watcher)) *Recording {
 		synctest.Wait()
 		act(c, w)
 		synctest.Wait()
-		w.Close([]recorder.Request{{Verb: "create", Resource: "deployments"}, {Verb: "list", Resource: "deployments"}},
+		w.Add([]recorder.Request{{Verb: "create", Resource: "deployments"}, {Verb: "list", Resource: "deployments"}},
 			[]recorder.Tally{{Verb: "list", Resource: "deployments", Requests: 1}})
+		w.Close()
 		w.Note("", You, "came too late")
 	})
 	recording, err := ReadFile(path)
@@ -133,7 +134,7 @@ func TestATraceThatCannotBeWrittenIsLeftOut(t *testing.T) {
 		t.Fatal("it watches")
 	}
 	w.Note("", You, "did something") // and nothing happens
-	w.Close(nil, nil)
+	w.Close()
 }
 
 func TestALineThatWasCutShortIsLeftOut(t *testing.T) {

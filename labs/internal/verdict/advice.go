@@ -34,11 +34,15 @@ func (r *run) advise(result *Result, recording *trace.Recording) []string {
 		}
 	}
 	advice = append(advice, adviseWrites(recording.Unneeded())...)
-	if log, err := os.Open(filepath.Join(r.artifacts, harness.ManagerLog)); err == nil {
-		defer log.Close()
-		advice = append(advice, adviseErrors(log)...)
+	var logs []io.Reader
+	files, _ := filepath.Glob(filepath.Join(r.artifacts, harness.ManagerLogs))
+	for _, file := range files {
+		if log, err := os.Open(file); err == nil {
+			defer log.Close()
+			logs = append(logs, log)
+		}
 	}
-	return advice
+	return append(advice, adviseErrors(io.MultiReader(logs...))...)
 }
 
 // unseen are rights that no request of a run shows, and that an operator may need all the same: admission

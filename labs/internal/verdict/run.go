@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// procs is how many checks run side by side. They mostly wait for the cluster, so there may be more of them than
-	// cores. Those that are [harness.Apart] may have to wait for all others, so there have to be more than of those.
+	// procs is how many checks run side by side, each in a Ginkgo process with a manager of its own. They mostly wait
+	// for the cluster, so there may be more of them than cores.
 	procs = 5
 	// suiteLimit bounds one run of the suite, whatever happens in it.
 	suiteLimit = 10 * time.Minute
@@ -35,8 +35,23 @@ const (
 )
 
 // RunSuite runs the checks of config.Labs once, on the cluster that config opens, and returns Ginkgo's
-// report. A failed check is not an error; a suite that could not report is.
+// report. A failed check is not an error; a suite that could not report is. Where the manager cannot run several times on
+// one machine, one process runs all checks.
 func (t Tools) RunSuite(ctx context.Context, config harness.Config) (types.Report, error) {
+	report, err := t.runSuite(ctx, config, min(procs, len(judged(config))))
+	if ctx.Err() != nil {
+		return report, err
+	}
+	switch once, failed := harness.RunsOnlyOnce(config.Artifacts); {
+	case failed != nil:
+		return report, failed
+	case once:
+		return t.runSuite(ctx, config, 1)
+	}
+	return report, err
+}
+
+func (t Tools) runSuite(ctx context.Context, config harness.Config, procs int) (types.Report, error) {
 	path, err := writeConfig(config)
 	if err != nil {
 		return types.Report{}, err
@@ -87,10 +102,14 @@ func lastLines(text string) string {
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// labelFilter selects the checks of the run that the cluster can judge.
+// judged are the checks of the run that the cluster can judge.
+func judged(config harness.Config) []string {
+	return slices.DeleteFunc(slices.Clone(config.Checks), func(id string) bool { return slices.Contains(config.Unjudged, id) })
+}
+
+// labelFilter selects them.
 func labelFilter(config harness.Config) string {
-	ids := slices.DeleteFunc(slices.Clone(config.Checks), func(id string) bool { return slices.Contains(config.Unjudged, id) })
-	return fmt.Sprintf("/^%s(%s)$/", harness.CheckLabel, strings.Join(ids, "|"))
+	return fmt.Sprintf("/^%s(%s)$/", harness.CheckLabel, strings.Join(judged(config), "|"))
 }
 
 func writeConfig(config harness.Config) (string, error) {

@@ -1,0 +1,88 @@
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/example/operator-lab/labs/harness/recorder"
+)
+
+// Checks begin, and a manager that was started anew is held to its rest, when its caches are filled.
+func TestWhenAManagerKnowsWhatThereIs(t *testing.T) {
+	var sent traffic
+	m := &Manager{output: newTail(filepath.Join(t.TempDir(), "manager.log"))}
+	e := &testEnv{manager: m, activity: newActivityMonitor(sent.since, prompt)}
+	say := func(line string) {
+		if _, err := m.output.Write([]byte(line + "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want bool, when string) {
+		t.Helper()
+		if got := e.knows(0); got != want {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	expect(false, "before it says anything")
+	if !e.knows(CacheBudget + 1) {
+		t.Error("one whose log is silent is waited for in vain")
+	}
+	say("INFO Starting Controller")
+	expect(false, "while it fills its caches")
+	say(`{"level":"info","msg":"Starting workers","worker count":1}`)
+	expect(true, "when its workers start")
+	e.restarts()
+	expect(false, "when it is started anew")
+	say("INFO Starting workers")
+	expect(true, "when its workers start again")
+}
+
+// A program whose ports are fixed, and one that insists on being the leader, cannot run several times on one machine.
+func TestWhichManagersCannotRunSeveralTimes(t *testing.T) {
+	lease := recorder.Request{Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: "lab-system", Name: "l"}
+	for name, tc := range map[string]struct {
+		exited, log string
+		sent        traffic
+		want        bool
+	}{
+		"works":                    {"", "INFO Starting workers", traffic{listing}, false},
+		"ended over its port":      {"exit status 1", "listen tcp :8080: bind: address already in use", nil, true},
+		"ended without saying why": {"exit status 1", "", nil, true},
+		"does without the port":    {"", "listen tcp :8080: bind: address already in use", traffic{listing}, false},
+		"waits for the lease":      {"", "attempting to acquire leader lease", traffic{lease}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &Manager{output: newTail(filepath.Join(t.TempDir(), "manager.log")), wanted: true, exited: tc.exited}
+			if _, err := m.output.Write([]byte(tc.log + "\n")); err != nil {
+				t.Fatal(err)
+			}
+			if got := (&testEnv{manager: m}).conflicts(tc.sent); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// What a run that was given up has written must not be taken for the words of the one that follows.
+func TestARunOfOneProcessBeginsAnew(t *testing.T) {
+	artifacts := t.TempDir()
+	if once, err := RunsOnlyOnce(artifacts); once || err != nil {
+		t.Errorf("nobody gave up: %v, %v", once, err)
+	}
+	for _, file := range []string{oneProcessFile, statusFile, "trace.jsonl", "manager.log", "manager-2.log", OutcomesFile} {
+		if err := os.WriteFile(filepath.Join(artifacts, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if once, err := RunsOnlyOnce(artifacts); !once || err != nil {
+		t.Errorf("a process gave up: %v, %v", once, err)
+	}
+	left, err := os.ReadDir(artifacts)
+	if err != nil || len(left) != 1 || left[0].Name() != OutcomesFile { // somebody reads that one already
+		t.Errorf("left are %v, %v", left, err)
+	}
+	if once, err := RunsOnlyOnce(artifacts); once || err != nil {
+		t.Errorf("asked again: %v, %v", once, err)
+	}
+}
