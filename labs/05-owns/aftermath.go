@@ -18,35 +18,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness"
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 const (
-	// calmFor is how long a world has to stay as it is to count as calm.
-	calmFor = time.Second
-	// calmWrites is how many writes a manager may send in that time about all Memcacheds together. One
+	// quietFor is how long a state has to stay as it is to count as calm.
+	quietFor = time.Second
+	// quietWrites is how many writes a manager may send in that time about all Memcacheds together. One
 	// that applies again on each pass sends a few, a loop sends hundreds.
-	calmWrites = 10
+	quietWrites = 10
 	// eventLimit is how many events one Memcached may get in each round. A right operator tells each
 	// creation, scaling and failure, and was never seen to need more than 16 for it.
 	eventLimit = 60
 )
 
-// settles wants the world to be as the specs say, soon after the storm.
-func (s *storm) settles(ctx context.Context) error {
+// converges wants the state to be as the specs say, soon after the storm.
+func (s *scenario) converges(ctx context.Context) error {
 	if err := s.inOrder(ctx, s.settle); err != nil {
 		return s.inContext(err)
 	}
-	s.tell("all is as it should be")
+	s.log("all is as it should be")
 	return nil
 }
 
-// storyLines is how much of the story a finding tells. All of it stands in the artifacts.
-const storyLines = 8
+// timelineLines is how much of the timeline a finding tells. All of it stands in the artifacts.
+const timelineLines = 8
 
 // inContext adds to a finding what the storm did to the Memcached that it is about.
-func (s *storm) inContext(err error) error {
+func (s *scenario) inContext(err error) error {
 	f := finding.Of(err)
 	var own []string
 	for _, line := range s.lines() {
@@ -54,31 +54,31 @@ func (s *storm) inContext(err error) error {
 			own = append(own, line)
 		}
 	}
-	own = own[max(0, len(own)-storyLines):]
+	own = own[max(0, len(own)-timelineLines):]
 	told := finding.New(f.Cause, "after the storm: "+f.Expected, "%s; what had happened:\n%s", f.Seen, strings.Join(own, "\n"))
 	told.Fields = f.Fields
 	return told
 }
 
-// concerns says whether a line of the story is about a Memcached that the text names.
-func (s *storm) concerns(line, text string) bool {
-	return slices.ContainsFunc(s.residents, func(r *resident) bool {
+// concerns says whether a line of the timeline is about a Memcached that the text names.
+func (s *scenario) concerns(line, text string) bool {
+	return slices.ContainsFunc(s.targets, func(r *target) bool {
 		return strings.Contains(text, r.Name) && strings.Contains(line, r.Name)
 	})
 }
 
 // inOrder waits until every Memcached has its one Deployment and tells the truth about it.
-func (s *storm) inOrder(ctx context.Context, budget time.Duration) error {
-	return harness.Until(ctx, budget, &appsv1.DeploymentList{}, func() error { return s.look(ctx) }, client.InNamespace(s.namespace))
+func (s *scenario) inOrder(ctx context.Context, budget time.Duration) error {
+	return harness.Until(ctx, budget, &appsv1.DeploymentList{}, func() error { return s.compare(ctx) }, client.InNamespace(s.namespace))
 }
 
-// look compares the namespace with the specs, the most telling difference first.
-func (s *storm) look(ctx context.Context) error {
-	w, err := s.world(ctx)
+// compare compares the namespace with the specs, the most telling difference first.
+func (s *scenario) compare(ctx context.Context) error {
+	w, err := s.observe(ctx)
 	if err != nil {
 		return err
 	}
-	for _, look := range []func(*resident, world) error{rightOwner, rightDeployment} {
+	for _, look := range []func(*target, state) error{rightOwner, rightDeployment} {
 		for _, r := range s.living() {
 			if err := look(r, w); err != nil {
 				return err
@@ -97,9 +97,9 @@ func (s *storm) look(ctx context.Context) error {
 	return nil
 }
 
-func (s *storm) living() []*resident {
-	var living []*resident
-	for _, r := range s.residents {
+func (s *scenario) living() []*target {
+	var living []*target
+	for _, r := range s.targets {
 		if !r.gone {
 			living = append(living, r)
 		}
@@ -107,14 +107,14 @@ func (s *storm) living() []*resident {
 	return living
 }
 
-// world is what a storm is about, by name.
-type world struct {
+// state is what a storm is about, by name.
+type state struct {
 	memcacheds  map[string]*unstructured.Unstructured
 	deployments map[string]*appsv1.Deployment
 }
 
-func (s *storm) world(ctx context.Context) (world, error) {
-	w := world{map[string]*unstructured.Unstructured{}, map[string]*appsv1.Deployment{}}
+func (s *scenario) observe(ctx context.Context) (state, error) {
+	w := state{map[string]*unstructured.Unstructured{}, map[string]*appsv1.Deployment{}}
 	for _, r := range s.living() {
 		obj, err := r.Get(ctx)
 		if err != nil {
@@ -133,7 +133,7 @@ func (s *storm) world(ctx context.Context) (world, error) {
 }
 
 // rightOwner wants today's Memcached as the controller, and not the one that had the name before.
-func rightOwner(r *resident, w world) error {
+func rightOwner(r *target, w state) error {
 	d := w.deployments[r.Name]
 	if d == nil {
 		return nil // which rightDeployment has a word about
@@ -151,7 +151,7 @@ func rightOwner(r *resident, w world) error {
 }
 
 // rightDeployment compares the Deployment with the spec.
-func rightDeployment(r *resident, w world) error {
+func rightDeployment(r *target, w state) error {
 	d := w.deployments[r.Name]
 	expected := fmt.Sprintf("Deployment %s has %d replicas, port %d and the image of MEMCACHED_IMAGE", r.Name, r.Size, r.Port)
 	if d == nil {
@@ -185,7 +185,7 @@ var number = regexp.MustCompile(`\b[0-9]+\b`)
 // wrongPorts looks for the port anywhere in the Pod template: how memcached is told is the operator's
 // choice. It is "" when today's port is there, and memcached is told none that it had before. What else says an
 // earlier one, such as the container's list of ports, opens nothing and misleads nobody but its readers.
-func (m *resident) wrongPorts(d *appsv1.Deployment) string {
+func (m *target) wrongPorts(d *appsv1.Deployment) string {
 	data, err := json.Marshal(d.Spec.Template.Spec)
 	if err != nil {
 		return err.Error()
@@ -203,7 +203,7 @@ func (m *resident) wrongPorts(d *appsv1.Deployment) string {
 }
 
 // noneTooMany wants no Deployment besides one for each Memcached.
-func noneTooMany(w world) error {
+func noneTooMany(w state) error {
 	owners := map[types.UID]string{}
 	for name, m := range w.memcacheds {
 		owners[m.GetUID()] = name
@@ -229,45 +229,45 @@ func references(d *appsv1.Deployment) string {
 	return text + "]"
 }
 
-// rests wants the manager to stop writing once there is nothing left to do.
-func (s *storm) rests(ctx context.Context) error {
-	end := time.Now().Add(s.calmBudget)
+// becomesQuiet wants the manager to stop writing once there is nothing left to do.
+func (s *scenario) becomesQuiet(ctx context.Context) error {
+	end := time.Now().Add(s.quietBudget)
 	for {
-		err := s.calmly(ctx)
+		err := s.quiet(ctx)
 		if err == nil || finding.Of(err).Cause == finding.CauseOther || time.Now().After(end) {
 			return err
 		}
 	}
 }
 
-// calmly listens for a while whether anything is written.
-func (s *storm) calmly(ctx context.Context) error {
+// quiet listens for a while whether anything is written.
+func (s *scenario) quiet(ctx context.Context) error {
 	since := harness.Now()
-	before, err := s.world(ctx)
+	before, err := s.observe(ctx)
 	if err != nil {
 		return err
 	}
-	if err := harness.Throughout(ctx, calmFor, func() error { return nil }); err != nil {
+	if err := harness.Throughout(ctx, quietFor, func() error { return nil }); err != nil {
 		return err
 	}
-	if err := s.look(ctx); err != nil {
+	if err := s.compare(ctx); err != nil {
 		return s.inContext(err)
 	}
-	after, err := s.world(ctx)
+	after, err := s.observe(ctx)
 	if err != nil {
 		return err
 	}
-	expected := fmt.Sprintf("nothing changes any more, and at most %d writes in %s", calmWrites, calmFor)
+	expected := fmt.Sprintf("nothing changes any more, and at most %d writes in %s", quietWrites, quietFor)
 	for _, r := range s.living() {
 		if what := moved(r.Name, before, after); what != "" {
 			return finding.New("keeps-writing", expected, "%s of %s changed once more", what, r.Name)
 		}
 	}
-	var writes []recorder.Request
-	for _, r := range s.residents {
+	var writes []apiproxy.Request
+	for _, r := range s.targets {
 		writes = append(writes, r.Writes(since)...)
 	}
-	if len(writes) > calmWrites {
+	if len(writes) > quietWrites {
 		return finding.New("keeps-writing", expected, "%d writes, the last of them: %s", len(writes), writes[len(writes)-1])
 	}
 	return nil
@@ -275,7 +275,7 @@ func (s *storm) calmly(ctx context.Context) error {
 
 // moved says what of a Memcached an operator has changed between two looks. The Deployment's own status
 // is left out: that is the deployment controller's.
-func moved(name string, before, after world) string {
+func moved(name string, before, after state) string {
 	d, now := before.deployments[name], after.deployments[name]
 	switch {
 	case d == nil || now == nil || d.UID != now.UID:
@@ -289,7 +289,7 @@ func moved(name string, before, after world) string {
 }
 
 // fewEvents counts the events of the busiest Memcached.
-func (s *storm) fewEvents(ctx context.Context) error {
+func (s *scenario) fewEvents(ctx context.Context) error {
 	most, busiest := 0, ""
 	for _, r := range s.living() {
 		events, err := r.Events(ctx)

@@ -9,7 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 )
 
 // activityMonitor knows in which namespaces something still happens: requests of the manager, and changes of the objects
@@ -18,7 +18,7 @@ import (
 // It has a clock of its own, which goes only while this process and the API server are served in time: on a machine that
 // is too busy for us it stands still.
 type activityMonitor struct {
-	requests func(since int) []recorder.Request
+	requests func(since int) []apiproxy.Request
 	answered func(ctx context.Context) error // asks the API server for something
 
 	mu     sync.Mutex
@@ -28,7 +28,7 @@ type activityMonitor struct {
 	listen time.Duration            // the clock at the manager's first request for Memcacheds; negative before it
 }
 
-func newActivityMonitor(requests func(since int) []recorder.Request, answered func(ctx context.Context) error) *activityMonitor {
+func newActivityMonitor(requests func(since int) []apiproxy.Request, answered func(ctx context.Context) error) *activityMonitor {
 	return &activityMonitor{requests: requests, answered: answered, last: map[string]time.Duration{}, listen: -1}
 }
 

@@ -7,22 +7,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 )
 
 // traffic is a record that tests add to.
-type traffic []recorder.Request
+type traffic []apiproxy.Request
 
-func (t *traffic) since(i int) []recorder.Request { return (*t)[min(i, len(*t)):] }
+func (t *traffic) since(i int) []apiproxy.Request { return (*t)[min(i, len(*t)):] }
 
-func (t *traffic) send(r recorder.Request) {
+func (t *traffic) send(r apiproxy.Request) {
 	r.Index = len(*t)
 	*t = append(*t, r)
 }
 
 var (
-	listing = recorder.Request{Verb: "list", Group: Group, Resource: "memcacheds"}
-	writing = recorder.Request{Verb: "create", Group: "apps", Resource: "deployments", Namespace: "lab-a"}
+	listing = apiproxy.Request{Verb: "list", Group: Group, Resource: "memcacheds"}
+	writing = apiproxy.Request{Verb: "create", Group: "apps", Resource: "deployments", Namespace: "lab-a"}
 )
 
 // prompt is an API server that answers at once.

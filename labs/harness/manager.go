@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/example/operator-lab/labs/harness/logs"
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/harness/diagnostics"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/trace"
@@ -73,7 +73,7 @@ type Manager struct {
 }
 
 // newManager makes a manager that is not started yet. Its program is asked which flags it has, unless known says so.
-func newManager(rec *recorder.Recorder, token, log string, known *program) (*Manager, error) {
+func newManager(rec *apiproxy.Proxy, token, log string, known *program) (*Manager, error) {
 	m, err := settle(log)
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (m *Manager) ask() (p program) {
 	if p.Refused = notStarted(cmd, help.String()); p.Refused != nil {
 		return p
 	}
-	if panicked := logs.FindPanic(help.String(), suite.config.Workspace, logs.Scene{}); err != nil && panicked != nil {
+	if panicked := diagnostics.FindPanic(help.String(), suite.config.Workspace, diagnostics.LogFilter{}); err != nil && panicked != nil {
 		p.Refused = finding.New(CauseManagerExited, "the manager starts", "it panicked: %s", panicked)
 		return p
 	}
@@ -332,13 +332,13 @@ func (m *Manager) gone() *finding.Finding {
 
 // lastWords are what a manager that ended said about it, in one line.
 func lastWords(output string) string {
-	if p := logs.FindPanic(output, suite.config.Workspace, logs.Scene{}); p != nil {
+	if p := diagnostics.FindPanic(output, suite.config.Workspace, diagnostics.LogFilter{}); p != nil {
 		return "it panicked: " + p.String()
 	}
-	if lines := logs.Trouble(output, logs.Scene{}, 1); len(lines) > 0 {
+	if lines := diagnostics.Trouble(output, diagnostics.LogFilter{}, 1); len(lines) > 0 {
 		return "its last complaint: " + lines[0]
 	}
-	if lines := logs.Last(output, logs.Scene{}, 1); len(lines) > 0 {
+	if lines := diagnostics.Last(output, diagnostics.LogFilter{}, 1); len(lines) > 0 {
 		return "its last words: " + lines[0]
 	}
 	return "it printed nothing"

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
@@ -48,8 +48,8 @@ func hiddenFrom(process, processes int, run string, checks []string) []string {
 }
 
 // namespaceFilter shows a manager everything but those namespaces.
-func namespaceFilter(hidden []string) recorder.View {
-	return recorder.View{Except: hidden, Namespaced: namespaced}
+func namespaceFilter(hidden []string) apiproxy.NamespaceFilter {
+	return apiproxy.NamespaceFilter{Hidden: hidden, Namespaced: namespaced}
 }
 
 // namespaced says whether a resource lies in namespaces, as the API server's discovery has it. One that it does not know

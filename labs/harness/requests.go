@@ -9,11 +9,11 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 )
 
 // Requests are what the manager has sent to the API server since index, in order. Without a manager there are none.
-func Requests(since int) []recorder.Request {
+func Requests(since int) []apiproxy.Request {
 	if suite.env == nil {
 		return nil
 	}
@@ -38,11 +38,11 @@ func LogLines(text string) []string {
 
 // Writes are the mutating requests of the manager since index that concern the Memcached, its status
 // or its Deployment.
-func (m Memcached) Writes(since int) []recorder.Request { return m.among(Requests(since)) }
+func (m Memcached) Writes(since int) []apiproxy.Request { return m.among(Requests(since)) }
 
 // among are those of the requests that ask for a change of this Memcached, its status or its Deployment.
-func (m Memcached) among(requests []recorder.Request) []recorder.Request {
-	return slices.DeleteFunc(requests, func(r recorder.Request) bool {
+func (m Memcached) among(requests []apiproxy.Request) []apiproxy.Request {
+	return slices.DeleteFunc(requests, func(r apiproxy.Request) bool {
 		return !r.Mutating() || r.Namespace != m.Namespace || r.Name != "" && r.Name != m.Name
 	})
 }
@@ -50,8 +50,8 @@ func (m Memcached) among(requests []recorder.Request) []recorder.Request {
 // Refused are the manager's requests since index that it had no right to, each kind of request once. A
 // quota and a namespace that is going away are answered with the same status, so every refusal is
 // asked about again.
-func Refused(ctx context.Context, since int) ([]recorder.Request, error) {
-	var refused []recorder.Request
+func Refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
+	var refused []apiproxy.Request
 	asked := map[string]bool{}
 	for _, r := range Requests(since) {
 		key := r.Verb + " " + r.Group + "/" + r.Resource + "/" + r.Subresource
@@ -71,11 +71,11 @@ func Refused(ctx context.Context, since int) ([]recorder.Request, error) {
 }
 
 // Refusal is a refused request in one short line.
-func Refusal(r recorder.Request) string { return r.Kind() + ": " + r.Reason(ManagerUser()) }
+func Refusal(r apiproxy.Request) string { return r.Kind() + ": " + r.Reason(ManagerUser()) }
 
 // asSomebodyElse says whether the manager was refused under another name than its own: it did not use the
 // configuration that it was given as it is.
-func asSomebodyElse(r recorder.Request) bool {
+func asSomebodyElse(r apiproxy.Request) bool {
 	return strings.Contains(r.Message, `User "`) && !strings.Contains(r.Message, `User "`+ManagerUser()+`"`)
 }
 

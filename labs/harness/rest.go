@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/example/operator-lab/labs/harness/diagnostics"
 	"github.com/example/operator-lab/labs/harness/generate"
-	"github.com/example/operator-lab/labs/harness/logs"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -216,7 +216,7 @@ func (m Memcached) StaysQuietAfter(ctx context.Context, act func() error) error 
 		if n := max(len(lines)-len(before), len(refused)); n >= failures {
 			last := append(lines, refused...)
 			return finding.New("keeps-failing", fmt.Sprintf("fewer than %d errors for one name within %s", failures, failurePeriod),
-				"%d, the last of them: %s", n, logs.Shorten(last[len(last)-1]))
+				"%d, the last of them: %s", n, diagnostics.Shorten(last[len(last)-1]))
 		}
 		return nil
 	})

@@ -80,7 +80,7 @@ func startManager(ctx context.Context) (err error) {
 	if suite.shared.CRD == nil {
 		awaitDiscovery(ctx)
 	}
-	if err := fenceIn(ctx); err != nil {
+	if err := restrictPods(ctx); err != nil {
 		return err
 	}
 	if suite.shared.Token, err = identity(ctx); err != nil {

@@ -14,8 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/operator-lab/labs/harness/fence"
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
@@ -30,7 +29,7 @@ const (
 // testEnv is what a Ginkgo process has for itself: a process of the learner's manager, and the proxy that it goes through.
 // A check may stop and restart it, and disturb the proxy; the checks of other processes do not notice.
 type testEnv struct {
-	proxy    *recorder.Recorder
+	proxy    *apiproxy.Proxy
 	manager  *Manager
 	activity *activityMonitor
 	trace    *trace.Watcher
@@ -42,7 +41,7 @@ type testEnv struct {
 // what its program has said already, nil when nobody has asked.
 func openTestEnv(ctx context.Context, w *trace.Watcher, known *program) (*testEnv, error) {
 	process, total := ginkgo.GinkgoParallelProcess(), processes()
-	proxy, err := recorder.Start(suite.adminConfig, fenceRule(),
+	proxy, err := apiproxy.Start(suite.adminConfig, admissionRule(),
 		namespaceFilter(hiddenFrom(process, total, suite.shared.Run, suite.config.Checks)))
 	if err != nil {
 		return nil, err
@@ -117,21 +116,21 @@ func (e *testEnv) note(actor, text string) {
 	}
 }
 
-// fenceIn is what keeps a manager that nobody trusts to its own cluster, in there; a trusted one may do everything that
+// restrictPods keeps the Pods of a manager that nobody trusts to its own cluster; a trusted one may do everything that
 // it has a right to.
-func fenceIn(ctx context.Context) error {
+func restrictPods(ctx context.Context) error {
 	if suite.config.Launcher == nil || !suite.config.RealPods {
 		return nil
 	}
-	return fence.Install(ctx, suite.admin, suite.config.MemcachedImage)
+	return apiproxy.InstallPodPolicy(ctx, suite.admin, suite.config.MemcachedImage)
 }
 
-// fenceRule is what does so on the way there.
-func fenceRule() recorder.Rule {
+// admissionRule does so for its requests.
+func admissionRule() apiproxy.Rule {
 	if suite.config.Launcher == nil {
 		return nil
 	}
-	return fence.Refusal
+	return apiproxy.AdmissionRule
 }
 
 // gone is the finding about a manager that cannot do its work: it ended, or it runs and has asked the
@@ -157,8 +156,8 @@ func (e *testEnv) idle(namespace string) time.Duration {
 
 // conflicts says whether the manager, which was just started and has sent so much, cannot run beside those of the other
 // processes: it ended, most likely over a port that both want, or it asks for the lease that another one holds.
-func (e *testEnv) conflicts(sent []recorder.Request) bool {
-	return e.manager.gone() != nil || slices.ContainsFunc(sent, func(r recorder.Request) bool {
+func (e *testEnv) conflicts(sent []apiproxy.Request) bool {
+	return e.manager.gone() != nil || slices.ContainsFunc(sent, func(r apiproxy.Request) bool {
 		return r.Group == "coordination.k8s.io" && r.Resource == "leases"
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 )
 
 // Checks begin, and a manager that was started anew is held to its rest, when its caches are filled.
@@ -40,7 +40,7 @@ func TestWhenAManagerKnowsWhatThereIs(t *testing.T) {
 
 // A program whose ports are fixed, and one that insists on being the leader, cannot run several times on one machine.
 func TestWhichManagersCannotRunSeveralTimes(t *testing.T) {
-	lease := recorder.Request{Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: "lab-system", Name: "l"}
+	lease := apiproxy.Request{Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: "lab-system", Name: "l"}
 	for name, tc := range map[string]struct {
 		exited, log string
 		sent        traffic

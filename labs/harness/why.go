@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -24,8 +24,8 @@ const (
 
 // The kinds of objects that a manager writes about a Memcached.
 var (
-	deployments = recorder.Request{Group: "apps", Resource: "deployments"}
-	memcacheds  = recorder.Request{Group: Group, Resource: "memcacheds"}
+	deployments = apiproxy.Request{Group: "apps", Resource: "deployments"}
+	memcacheds  = apiproxy.Request{Group: Group, Resource: "memcacheds"}
 )
 
 // why looks for what explains that the Deployment did not become what was waited for.
@@ -60,7 +60,7 @@ func explicable(err error) bool {
 
 // whyNotTaken gives f another cause when the last thing that the manager wrote to this kind of object was
 // not taken.
-func (m Memcached) whyNotTaken(f *finding.Finding, cause string, kind recorder.Request) error {
+func (m Memcached) whyNotTaken(f *finding.Finding, cause string, kind apiproxy.Request) error {
 	last := ofKind(m.Writes(0), kind)
 	if refusedLast(last) == 0 {
 		return f
@@ -74,7 +74,7 @@ const enoughRefusals = 5
 
 // unlessRefused makes cond end a wait as soon as the API server keeps refusing what the manager writes to this kind
 // of object: the next attempt will not be another one.
-func (m Memcached) unlessRefused(kind recorder.Request, cond func() error) func() error {
+func (m Memcached) unlessRefused(kind apiproxy.Request, cond func() error) func() error {
 	next, inRow := -1, 0
 	return func() error {
 		err := cond()
@@ -103,15 +103,15 @@ func (m Memcached) unlessRefused(kind recorder.Request, cond func() error) func(
 }
 
 // ofKind are those of the requests that are about a resource, whichever of its subresources they went to.
-func ofKind(requests []recorder.Request, kind recorder.Request) []recorder.Request {
-	return slices.DeleteFunc(slices.Clone(requests), func(r recorder.Request) bool {
+func ofKind(requests []apiproxy.Request, kind apiproxy.Request) []apiproxy.Request {
+	return slices.DeleteFunc(slices.Clone(requests), func(r apiproxy.Request) bool {
 		return r.Group != kind.Group || r.Resource != kind.Resource
 	})
 }
 
 // refusedLast counts the requests at the end that the API server refused for what is in them. A conflict is no such
 // thing: it is repeated, and then taken.
-func refusedLast(requests []recorder.Request) int {
+func refusedLast(requests []apiproxy.Request) int {
 	n := 0
 	for _, r := range slices.Backward(requests) {
 		if r.Status != http.StatusBadRequest && r.Status != http.StatusUnprocessableEntity {
@@ -146,7 +146,7 @@ func panicIn(lines []string) string {
 
 // looksInto are the namespaces in which the manager looks for Memcacheds; none when it looks into all of them, or
 // for none.
-func looksInto(requests []recorder.Request) []string {
+func looksInto(requests []apiproxy.Request) []string {
 	var namespaces []string
 	for _, r := range requests {
 		if r.Group != Group || r.Verb != "list" && r.Verb != "watch" {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 )
 
 // File is the name of a recording in a run's artifacts.
@@ -30,7 +30,7 @@ type Recording struct {
 	// Requests are the manager's that asked for a change: in their order, those of each process of it together.
 	Requests []Request
 	// Tallies are how often the manager sent each kind of request.
-	Tallies []recorder.Tally
+	Tallies []apiproxy.Tally
 	// Ended is when the check of a namespace had seen what it wanted to see. What follows is its tidying up.
 	Ended map[string]time.Time
 	// Notes are what happened to the manager itself.
@@ -42,7 +42,7 @@ type Recording struct {
 // Request is a request of the manager. Of a long row of the same, the last that is kept stands for the
 // rest: Times is how many it stands for, and Until the time of the last.
 type Request struct {
-	recorder.Request
+	apiproxy.Request
 	Times int       `json:"times,omitempty"`
 	Until time.Time `json:"until,omitzero"`
 }
@@ -71,7 +71,7 @@ type entry struct {
 	Object  json.RawMessage `json:"object,omitempty"`
 	Deleted bool            `json:"deleted,omitempty"` // of Object
 	Request *Request        `json:"request,omitempty"`
-	Tally   *recorder.Tally `json:"tally,omitempty"`
+	Tally   *apiproxy.Tally `json:"tally,omitempty"`
 	Note    *Note           `json:"note,omitempty"`
 	Ended   string          `json:"ended,omitempty"` // the namespace of a check
 	Omitted *Omission       `json:"omitted,omitempty"`

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.txt anew")
@@ -101,7 +101,7 @@ func TestALoopIsCounted(t *testing.T) {
 
 // answered is a request of the manager to update a Deployment, and what the API server said.
 func answered(at time.Time, version string) Request {
-	return Request{Times: 1, Request: recorder.Request{
+	return Request{Times: 1, Request: apiproxy.Request{
 		Time: at, Verb: "update", Group: "apps", Resource: "deployments", Namespace: "lab-check-abcde", Name: "cache",
 		Status: 200, ResourceVersion: version, Object: "cache",
 	}}
@@ -137,7 +137,7 @@ func TestAWriteThatWasAnsweredWithAnOldVersionChangedNothing(t *testing.T) {
 
 func TestWhatNoObjectShowsIsToldByTheRequest(t *testing.T) {
 	refused := func(verb, resource string, status int, message string) Request {
-		return Request{Times: 1, Request: recorder.Request{
+		return Request{Times: 1, Request: apiproxy.Request{
 			Verb: verb, Resource: resource, Namespace: "n", Name: "cache", Status: status, Message: message,
 		}}
 	}
@@ -219,7 +219,7 @@ func TestTheManagersOwnDeletionIsNotYours(t *testing.T) {
 	gone := d.DeepCopy()
 	d.ResourceVersion, gone.ResourceVersion = "1", "2"
 	sights := []Sight{{At: start, Object: d}, {At: start.Add(3 * time.Second), Object: gone, Deleted: true}}
-	deletion := Request{Times: 1, Request: recorder.Request{
+	deletion := Request{Times: 1, Request: apiproxy.Request{
 		Time: start.Add(time.Second), Answered: start.Add(2 * time.Second), Status: 200,
 		Verb: "delete", Group: "apps", Resource: "deployments", Namespace: "lab-check-abcde", Name: "cache",
 	}}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 )
 
 const (
@@ -154,7 +154,7 @@ func (w *Watcher) Note(namespace, actor, text string) {
 }
 
 // Add writes down what a manager sent, and how often. A process of a run does so once, at its end.
-func (w *Watcher) Add(requests []recorder.Request, tallies []recorder.Tally) {
+func (w *Watcher) Add(requests []apiproxy.Request, tallies []apiproxy.Tally) {
 	if w == nil {
 		return
 	}
@@ -207,7 +207,7 @@ func (w *Watcher) write(e entry) {
 
 // inShort are the requests that asked for a change. Of a long row of the same, the first are kept, and
 // the last of those stands for the rest.
-func inShort(requests []recorder.Request) []Request {
+func inShort(requests []apiproxy.Request) []Request {
 	type same struct{ verb, resource, subresource, namespace, name string }
 	count, last := map[same]int{}, map[same]int{}
 	var result []Request

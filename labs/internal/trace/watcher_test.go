@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 )
 
 var memcachedKind = schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Memcached"}
@@ -35,8 +35,8 @@ func watched(t *testing.T, act func(c client.Client, w *Watcher)) *Recording {
 		synctest.Wait()
 		act(c, w)
 		synctest.Wait()
-		w.Add([]recorder.Request{{Verb: "create", Resource: "deployments"}, {Verb: "list", Resource: "deployments"}},
-			[]recorder.Tally{{Verb: "list", Resource: "deployments", Requests: 1}})
+		w.Add([]apiproxy.Request{{Verb: "create", Resource: "deployments"}, {Verb: "list", Resource: "deployments"}},
+			[]apiproxy.Tally{{Verb: "list", Resource: "deployments", Requests: 1}})
 		w.Close()
 		w.Note("", You, "came too late")
 	})
@@ -117,11 +117,11 @@ func TestAFloodIsCountedNotWritten(t *testing.T) {
 }
 
 func TestOfALongRowOfRequestsTheLastOneKeptStandsForTheRest(t *testing.T) {
-	var sent []recorder.Request
+	var sent []apiproxy.Request
 	for i := range perRequest + 7 {
-		sent = append(sent, recorder.Request{Index: i, Verb: "update", Resource: "deployments", Name: "cache", Time: time.Unix(int64(i), 0)})
+		sent = append(sent, apiproxy.Request{Index: i, Verb: "update", Resource: "deployments", Name: "cache", Time: time.Unix(int64(i), 0)})
 	}
-	kept := inShort(append(sent, recorder.Request{Verb: "update", Resource: "deployments", Name: "other"}))
+	kept := inShort(append(sent, apiproxy.Request{Verb: "update", Resource: "deployments", Name: "other"}))
 	last := kept[perRequest-1]
 	if len(kept) != perRequest+1 || last.Times != 8 || !last.Until.Equal(sent[len(sent)-1].Time) || kept[0].Times != 1 {
 		t.Errorf("kept %d, the last stands for %d until %v", len(kept), last.Times, last.Until)

@@ -13,7 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/example/operator-lab/labs/harness"
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
@@ -53,7 +53,7 @@ var unseen = []string{
 }
 
 // adviseRights names the rights that were granted and never used.
-func adviseRights(rules []rbacv1.PolicyRule, tallies []recorder.Tally) []string {
+func adviseRights(rules []rbacv1.PolicyRule, tallies []apiproxy.Tally) []string {
 	used := map[string]bool{}
 	for _, t := range tallies {
 		resource := t.Resource

@@ -6,7 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/example/operator-lab/labs/harness/recorder"
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
@@ -15,7 +15,7 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 }
 
 func TestRightsThatNobodyUsedAreNamed(t *testing.T) {
-	used := []recorder.Tally{
+	used := []apiproxy.Tally{
 		{Verb: "watch", Group: "apps", Resource: "deployments"},
 		{Verb: "create", Group: "apps", Resource: "deployments"},
 		{Verb: "update", Group: "cache.example.com", Resource: "memcacheds", Subresource: "status"},
@@ -46,7 +46,7 @@ func TestRightsThatNobodyUsedAreNamed(t *testing.T) {
 
 // A server-side apply of a Deployment that is not there is a patch, and admission asks for create as well.
 func TestAnApplyMayCreate(t *testing.T) {
-	applies := []recorder.Tally{{Verb: "patch", Group: "apps", Resource: "deployments"}}
+	applies := []apiproxy.Tally{{Verb: "patch", Group: "apps", Resource: "deployments"}}
 	rules := []rbacv1.PolicyRule{rule("apps", "deployments", "create", "patch")}
 	if got := adviseRights(rules, applies); got != nil {
 		t.Errorf("advice for an operator that applies: %q", got)
@@ -55,7 +55,7 @@ func TestAnApplyMayCreate(t *testing.T) {
 
 func TestWritesThatChangedNothingAreCounted(t *testing.T) {
 	write := func(resource, subresource string, times int) trace.Request {
-		return trace.Request{Times: times, Request: recorder.Request{Resource: resource, Subresource: subresource}}
+		return trace.Request{Times: times, Request: apiproxy.Request{Resource: resource, Subresource: subresource}}
 	}
 	if got := adviseWrites([]trace.Request{write("deployments", "", toleratedWrites)}); got != nil {
 		t.Errorf("as few as can happen to anyone: %q", got)

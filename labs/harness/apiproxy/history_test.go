@@ -1,0 +1,77 @@
+package apiproxy
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestIndicesCountOnAfterTheEarliestAreForgotten(t *testing.T) {
+	const sent = 5*remembered + 7
+	var h history
+	for range sent {
+		h.add(Request{Verb: "update", Resource: "deployments"})
+	}
+	if h.count != sent {
+		t.Errorf("counted %d of %d", h.count, sent)
+	}
+	all := h.since(0)
+	if len(all) != remembered || all[0].Index != sent-remembered || all[len(all)-1].Index != sent-1 {
+		t.Errorf("since 0: %d requests, from %d to %d", len(all), all[0].Index, all[len(all)-1].Index)
+	}
+	if last := h.since(sent - 3); len(last) != 3 || last[0].Index != sent-3 {
+		t.Errorf("the last three: %v", last)
+	}
+	if none := h.since(sent); len(none) != 0 {
+		t.Errorf("after the last: %v", none)
+	}
+}
+
+func TestAFloodOfReadsDoesNotPushOutWhatMatters(t *testing.T) {
+	var h history
+	h.add(Request{Verb: "create", Resource: "deployments", Status: http.StatusCreated})
+	h.add(Request{Verb: "list", Resource: "secrets", Status: http.StatusForbidden})
+	for range 3 * remembered {
+		h.add(Request{Verb: "get", Resource: "deployments", Status: http.StatusOK})
+	}
+	h.add(Request{Verb: "patch", Resource: "deployments", Status: http.StatusOK})
+	all := h.since(0)
+	if len(all) != remembered+3 || all[0].Verb != "create" || all[1].Verb != "list" || all[len(all)-1].Verb != "patch" {
+		t.Errorf("kept %d: %v, %v … %v", len(all), all[0], all[1], all[len(all)-1])
+	}
+	for i := 1; i < len(all); i++ {
+		if all[i].Index <= all[i-1].Index {
+			t.Fatalf("%d after %d", all[i].Index, all[i-1].Index)
+		}
+	}
+}
+
+func TestMemoryIsBoundedWhateverIsSent(t *testing.T) {
+	var h history
+	for i := range 10 * remembered {
+		h.add(Request{Verb: "update", Resource: "r" + string(rune('a'+i%1000))})
+	}
+	if n := cap(h.telling.records); n > 4*remembered {
+		t.Errorf("room for %d requests is kept", n)
+	}
+	if n := len(h.tallies); n != tallied {
+		t.Errorf("%d kinds are told apart", n)
+	}
+}
+
+func TestTalliesCountWhatIsForgotten(t *testing.T) {
+	var h history
+	for range 3 * remembered {
+		h.add(Request{Verb: "get", Resource: "pods", Status: http.StatusOK})
+	}
+	h.add(Request{Verb: "update", Group: "apps", Resource: "deployments", Status: http.StatusConflict, Disturbed: true})
+	h.add(Request{Verb: "update", Group: "apps", Resource: "deployments", Status: http.StatusForbidden})
+	want := []Tally{
+		{Verb: "get", Resource: "pods", Requests: 3 * remembered},
+		{Verb: "update", Group: "apps", Resource: "deployments", Requests: 2, Refused: 1},
+	}
+	if diff := cmp.Diff(want, h.all()); diff != "" {
+		t.Error(diff)
+	}
+}

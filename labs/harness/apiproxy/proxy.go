@@ -1,0 +1,326 @@
+// Package apiproxy is a reverse proxy between one client and an API server that remembers what was
+// asked. It is evidence, not a gate: every request passes unchanged, with the client's own credentials,
+// unless a storm is asked for with [Proxy.Disturb] or [Proxy.Outage], a [Rule] for a client that nobody trusts, or
+// a [NamespaceFilter] that shows a client a part of the cluster only.
+//
+// A client may send as much as it likes: the proxy counts everything, and remembers the latest.
+package apiproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// Request is one request as the API server saw it.
+type Request struct {
+	// Index counts from 0 in the order in which answers began.
+	Index int `json:"index"`
+	// Time is when the request arrived.
+	Time time.Time `json:"time"`
+	// Verb is the Kubernetes verb: get, list, watch, create, update, patch, delete, deletecollection.
+	Verb        string `json:"verb"`
+	Group       string `json:"group"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+	// Status is the HTTP status of the answer, 0 when an outage kept the answer from the client.
+	Status int `json:"status"`
+	// Message is the API server's reason for a refusal, "" when it did not refuse.
+	Message string `json:"message,omitempty"`
+	// Disturbed says that the answer is a storm's doing and not the client's fault.
+	Disturbed bool `json:"disturbed,omitempty"`
+	// Answered is when the API server's answer began, zero when there was none.
+	Answered time.Time `json:"answered,omitzero"`
+	// ResourceVersion and Object, a name, are those of the object in the answer to a create, update or
+	// patch, "" where the answer shows none. A write that changed nothing is answered with the version
+	// that was there before.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Object          string `json:"object,omitempty"`
+}
+
+// mutating are the verbs that ask for a change.
+var mutating = sets.New("create", "update", "patch", "delete", "deletecollection")
+
+// Mutating says whether the request asked for a change.
+func (r Request) Mutating() bool { return mutating.Has(r.Verb) }
+
+// Refused says whether the API server did not do what was asked, for a reason that the client has to
+// answer for: what a storm did to a request is not held against it.
+func (r Request) Refused() bool { return r.Status >= http.StatusBadRequest && !r.Disturbed }
+
+// String is the request as kubectl auth can-i would write it, with its answer.
+func (r Request) String() string {
+	resource := r.Resource
+	if r.Group != "" {
+		resource += "." + r.Group
+	}
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	object := strings.Trim(r.Namespace+"/"+r.Name, "/")
+	text := strings.TrimRight(fmt.Sprintf("%s %s %s", r.Verb, resource, object), " ")
+	switch {
+	case r.Disturbed:
+		return text + " (disturbed by the storm)"
+	case r.Message != "":
+		return fmt.Sprintf("%s: %s", text, r.Message)
+	default:
+		return fmt.Sprintf("%s -> %d", text, r.Status)
+	}
+}
+
+// Rule says why a client may not send a request, "" when it may. info is how the API server will understand it. What a
+// rule refuses is answered as if the client had no right to it, and never reaches the API server.
+type Rule func(req *http.Request, info *request.RequestInfo) string
+
+// Proxy listens on loopback with a certificate of its own.
+type Proxy struct {
+	server       *http.Server
+	listener     net.Listener
+	ca           []byte
+	resolver     *request.RequestInfoFactory
+	rule         Rule
+	filter       NamespaceFilter
+	disturbances disturbances
+
+	mu      sync.Mutex
+	history history
+}
+
+// Start begins to record what is sent to the API server of upstream. Only the server's address and its
+// certificate authority are taken from upstream; credentials are each client's own. Stop it with
+// [Proxy.Stop].
+//
+// rule is asked about every request; nil lets all of them pass. The zero view shows everything.
+func Start(upstream *rest.Config, rule Rule, filter NamespaceFilter) (*Proxy, error) {
+	target, err := url.Parse(upstream.Host)
+	if err != nil {
+		return nil, fmt.Errorf("parse API server address: %w", err)
+	}
+	pair, ca, err := newCertificate()
+	if err != nil {
+		return nil, err
+	}
+	transport, err := transportTo(upstream)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the manager: %w", err)
+	}
+	r := &Proxy{listener: listener, ca: ca, rule: rule, filter: filter, resolver: &request.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+	}}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:        func(p *httputil.ProxyRequest) { p.SetURL(target); p.Out.Host = target.Host },
+		Transport:      transport,
+		FlushInterval:  -1, // watches are streams
+		ModifyResponse: r.answered,
+		ErrorHandler:   r.unanswered,
+	}
+	r.server = &http.Server{
+		Handler:           r.recording(proxy),
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		ReadHeaderTimeout: 10 * time.Second,
+		ConnState:         r.disturbances.track,
+	}
+	go func() { _ = r.server.ServeTLS(refusingListener{listener, &r.disturbances}, "", "") }()
+	return r, nil
+}
+
+// answered records the API server's answer, before the client hears of it.
+func (p *Proxy) answered(resp *http.Response) error {
+	record, ok := resp.Request.Context().Value(recordKey{}).(*Request)
+	if !ok {
+		return nil
+	}
+	record.Status = resp.StatusCode
+	if resp.StatusCode >= http.StatusBadRequest {
+		record.Message = refusal(resp)
+	}
+	record.note(resp)
+	record.Disturbed = record.Disturbed && resp.StatusCode == http.StatusConflict
+	p.add(*record)
+	p.disturbances.after(*record)
+	return nil
+}
+
+// unanswered is called when the API server, or the client, went away before there was an answer.
+func (p *Proxy) unanswered(w http.ResponseWriter, req *http.Request, _ error) {
+	outage := p.disturbances.now()
+	record, ok := req.Context().Value(recordKey{}).(*Request)
+	if !ok || !outage.concerns(*record) {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	p.refuse(w, *record, outage)
+}
+
+// refuse answers, or does not answer, a request that fell into an outage.
+func (p *Proxy) refuse(w http.ResponseWriter, record Request, outage Outage) {
+	record.Disturbed = true
+	answer := outage.answer()
+	if answer != nil {
+		record.Status = int(answer.ErrStatus.Code)
+	}
+	p.add(record)
+	if answer == nil {
+		panic(http.ErrAbortHandler)
+	}
+	refuse(w, answer)
+}
+
+func transportTo(upstream *rest.Config) (http.RoundTripper, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(upstream.CAData) {
+		return nil, fmt.Errorf("no certificate authority for %s", upstream.Host)
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	t.Proxy = nil
+	return t, nil
+}
+
+// URL is where clients connect to.
+func (p *Proxy) URL() string { return "https://" + p.Address() }
+
+// Address is the host and port of [Proxy.URL].
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
+
+// CA is the certificate that clients have to trust, as PEM.
+func (p *Proxy) CA() []byte { return p.ca }
+
+// Since gives the requests from index on, in order, as far as they are remembered: of a client that
+// floods the API server, the earliest are forgotten first, and reads sooner than writes and refusals.
+func (p *Proxy) Since(index int) []Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.history.since(index)
+}
+
+// Count is how many requests there were, the forgotten ones included. It is the index of the next one.
+func (p *Proxy) Count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.history.count
+}
+
+// Tallies are how often each kind of request was sent, the forgotten ones included.
+func (p *Proxy) Tallies() []Tally {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.history.all()
+}
+
+// Stop closes the listener and every connection.
+func (p *Proxy) Stop() error {
+	return p.server.Close()
+}
+
+// recordKey is the context key under which a request's record travels to its answer.
+type recordKey struct{}
+
+func (p *Proxy) recording(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		record, forbidden := p.describe(req)
+		if forbidden != nil {
+			record.Status, record.Message = http.StatusForbidden, short(forbidden.ErrStatus.Message)
+			p.add(record)
+			refuse(w, forbidden)
+			return
+		}
+		ctx, end, outage := p.disturbances.begin(req.Context(), record)
+		defer end()
+		if outage != NoOutage {
+			p.refuse(w, record, outage)
+			return
+		}
+		if err := p.filter.narrow(req.URL, record); err != nil {
+			p.refuse(w, record, Unavailable) // whoever saw more than this would spoil a check; clients try again
+			return
+		}
+		record.Disturbed = p.disturbances.before(ctx, record)
+		next.ServeHTTP(w, req.WithContext(context.WithValue(ctx, recordKey{}, &record)))
+	})
+}
+
+// textLimit is how much of a refusal, or of a path that is no resource, is remembered. Both can quote
+// what the client sent.
+const textLimit = 1 << 10
+
+// refusal reads the message of a refused request. The client may have asked for another encoding than
+// the course knows; its message is then left out.
+func refusal(resp *http.Response) string {
+	body := peek(resp)
+	obj, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if status, ok := obj.(*metav1.Status); err == nil && ok {
+		return short(status.Message)
+	}
+	return ""
+}
+
+func short(text string) string {
+	if len(text) <= textLimit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:textLimit], "") + "…"
+}
+
+// describe says what is asked, and why it is forbidden, if it is.
+func (p *Proxy) describe(req *http.Request) (Request, *apierrors.StatusError) {
+	info, err := p.resolver.NewRequestInfo(req)
+	var forbidden *apierrors.StatusError
+	switch {
+	case p.rule == nil:
+	case err != nil:
+		forbidden = forbid(&request.RequestInfo{}, err.Error())
+	default:
+		if why := p.rule(req, info); why != "" {
+			forbidden = forbid(info, why)
+		}
+	}
+	return record(req, info, err), forbidden
+}
+
+func forbid(info *request.RequestInfo, why string) *apierrors.StatusError {
+	return apierrors.NewForbidden(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name, errors.New(why))
+}
+
+func record(req *http.Request, info *request.RequestInfo, err error) Request {
+	record := Request{Time: time.Now(), Verb: short(strings.ToLower(req.Method)), Resource: short(req.URL.Path)}
+	if err != nil || !info.IsResourceRequest {
+		return record
+	}
+	record.Verb, record.Group, record.Resource, record.Subresource = info.Verb, info.APIGroup, info.Resource, info.Subresource
+	record.Namespace, record.Name = info.Namespace, info.Name
+	for _, text := range []*string{&record.Group, &record.Resource, &record.Subresource, &record.Namespace, &record.Name} {
+		*text = short(*text)
+	}
+	return record
+}
+
+func (p *Proxy) add(record Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.history.add(record)
+}

@@ -1,0 +1,179 @@
+package apiproxy_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/rest"
+
+	"github.com/example/operator-lab/labs/harness/apiproxy"
+)
+
+// start records what is sent to handler, and gives a client that trusts the proxy.
+func start(t *testing.T, handler http.HandlerFunc) (*apiproxy.Proxy, *http.Client) {
+	t.Helper()
+	return startUnder(t, nil, handler)
+}
+
+func startUnder(t *testing.T, rule apiproxy.Rule, handler http.HandlerFunc) (*apiproxy.Proxy, *http.Client) {
+	t.Helper()
+	return startWith(t, rule, apiproxy.NamespaceFilter{}, handler)
+}
+
+func startWith(t *testing.T, rule apiproxy.Rule, filter apiproxy.NamespaceFilter, handler http.HandlerFunc) (*apiproxy.Proxy, *http.Client) {
+	t.Helper()
+	upstream := httptest.NewTLSServer(handler)
+	t.Cleanup(upstream.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
+	proxy, err := apiproxy.Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, rule, filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Stop() })
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(proxy.CA())
+	return proxy, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+}
+
+func send(t *testing.T, client *http.Client, method, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer of-the-client")
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func TestRequestsAreDescribedInTheWordsOfRBAC(t *testing.T) {
+	proxy, client := start(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
+	send(t, client, http.MethodPost, proxy.URL()+"/apis/apps/v1/namespaces/n/deployments")
+	send(t, client, http.MethodPatch, proxy.URL()+"/apis/cache.example.com/v1alpha1/namespaces/n/memcacheds/m/status")
+	send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods?watch=true")
+	want := []apiproxy.Request{
+		{Index: 0, Verb: "create", Group: "apps", Resource: "deployments", Namespace: "n", Status: 201},
+		{Index: 1, Verb: "patch", Group: "cache.example.com", Resource: "memcacheds", Subresource: "status", Namespace: "n", Name: "m", Status: 201},
+		{Index: 2, Verb: "watch", Resource: "pods", Status: 201},
+	}
+	if diff := cmp.Diff(want, proxy.Since(0), cmpopts.IgnoreFields(apiproxy.Request{}, "Time", "Answered")); diff != "" {
+		t.Error(diff)
+	}
+	if got := proxy.Since(2); len(got) != 1 || got[0].Mutating() {
+		t.Errorf("since 2: %v", got)
+	}
+}
+
+func TestTheClientsOwnCredentialsArePassedOn(t *testing.T) {
+	proxy, client := start(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Authorization")) })
+	if got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods"); got != "Bearer of-the-client" {
+		t.Errorf("the API server saw %q", got)
+	}
+}
+
+func TestARefusalIsRememberedAndStillReachesTheClient(t *testing.T) {
+	const answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"you may not","code":403}`
+	proxy, client := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, answer)
+	})
+	if got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/secrets"); got != answer {
+		t.Errorf("the client got %q", got)
+	}
+	if got := proxy.Since(0)[0]; got.Message != "you may not" || got.Status != http.StatusForbidden {
+		t.Errorf("recorded %+v", got)
+	}
+}
+
+func TestAWatchIsAStream(t *testing.T) {
+	more := make(chan struct{})
+	proxy, client := start(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, "first")
+		w.(http.Flusher).Flush()
+		select {
+		case <-more:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(more)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, proxy.URL()+"/api/v1/pods?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	line := make([]byte, len("first"))
+	if _, err := io.ReadFull(resp.Body, line); err != nil || string(line) != "first" {
+		t.Errorf("read %q, %v, while the answer goes on", line, err)
+	}
+}
+
+// A client that sends a megabyte gets a megabyte of refusal back; remembering it a few thousand times
+// would be the end of this process.
+func TestWhatIsRememberedOfOneRequestIsShort(t *testing.T) {
+	long := strings.Repeat("é", 30_000)
+	proxy, client := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":422}`, long)
+	})
+	answer := send(t, client, http.MethodPost, proxy.URL()+"/apis/apps/v1/namespaces/"+strings.Repeat("n", 30_000)+"/deployments")
+	if !strings.Contains(answer, long) {
+		t.Error("the client got less than the API server said")
+	}
+	got := proxy.Since(0)[0]
+	if n := len(got.Message); n == 0 || n > 2000 {
+		t.Errorf("%d bytes of the refusal are remembered", n)
+	}
+	if n := len(got.Namespace); n > 2000 {
+		t.Errorf("%d bytes of the namespace are remembered", n)
+	}
+	if !utf8.ValidString(got.Message) {
+		t.Error("the refusal was cut in the middle of a letter")
+	}
+}
+
+func TestWhatARuleRefusesNeverArrives(t *testing.T) {
+	rule := func(_ *http.Request, info *request.RequestInfo) string {
+		if info.Subresource == "exec" {
+			return "nobody may do that"
+		}
+		return ""
+	}
+	arrived := 0
+	proxy, client := startUnder(t, rule, func(http.ResponseWriter, *http.Request) { arrived++ })
+	send(t, client, http.MethodGet, proxy.URL()+"/api/v1/namespaces/n/pods/p")
+	answer := send(t, client, http.MethodPost, proxy.URL()+"/api/v1/namespaces/n/pods/p/exec?command=sh")
+	if arrived != 1 || !strings.Contains(answer, `"reason":"Forbidden"`) || !strings.Contains(answer, "nobody may do that") {
+		t.Errorf("%d requests arrived, and the answer was %s", arrived, answer)
+	}
+	if got := proxy.Since(1); len(got) != 1 || got[0].Status != http.StatusForbidden || got[0].Subresource != "exec" || !got[0].Refused() {
+		t.Errorf("it is remembered as %+v", got)
+	}
+}

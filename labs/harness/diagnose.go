@@ -1,0 +1,67 @@
+package harness
+
+import (
+	"context"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/harness/diagnostics"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// EvidenceEntry is the name of the Ginkgo report entry that carries a failed check's evidence, as the JSON
+// of a list of [finding.Evidence].
+const EvidenceEntry = "evidence"
+
+// evidenceRequests is how far back a manager's requests are looked at.
+const evidenceRequests = 20000
+
+// checkNamespaces finds the namespaces of checks.
+var checkNamespaces = regexp.MustCompile(`\b` + checkNamespace + `[a-z0-9-]+-[a-z0-9]{5}\b`)
+
+// collectEvidence looks for what may explain why the running check failed with f: chosen, the most telling
+// first. It keeps the whole of what it saw among the artifacts. It takes [EvidenceBudget] at most, and what
+// it cannot find out it leaves out: a check never fails for want of evidence.
+func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence {
+	if suite.admin == nil || ID() == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), EvidenceBudget)
+	defer cancel()
+	s := &diagnostics.Snapshot{
+		Namespaces: suite.place.all(), CheckNamespaces: checkNamespaces, Quota: quotaName, Workspace: suite.config.Workspace,
+		Manager: suite.config.NeedsManager(), User: ManagerUser(),
+		Gone: f.Cause == CauseManagerExited || f.Cause == CauseManagerSilent,
+	}
+	if s.Manager {
+		s.Log = managersLog()
+		s.Requests = recentRequests(ginkgo.CurrentSpecReport().StartTime)
+	}
+	if clientset, err := kubernetes.NewForConfig(suite.adminConfig); err == nil {
+		s.Read(ctx, suite.admin, clientset, gvk)
+	}
+	s.Keep(filepath.Join(suite.config.Artifacts, ID()))
+	return s.Explain(f)
+}
+
+// managersLog is the last part of the manager's output.
+func managersLog() string {
+	if suite.env == nil {
+		return ""
+	}
+	return suite.env.manager.output.String()
+}
+
+// recentRequests are the manager's requests since the check began, and those before it that are in no
+// namespace: a cache asks for all of them at once, at the manager's start.
+func recentRequests(began time.Time) []apiproxy.Request {
+	return slices.DeleteFunc(Requests(max(0, Now()-evidenceRequests)), func(r apiproxy.Request) bool {
+		return r.Namespace != "" && r.Time.Before(began)
+	})
+}
