@@ -65,7 +65,7 @@ var _ = harness.Lab(1, func() {
 
 	harness.Check("status-subresource", func(ctx SpecContext) {
 		memcacheds := open(ctx)
-		harness.Require(memcacheds.hasStatusDoor())
+		harness.Require(memcacheds.ServesStatus())
 		obj := memcacheds.some(ctx)
 		harness.Require(memcacheds.statusDoorWritesStatusOnly(ctx, obj))
 		harness.Require(memcacheds.mainDoorLeavesStatus(ctx, obj))

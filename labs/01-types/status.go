@@ -125,18 +125,6 @@ func (m memcacheds) refusesDuplicates(ctx context.Context, obj *unstructured.Uns
 	return nil
 }
 
-// hasStatusDoor asks whether the status is served at an address of its own.
-func (m memcacheds) hasStatusDoor() error {
-	served, err := m.Served()
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(served, func(name string) bool { return strings.HasSuffix(name, "/status") }) {
-		return finding.New("no-subresource", "a subresource `/status`", "the API server serves only: %s", strings.Join(served, ", "))
-	}
-	return nil
-}
-
 // statusDoorWritesStatusOnly writes everything through /status and asks whether only the status took it.
 func (m memcacheds) statusDoorWritesStatusOnly(ctx context.Context, obj *unstructured.Unstructured) error {
 	before, err := m.In(m.namespace).Get(ctx, obj.GetName(), metav1.GetOptions{})

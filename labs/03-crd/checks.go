@@ -33,7 +33,7 @@ var _ = harness.Lab(3, func() {
 
 	harness.Check("crd-status-subresource", func(ctx SpecContext) {
 		_, memcacheds := open(ctx)
-		harness.Require(servesStatus(memcacheds))
+		harness.Require(memcacheds.ServesStatus())
 	})
 
 	harness.Check("crd-columns", func(ctx SpecContext) {

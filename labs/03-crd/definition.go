@@ -146,18 +146,6 @@ func hasShortName(names []string) error {
 	return nil
 }
 
-// servesStatus asks whether the status has an address of its own.
-func servesStatus(memcacheds *crd.Resource) error {
-	served, err := memcacheds.Served()
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(served, func(name string) bool { return strings.HasSuffix(name, "/status") }) {
-		return finding.New("no-subresource", "a subresource `/status`", "the API server serves only: %s", strings.Join(served, ", "))
-	}
-	return nil
-}
-
 // describes asks whether kubectl explain has something of the learner's own to say about a field.
 func describes(ctx context.Context, memcacheds *crd.Resource, path ...string) error {
 	name := strings.Join(append([]string{"memcached"}, path...), ".")

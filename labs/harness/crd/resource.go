@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // poll is how often the API server is asked about what cannot be watched: its discovery and OpenAPI.
@@ -144,6 +147,19 @@ func (r *Resource) Served() ([]string, error) {
 		names = append(names, resource.Name)
 	}
 	return names, nil
+}
+
+// ServesStatus wants the subresource /status, at which the status is written. Without it the error is a finding with the
+// cause "no-subresource".
+func (r *Resource) ServesStatus() error {
+	served, err := r.Served()
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(served, func(name string) bool { return strings.HasSuffix(name, "/status") }) {
+		return finding.New("no-subresource", "a subresource `/status`", "the API server serves only: %s", strings.Join(served, ", "))
+	}
+	return nil
 }
 
 // AwaitServed waits until the API server answers requests for the resource and lists it, which it does
