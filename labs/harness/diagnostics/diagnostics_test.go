@@ -245,7 +245,10 @@ func TestEvidenceAndArtifactsHaveNoToken(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "pods-run")
 	s.Keep(dir)
-	files := map[string]string{"memcacheds.yaml": "kind: Memcached", "events.txt": "Warning Failed Memcached/mine", "refused.txt": "422 create deployments.apps"}
+	files := map[string]string{
+		"memcacheds.yaml": "kind: Memcached", "events.txt": "Warning Failed Memcached/mine", "refused.txt": "422 create deployments.apps",
+		"manager.log": "error: 401 with Authorization: ",
+	}
 	for name, want := range files {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -256,6 +259,18 @@ func TestEvidenceAndArtifactsHaveNoToken(t *testing.T) {
 		} else if strings.Contains(text, "managedFields") {
 			t.Errorf("%s has managedFields:\n%s", name, text)
 		}
+	}
+}
+
+// A run has many checks, and a manager can write without end.
+func TestOnlyTheEndOfALogIsKept(t *testing.T) {
+	dir := t.TempDir()
+	s := snapshot()
+	s.Log = strings.Repeat("all work and no play\n", 100_000) + "the last line\n"
+	s.Keep(dir)
+	data, err := os.ReadFile(filepath.Join(dir, "manager.log"))
+	if err != nil || len(data) > 100_000 || !strings.HasSuffix(string(data), "the last line\n") {
+		t.Errorf("%d bytes are kept, %v", len(data), err)
 	}
 }
 

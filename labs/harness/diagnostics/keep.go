@@ -16,8 +16,8 @@ import (
 )
 
 // Keep writes the whole of the snapshot into a folder, which it makes when there is something to write:
-// objects as YAML, events, refused requests, the output of containers that do not run. What cannot be
-// written is left out: a full disk is found out elsewhere.
+// objects as YAML, events, refused requests, the end of the manager's log, the output of containers that do not run. What
+// cannot be written is left out: a full disk is found out elsewhere.
 func (s *Snapshot) Keep(dir string) {
 	files := s.files()
 	if len(files) == 0 || os.MkdirAll(dir, 0o755) != nil {
@@ -28,8 +28,12 @@ func (s *Snapshot) Keep(dir string) {
 	}
 }
 
-// maxRefusals is how many of the last refused requests are kept one by one.
-const maxRefusals = 500
+const (
+	// maxRefusals is how many of the last refused requests are kept one by one.
+	maxRefusals = 500
+	// maxLog is how much of the end of the manager's log is kept, in bytes. All of it lies beside the folders of the checks.
+	maxLog = 64 << 10
+)
 
 // files are the artifacts by name.
 func (s *Snapshot) files() map[string]string {
@@ -48,6 +52,9 @@ func (s *Snapshot) files() map[string]string {
 	refused := slices.DeleteFunc(slices.Clone(s.Requests), func(r apiproxy.Request) bool { return !s.refuses(r) })
 	for _, r := range refused[max(0, len(refused)-maxRefusals):] {
 		files["refused.txt"] += fmt.Sprintf("%s %d %s\n", r.Time.UTC().Format(time.RFC3339Nano), r.Status, r)
+	}
+	if s.Log != "" {
+		files["manager.log"] = s.Log[max(0, len(s.Log)-maxLog):]
 	}
 	for at, text := range s.output {
 		files["pod-"+strings.ReplaceAll(at, "/", "-")+".log"] = text
