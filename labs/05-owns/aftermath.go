@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// quietFor is how long a state has to stay as it is to count as calm.
+	// quietFor is how long nothing may change for the namespace to count as quiet.
 	quietFor = time.Second
 	// quietWrites is how many writes a manager may send in that time about all Memcacheds together. One
 	// that applies again on each pass sends a few, a loop sends hundreds.

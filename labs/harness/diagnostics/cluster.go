@@ -69,7 +69,7 @@ func (s *Snapshot) containerLines() []string {
 var starting = []string{"", "ContainerCreating", "PodInitializing"}
 
 // trouble says what is wrong with a container that does not run, "" when nothing is. How often it was
-// started is left out: its twin in another Pod may be one start behind.
+// started is left out: the same container in another Pod may be one start behind.
 func trouble(c corev1.ContainerStatus) string {
 	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
 	switch w := c.State.Waiting; {
