@@ -27,13 +27,16 @@ const (
 // Lab declares the checks of lab n. Use it in a package variable of the lab's package.
 func Lab(n int, checks func()) bool {
 	return ginkgo.Describe(fmt.Sprintf("Lab %d", n), ginkgo.Label(fmt.Sprintf("%s%d", labLabel, n)), func() {
-		ginkgo.BeforeEach(func(ginkgo.SpecContext) {
+		ginkgo.BeforeEach(func(ctx ginkgo.SpecContext) {
 			ginkgo.DeferCleanup(func() error {
 				suite.place.leave()
 				return tell(ended)
 			})
 			if by := unasked(status(""), ginkgo.CurrentSpecReport()); by != "" {
 				Require(blocked(by))
+			}
+			if suite.env != nil {
+				Require(suite.env.restore(ctx))
 			}
 			Require(tell(begun))
 		})

@@ -64,6 +64,7 @@ type Manager struct {
 	kill    context.CancelFunc
 	ended   chan struct{}
 	wanted  bool
+	image   string           // of the operand, as it was told at its last start
 	exited  string           // how it ended, "" while it runs
 	greedy  string           // what it took too much of, "" when that is not why it ended
 	failed  *finding.Finding // why the machine could not start it, nil when it ran
@@ -220,7 +221,7 @@ func (m *Manager) Start(image string) error {
 	}
 	ended := make(chan struct{})
 	m.mu.Lock()
-	m.cmd, m.kill, m.ended, m.wanted, m.exited, m.started = cmd, kill, ended, true, "", time.Now()
+	m.cmd, m.kill, m.ended, m.wanted, m.image, m.exited, m.started = cmd, kill, ended, true, image, "", time.Now()
 	m.before = m.sent()
 	m.mu.Unlock()
 	m.note(trace.You, "started your manager")
@@ -359,6 +360,13 @@ func (m *Manager) stopped() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.wanted
+}
+
+// runs says whether somebody wants the manager to run with the operand's image. It may have ended by itself since.
+func (m *Manager) runs(image string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wanted && m.image == image
 }
 
 func (m *Manager) requestsBefore() int {

@@ -88,6 +88,22 @@ func (e *testEnv) awaitCaches(ctx context.Context) {
 	}
 }
 
+// restore brings back the manager as it was started first, for a check whose predecessor has stopped it or started it with
+// another image. One that ended by itself stays away: the checks say so.
+func (e *testEnv) restore(ctx context.Context) error {
+	if e.manager.runs(suite.config.MemcachedImage) {
+		return nil
+	}
+	if err := e.manager.Stop(ctx); err != nil {
+		return err
+	}
+	if err := e.manager.Start(suite.config.MemcachedImage); err != nil {
+		return err
+	}
+	e.awaitCaches(ctx)
+	return nil
+}
+
 // answered asks the API server for something small.
 func answered(ctx context.Context) error {
 	return suite.admin.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{})

@@ -86,3 +86,22 @@ func TestARunOfOneProcessBeginsAnew(t *testing.T) {
 		t.Errorf("asked again: %v, %v", once, err)
 	}
 }
+
+// A check that ended may have left the manager stopped, or started with an image of its own.
+func TestWhichManagersAreRestored(t *testing.T) {
+	const image = "memcached:1"
+	for name, tc := range map[string]struct {
+		manager *Manager
+		restore bool
+	}{
+		"as it was":            {&Manager{wanted: true, image: image}, false},
+		"ended by itself":      {&Manager{wanted: true, image: image, exited: "exit status 1"}, false},
+		"stopped by a check":   {&Manager{image: image, exited: "signal: terminated"}, true},
+		"with another image":   {&Manager{wanted: true, image: "memcached:2"}, true},
+		"never started at all": {&Manager{}, true},
+	} {
+		if got := !tc.manager.runs(image); got != tc.restore {
+			t.Errorf("%s: restored: %v, want %v", name, got, tc.restore)
+		}
+	}
+}
