@@ -45,8 +45,11 @@ func (s *scenario) converges(ctx context.Context) error {
 // timelineLines is how much of the timeline a finding tells. All of it stands in the artifacts.
 const timelineLines = 8
 
-// inContext adds to a finding what the storm did to the Memcached that it is about.
+// inContext adds to a finding what the storm did to the Memcached that it is about. Other errors, and nil, stay as they are.
 func (s *scenario) inContext(err error) error {
+	if err == nil || !harness.IsAnswer(err) {
+		return err
+	}
 	f := finding.Of(err)
 	var own []string
 	for _, line := range s.lines() {
@@ -234,7 +237,7 @@ func (s *scenario) becomesQuiet(ctx context.Context) error {
 	end := time.Now().Add(s.quietBudget)
 	for {
 		err := s.quiet(ctx)
-		if err == nil || finding.Of(err).Cause == finding.CauseOther || time.Now().After(end) {
+		if err == nil || !harness.IsAnswer(err) || time.Now().After(end) {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ var (
 
 // why looks for what explains that the Deployment did not become what was waited for.
 func (m Memcached) why(ctx context.Context, err error) error {
-	if err == nil || !explicable(err) {
+	if err == nil || !IsAnswer(err) {
 		return err
 	}
 	f := finding.Of(err)
@@ -42,17 +42,18 @@ func (m Memcached) why(ctx context.Context, err error) error {
 
 // whyStatus looks for what explains that the Memcached's status did not become what was waited for.
 func (m Memcached) whyStatus(err error) error {
-	if err == nil || !explicable(err) {
+	if err == nil || !IsAnswer(err) {
 		return err
 	}
 	f := m.whyPanicked(finding.Of(err))
 	return m.whyNotTaken(f, causeStatusRejected, memcacheds)
 }
 
-// explicable says whether err is about the object that was waited for, and not about the wait itself.
-func explicable(err error) bool {
+// IsAnswer says whether err is what a check found out about the objects that it waited for. It is none when the manager
+// ended, another check had failed, or the machine could not do its part.
+func IsAnswer(err error) bool {
 	switch finding.Of(err).Cause {
-	case finding.CauseOther, CauseBlocked, CauseManagerExited, CauseManagerSilent:
+	case finding.CauseOther, finding.CauseMachine, CauseBlocked, CauseManagerExited, CauseManagerSilent:
 		return false
 	}
 	return true
