@@ -152,6 +152,8 @@ func (p *proxy) failing(lib, others http.Handler) http.Handler {
 }
 
 func TestOnlyTheLearnersPartOfAFailedBuildIsTheirs(t *testing.T) {
+	// Nobody listens on port 1. The port of a server that was closed may be that of the next test's.
+	noNetwork := func(_ *proxy, c *compilation) { c.env = append(c.env, "GOPROXY=http://127.0.0.1:1") }
 	down := func(p *proxy, _ *compilation) { p.out.Store(-1) }
 	downLater := func(p *proxy, c *compilation) {
 		if build, err := c.judge(context.Background()); build == nil || err != nil {
@@ -165,7 +167,7 @@ func TestOnlyTheLearnersPartOfAFailedBuildIsTheirs(t *testing.T) {
 		says  string // in the compiler's output
 		mend  string // of the machine's problem, when it is the machine's
 	}{
-		"a module is missing, and there is no network":    {usesLib, func(p *proxy, _ *compilation) { p.Close() }, "example.test/lib", "mod download"},
+		"a module is missing, and there is no network":    {usesLib, noNetwork, "example.test/lib", "mod download"},
 		"a module is missing, and the proxy is down":      {usesLib, down, "example.test/lib", "mod download"},
 		"a module is missing, and downloads are off":      {usesLib, func(_ *proxy, c *compilation) { c.env = append(c.env, "GOPROXY=off") }, "example.test/lib", "mod download"},
 		"a module exists nowhere":                         {usesLib, func(p *proxy, _ *compilation) { p.forgets.Store(true) }, "example.test/lib", ""},
