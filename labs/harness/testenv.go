@@ -94,14 +94,7 @@ func (e *testEnv) restore(ctx context.Context) error {
 	if e.manager.runs(suite.config.MemcachedImage) {
 		return nil
 	}
-	if err := e.manager.Stop(ctx); err != nil {
-		return err
-	}
-	if err := e.manager.Start(suite.config.MemcachedImage); err != nil {
-		return err
-	}
-	e.awaitCaches(ctx)
-	return nil
+	return Restart(ctx, suite.config.MemcachedImage)
 }
 
 // answered asks the API server for something small.
