@@ -15,24 +15,32 @@ import (
 	_ "github.com/example/operator-lab/labs/05-owns"
 	_ "github.com/example/operator-lab/labs/06-recorder"
 	_ "github.com/example/operator-lab/labs/07-rbac"
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/env"
 )
 
 func TestLabs(t *testing.T) {
-	RegisterFailHandler(Fail)
+	RegisterFailHandler(env.Fail)
+	SetDefaultEventuallyTimeout(env.EventuallyTimeout)
+	SetDefaultEventuallyPollingInterval(env.GomegaPollInterval)
+	SetDefaultConsistentlyPollingInterval(env.GomegaPollInterval)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "Operator Lab")
 }
 
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
-	prepared, err := harness.SetUp(ctx)
+	prepared, err := env.SetUp(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	return prepared
 }, func(ctx SpecContext, prepared []byte) {
-	Expect(harness.Join(ctx, prepared)).To(Succeed())
-}, NodeTimeout(harness.CheckLimit))
+	Expect(env.Join(ctx, prepared)).To(Succeed())
+}, NodeTimeout(env.CheckLimit))
 
-var _ = ReportAfterEach(harness.TellOutcome)
+var _ = BeforeEach(func(ctx SpecContext) { env.BeginCheck(ctx) })
+
+var _ = JustAfterEach(env.EndCheck)
+
+var _ = ReportAfterEach(env.TellOutcome)
 
 var _ = SynchronizedAfterSuite(func(ctx SpecContext) {
-	Expect(harness.Leave(ctx)).To(Succeed())
-}, harness.TearDown, NodeTimeout(4*harness.StopBudget))
+	Expect(env.Leave(ctx)).To(Succeed())
+}, env.TearDown, NodeTimeout(4*env.StopTimeout))

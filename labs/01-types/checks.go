@@ -5,70 +5,71 @@ import (
 	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/env"
 )
 
-var _ = harness.Lab(1, func() {
-	harness.Check("sizes-accepted", func(ctx SpecContext) {
+var _ = Describe("Lab 1", env.Lab(1), func() {
+	It("accepts sizes from 1 to 5", env.Check("sizes-accepted"), func(ctx SpecContext) {
 		memcacheds := open(ctx)
 		for size := range int64(5) {
-			harness.Require(memcacheds.keeps(ctx, sizeField, size+1))
+			Expect(memcacheds.keeps(ctx, sizeField, size+1)).To(Succeed())
 		}
 	})
 
-	harness.Check("sizes-refused", func(ctx SpecContext) {
+	It("refuses other sizes", env.Check("sizes-refused"), func(ctx SpecContext) {
 		memcacheds := open(ctx)
-		random := harness.Rand()
-		harness.Require(memcacheds.keeps(ctx, sizeField, 1+random.Int64N(5)))
-		harness.Require(memcacheds.refuses(ctx, sizeField, tooSmall, 0, -1, -2-random.Int64N(1000)))
-		harness.Require(memcacheds.refuses(ctx, sizeField, tooBig, 6, 7+random.Int64N(1000)))
-		harness.Require(memcacheds.refuses(ctx, sizeField, notANumber, "three"))
+		random := env.Rand()
+		Expect(memcacheds.keeps(ctx, sizeField, 1+random.Int64N(5))).To(Succeed())
+		Expect(memcacheds.refuses(ctx, sizeField, tooSmall, 0, -1, -2-random.Int64N(1000))).To(Succeed())
+		Expect(memcacheds.refuses(ctx, sizeField, tooBig, 6, 7+random.Int64N(1000))).To(Succeed())
+		Expect(memcacheds.refuses(ctx, sizeField, notANumber, "three")).To(Succeed())
 	})
 
-	harness.Check("ports-bounded", func(ctx SpecContext) {
+	It("accepts ports from 1 to 65535", env.Check("ports-bounded"), func(ctx SpecContext) {
 		memcacheds := open(ctx)
-		random := harness.Rand()
+		random := env.Rand()
 		for _, port := range []int64{1, 2 + random.Int64N(65533), 65535} {
-			harness.Require(memcacheds.keeps(ctx, portField, port))
+			Expect(memcacheds.keeps(ctx, portField, port)).To(Succeed())
 		}
-		harness.Require(memcacheds.refuses(ctx, portField, tooSmall, 0, -1-random.Int64N(1000)))
-		harness.Require(memcacheds.refuses(ctx, portField, tooBig, 65536, 65537+random.Int64N(100000)))
-		harness.Require(memcacheds.refuses(ctx, portField, notANumber, "memcache"))
+		Expect(memcacheds.refuses(ctx, portField, tooSmall, 0, -1-random.Int64N(1000))).To(Succeed())
+		Expect(memcacheds.refuses(ctx, portField, tooBig, 65536, 65537+random.Int64N(100000))).To(Succeed())
+		Expect(memcacheds.refuses(ctx, portField, notANumber, "memcache")).To(Succeed())
 	})
 
-	harness.Check("unknown-fields-refused", func(ctx SpecContext) {
+	It("refuses fields that nobody defined", env.Check("unknown-fields-refused"), func(ctx SpecContext) {
 		memcacheds := open(ctx)
-		unknown := harness.Name(harness.Rand())
-		harness.Require(memcacheds.strictlyAccepts(ctx, fields{sizeField.name: 3, portField.name: 11211}))
-		harness.Require(memcacheds.strictlyRefuses(ctx, fields{sizeField.name: 3, unknown: 3}, unknown))
+		unknown := env.RandomName()
+		Expect(memcacheds.strictlyAccepts(ctx, fields{sizeField.name: 3, portField.name: 11211})).To(Succeed())
+		Expect(memcacheds.strictlyRefuses(ctx, fields{sizeField.name: 3, unknown: 3}, unknown)).To(Succeed())
 	})
 
-	harness.Check("spec-required", func(ctx SpecContext) {
+	It("requires a spec", env.Check("spec-required"), func(ctx SpecContext) {
 		memcacheds := open(ctx)
-		harness.Require(memcacheds.refusesNoSpec(ctx))
-		harness.Require(memcacheds.acceptsSpec(ctx, fields{sizeField.name: 2, portField.name: 11211}))
+		Expect(memcacheds.refusesNoSpec(ctx)).To(Succeed())
+		Expect(memcacheds.acceptsSpec(ctx, fields{sizeField.name: 2, portField.name: 11211})).To(Succeed())
 	})
 
-	harness.Check("defaults-apply", func(ctx SpecContext) {
+	It("fills in defaults", env.Check("defaults-apply"), func(ctx SpecContext) {
 		memcacheds := open(ctx)
-		harness.Require(memcacheds.defaults(ctx, fields{sizeField.name: 1, portField.name: 11211}))
+		Expect(memcacheds.defaults(ctx, fields{sizeField.name: 1, portField.name: 11211})).To(Succeed())
 	})
 
-	harness.Check("conditions-list-map", func(ctx SpecContext) {
+	It("merges conditions by their type", env.Check("conditions-list-map"), func(ctx SpecContext) {
 		memcacheds := open(ctx)
-		harness.Require(memcacheds.hasConditions())
+		Expect(memcacheds.hasConditions()).To(Succeed())
 		obj := memcacheds.some(ctx)
-		harness.Require(memcacheds.mergesConditions(ctx, obj, "Available", "Lab"+harness.Name(harness.Rand())))
-		harness.Require(memcacheds.refusesDuplicates(ctx, obj, "Available"))
+		Expect(memcacheds.mergesConditions(ctx, obj, "Available", "Lab"+env.RandomName())).To(Succeed())
+		Expect(memcacheds.refusesDuplicates(ctx, obj, "Available")).To(Succeed())
 	})
 
-	harness.Check("status-subresource", func(ctx SpecContext) {
+	It("has a status subresource", env.Check("status-subresource"), func(ctx SpecContext) {
 		memcacheds := open(ctx)
-		harness.Require(memcacheds.ServesStatus())
+		Expect(memcacheds.ServesStatus()).To(Succeed())
 		obj := memcacheds.some(ctx)
-		harness.Require(memcacheds.statusDoorWritesStatusOnly(ctx, obj))
-		harness.Require(memcacheds.mainDoorLeavesStatus(ctx, obj))
+		Expect(memcacheds.statusDoorWritesStatusOnly(ctx, obj)).To(Succeed())
+		Expect(memcacheds.mainDoorLeavesStatus(ctx, obj)).To(Succeed())
 	})
 })
 

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -19,22 +20,20 @@ import (
 type memcacheds struct {
 	*crd.Resource
 	namespace string
-	names     func() string
 }
 
 // open gives the check a namespace in which the learner's types are served. It fails the check when
 // they are not.
 func open(ctx context.Context) memcacheds {
 	ginkgo.GinkgoHelper()
-	resource, err := harness.InstallDerivedCRD(ctx)
-	harness.Require(err)
-	random := harness.Rand()
-	return memcacheds{Resource: resource, namespace: harness.Namespace(ctx), names: func() string { return harness.Name(random) }}
+	resource, err := env.InstallDerivedCRD(ctx)
+	Expect(err).To(Succeed())
+	return memcacheds{Resource: resource, namespace: env.Namespace(ctx)}
 }
 
 // with is a new Memcached; a nil spec is none.
 func (m memcacheds) with(spec map[string]any) *unstructured.Unstructured {
-	obj := m.Object(m.namespace, m.names())
+	obj := m.Object(m.namespace, env.RandomName())
 	if spec != nil {
 		obj.Object["spec"] = spec
 	}
@@ -183,7 +182,7 @@ func (m memcacheds) some(ctx context.Context) *unstructured.Unstructured {
 	obj.SetAnnotations(map[string]string{"lab": "before"})
 	stored, err := m.Create(ctx, obj, metav1.FieldValidationIgnore)
 	if err != nil {
-		harness.Require(refusal(err, "other", "a Memcached with size 2 and containerPort 11211 accepted"))
+		Expect(refusal(err, "other", "a Memcached with size 2 and containerPort 11211 accepted")).To(Succeed())
 	}
 	return stored
 }

@@ -3,32 +3,34 @@ package deepcopy
 
 import (
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
-var _ = harness.Lab(2, func() {
-	harness.Check("deepcopy-generated", func(ctx SpecContext) {
-		generator, err := harness.Generator(ctx)
-		harness.Require(err)
+var _ = Describe("Lab 2", env.Lab(2), func() {
+	It("has the code that controller-gen writes", env.Check("deepcopy-generated"), func(ctx SpecContext) {
+		generator, err := env.Generator(ctx)
+		Expect(err).To(Succeed())
 		code, err := generator.DeepCopy(ctx)
-		harness.Require(err)
-		harness.Require(hasGenerated(harness.Run().Workspace, code))
+		Expect(err).To(Succeed())
+		Expect(hasGenerated(env.Run().Workspace, code)).To(Succeed())
 	})
 
-	harness.Check("copy-shares-nothing", func(ctx SpecContext) {
-		reports, err := harness.ProbeCopies(ctx)
-		harness.Require(err)
-		harness.Require(sharesNothing("Memcached", reports["Memcached"], "Status.Conditions"))
+	It("copies a Memcached as a whole", env.Check("copy-shares-nothing"), func(ctx SpecContext) {
+		reports, err := env.ProbeCopies(ctx)
+		Expect(err).To(Succeed())
+		Expect(sharesNothing("Memcached", reports["Memcached"], "Status.Conditions")).To(Succeed())
 	}, NodeTimeout(probeTimeout))
 
-	harness.Check("list-copy-shares-nothing", func(ctx SpecContext) {
-		reports, err := harness.ProbeCopies(ctx)
-		harness.Require(err)
-		harness.Require(sharesNothing("MemcachedList", reports["MemcachedList"], "Items", "Items[].Status.Conditions"))
+	It("copies a list as a whole", env.Check("list-copy-shares-nothing"), func(ctx SpecContext) {
+		reports, err := env.ProbeCopies(ctx)
+		Expect(err).To(Succeed())
+		Expect(sharesNothing("MemcachedList", reports["MemcachedList"], "Items", "Items[].Status.Conditions")).To(Succeed())
 	}, NodeTimeout(probeTimeout))
 })
 
 // probeTimeout leaves room for a first compilation of the learner's modules and for a program that
 // never ends.
-const probeTimeout = harness.BuildLimit + harness.ProgramLimit + harness.StopBudget
+const probeTimeout = process.BuildLimit + env.ProgramLimit + env.StopTimeout

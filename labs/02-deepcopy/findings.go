@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/harness/probe/sharing"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -91,7 +91,7 @@ func rightCopy(kind string, c sharing.Copy) error {
 	case c.Missing != "":
 		return finding.New("does-not-build", expected, "%s", c.Missing)
 	case c.Panic != "":
-		return finding.New("panicked", expected, "panic: %s", places(c.Panic, harness.Run().Workspace))
+		return finding.New("panicked", expected, "panic: %s", places(c.Panic, env.Run().Workspace))
 	case len(c.Shared) > 0:
 		return finding.New(sharedCause(c.Shared), expected, "both have the same %s", strings.Join(c.Shared, ", "))
 	case len(c.Lost) > 0:

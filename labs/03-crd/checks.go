@@ -4,63 +4,64 @@ package crd
 
 import (
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/env"
 )
 
-var _ = harness.Lab(3, func() {
-	harness.Check("crd-generated", func(ctx SpecContext) {
-		_, err := harness.Manifest()
-		harness.Require(unreadable(err))
-		have, err := harness.Manifests()
-		harness.Require(unreadable(err))
-		generator, err := harness.Generator(ctx)
-		harness.Require(err)
+var _ = Describe("Lab 3", env.Lab(3), func() {
+	It("has the manifest that controller-gen writes", env.Check("crd-generated"), func(ctx SpecContext) {
+		_, err := env.Manifest()
+		Expect(unreadable(err)).To(Succeed())
+		have, err := env.Manifests()
+		Expect(unreadable(err)).To(Succeed())
+		generator, err := env.Generator(ctx)
+		Expect(err).To(Succeed())
 		want, err := generator.CustomResources(ctx)
-		harness.Require(err)
-		harness.Require(areGenerated(have, want))
+		Expect(err).To(Succeed())
+		Expect(areGenerated(have, want)).To(Succeed())
 	})
 
-	harness.Check("crd-established", func(ctx SpecContext) {
+	It("is Established", env.Check("crd-established"), func(ctx SpecContext) {
 		definition, _ := open(ctx)
-		harness.Require(isEstablished(definition))
+		Expect(isEstablished(definition)).To(Succeed())
 	})
 
-	harness.Check("crd-names", func(ctx SpecContext) {
+	It("has its names", env.Check("crd-names"), func(ctx SpecContext) {
 		definition, _ := open(ctx)
-		harness.Require(hasNames(definition))
+		Expect(hasNames(definition)).To(Succeed())
 	})
 
-	harness.Check("crd-status-subresource", func(ctx SpecContext) {
+	It("serves the status subresource", env.Check("crd-status-subresource"), func(ctx SpecContext) {
 		_, memcacheds := open(ctx)
-		harness.Require(memcacheds.ServesStatus())
+		Expect(memcacheds.ServesStatus()).To(Succeed())
 	})
 
-	harness.Check("crd-columns", func(ctx SpecContext) {
+	It("shows columns", env.Check("crd-columns"), func(ctx SpecContext) {
 		_, memcacheds := open(ctx)
-		size := 1 + harness.Rand().Int64N(5)
+		size := 1 + env.Rand().Int64N(5)
 		obj := create(ctx, memcacheds, map[string]any{"size": size})
 		columns, err := memcacheds.Columns(ctx, obj)
-		harness.Require(err)
-		harness.Require(hasColumns(columns, "Size", "Available", "Age"))
-		harness.Require(showsSize(columns, size))
-		harness.Require(showsAge(columns))
-		harness.Require(showsAvailable(ctx, memcacheds, obj, "True", "False", "Unknown"))
+		Expect(err).To(Succeed())
+		Expect(hasColumns(columns, "Size", "Available", "Age")).To(Succeed())
+		Expect(showsSize(columns, size)).To(Succeed())
+		Expect(showsAge(columns)).To(Succeed())
+		Expect(showsAvailable(ctx, memcacheds, obj, "True", "False", "Unknown")).To(Succeed())
 	})
 
-	harness.Check("crd-descriptions", func(ctx SpecContext) {
+	It("explains its fields", env.Check("crd-descriptions"), func(ctx SpecContext) {
 		_, memcacheds := open(ctx)
-		harness.Require(describes(ctx, memcacheds))
-		harness.Require(describes(ctx, memcacheds, "spec", "size"))
-		harness.Require(describes(ctx, memcacheds, "spec", "containerPort"))
+		Expect(describes(ctx, memcacheds)).To(Succeed())
+		Expect(describes(ctx, memcacheds, "spec", "size")).To(Succeed())
+		Expect(describes(ctx, memcacheds, "spec", "containerPort")).To(Succeed())
 	})
 
-	harness.Check("sample-accepted", func(ctx SpecContext) {
+	It("accepts the samples", env.Check("sample-accepted"), func(ctx SpecContext) {
 		_, memcacheds := open(ctx)
-		samples, err := samples(harness.Run().Workspace)
-		harness.Require(err)
+		samples, err := samples(env.Run().Workspace)
+		Expect(err).To(Succeed())
 		for _, sample := range samples {
-			harness.Require(keeps(ctx, memcacheds, sample))
+			Expect(keeps(ctx, memcacheds, sample)).To(Succeed())
 		}
 	})
 })

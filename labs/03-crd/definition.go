@@ -8,14 +8,16 @@ import (
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 const (
@@ -30,8 +32,8 @@ const (
 // manifest or when the API server refused it.
 func open(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, *crd.Resource) {
 	ginkgo.GinkgoHelper()
-	definition, resource, err := harness.LearnersResource(ctx)
-	harness.Require(err)
+	definition, resource, err := env.LearnersResource(ctx)
+	Expect(err).To(Succeed())
 	return definition, resource
 }
 
@@ -41,7 +43,7 @@ func areGenerated(have, want []generate.Manifest) error {
 	for _, w := range want {
 		i := slices.IndexFunc(have, func(h generate.Manifest) bool { return h.Name() == w.Name() })
 		if i < 0 {
-			return finding.New("stale", w.Name()+" in "+harness.ManifestDir, "only %s", list(have))
+			return finding.New("stale", w.Name()+" in "+suite.ManifestDir, "only %s", list(have))
 		}
 		if err := isGenerated(have[i], w); err != nil {
 			return err
@@ -49,11 +51,11 @@ func areGenerated(have, want []generate.Manifest) error {
 	}
 	for _, h := range have {
 		if !slices.ContainsFunc(want, func(w generate.Manifest) bool { return h.Name() == w.Name() }) {
-			return finding.New("extra-manifest", "only "+list(want)+" in "+harness.ManifestDir, "also %s in %s", h.Name(), h.File)
+			return finding.New("extra-manifest", "only "+list(want)+" in "+suite.ManifestDir, "also %s in %s", h.Name(), h.File)
 		}
 	}
 	if len(have) > len(want) {
-		return finding.New("extra-manifest", "one file for each definition in "+harness.ManifestDir, "%s", list(have))
+		return finding.New("extra-manifest", "one file for each definition in "+suite.ManifestDir, "%s", list(have))
 	}
 	return nil
 }
@@ -61,7 +63,7 @@ func areGenerated(have, want []generate.Manifest) error {
 // unreadable turns the complaint about a manifest that is no YAML into this check's own: no generator
 // wrote that.
 func unreadable(err error) error {
-	if f := (*finding.Finding)(nil); errors.As(err, &f) && f.Cause == harness.CauseRefused {
+	if f := (*finding.Finding)(nil); errors.As(err, &f) && f.Cause == "refused" {
 		return f.WithCause("stale")
 	}
 	return err
@@ -79,7 +81,7 @@ func isGenerated(have, want generate.Manifest) error {
 	if more := len(differences) - shown; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
-	return finding.New("stale", harness.ManifestDir+"/"+have.File+" as controller-gen makes it of today's types", "%s", strings.Join(lines, "\n")).
+	return finding.New("stale", suite.ManifestDir+"/"+have.File+" as controller-gen makes it of today's types", "%s", strings.Join(lines, "\n")).
 		With(generate.Fields(differences)...)
 }
 
@@ -117,11 +119,11 @@ func isEstablished(definition *apiextensionsv1.CustomResourceDefinition) error {
 func hasNames(definition *apiextensionsv1.CustomResourceDefinition) error {
 	names := definition.Status.AcceptedNames
 	for _, n := range []struct{ cause, what, want, got string }{
-		{"wrong-group", "group", harness.Group, definition.Spec.Group},
-		{"wrong-kind", "kind", harness.Kind, names.Kind},
+		{"wrong-group", "group", suite.Group, definition.Spec.Group},
+		{"wrong-kind", "kind", suite.Kind, names.Kind},
 		{"wrong-plural", "plural", plural, names.Plural},
 		{"wrong-scope", "scope", string(apiextensionsv1.NamespaceScoped), string(definition.Spec.Scope)},
-		{"other", "kind of lists", harness.Kind + "List", names.ListKind},
+		{"other", "kind of lists", suite.Kind + "List", names.ListKind},
 	} {
 		if n.got != n.want {
 			return finding.New(n.cause, "the "+n.what+" "+n.want, "%s", n.got)
@@ -153,7 +155,7 @@ func describes(ctx context.Context, memcacheds *crd.Resource, path ...string) er
 	if memcacheds.Property(path...) == nil {
 		return finding.New("no-description", expected, "the definition has no such field")
 	}
-	text, err := memcacheds.Description(ctx, harness.InstallBudget, path...)
+	text, err := memcacheds.Description(ctx, env.InstallTimeout, path...)
 	if err != nil {
 		return err
 	}
@@ -173,12 +175,12 @@ func describes(ctx context.Context, memcacheds *crd.Resource, path ...string) er
 // not take it.
 func create(ctx context.Context, memcacheds *crd.Resource, spec map[string]any) *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
-	obj := memcacheds.Object(harness.Namespace(ctx), harness.Name(harness.Rand()))
+	obj := memcacheds.Object(env.Namespace(ctx), env.RandomName())
 	obj.Object["spec"] = spec
 	stored, err := memcacheds.Create(ctx, obj, metav1.FieldValidationIgnore)
 	if r, refused := crd.Refused(err); refused {
 		err = finding.New("other", "a Memcached accepted", "refused: %s", r.Text)
 	}
-	harness.Require(err)
+	Expect(err).To(Succeed())
 	return stored
 }

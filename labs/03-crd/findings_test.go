@@ -6,10 +6,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding/findingtest"
+	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/testmodule"
 )
 
@@ -36,7 +36,7 @@ func TestManifestsAreThoseOfTheGenerator(t *testing.T) {
 
 func manifests(t *testing.T, edits ...testmodule.Edit) []generate.Manifest {
 	t.Helper()
-	all, err := generate.ReadManifests(testmodule.New(t, edits...) + "/" + harness.ManifestDir)
+	all, err := generate.ReadManifests(testmodule.New(t, edits...) + "/" + suite.ManifestDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 const sampleDir = "config/samples"
@@ -29,7 +30,7 @@ func samples(workspace string) ([]generate.Manifest, error) {
 	}
 	var memcacheds []generate.Manifest
 	for _, m := range all {
-		if m.Kind() == harness.Kind {
+		if m.Kind() == suite.Kind {
 			memcacheds = append(memcacheds, m)
 		}
 	}
@@ -47,7 +48,7 @@ func keeps(ctx context.Context, memcacheds *crd.Resource, sample generate.Manife
 		return finding.New("sample-refused", "`apiVersion: "+want+"` in "+name, "%v", got)
 	}
 	obj := (&unstructured.Unstructured{Object: sample.Object}).DeepCopy()
-	obj.SetNamespace(memcacheds.Object(harness.Namespace(ctx), "").GetNamespace())
+	obj.SetNamespace(memcacheds.Object(env.Namespace(ctx), "").GetNamespace())
 	stored, err := memcacheds.Create(ctx, obj, metav1.FieldValidationStrict)
 	if r, refused := crd.Refused(err); refused {
 		return finding.New("sample-refused", name+" accepted under strict validation", "refused: %s", r.Text)

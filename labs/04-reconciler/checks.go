@@ -3,190 +3,175 @@ package reconciler
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/diagnostics"
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-var _ = harness.Lab(4, func() {
-	harness.Check("creates-deployment", harness.First, func(ctx SpecContext) {
-		m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
-		harness.Require(m.Create(ctx))
-		_, err := m.AwaitDeployment(ctx, harness.StartBudget, asOrdered(m))
-		harness.Require(err)
+var _ = Describe("Lab 4", env.Lab(4), func() {
+	It("creates the Deployment of the spec", env.Check("creates-deployment", env.First), func(ctx SpecContext) {
+		m := created(ctx, env.PodlessNamespace(ctx))
+		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(
+			match.HaveReplicas(m.Size), runImage("wrong-image", env.Run().MemcachedImage)))
 	})
 
-	harness.Check("pods-run", func(ctx SpecContext) {
-		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
-		m.Size = 2 // a Pod is about a core-second
-		harness.Require(m.Create(ctx))
-		_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
-		harness.Require(err)
-		d, err := m.AwaitPods(ctx)
-		harness.Require(err)
-		harness.Require(harness.StayUp(ctx, d))
+	It("has Pods that run", env.Check("pods-run"), func(ctx SpecContext) {
+		m := createdWithPods(ctx, 2) // a Pod is about a core-second
+		match.ExpectPods(ctx, m)
+		Consistently(ctx, env.PodsOf(m)).WithTimeout(stayUpPeriod).Should(match.KeepRunning())
 	})
 
-	harness.Check("answers-version", func(ctx SpecContext) {
-		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
-		m.Size = 2 // every Pod, and no more of them to start than it takes
-		harness.Require(m.Create(ctx))
-		_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
-		harness.Require(err)
-		harness.Require(everyPodAnswers(ctx, m))
+	It("has memcached answer in each Pod", env.Check("answers-version"), func(ctx SpecContext) {
+		everyPodAnswers(ctx, createdWithPods(ctx, 2)) // every Pod, and no more of them to start than it takes
 	})
 
-	harness.Check("follows-size", func(ctx SpecContext) {
-		a, b := ordered(ctx), ordered(ctx)
+	It("follows spec.size, up and down", env.Check("follows-size"), func(ctx SpecContext) {
+		a, b := created(ctx, env.PodlessNamespace(ctx)), created(ctx, env.PodlessNamespace(ctx))
+		Eventually(ctx, env.DeploymentOf(a)).Should(match.HaveReplicas(a.Size))
+		Eventually(ctx, env.DeploymentOf(b)).Should(match.HaveReplicas(b.Size))
 		for range 2 {
-			harness.Require(followBothWays(ctx, a, b))
+			followBothWays(ctx, a, b)
 			a, b = b, a
 		}
 	})
 
-	harness.Check("follows-port", func(ctx SpecContext) {
-		r := harness.Rand()
-		m := harness.Invent(r, harness.PodlessNamespace(ctx))
-		if harness.Run().RealPods {
-			m.Namespace = harness.Namespace(ctx)
+	It("follows spec.containerPort", env.Check("follows-port"), func(ctx SpecContext) {
+		namespace := env.PodlessNamespace
+		if env.Run().RealPods {
+			namespace = env.Namespace
 		}
+		m := env.NewMemcached(namespace(ctx))
 		m.Size = 1
-		harness.Require(m.Create(ctx))
-		before, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
-		harness.Require(err)
+		Expect(m.Create(ctx)).To(Succeed())
+		before := match.ExpectDeployment(ctx, m)
 		m.Port++
-		harness.Require(m.SetSpec(ctx, "containerPort", m.Port))
-		_, err = m.AwaitDeployment(ctx, harness.ReactBudget, templateDiffers(before))
-		harness.Require(err)
-		if harness.Run().RealPods {
-			harness.Require(everyPodAnswers(ctx, m))
+		Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(m)).Should(haveChangedSince(before))
+		if env.Run().RealPods {
+			everyPodAnswers(ctx, m)
 		}
 	})
 
-	harness.Check("keeps-apart", func(ctx SpecContext) {
-		r := harness.Rand()
-		one, other := harness.PodlessNamespace(ctx), harness.PodlessNamespace(ctx)
-		a, b := harness.Invent(r, one), harness.Invent(r, one)
-		twin := harness.Invent(r, other)
-		twin.Name, a.Size, b.Size, twin.Size = a.Name, 2, 3, 4
-		harness.Require(a.Create(ctx))
-		harness.Require(b.Create(ctx))
-		harness.Require(allHaveTheirReplicas(ctx, "missing-deployment", a, b))
-		harness.Require(pickTheirOwn(ctx, a, b))
-		harness.Require(twin.Create(ctx)) // last, so that it is the one that is taken for the other
-		harness.Require(allHaveTheirReplicas(ctx, "missing-twin", twin))
-		harness.Require(a.SetSpec(ctx, "size", 5))
+	It("keeps Memcacheds apart", env.Check("keeps-apart"), func(ctx SpecContext) {
+		one, other := env.PodlessNamespace(ctx), env.PodlessNamespace(ctx)
+		a, b := env.NewMemcached(one), env.NewMemcached(one)
+		namesake := env.NewMemcached(other)
+		namesake.Name, a.Size, b.Size, namesake.Size = a.Name, 2, 3, 4
+		Expect(a.Create(ctx)).To(Succeed())
+		Expect(b.Create(ctx)).To(Succeed())
+		haveTheirReplicas(ctx, "missing-deployment", a, b)
+		pickTheirOwn(ctx, a, b)
+		Expect(namesake.Create(ctx)).To(Succeed()) // last, so that it is the one that is taken for the other
+		haveTheirReplicas(ctx, "missing-twin", namesake)
 		a.Size = 5
-		harness.Require(allHaveTheirReplicas(ctx, "missing-deployment", a, b, twin))
+		Expect(a.SetSpec(ctx, "size", a.Size)).To(Succeed())
+		haveTheirReplicas(ctx, "missing-deployment", a, b, namesake)
 	})
 
-	harness.Check("deletion-quiet", func(ctx SpecContext) {
-		m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
-		harness.Require(m.Create(ctx))
-		d, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
-		harness.Require(err)
-		harness.Require(m.StaysQuietAfter(ctx, func() error { return m.Delete(ctx, metav1.DeletePropagationBackground) }))
-		harness.Require(notRecreated(ctx, m, d))
+	It("is quiet after a deletion", env.Check("deletion-quiet"), func(ctx SpecContext) {
+		m := created(ctx, env.PodlessNamespace(ctx))
+		before := match.ExpectDeployment(ctx, m)
+		failing := failuresOf(m)
+		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.BeGone())
+		Consistently(failing).WithTimeout(failurePeriod).WithPolling(100 * time.Millisecond).Should(Succeed())
+		Expect(notRecreated(ctx, m, before)).To(Succeed())
 	})
 
-	harness.Check("catches-up", harness.Late, func(ctx SpecContext) {
-		r := harness.Rand()
-		ns := harness.PodlessNamespace(ctx)
-		changed, created := harness.Invent(r, ns), harness.Invent(r, ns)
-		harness.Require(changed.Create(ctx))
-		_, err := changed.AwaitDeployment(ctx, harness.StartBudget, harness.HasReplicas(changed.Size, "wrong-replicas"))
-		harness.Require(err)
-		harness.Require(harness.WhileStopped(ctx, func() error {
+	It("catches up after it was stopped", env.Check("catches-up", env.Last), func(ctx SpecContext) {
+		namespace := env.PodlessNamespace(ctx)
+		changed := created(ctx, namespace)
+		Eventually(ctx, env.DeploymentOf(changed)).Should(match.HaveReplicas(changed.Size))
+		late := env.NewMemcached(namespace)
+		Expect(env.Manager().WhileStopped(ctx, func() error {
 			if err := changed.SetSpec(ctx, "size", 5); err != nil {
 				return err
 			}
-			return created.Create(ctx)
-		}))
-		_, err = changed.AwaitDeployment(ctx, harness.StartBudget, harness.HasReplicas(5, "not-caught-up"))
-		harness.Require(err)
-		_, err = created.AwaitDeployment(ctx, harness.ReactBudget, nil)
-		harness.Require(recast(err, "no-deployment", "not-created"))
+			return late.Create(ctx)
+		})).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(changed)).WithTimeout(env.StartTimeout).Should(match.HaveReplicas(5).Because("not-caught-up"))
+		Eventually(ctx, env.DeploymentOf(late)).Should(match.Exist().Because("not-created"))
 	})
 
-	harness.Check("follows-image", harness.Late, func(ctx SpecContext) {
-		r := harness.Rand()
-		m := harness.Invent(r, harness.PodlessNamespace(ctx))
-		harness.Require(m.Create(ctx))
-		_, err := m.AwaitDeployment(ctx, harness.StartBudget, runsImage(harness.Run().MemcachedImage, "image-hard-coded"))
-		harness.Require(err)
-		image := "operator-lab.local/memcached:" + harness.Name(r)
-		harness.Require(harness.Restart(ctx, image))
-		_, err = m.AwaitDeployment(ctx, harness.StartBudget, runsImage(image, "image-ignored"))
-		harness.Require(err)
+	It("runs the image of MEMCACHED_IMAGE", env.Check("follows-image", env.Last), func(ctx SpecContext) {
+		m := created(ctx, env.PodlessNamespace(ctx))
+		Eventually(ctx, env.DeploymentOf(m)).Should(runImage("image-hard-coded", env.Run().MemcachedImage))
+		image := "operator-lab.local/memcached:" + env.RandomName()
+		Expect(env.Manager().Restart(ctx, image)).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.StartTimeout).Should(runImage("image-ignored", image))
 	})
 
-	harness.Check("nothing-to-do", harness.Long, func(ctx SpecContext) {
-		m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
-		m.Size = 1
-		harness.Require(m.Create(ctx))
-		_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
-		harness.Require(err)
-		_, err = m.AwaitPods(ctx)
-		harness.Require(err)
-		harness.Require(m.Settled(ctx))
-		harness.Require(m.Unchanged(ctx, func() error {
-			if err := harness.Restart(ctx, harness.Run().MemcachedImage); err != nil {
-				return err
-			}
-			return m.Annotate(ctx, "one more pass")
-		}))
+	It("writes nothing when there is nothing to do", env.Check("nothing-to-do", env.Long), func(ctx SpecContext) {
+		m := createdWithPods(ctx, 1)
+		match.ExpectPods(ctx, m)
+		match.ExpectStable(ctx, m)
+		match.ExpectUnchanged(ctx, m, func() {
+			Expect(env.Manager().Restart(ctx, env.Run().MemcachedImage)).To(Succeed())
+			Expect(m.Annotate(ctx, "one more pass")).To(Succeed())
+		})
 	})
 })
 
-// ordered makes a Memcached and waits for a Deployment with its replicas.
-func ordered(ctx context.Context) harness.Memcached {
+// created makes a Memcached, and waits for its Deployment.
+func created(ctx context.Context, namespace string) env.Memcached {
 	GinkgoHelper()
-	m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
-	harness.Require(m.Create(ctx))
-	_, err := m.AwaitDeployment(ctx, harness.StartBudget, harness.HasReplicas(m.Size, "wrong-replicas"))
-	harness.Require(err)
+	m := env.NewMemcached(namespace)
+	Expect(m.Create(ctx)).To(Succeed())
+	match.ExpectDeployment(ctx, m)
 	return m
 }
 
-// followBothWays makes one Memcached big and the other one small, and says whether both Deployments follow, or
-// which of them does not: an operator that knows one direction only wants another hint than one that
-// never changes what it has created.
-func followBothWays(ctx context.Context, grows, shrinks harness.Memcached) error {
-	if err := errors.Join(grows.SetSpec(ctx, "size", 5), shrinks.SetSpec(ctx, "size", 1)); err != nil {
-		return err
-	}
-	_, up := grows.AwaitDeployment(ctx, harness.ReactBudget, harness.HasReplicas(5, "not-scaled-up"))
-	_, down := shrinks.AwaitDeployment(ctx, harness.ReactBudget, harness.HasReplicas(1, "not-scaled-down"))
-	switch {
-	case up == nil:
-		return down
-	case down == nil:
-		return up
-	default:
-		return recast(up, "not-scaled-up", "not-scaled")
-	}
+// createdWithPods makes one with so many Pods, and waits for its Deployment.
+func createdWithPods(ctx context.Context, size int32) env.Memcached {
+	GinkgoHelper()
+	m := env.NewMemcached(env.Namespace(ctx))
+	m.Size = size
+	Expect(m.Create(ctx)).To(Succeed())
+	match.ExpectDeployment(ctx, m)
+	return m
 }
 
-// asOrdered wants the Deployment of the contract, as far as it shows in the object.
-func asOrdered(m harness.Memcached) func(*appsv1.Deployment) error {
-	return func(d *appsv1.Deployment) error {
-		if err := harness.HasReplicas(m.Size, "wrong-replicas")(d); err != nil {
-			return err
+// followBothWays makes one Memcached big and the other one small, and wants both Deployments to follow. An operator that
+// knows one direction only needs another hint than one that never changes what it has created.
+func followBothWays(ctx context.Context, grows, shrinks env.Memcached) {
+	GinkgoHelper()
+	Expect(grows.SetSpec(ctx, "size", 5)).To(Succeed())
+	Expect(shrinks.SetSpec(ctx, "size", 1)).To(Succeed())
+	Eventually(ctx, env.DeploymentOf(grows)).Should(follow(ctx, 5, "not-scaled-up", shrinks, 1))
+	Eventually(ctx, env.DeploymentOf(shrinks)).Should(follow(ctx, 1, "not-scaled-down", grows, 5))
+}
+
+// follow wants so many replicas. The cause is another one when the Deployment of the other Memcached has not followed either.
+func follow(ctx context.Context, size int32, cause string, other env.Memcached, otherSize int32) *match.Matcher {
+	wanted, others := match.HaveReplicas(size), env.DeploymentOf(other)
+	return match.Deployment(func(d *appsv1.Deployment) error {
+		err := wanted.Judge(d)
+		if err == nil {
+			return nil
 		}
-		return runsImage(harness.Run().MemcachedImage, "wrong-image")(d)
-	}
+		if o, readErr := others(ctx); readErr == nil && (!env.Exists(o) || env.Replicas(o) != otherSize) {
+			return finding.Of(err).WithCause("not-scaled")
+		}
+		return finding.Of(err).WithCause(cause)
+	})
 }
 
-func runsImage(want, cause string) func(*appsv1.Deployment) error {
-	return func(d *appsv1.Deployment) error {
-		c, err := harness.Container(d)
+// runImage wants the container to run an image.
+func runImage(cause, want string) *match.Matcher {
+	return match.Deployment(func(d *appsv1.Deployment) error {
+		c, err := env.Container(d)
 		if err != nil {
 			return err
 		}
@@ -195,66 +180,50 @@ func runsImage(want, cause string) func(*appsv1.Deployment) error {
 				With(finding.Field{Path: "spec.template.spec.containers[" + c.Name + "].image", Want: want, Have: c.Image})
 		}
 		return nil
-	}
+	})
 }
 
-func templateDiffers(before *appsv1.Deployment) func(*appsv1.Deployment) error {
-	return func(d *appsv1.Deployment) error {
+// haveChangedSince wants another generation of a Deployment.
+func haveChangedSince(before *appsv1.Deployment) *match.Matcher {
+	return match.Deployment(func(d *appsv1.Deployment) error {
 		if d.Generation == before.Generation {
 			return finding.New("port-ignored", "a Deployment that was changed, as spec.containerPort was", "the Deployment as it was created")
 		}
 		return nil
-	}
+	})
 }
 
 // everyPodAnswers asks each Pod of a Deployment whose roll-out has ended.
-func everyPodAnswers(ctx context.Context, m harness.Memcached) error {
-	d, err := m.AwaitPods(ctx)
-	if err != nil {
-		return err
-	}
-	pods, err := harness.Pods(ctx, d)
-	if err != nil {
-		return err
-	}
+func everyPodAnswers(ctx context.Context, m env.Memcached) {
+	GinkgoHelper()
+	match.ExpectPods(ctx, m)
+	pods, err := m.Pods(ctx)
+	Expect(err).To(Succeed())
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil {
 			continue // of the roll-out before
 		}
-		if err := harness.AskVersion(ctx, pod, m.Port); err != nil {
-			return err
-		}
-		if err := harness.Reachable(ctx, pod, m.Port); err != nil {
-			return err
-		}
+		Eventually(ctx, env.AskVersion).WithArguments(pod, m.Port).
+			WithTimeout(listenTimeout).WithPolling(100 * time.Millisecond).Should(Succeed())
+		Expect(env.Reachable(ctx, pod, m.Port)).To(Succeed())
 	}
-	return nil
 }
 
-// allHaveTheirReplicas waits for all Deployments; missing is the cause when there is none.
-func allHaveTheirReplicas(ctx context.Context, missing string, all ...harness.Memcached) error {
+// haveTheirReplicas waits for all Deployments; missing is the cause when there is none.
+func haveTheirReplicas(ctx context.Context, missing string, all ...env.Memcached) {
+	GinkgoHelper()
 	for _, m := range all {
-		if _, err := m.AwaitDeployment(ctx, harness.StartBudget, harness.HasReplicas(m.Size, "wrong-replicas")); err != nil {
-			return recast(err, "no-deployment", missing)
-		}
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.StartTimeout).Should(SatisfyAll(
+			match.Exist().Because(missing), match.HaveReplicas(m.Size)))
 	}
-	return nil
 }
 
 // pickTheirOwn compares each selector with the labels of the other's Pods.
-func pickTheirOwn(ctx context.Context, a, b harness.Memcached) error {
-	da, err := a.Deployment(ctx)
-	if err != nil {
-		return err
-	}
-	db, err := b.Deployment(ctx)
-	if err != nil {
-		return err
-	}
-	if err := picksNot(da, db); err != nil {
-		return err
-	}
-	return picksNot(db, da)
+func pickTheirOwn(ctx context.Context, a, b env.Memcached) {
+	GinkgoHelper()
+	da, db := match.ExpectDeployment(ctx, a), match.ExpectDeployment(ctx, b)
+	Expect(picksNot(da, db)).To(Succeed())
+	Expect(picksNot(db, da)).To(Succeed())
 }
 
 func picksNot(d, other *appsv1.Deployment) error {
@@ -269,27 +238,55 @@ func picksNot(d, other *appsv1.Deployment) error {
 	return nil
 }
 
-// notRecreated looks whether the manager made a new Deployment for a Memcached that is gone. The one
-// that was there may stay (lab 4) or be collected (lab 5).
-func notRecreated(ctx context.Context, m harness.Memcached, before *appsv1.Deployment) error {
-	now, err := m.Deployment(ctx)
-	if f, ok := errors.AsType[*finding.Finding](err); ok && f.Cause == harness.CauseNoDeployment {
-		return nil
+const (
+	// stayUpPeriod is how long containers are watched after they became available. One that ends over its
+	// command line does so within a tenth of it; the kubelet tells a second later.
+	stayUpPeriod = 2 * time.Second
+	// listenTimeout is how long memcached may take to listen once its container counts as started. Without
+	// a readiness probe, which nobody has to write, that is a moment before it does.
+	listenTimeout = 5 * time.Second
+	// maxFailures is how many errors for one name within [failurePeriod] are "it goes on failing". A
+	// right operator can meet one or two: its cache is a moment behind.
+	maxFailures   = 5
+	failurePeriod = 2 * time.Second
+)
+
+// failuresOf counts from now on how often the manager fails for a Memcached: in its log, and in what the API server refuses
+// it. The first errors come within milliseconds and each pause is twice the one before.
+func failuresOf(m env.Memcached) func() error {
+	since, before := env.Manager().RequestCount(), errorLines(m)
+	return func() error {
+		lines := errorLines(m)
+		var refused []string
+		for _, w := range m.Writes(since) {
+			if w.Refused() {
+				refused = append(refused, w.String())
+			}
+		}
+		n := max(len(lines)-len(before), len(refused))
+		if n < maxFailures {
+			return nil
+		}
+		last := append(lines, refused...)
+		return finding.New("keeps-failing", fmt.Sprintf("fewer than %d errors for one name within %s", maxFailures, failurePeriod),
+			"%d, the last of them: %s", n, diagnostics.Shorten(last[len(last)-1]))
 	}
-	if err == nil && now.UID != before.UID {
+}
+
+// errorLines are the manager's log lines that name the Memcached and an error. The name was drawn for
+// this check, so that nobody else writes it.
+func errorLines(m env.Memcached) []string {
+	return slices.DeleteFunc(env.Manager().LogLines(m.Name), func(line string) bool {
+		return !strings.Contains(strings.ToLower(line), "error")
+	})
+}
+
+// notRecreated wants no new Deployment for a Memcached that is gone. The one that was there may stay (lab 4) or be collected
+// (lab 5).
+func notRecreated(ctx context.Context, m env.Memcached, before *appsv1.Deployment) error {
+	now, err := env.DeploymentOf(m)(ctx)
+	if err == nil && env.Exists(now) && now.UID != before.UID {
 		return finding.New("recreated", "no new Deployment after its Memcached was deleted", "a new Deployment %s", now.Name)
 	}
 	return err
-}
-
-// recast gives a finding the cause under which this check explains it.
-func recast(err error, from, to string) error {
-	if err == nil {
-		return nil
-	}
-	f := finding.Of(err)
-	if f.Cause != from {
-		return err
-	}
-	return f.WithCause(to)
 }

@@ -6,17 +6,19 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/match"
 )
 
 // target is a Memcached that lives through a storm. Its size and port are what its spec says now.
 type target struct {
-	harness.Memcached
+	env.Memcached
 	// past are the ports that its spec or its Deployment had and must not have any more.
 	past []int32
 	// gone says that it was deleted for good.
@@ -45,7 +47,7 @@ func move(ctx context.Context, r *rand.Rand, m *target) (string, error) {
 // deleteChild deletes the Deployment.
 func deleteChild(ctx context.Context, _ *rand.Rand, m *target) (string, error) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
-	err := harness.Admin().Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := env.Admin().Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsNotFound(err) {
 		return "has no Deployment that could be deleted right now", nil
 	}
@@ -58,7 +60,7 @@ func editChild(ctx context.Context, r *rand.Rand, m *target) (string, error) {
 	edit := edits[r.IntN(len(edits))]
 	m.past = append(m.past, m.Port+1) // one of the edits writes it
 	d := &appsv1.Deployment{}
-	err := harness.Admin().Get(ctx, m.Key(), d)
+	err := env.Admin().Get(ctx, m.Key(), d)
 	if apierrors.IsNotFound(err) || err == nil && len(d.Spec.Template.Spec.Containers) != 1 {
 		return "has no Deployment that could be edited right now", nil
 	}
@@ -69,7 +71,7 @@ func editChild(ctx context.Context, r *rand.Rand, m *target) (string, error) {
 	edit.change(d)
 	// With the lock nobody can bring back what the operator has just taken away.
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	err = harness.Admin().Patch(ctx, d, patch, client.FieldOwner("kubectl-edit"))
+	err = env.Admin().Patch(ctx, d, patch, client.FieldOwner("kubectl-edit"))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return "has a Deployment that changed while somebody edited it", nil
 	}
@@ -84,13 +86,17 @@ func recreate(ctx context.Context, r *rand.Rand, m *target) (string, error) {
 	if err := m.Delete(ctx, metav1.DeletePropagationBackground); err != nil {
 		return what, err
 	}
+	Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
 	return what, m.Create(ctx)
 }
 
 // vanish deletes the Memcached for good.
 func vanish(ctx context.Context, _ *rand.Rand, m *target) (string, error) {
-	err := m.Delete(ctx, metav1.DeletePropagationBackground)
-	return "is deleted for good", err
+	if err := m.Delete(ctx, metav1.DeletePropagationBackground); err != nil {
+		return "", err
+	}
+	Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
+	return "is deleted for good", nil
 }
 
 // drawSize draws a size that is not today's.
@@ -102,6 +108,6 @@ func (m *target) drawSize(r *rand.Rand) {
 func (m *target) drawPort(r *rand.Rand) {
 	m.past = append(m.past, m.Port)
 	for slices.Contains(m.past, m.Port) || slices.Contains(m.past, m.Port+1) {
-		m.Port = harness.Port(r)
+		m.Port = 20000 + r.Int32N(10000)
 	}
 }

@@ -11,14 +11,17 @@ import (
 	"strings"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -34,21 +37,21 @@ const (
 )
 
 // converges wants the state to be as the specs say, soon after the storm.
-func (s *scenario) converges(ctx context.Context) error {
-	if err := s.inOrder(ctx, s.settle); err != nil {
-		return s.inContext(err)
-	}
+func (s *scenario) converges(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, env.Polled(s.namespace, s.observe)).WithTimeout(s.settle).Should(match.Make(func(w state) error {
+		return s.inContext(s.compare(w))
+	}).ByKubernetes(s.settle))
 	s.log("all is as it should be")
-	return nil
 }
 
 // timelineLines is how much of the timeline a finding tells. All of it stands in the artifacts.
 const timelineLines = 8
 
-// inContext adds to a finding what the storm did to the Memcached that it is about. Other errors, and nil, stay as they are.
+// inContext adds to a finding what the storm did to the Memcached that it is about.
 func (s *scenario) inContext(err error) error {
-	if err == nil || !harness.IsAnswer(err) {
-		return err
+	if err == nil {
+		return nil
 	}
 	f := finding.Of(err)
 	var own []string
@@ -70,17 +73,9 @@ func (s *scenario) concerns(line, text string) bool {
 	})
 }
 
-// inOrder waits until every Memcached has its one Deployment and tells the truth about it.
-func (s *scenario) inOrder(ctx context.Context, budget time.Duration) error {
-	return harness.Until(ctx, budget, &appsv1.DeploymentList{}, func() error { return s.compare(ctx) }, client.InNamespace(s.namespace))
-}
-
-// compare compares the namespace with the specs, the most telling difference first.
-func (s *scenario) compare(ctx context.Context) error {
-	w, err := s.observe(ctx)
-	if err != nil {
-		return err
-	}
+// compare compares the namespace with the specs, the most telling difference first: every Memcached has its one
+// Deployment, and tells the truth about it.
+func (s *scenario) compare(w state) error {
 	for _, look := range []func(*target, state) error{rightOwner, rightDeployment} {
 		for _, r := range s.living() {
 			if err := look(r, w); err != nil {
@@ -126,7 +121,7 @@ func (s *scenario) observe(ctx context.Context) (state, error) {
 		w.memcacheds[r.Name] = obj
 	}
 	var list appsv1.DeploymentList
-	if err := harness.Admin().List(ctx, &list, client.InNamespace(s.namespace)); err != nil {
+	if err := env.Admin().List(ctx, &list, client.InNamespace(s.namespace)); err != nil {
 		return w, fmt.Errorf("list Deployments: %w", err)
 	}
 	for i, d := range list.Items {
@@ -160,15 +155,15 @@ func rightDeployment(r *target, w state) error {
 	if d == nil {
 		return finding.New("not-converged", expected, "there is no Deployment")
 	}
-	c, err := harness.Container(d)
+	c, err := env.Container(d)
 	if err != nil {
 		return finding.New("not-converged", expected, "%s", finding.Of(err).Seen)
 	}
 	var fields []finding.Field
-	if have := harness.Replicas(d); have != r.Size {
+	if have := env.Replicas(d); have != r.Size {
 		fields = append(fields, finding.Field{Path: "spec.replicas", Want: fmt.Sprint(r.Size), Have: fmt.Sprint(have)})
 	}
-	if want := harness.Run().MemcachedImage; c.Image != want {
+	if want := env.Run().MemcachedImage; c.Image != want {
 		fields = append(fields, finding.Field{Path: "the container's image", Want: want, Have: c.Image})
 	}
 	if have := r.wrongPorts(d); have != "" {
@@ -233,32 +228,27 @@ func references(d *appsv1.Deployment) string {
 }
 
 // becomesQuiet wants the manager to stop writing once there is nothing left to do.
-func (s *scenario) becomesQuiet(ctx context.Context) error {
-	end := time.Now().Add(s.quietBudget)
-	for {
-		err := s.quiet(ctx)
-		if err == nil || !harness.IsAnswer(err) || time.Now().After(end) {
-			return err
-		}
-	}
+func (s *scenario) becomesQuiet(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, s.quiet).WithTimeout(s.quietTimeout).Should(Succeed())
 }
 
 // quiet listens for a while whether anything is written.
 func (s *scenario) quiet(ctx context.Context) error {
-	since := harness.Now()
+	since := env.Manager().RequestCount()
 	before, err := s.observe(ctx)
 	if err != nil {
 		return err
 	}
-	if err := harness.Throughout(ctx, quietFor, func() error { return nil }); err != nil {
+	if err := env.Pause(ctx, quietFor); err != nil {
 		return err
-	}
-	if err := s.compare(ctx); err != nil {
-		return s.inContext(err)
 	}
 	after, err := s.observe(ctx)
 	if err != nil {
 		return err
+	}
+	if err := s.compare(after); err != nil {
+		return s.inContext(err)
 	}
 	expected := fmt.Sprintf("nothing changes any more, and at most %d writes in %s", quietWrites, quietFor)
 	for _, r := range s.living() {
@@ -301,7 +291,7 @@ func (s *scenario) fewEvents(ctx context.Context) error {
 		}
 		n := 0
 		for _, e := range events {
-			n += harness.Times(e)
+			n += env.Times(e)
 		}
 		if n > most {
 			most, busiest = n, r.Name

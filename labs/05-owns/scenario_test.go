@@ -16,14 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 )
 
 func scenarioOf(seed uint64) *scenario {
 	s := &scenario{profile: profiles[""], rand: rand.New(rand.NewPCG(seed, 0))}
-	for range s.memcacheds {
-		s.targets = append(s.targets, &target{Memcached: harness.Invent(s.rand, "n")})
+	for i := range s.memcacheds {
+		m := env.Memcached{Namespace: "n", Name: fmt.Sprint("m", i), Size: 2 + s.rand.Int32N(3), Port: 20000 + s.rand.Int32N(10000)}
+		s.targets = append(s.targets, &target{Memcached: m})
 	}
 	return s
 }
@@ -73,7 +74,7 @@ func TestASeedDrawsTheSameStorm(t *testing.T) {
 
 func TestWhatIsDrawnAnewIsNew(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	m := &target{Memcached: harness.Memcached{Size: 1, Port: 20000}}
+	m := &target{Memcached: env.Memcached{Size: 1, Port: 20000}}
 	for range 2000 {
 		size := m.Size
 		if m.drawSize(r); m.Size == size || m.Size < 1 || m.Size > 5 {
@@ -116,7 +117,7 @@ func container(w state) *corev1.Container {
 }
 
 func TestTheWorldAfterAStorm(t *testing.T) {
-	tea := &target{Memcached: harness.Memcached{Namespace: "n", Name: "tea", Size: 3, Port: 23456}, past: []int32{22222, 2345}}
+	tea := &target{Memcached: env.Memcached{Namespace: "n", Name: "tea", Size: 3, Port: 23456}, past: []int32{22222, 2345}}
 	for name, c := range map[string]struct {
 		edit        func(state)
 		cause, seen string

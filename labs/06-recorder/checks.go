@@ -9,10 +9,12 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -23,63 +25,61 @@ const (
 	passTime = time.Second
 )
 
-var _ = harness.Lab(6, func() {
-	harness.Check("event-created", harness.First, func(ctx SpecContext) {
+var _ = Describe("Lab 6", env.Lab(6), func() {
+	It("tells the creation once", env.Check("event-created", env.First), func(ctx SpecContext) {
 		m := toldCreated(ctx)
-		harness.Require(harness.Throughout(ctx, harness.QuietPeriod, func() error { return toldOnce(ctx, m) }))
+		Consistently(ctx, env.EventsOf(m)).WithTimeout(env.QuietPeriod).Should(match.Make(toldOnce))
 	})
 
-	harness.Check("event-scaled", func(ctx SpecContext) {
+	It("tells each scaling", env.Check("event-scaled"), func(ctx SpecContext) {
 		m := toldCreated(ctx)
 		atRest(ctx, m)
 		before := reasons(ctx, m)
 		up := scale(ctx, m, 3, before) // by more than one: an event for each replica is too many
 		down := scale(ctx, m, 1, before)
-		harness.Require(sameReason(up, down))
+		Expect(sameReason(up, down)).To(Succeed())
 	})
 
-	harness.Check("event-failure", func(ctx SpecContext) {
+	It("tells a failure once", env.Check("event-failure"), func(ctx SpecContext) {
 		m := toldCreated(ctx)
 		good := reasons(ctx, m)
-		bad := harness.Invent(harness.Rand(), m.Namespace)
+		bad := env.NewMemcached(m.Namespace)
 		_, err := bad.CreateForeign(ctx)
-		harness.Require(err)
-		harness.Require(bad.Create(ctx))
-		harness.Require(toldFailure(ctx, bad, good))
-		harness.Require(bad.Settled(ctx))
-		harness.Require(toldOnceOnly(quietThroughEdits(ctx, bad)))
+		Expect(err).To(Succeed())
+		Expect(bad.Create(ctx)).To(Succeed())
+		Eventually(ctx, env.EventsOf(bad)).Should(match.Make(toldFailure(good)))
+		match.ExpectStable(ctx, bad)
+		quietThroughEdits(ctx, bad, func(err error) error {
+			return finding.New("repeated", "a failure that lasts is told once, also when an annotation is edited", "%s", finding.Of(err).Seen)
+		})
 	})
 
-	harness.Check("events-quiet", func(ctx SpecContext) {
+	It("tells nothing when nothing happens", env.Check("events-quiet"), func(ctx SpecContext) {
 		m := toldCreated(ctx)
 		atRest(ctx, m)
-		harness.Require(quietThroughEdits(ctx, m))
+		quietThroughEdits(ctx, m, func(err error) error { return err })
 	})
 })
 
 // toldCreated makes a Memcached and waits for the event that tells its creation. Its Pods may run: an
 // operator is free to warn about Pods that a quota refuses.
-func toldCreated(ctx context.Context) harness.Memcached {
+func toldCreated(ctx context.Context) env.Memcached {
 	GinkgoHelper()
-	m := harness.Invent(harness.Rand(), harness.Namespace(ctx))
+	m := env.NewMemcached(env.Namespace(ctx))
 	m.Size = 1 // a Pod is about a core-second, and says no more than another one
-	harness.Require(m.Create(ctx))
-	_, err := m.AwaitDeployment(ctx, harness.StartBudget, nil)
-	harness.Require(err)
-	const expected = "a Normal event on the Memcached about its creation, with a reason in CamelCase"
-	err = m.AwaitEvents(ctx, func(events []eventsv1.Event) error {
-		return normalEvent(events, nil, expected)
-	})
-	harness.Require(explain(ctx, m, err, expected))
+	Expect(m.Create(ctx)).To(Succeed())
+	match.ExpectDeployment(ctx, m)
+	Eventually(ctx, env.EventsOf(m)).Should(match.Make(func(events []eventsv1.Event) error {
+		return normalEvent(events, nil, "a Normal event on the Memcached about its creation, with a reason in CamelCase")
+	}))
 	return m
 }
 
 // atRest waits until all that a creation brings has happened, and may have been told.
-func atRest(ctx context.Context, m harness.Memcached) {
+func atRest(ctx context.Context, m env.Memcached) {
 	GinkgoHelper()
-	_, err := m.AwaitPods(ctx)
-	harness.Require(err)
-	harness.Require(m.Settled(ctx))
+	match.ExpectPods(ctx, m)
+	match.ExpectStable(ctx, m)
 }
 
 // normalEvent wants a Normal event whose reason is none of the known ones.
@@ -90,13 +90,13 @@ func normalEvent(events []eventsv1.Event, known []string, expected string) error
 			continue
 		}
 		other = &events[i]
-		if e.Type == corev1.EventTypeNormal && harness.CamelCase.MatchString(e.Reason) {
+		if e.Type == corev1.EventTypeNormal && env.CamelCase.MatchString(e.Reason) {
 			return nil
 		}
 	}
 	switch {
 	case other == nil:
-		return finding.New(harness.CauseNoEvent, expected, "none")
+		return finding.New("no-event", expected, "none")
 	case other.Type != corev1.EventTypeNormal:
 		return finding.New("wrong-type", expected, "%s %s: %s", other.Type, other.Reason, other.Note)
 	default:
@@ -104,41 +104,27 @@ func normalEvent(events []eventsv1.Event, known []string, expected string) error
 	}
 }
 
-// explain asks further when an event did not come.
-func explain(ctx context.Context, m harness.Memcached, err error, expected string) error {
-	if err == nil || finding.Of(err).Cause != harness.CauseNoEvent {
-		return err
-	}
-	return m.WhyNoEvent(ctx, expected)
-}
-
-func reasons(ctx context.Context, m harness.Memcached) []string {
+func reasons(ctx context.Context, m env.Memcached) []string {
 	GinkgoHelper()
 	events, err := m.Events(ctx)
-	harness.Require(err)
+	Expect(err).To(Succeed())
 	return reasonsOf(events, nil)
 }
 
 // scale changes the size, and returns the reasons of the events that tell it: known are those that were told
 // before anything was scaled.
-func scale(ctx context.Context, m harness.Memcached, size int32, known []string) []string {
+func scale(ctx context.Context, m env.Memcached, size int32, known []string) []string {
 	GinkgoHelper()
 	before, err := m.Events(ctx)
-	harness.Require(err)
-	harness.Require(m.SetSpec(ctx, "size", size))
-	_, err = m.AwaitDeployment(ctx, harness.ReactBudget, harness.HasReplicas(size, "not-scaled"))
-	harness.Require(err)
+	Expect(err).To(Succeed())
+	Expect(m.SetSpec(ctx, "size", size)).To(Succeed())
+	Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(size).Because("not-scaled"))
 	expected := fmt.Sprintf("a Normal event for the scaling to %d, with a reason of its own in CamelCase", size)
-	err = m.AwaitEvents(ctx, func(events []eventsv1.Event) error {
-		return normalEvent(since(events, before), known, expected)
-	})
-	harness.Require(explain(ctx, m, sameAsCreation(ctx, m, before, err), expected))
+	Eventually(ctx, env.EventsOf(m)).Should(match.Make(func(events []eventsv1.Event) error {
+		return scalingEvent(since(events, before), known, expected)
+	}))
 	var told []string
-	harness.Require(harness.Throughout(ctx, passTime, func() error {
-		events, err := m.Events(ctx)
-		if err != nil {
-			return err
-		}
+	Consistently(ctx, env.EventsOf(m)).WithTimeout(passTime).Should(match.Make(func(events []eventsv1.Event) error {
 		events = since(events, before)
 		told = reasonsOf(events, known)
 		if n := total(events, known); n > len(told) {
@@ -149,17 +135,11 @@ func scale(ctx context.Context, m harness.Memcached, size int32, known []string)
 	return told
 }
 
-// sameAsCreation gives an event that did not come another cause when one with a reason of the creation came instead.
-func sameAsCreation(ctx context.Context, m harness.Memcached, before []eventsv1.Event, err error) error {
-	if err == nil || finding.Of(err).Cause != harness.CauseNoEvent {
-		return err
-	}
-	events, listErr := m.Events(ctx)
-	if listErr != nil {
-		return listErr
-	}
-	if told := since(events, before); len(told) > 0 {
-		return finding.New("same-reason", finding.Of(err).Expected, "another event with the reason of the creation: %s", list(told))
+// scalingEvent is [normalEvent], and says so when an event with a reason of the creation came instead.
+func scalingEvent(events []eventsv1.Event, known []string, expected string) error {
+	err := normalEvent(events, known, expected)
+	if len(events) > 0 && err != nil && finding.Of(err).Cause == "no-event" {
+		return finding.New("same-reason", expected, "another event with the reason of the creation: %s", list(events))
 	}
 	return err
 }
@@ -177,11 +157,11 @@ func sameReason(up, down []string) error {
 func since(events, before []eventsv1.Event) []eventsv1.Event {
 	then := map[string]int{}
 	for _, e := range before {
-		then[e.Name] = harness.Times(e)
+		then[e.Name] = env.Times(e)
 	}
 	var now []eventsv1.Event
 	for _, e := range events {
-		if n := harness.Times(e) - then[e.Name]; n > 0 {
+		if n := env.Times(e) - then[e.Name]; n > 0 {
 			e.Series, e.DeprecatedCount = nil, int32(n)
 			now = append(now, e)
 		}
@@ -205,7 +185,7 @@ func reasonsOf(events []eventsv1.Event, known []string) []string {
 func list(events []eventsv1.Event) string {
 	var all []string
 	for _, e := range events {
-		all = append(all, fmt.Sprintf("%s %s (%d)", e.Type, e.Reason, harness.Times(e)))
+		all = append(all, fmt.Sprintf("%s %s (%d)", e.Type, e.Reason, env.Times(e)))
 	}
 	return strings.Join(all, ", ")
 }
@@ -215,7 +195,7 @@ func total(events []eventsv1.Event, known []string) int {
 	n := 0
 	for _, e := range events {
 		if !slices.Contains(known, e.Reason) {
-			n += harness.Times(e)
+			n += env.Times(e)
 		}
 	}
 	return n
@@ -223,15 +203,11 @@ func total(events []eventsv1.Event, known []string) int {
 
 // toldOnce wants a Normal event that was told once: the creation. Others may come as often as they like, as long
 // as something happens.
-func toldOnce(ctx context.Context, m harness.Memcached) error {
-	events, err := m.Events(ctx)
-	if err != nil {
-		return err
-	}
+func toldOnce(events []eventsv1.Event) error {
 	times := map[string]int{}
 	for _, e := range events {
 		if e.Type == corev1.EventTypeNormal {
-			times[e.Reason] += harness.Times(e)
+			times[e.Reason] += env.Times(e)
 		}
 	}
 	for _, n := range times {
@@ -243,18 +219,18 @@ func toldOnce(ctx context.Context, m harness.Memcached) error {
 }
 
 // toldFailure wants a Warning with a reason that no good news has.
-func toldFailure(ctx context.Context, m harness.Memcached, good []string) error {
+func toldFailure(good []string) func([]eventsv1.Event) error {
 	const expected = "a Warning on the Memcached whose Deployment belongs to somebody else, with a reason of its own in CamelCase"
-	err := m.AwaitEvents(ctx, func(events []eventsv1.Event) error {
+	return func(events []eventsv1.Event) error {
 		if len(events) == 0 {
-			return finding.New(harness.CauseNoEvent, expected, "none")
+			return finding.New("no-event", expected, "none")
 		}
 		for _, e := range events {
 			if e.Type != corev1.EventTypeWarning {
 				continue
 			}
 			switch {
-			case !harness.CamelCase.MatchString(e.Reason):
+			case !env.CamelCase.MatchString(e.Reason):
 				return finding.New("bad-reason", expected, "reason %q", e.Reason)
 			case slices.Contains(good, e.Reason):
 				return finding.New("same-reason", expected, "the reason %s, as for the creation", e.Reason)
@@ -262,40 +238,27 @@ func toldFailure(ctx context.Context, m harness.Memcached, good []string) error 
 			return nil
 		}
 		return finding.New("wrong-type", expected, "%s %s: %s", events[0].Type, events[0].Reason, events[0].Note)
-	})
-	return explain(ctx, m, err, expected)
+	}
 }
 
 // quietThroughEdits edits an annotation several times, each a pass that finds nothing to do, and wants no event for it.
-func quietThroughEdits(ctx context.Context, m harness.Memcached) error {
+// explain gives a finding the cause under which the check explains it.
+func quietThroughEdits(ctx context.Context, m env.Memcached, explain func(error) error) {
+	GinkgoHelper()
 	before, err := m.Events(ctx)
-	if err != nil {
-		return err
-	}
+	Expect(err).To(Succeed())
 	for i := range edits {
-		if err := m.Annotate(ctx, fmt.Sprintf("edit %d", i)); err != nil {
-			return err
-		}
-		if err := harness.Throughout(ctx, passTime, func() error { return nothingNew(ctx, m, before) }); err != nil {
-			return err
-		}
+		Expect(m.Annotate(ctx, fmt.Sprintf("edit %d", i))).To(Succeed())
+		Consistently(ctx, env.EventsOf(m)).WithTimeout(passTime).Should(match.Make(func(events []eventsv1.Event) error {
+			if err := nothingNew(events, before); err != nil {
+				return explain(err)
+			}
+			return nil
+		}))
 	}
-	return nil
 }
 
-// toldOnceOnly gives events that came while a failure lasted the cause under which they are explained.
-func toldOnceOnly(err error) error {
-	if err == nil || finding.Of(err).Cause == finding.CauseOther {
-		return err
-	}
-	return finding.New("repeated", "a failure that lasts is told once, also when an annotation is edited", "%s", finding.Of(err).Seen)
-}
-
-func nothingNew(ctx context.Context, m harness.Memcached, before []eventsv1.Event) error {
-	events, err := m.Events(ctx)
-	if err != nil {
-		return err
-	}
+func nothingNew(events, before []eventsv1.Event) error {
 	const expected = "no event after an edit of an annotation"
 	news := since(events, before)
 	switch {

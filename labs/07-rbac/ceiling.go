@@ -8,17 +8,17 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 var everyVerb = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
 // ceiling is the most that the role may grant: verbs by group and resource. The lesson has it as a table.
 var ceiling = map[string][]string{
-	harness.Group + "/memcacheds":               everyVerb,
-	harness.Group + "/memcacheds/status":        everyVerb,
-	harness.Group + "/memcacheds/finalizers":    everyVerb,
+	suite.Group + "/memcacheds":                 everyVerb,
+	suite.Group + "/memcacheds/status":          everyVerb,
+	suite.Group + "/memcacheds/finalizers":      everyVerb,
 	"apps/deployments":                          everyVerb,
 	"coordination.k8s.io/leases":                everyVerb,
 	"/events":                                   {"create", "patch", "update"},

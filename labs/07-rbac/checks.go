@@ -10,52 +10,54 @@ import (
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-var _ = harness.Lab(7, func() {
-	harness.Check("role-generated", harness.First, func(ctx SpecContext) {
-		roles := requireRole(ctx)
-		harness.Require(asGenerated(ctx, roles))
+var _ = Describe("Lab 7", env.Lab(7), func() {
+	It("has a role that controller-gen made", env.Check("role-generated", env.First), func(ctx SpecContext) {
+		Expect(asGenerated(ctx, requireRole(ctx))).To(Succeed())
 	})
 
-	harness.Check("works-under-role", harness.First, func(ctx SpecContext) {
-		harness.Require(holdsClusterRole(requireRole(ctx)))
-		since := harness.Now()
-		m, err := works(ctx)
-		harness.Require(err)
-		harness.Require(tells(ctx, m, since))
-		harness.Require(m.SetSpec(ctx, "size", 1))
-		harness.Require(unlessRefused(ctx, m, since, &appsv1.DeploymentList{}, func() error {
-			d, err := m.Deployment(ctx)
-			if err != nil {
-				return err
+	It("works with that role", env.Check("works-under-role", env.First), func(ctx SpecContext) {
+		Expect(holdsClusterRole(requireRole(ctx))).To(Succeed())
+		since := env.Manager().RequestCount()
+		m := created(ctx)
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.StartTimeout).Should(unlessRefused(ctx, 0, match.Exist()))
+		Eventually(ctx, env.MemcachedOf(m)).WithTimeout(env.StartTimeout).Should(unlessRefused(ctx, since, haveCondition("Available")))
+		Eventually(ctx, env.EventsOf(m)).WithTimeout(env.StartTimeout).Should(unlessRefused(ctx, since, haveSomeEvent()))
+		Expect(m.SetSpec(ctx, "size", 1)).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.StartTimeout).Should(unlessRefused(ctx, since, match.HaveReplicas(1).Because("not-scaled")))
+		Expect(refusals(ctx, 0)).To(Succeed())
+	})
+
+	It("grants no more than it needs", env.Check("role-within-ceiling", env.First), func(ctx SpecContext) {
+		roles := requireRole(ctx)
+		refused := newRefusals(ctx, 0)
+		works := match.Exist().Because("does-not-work").Unexplained().StopIf(func() error {
+			if err := refused(); err != nil {
+				return finding.Of(err).WithCause("does-not-work")
 			}
-			return harness.HasReplicas(1, "not-scaled")(d)
-		}))
-		harness.Require(refusals(ctx, 0))
+			return nil
+		})
+		Eventually(ctx, env.DeploymentOf(created(ctx))).WithTimeout(env.StartTimeout).Should(works)
+		Expect(withinCeiling(rules(roles))).To(Succeed())
 	})
 
-	harness.Check("role-within-ceiling", harness.First, func(ctx SpecContext) {
-		roles := requireRole(ctx)
-		_, err := works(ctx)
-		harness.Require(recast(err, "does-not-work"))
-		harness.Require(withinCeiling(rules(roles)))
-	})
-
-	harness.Check("finalizers-granted", harness.First, func(ctx SpecContext) {
+	It("may block the deletion of an owner", env.Check("finalizers-granted", env.First), func(ctx SpecContext) {
 		requireRole(ctx)
-		m, err := works(ctx)
-		harness.Require(err)
-		harness.Require(mayBlockDeletion(ctx, m))
+		m := created(ctx)
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.StartTimeout).Should(unlessRefused(ctx, 0, match.Exist()))
+		Expect(mayBlockDeletion(ctx, m)).To(Succeed())
 	})
 })
 
@@ -63,13 +65,13 @@ var _ = harness.Lab(7, func() {
 func requireRole(ctx context.Context) []generate.Manifest {
 	GinkgoHelper()
 	roles, err := readRole(ctx)
-	harness.Require(err)
+	Expect(err).To(Succeed())
 	return roles
 }
 
 func readRole(ctx context.Context) ([]generate.Manifest, error) {
-	expected := "rules for the manager in " + harness.RolePath
-	path := filepath.Join(harness.Run().Workspace, harness.RolePath)
+	expected := "rules for the manager in " + suite.RolePath
+	path := filepath.Join(env.Run().Workspace, suite.RolePath)
 	if _, err := os.Stat(path); err != nil {
 		return nil, whyNoRole(ctx, expected)
 	}
@@ -92,7 +94,7 @@ func readRole(ctx context.Context) ([]generate.Manifest, error) {
 // whyNoRole says whether there are no markers, no markers in a place where controller-gen looks, or no run of
 // controller-gen.
 func whyNoRole(ctx context.Context, expected string) error {
-	generator, err := harness.Generator(ctx)
+	generator, err := env.Generator(ctx)
 	if err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ func rules(roles []generate.Manifest) []rbacv1.PolicyRule {
 // asGenerated compares the learner's file with what controller-gen makes of the markers today. The
 // role's name is the learner's choice.
 func asGenerated(ctx context.Context, have []generate.Manifest) error {
-	generator, err := harness.Generator(ctx)
+	generator, err := env.Generator(ctx)
 	if err != nil {
 		return err
 	}
@@ -170,72 +172,64 @@ func lines(differences []generate.Difference) string {
 	return strings.Join(all, "\n")
 }
 
-// works makes a Memcached and waits for its Deployment, or for the first request that is refused.
-func works(ctx context.Context) (harness.Memcached, error) {
+// created makes a Memcached.
+func created(ctx context.Context) env.Memcached {
 	GinkgoHelper()
-	m := harness.Invent(harness.Rand(), harness.PodlessNamespace(ctx))
-	if err := m.Create(ctx); err != nil {
-		return m, err
-	}
-	return m, unlessRefused(ctx, m, 0, &appsv1.DeploymentList{}, func() error {
-		_, err := m.Deployment(ctx)
-		return err
-	})
+	m := env.NewMemcached(env.PodlessNamespace(ctx))
+	Expect(m.Create(ctx)).To(Succeed())
+	return m
 }
 
-// tells waits for the status and for an event.
-func tells(ctx context.Context, m harness.Memcached, since int) error {
-	memcacheds := &unstructured.UnstructuredList{}
-	memcacheds.SetAPIVersion(harness.Group + "/v1alpha1")
-	memcacheds.SetKind(harness.Kind + "List")
-	err := unlessRefused(ctx, m, since, memcacheds, func() error {
-		obj, err := m.Get(ctx)
-		if err != nil {
-			return err
-		}
-		c, err := harness.Condition(obj, "Available")
+// haveCondition wants a condition of a type in the status.
+func haveCondition(kind string) *match.Matcher {
+	return match.Make(func(obj *unstructured.Unstructured) error {
+		c, err := env.Condition(obj, kind)
 		if err == nil && c == nil {
-			err = finding.New("no-status", "a condition of the type Available in the status", "none")
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return unlessRefused(ctx, m, since, &eventsv1.EventList{}, func() error {
-		events, err := m.Events(ctx)
-		if err == nil && len(events) == 0 {
-			err = finding.New("no-events", "an event on the Memcached", "none")
+			err = finding.New("no-status", "a condition of the type "+kind+" in the status", "none")
 		}
 		return err
 	})
 }
 
-// unlessRefused waits for cond, and ends at the first request that the manager has no right to: rights do not come
-// by waiting.
-func unlessRefused(ctx context.Context, m harness.Memcached, since int, list client.ObjectList, cond func() error) error {
-	return harness.UntilAnswered(ctx, harness.StartBudget, m.Namespace, list, func() error {
-		err := cond()
-		if err == nil {
+// haveSomeEvent wants an event, whatever it tells.
+func haveSomeEvent() *match.Matcher {
+	return match.Make(func(events []eventsv1.Event) error {
+		if len(events) == 0 {
+			return finding.New("no-events", "an event on the Memcached", "none")
+		}
+		return nil
+	})
+}
+
+// unlessRefused ends the wait of a matcher at the first request since an index that the manager has no right to: rights do
+// not come by waiting.
+func unlessRefused(ctx context.Context, since int, wanted *match.Matcher) *match.Matcher {
+	return wanted.Unexplained().StopIf(newRefusals(ctx, since))
+}
+
+// newRefusals asks for [refusals] when the manager has sent something since it was called last.
+func newRefusals(ctx context.Context, since int) func() error {
+	asked := -1
+	return func() error {
+		sent := env.Manager().RequestCount()
+		if sent == asked {
 			return nil
 		}
-		if refused := refusals(ctx, since); refused != nil {
-			return harness.Stop(refused)
-		}
-		return err
-	})
+		asked = sent
+		return refusals(ctx, since)
+	}
 }
 
 // refusals is a finding that lists what the manager had no right to, each thing once, or nil.
 func refusals(ctx context.Context, since int) error {
-	refused, err := harness.Refused(ctx, since)
+	refused, err := env.Manager().Refused(ctx, since)
 	if err != nil || len(refused) == 0 {
 		return err
 	}
 	cause := "forbidden"
 	var lines []string
 	for _, r := range refused {
-		lines = append(lines, harness.Refusal(r))
+		lines = append(lines, env.Refusal(r))
 		if r.Verb == "list" || r.Verb == "watch" {
 			cause = "not-synced"
 		}
@@ -243,17 +237,9 @@ func refusals(ctx context.Context, since int) error {
 	return finding.New(cause, "the API server allows everything that the manager asks for", "it refused:\n%s", strings.Join(lines, "\n"))
 }
 
-// recast gives a failure of the manager the cause under which this check explains it.
-func recast(err error, cause string) error {
-	if err == nil {
-		return nil
-	}
-	return finding.Of(err).WithCause(cause)
-}
-
 // mayBlockDeletion asks for the right that admission wants of whoever sets blockOwnerDeletion. On kind
 // no request shows it, so it is asked for directly.
-func mayBlockDeletion(ctx context.Context, m harness.Memcached) error {
+func mayBlockDeletion(ctx context.Context, m env.Memcached) error {
 	d, err := m.Deployment(ctx)
 	if err != nil {
 		return err
@@ -261,7 +247,7 @@ func mayBlockDeletion(ctx context.Context, m harness.Memcached) error {
 	if !blocksDeletion(d) {
 		return nil
 	}
-	allowed, err := harness.Allowed(ctx, "update", harness.Group, "memcacheds", "finalizers", m.Namespace)
+	allowed, err := env.Manager().May(ctx, "update", suite.Group, "memcacheds", "finalizers", m.Namespace)
 	if err != nil {
 		return err
 	}

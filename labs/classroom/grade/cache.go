@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -26,7 +26,7 @@ func BuildCache(ctx context.Context, c *course.Course, shim, cache string, progr
 	if err != nil {
 		return "", err
 	}
-	env, err := harness.BuildEnv(ctx)
+	env, err := process.BuildEnv(ctx)
 	if err != nil {
 		return "", err
 	}

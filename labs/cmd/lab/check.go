@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
@@ -45,8 +45,8 @@ func stormFlag(cmd *cobra.Command, storm *string) {
 
 // knownStorm refuses what no storm is called.
 func knownStorm(storm string) error {
-	if storm != "" && storm != harness.StormLong {
-		return exit.Usage("STORM=%s is not known: use %s, or leave it out", storm, harness.StormLong)
+	if storm != "" && storm != suite.StormLong {
+		return exit.Usage("STORM=%s is not known: use %s, or leave it out", storm, suite.StormLong)
 	}
 	return nil
 }

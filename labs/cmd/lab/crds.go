@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // installCRDs brings the custom resource definitions of the workspace to the cluster.
 func (a *app) installCRDs(ctx context.Context, c *clusters.Cluster) error {
-	dir := filepath.Join(a.workspace, filepath.FromSlash(harness.ManifestDir))
+	dir := filepath.Join(a.workspace, filepath.FromSlash(suite.ManifestDir))
 	if _, err := os.Stat(dir); err != nil {
 		a.Progress("the workspace has no CRD yet (lab 3 makes one), so none is installed")
 		return nil //nolint:nilerr // a missing folder is where every workspace starts

@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/guide"
 	"github.com/example/operator-lab/labs/internal/mutants"
+	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -113,7 +113,7 @@ func (a *app) suite(ctx context.Context) (course.Suite, error) {
 		return nil, fmt.Errorf("list the checks: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	report, err := tools.DryRun(ctx, harness.Config{Artifacts: dir})
+	report, err := tools.DryRun(ctx, suite.Config{Artifacts: dir})
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +126,13 @@ func (a *app) suite(ctx context.Context) (course.Suite, error) {
 	return suite, nil
 }
 
-// checkLabels reads the labels that harness.Lab and harness.Check put on a spec.
+// checkLabels reads the labels that env.Lab and env.Check put on a spec.
 func checkLabels(labels []string) (lab int, id string) {
 	for _, label := range labels {
 		if number, ok := strings.CutPrefix(label, "lab:"); ok {
 			lab, _ = strconv.Atoi(number)
 		}
-		if name, ok := strings.CutPrefix(label, harness.CheckLabel); ok {
+		if name, ok := strings.CutPrefix(label, suite.CheckLabel); ok {
 			id = name
 		}
 	}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/gotest"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // clusterPackages have tests that need a container engine and a node image, beside the securityPackages.
@@ -72,7 +72,7 @@ func (a *app) proof(ctx context.Context) error {
 		}},
 		phase{fmt.Sprintf("%d long storms", proofStorms), cli.Kind, func(ctx context.Context) (gotest.Count, error) {
 			return counted(a.mutants(ctx, mutantsRun{
-				only: "solution", lab: stormLab, repeat: proofStorms, storm: harness.StormLong, seed: seed, keepGoing: true, parallel: 1,
+				only: "solution", lab: stormLab, repeat: proofStorms, storm: suite.StormLong, seed: seed, keepGoing: true, parallel: 1,
 			}))
 		}},
 		phase{"the operator's own tests", cli.Kind, a.operatorTests},

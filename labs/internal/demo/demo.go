@@ -144,7 +144,7 @@ func rehearse(ctx context.Context, c client.Client) error {
 }
 
 // perform does one step and tells what follows from it until the world is as the step promises.
-func perform(ctx context.Context, c client.Client, w *world, operator *process, s step, p printer) error {
+func perform(ctx context.Context, c client.Client, w *world, operator *runningOperator, s step, p printer) error {
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	asked := time.Now()

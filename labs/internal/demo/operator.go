@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -39,7 +39,7 @@ func Build(ctx context.Context, root, dir string) (Programs, error) {
 		return err
 	})
 	g.Go(func() error {
-		cmd, err := harness.Command(ctx, root, nil, "go", "build", "-o", programs.Guard, "./labs/cmd/guard")
+		cmd, err := process.Command(ctx, root, nil, "go", "build", "-o", programs.Guard, "./labs/cmd/guard")
 		if err != nil {
 			return err
 		}
@@ -51,8 +51,8 @@ func Build(ctx context.Context, root, dir string) (Programs, error) {
 	return programs, g.Wait()
 }
 
-// process is the running operator.
-type process struct {
+// runningOperator is the running operator.
+type runningOperator struct {
 	parentPipe *os.File // guard ends the operator when this is closed, by us or by our death
 	log        *os.File
 	ended      chan struct{} // closed when the process is gone
@@ -61,7 +61,7 @@ type process struct {
 
 // startOperator runs the operator with the cluster's kubeconfig. It does not wait for anything: an
 // operator that comes late catches up.
-func startOperator(s Show) (*process, error) {
+func startOperator(s Show) (*runningOperator, error) {
 	log, err := os.Create(s.Log)
 	if err != nil {
 		return nil, fmt.Errorf("keep the operator's log: %w", err)
@@ -84,7 +84,7 @@ func startOperator(s Show) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the operator: %w", err), ours.Close(), log.Close())
 	}
-	o := &process{parentPipe: ours, log: log, ended: make(chan struct{})}
+	o := &runningOperator{parentPipe: ours, log: log, ended: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait()
 		o.state = cmd.ProcessState.String()
@@ -94,13 +94,13 @@ func startOperator(s Show) (*process, error) {
 }
 
 // stop ends the operator and returns when its whole process tree is gone.
-func (o *process) stop() error {
+func (o *runningOperator) stop() error {
 	err := o.parentPipe.Close()
 	<-o.ended
 	return errors.Join(err, o.log.Close())
 }
 
 // gone is an error once the operator has ended by itself.
-func (o *process) gone() error {
+func (o *runningOperator) gone() error {
 	return fmt.Errorf("the operator ended by itself (%s); its log is %s", o.state, o.log.Name())
 }

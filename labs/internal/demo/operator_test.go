@@ -18,7 +18,7 @@ import (
 )
 
 // start runs a shell script in the place of guard and operator.
-func start(t *testing.T, script string) *process {
+func start(t *testing.T, script string) *runningOperator {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "script")
@@ -79,7 +79,7 @@ func TestAStepThatDoesNotEndSaysWhatIsMissing(t *testing.T) {
 		defer cancel()
 		last := steps()[4]
 		last.missing = func(*trace.Memory) string { return "the world is unchanged" }
-		err := quietWorld().follow(ctx, last, &process{log: log}, printer{&out})
+		err := quietWorld().follow(ctx, last, &runningOperator{log: log}, printer{&out})
 		if err == nil || !strings.Contains(err.Error(), "the world is unchanged") {
 			t.Errorf("error %v, want what is missing", err)
 		}
@@ -92,7 +92,7 @@ func TestAStepThatDoesNotEndSaysWhatIsMissing(t *testing.T) {
 func TestAnInterruptIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := quietWorld().follow(ctx, steps()[0], &process{}, printer{io.Discard}); !errors.Is(err, context.Canceled) {
+	if err := quietWorld().follow(ctx, steps()[0], &runningOperator{}, printer{io.Discard}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }

@@ -63,7 +63,7 @@ func (w *world) look(ctx context.Context, changes watch.Interface) {
 }
 
 // follow tells what happens until nothing is missing from the step.
-func (w *world) follow(ctx context.Context, s step, operator *process, p printer) error {
+func (w *world) follow(ctx context.Context, s step, operator *runningOperator, p printer) error {
 	var batch []trace.Sight
 	var gathered <-chan time.Time
 	var begun time.Time
@@ -101,7 +101,7 @@ func (w *world) follow(ctx context.Context, s step, operator *process, p printer
 	}
 }
 
-func (w *world) giveUp(ctx context.Context, s step, operator *process) error {
+func (w *world) giveUp(ctx context.Context, s step, operator *runningOperator) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()
 	}

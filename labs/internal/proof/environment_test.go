@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -38,11 +38,11 @@ var burdens = []struct {
 	},
 	{
 		name: "panics beside Reconcile", reconcile: `go func() { panic("the kettle is empty") }()`,
-		want: verdict.Fail, cause: harness.CauseManagerExited, says: "the kettle is empty", limit: 40 * time.Second,
+		want: verdict.Fail, cause: suite.CauseManagerExited, says: "the kettle is empty", limit: 40 * time.Second,
 	},
 	{
 		name: "ends in the middle", reconcile: `defer os.Exit(0)`,
-		want: verdict.Fail, cause: harness.CauseManagerExited, says: "exit status 0", limit: 40 * time.Second,
+		want: verdict.Fail, cause: suite.CauseManagerExited, says: "exit status 0", limit: 40 * time.Second,
 	},
 	{
 		name: "ignores SIGTERM", start: `go func() { for { signal.Ignore(syscall.SIGTERM); time.Sleep(10 * time.Millisecond) } }()`,
@@ -54,7 +54,7 @@ var burdens = []struct {
 	},
 	{
 		name: "has children without end", start: children("100"),
-		want: verdict.Fail, cause: harness.CauseManagerExited, says: "started more than 100 processes", limit: 40 * time.Second,
+		want: verdict.Fail, cause: suite.CauseManagerExited, says: "started more than 100 processes", limit: 40 * time.Second,
 	},
 	{
 		name: "prints a gigabyte", start: `
@@ -78,7 +78,7 @@ var burdens = []struct {
 	},
 	{
 		name: "takes memory without end", start: hoard,
-		want: verdict.Fail, cause: harness.CauseManagerExited, says: "used more than 1024 MiB of memory", limit: 40 * time.Second,
+		want: verdict.Fail, cause: suite.CauseManagerExited, says: "used more than 1024 MiB of memory", limit: 40 * time.Second,
 	},
 }
 
@@ -117,7 +117,7 @@ const flood = `
 
 // hoard takes memory before the manager serves, so no check can hold before it has taken too much. A hoard beside a
 // working operator is a race: where the machine is busy, all checks hold before it has its gigabyte. The one request
-// keeps it from being judged as silent. The checks then wait for their whole [harness.StartBudget], because the manager
+// keeps it from being judged as silent. The checks then wait for their whole [env.StartTimeout], because the manager
 // has not asked for Memcacheds yet.
 const hoard = `
 	if os.Getenv("KUBECONFIG") != "" {
@@ -227,7 +227,7 @@ func requireSmall(t *testing.T, dir string) {
 // floodLines are what a flood says about itself, in each of its processes.
 func floodLines(t *testing.T, dir string) (lines []string) {
 	t.Helper()
-	logs, err := filepath.Glob(filepath.Join(dir, harness.ManagerLogs))
+	logs, err := filepath.Glob(filepath.Join(dir, suite.ManagerLogs))
 	if err != nil || len(logs) == 0 {
 		t.Fatalf("logs of the manager: %v, %v", logs, err)
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -122,23 +122,23 @@ var hostile = []struct {
 }{
 	{
 		name: "loops in init", body: `for {}`,
-		limit: silentLimit, cause: harness.CauseManagerSilent, says: []string{"has not sent one request"},
+		limit: silentLimit, cause: suite.CauseManagerSilent, says: []string{"has not sent one request"},
 	},
 	{
 		name: "panics in init", body: `panic("the kettle is empty")`,
-		limit: exitedLimit, cause: harness.CauseManagerExited, says: []string{"the kettle is empty", "hostile.go"},
+		limit: exitedLimit, cause: suite.CauseManagerExited, says: []string{"the kettle is empty", "hostile.go"},
 	},
 	{
 		name: "panics at start", body: `if os.Getenv("KUBECONFIG") != "" { panic("the kettle is empty") }`,
-		limit: exitedLimit, cause: harness.CauseManagerExited, says: []string{"exit status 2", "the kettle is empty", "hostile.go"},
+		limit: exitedLimit, cause: suite.CauseManagerExited, says: []string{"exit status 2", "the kettle is empty", "hostile.go"},
 	},
 	{
 		name: "exits silently", body: `os.Exit(0)`,
-		limit: exitedLimit, cause: harness.CauseManagerExited, says: []string{"exit status 0", "it printed nothing"},
+		limit: exitedLimit, cause: suite.CauseManagerExited, says: []string{"exit status 0", "it printed nothing"},
 	},
 	{
 		name: "runs amok", body: amok,
-		limit: silentLimit, cause: harness.CauseManagerSilent, says: []string{"has not sent one request"},
+		limit: silentLimit, cause: suite.CauseManagerSilent, says: []string{"has not sent one request"},
 	},
 }
 
@@ -306,13 +306,13 @@ func importing(name, body string) string {
 }
 
 // config is the configuration that the run gave its suite, nil before it did.
-func (h *hostileRun) config() *harness.Config {
+func (h *hostileRun) config() *suite.Config {
 	files, _ := filepath.Glob(filepath.Join(h.judge.State, "artifacts", "*", "run.json"))
 	if len(files) != 1 {
 		return nil
 	}
 	data, err := os.ReadFile(files[0])
-	config := &harness.Config{}
+	config := &suite.Config{}
 	if err != nil || json.Unmarshal(data, config) != nil {
 		return nil // half written
 	}
@@ -334,7 +334,7 @@ func (h *hostileRun) requireClean() {
 }
 
 // requireNothingLeft is requireClean for a run whose cluster stays.
-func (h *hostileRun) requireNothingLeft() *harness.Config {
+func (h *hostileRun) requireNothingLeft() *suite.Config {
 	h.t.Helper()
 	config := h.config()
 	if config == nil {

@@ -5,7 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // Somebody who mends a check wants to know first whether it holds now. A late check stays late: it is not asked when
@@ -16,13 +17,13 @@ func TestWhatFailedLastTimeBeginsFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := built.DryRun(t.Context(), harness.Config{Artifacts: t.TempDir(), Failing: []string{"keeps-apart", "nothing-to-do", "weathers-storm"}})
+	report, err := built.DryRun(t.Context(), suite.Config{Artifacts: t.TempDir(), Failing: []string{"keeps-apart", "nothing-to-do", "weathers-storm"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]int{
-		"keeps-apart": int(harness.First), "nothing-to-do": int(harness.First), "weathers-storm": int(harness.Late),
-		"follows-size": 0, "creates-deployment": int(harness.First),
+		"keeps-apart": int(env.First), "nothing-to-do": int(env.First), "weathers-storm": int(env.Last),
+		"follows-size": 0, "creates-deployment": int(env.First),
 	}
 	got := map[string]int{}
 	for _, spec := range report.SpecReports {

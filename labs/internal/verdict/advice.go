@@ -12,8 +12,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
@@ -29,13 +29,13 @@ const (
 func (r *run) advise(result *Result, recording *trace.Recording) []string {
 	var advice []string
 	if lab := r.Course.Labs[result.Lab-1]; len(lab.Reruns) > 0 {
-		if rules, err := harness.RoleRules(r.Workspace); err == nil {
+		if rules, err := suite.RoleRules(r.Workspace); err == nil {
 			advice = append(advice, adviseRights(rules, recording.Tallies)...)
 		}
 	}
 	advice = append(advice, adviseWrites(recording.Unneeded())...)
 	var logs []io.Reader
-	files, _ := filepath.Glob(filepath.Join(r.artifacts, harness.ManagerLogs))
+	files, _ := filepath.Glob(filepath.Join(r.artifacts, suite.ManagerLogs))
 	for _, file := range files {
 		if log, err := os.Open(file); err == nil {
 			defer log.Close()

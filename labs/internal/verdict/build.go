@@ -15,7 +15,6 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/process/guard"
 )
@@ -40,10 +39,10 @@ func (c compilation) plain(ctx context.Context) (*Build, error) {
 		return &Build{Output: why}, nil
 	}
 	var err error
-	if c.env, err = harness.BuildEnv(ctx); err != nil {
+	if c.env, err = process.BuildEnv(ctx); err != nil {
 		return nil, err
 	}
-	c.limit, c.known, c.runner, c.mod = harness.BuildLimit, ingredient(), process.Runner{}, "readonly"
+	c.limit, c.known, c.runner, c.mod = process.BuildLimit, ingredient(), process.Runner{}, "readonly"
 	return c.judge(ctx)
 }
 
@@ -54,10 +53,10 @@ func (c compilation) confined(ctx context.Context, launcher *process.Launcher) (
 		return &Build{Output: why}, nil
 	}
 	var err error
-	if c.env, err = harness.BuildEnv(ctx); err != nil {
+	if c.env, err = process.BuildEnv(ctx); err != nil {
 		return nil, err
 	}
-	c.limit, c.runner, c.mod = harness.BuildLimit, process.Runner{Launcher: launcher}, "readonly"
+	c.limit, c.runner, c.mod = process.BuildLimit, process.Runner{Launcher: launcher}, "readonly"
 	build, err := c.run(ctx)
 	if build == nil || err != nil {
 		return nil, err

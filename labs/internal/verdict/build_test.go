@@ -22,7 +22,6 @@ import (
 	"golang.org/x/mod/zip"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/process"
 )
@@ -46,7 +45,7 @@ func newCompilation(t *testing.T, p *proxy, main string) compilation {
 		"go.sum":      p.sums,
 		"cmd/main.go": main,
 	})
-	base, err := harness.BuildEnv(t.Context())
+	base, err := process.BuildEnv(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +110,7 @@ func newProxy(t *testing.T) *proxy {
 		t.Fatal(err)
 	}
 	p.sums = libSums(t, archive.Name(), filepath.Join(source, "go.mod"))
-	env, err := harness.BuildEnv(t.Context())
+	env, err := process.BuildEnv(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

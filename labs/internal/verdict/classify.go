@@ -8,9 +8,9 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 const defect = "this is a defect of the lab: please report it with the artifacts"
@@ -52,7 +52,7 @@ func Classify(report types.Report, labs []*course.Lab, canRunPods bool) Classifi
 
 func checkID(spec types.SpecReport) string {
 	for _, label := range spec.Labels() {
-		if id, ok := strings.CutPrefix(label, harness.CheckLabel); ok {
+		if id, ok := strings.CutPrefix(label, suite.CheckLabel); ok {
 			return id
 		}
 	}
@@ -74,7 +74,7 @@ func classify(specs map[string]types.SpecReport, lab *course.Lab, check course.C
 		return answer, fmt.Sprintf("the check %s panicked: %s", check.ID, spec.Failure.ForwardedPanic)
 	case spec.State == types.SpecStateFailed || spec.State == types.SpecStateTimedout:
 		f := findingOf(spec)
-		if f.Cause == harness.CauseBlocked {
+		if f.Cause == suite.CauseBlocked {
 			answer.State, answer.BlockedBy = Blocked, f.Seen
 			return answer, ""
 		}
@@ -88,7 +88,7 @@ func classify(specs map[string]types.SpecReport, lab *course.Lab, check course.C
 
 func findingOf(spec types.SpecReport) *finding.Finding {
 	for _, entry := range spec.ReportEntries {
-		if entry.Name != harness.FindingEntry {
+		if entry.Name != suite.FindingEntry {
 			continue
 		}
 		if f, err := finding.Parse(entry.Value.AsJSON); err == nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -20,10 +20,10 @@ var lab = &course.Lab{Number: 4, Checks: []course.Check{
 }}
 
 func spec(id string, state types.SpecState, findings ...*finding.Finding) types.SpecReport {
-	s := types.SpecReport{LeafNodeLabels: []string{harness.CheckLabel + id}, State: state}
+	s := types.SpecReport{LeafNodeLabels: []string{suite.CheckLabel + id}, State: state}
 	for _, f := range findings {
 		s.ReportEntries = append(s.ReportEntries, types.ReportEntry{
-			Name: harness.FindingEntry, Value: types.ReportEntryValue{AsJSON: f.String()},
+			Name: suite.FindingEntry, Value: types.ReportEntryValue{AsJSON: f.String()},
 		})
 	}
 	return s
@@ -108,8 +108,8 @@ func TestBlockLeavesChecksAloneWhosePrerequisitesHold(t *testing.T) {
 func TestACheckThatWasGivenUpIsBlocked(t *testing.T) {
 	got := classify(true,
 		spec("first", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none")),
-		spec("second", types.SpecStateFailed, finding.New(harness.CauseBlocked, "the check first holds", "first")),
-		spec("third", types.SpecStateFailed, finding.New(harness.CauseBlocked, "the check second holds", "second")),
+		spec("second", types.SpecStateFailed, finding.New(suite.CauseBlocked, "the check first holds", "first")),
+		spec("third", types.SpecStateFailed, finding.New(suite.CauseBlocked, "the check second holds", "second")),
 	)
 	verdict.Block(got.Checks, []*course.Lab{lab})
 	want := []verdict.Check{
@@ -158,7 +158,7 @@ func TestEvidenceReachesTheAnswer(t *testing.T) {
 	want := []finding.Evidence{{Title: "Your manager's log", Lines: []string{"no luck"}}}
 	s := spec("first", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none"))
 	s.ReportEntries = append(s.ReportEntries, types.ReportEntry{
-		Name: harness.EvidenceEntry, Value: types.ReportEntryValue{AsJSON: `[{"title":"Your manager's log","lines":["no luck"]}]`},
+		Name: suite.EvidenceEntry, Value: types.ReportEntryValue{AsJSON: `[{"title":"Your manager's log","lines":["no luck"]}]`},
 	})
 	got := classify(true, s, spec("second", types.SpecStatePassed), spec("third", types.SpecStatePassed))
 	if diff := cmp.Diff(want, got.Checks[0].Evidence); diff != "" {

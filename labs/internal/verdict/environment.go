@@ -13,9 +13,9 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict/load"
 )
 
@@ -28,7 +28,7 @@ const (
 
 // attended runs the suite on a cluster that is watched, and ends it when the cluster has to be given up:
 // its checks would only wait for what cannot come.
-func (r *run) monitored(ctx context.Context, config harness.Config) (types.Report, error) {
+func (r *run) monitored(ctx context.Context, config suite.Config) (types.Report, error) {
 	monitor, watched, err := clusters.MonitorHealth(ctx, r.Clusters.Provider(), r.cluster)
 	if err != nil {
 		return types.Report{}, err

@@ -5,14 +5,14 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // evidenceOf is what the harness saw around a failure. None is no fault of anybody.
 func evidenceOf(spec types.SpecReport) []finding.Evidence {
 	for _, entry := range spec.ReportEntries {
-		if entry.Name != harness.EvidenceEntry {
+		if entry.Name != suite.EvidenceEntry {
 			continue
 		}
 		var evidence []finding.Evidence

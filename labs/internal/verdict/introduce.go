@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // introduce brings the learner's definition to the cluster while their manager is still being compiled: the
@@ -35,7 +35,7 @@ func (r *run) introduce(ctx context.Context) error {
 // installedNew says whether a definition of Memcached was there to be installed, was taken, and is of a kind
 // that the cluster has not had before.
 func (r *run) installedNew(ctx context.Context) bool {
-	manifests, err := generate.ReadManifests(filepath.Join(r.Workspace, filepath.FromSlash(harness.ManifestDir)))
+	manifests, err := generate.ReadManifests(filepath.Join(r.Workspace, filepath.FromSlash(suite.ManifestDir)))
 	if err != nil {
 		return false
 	}
@@ -49,7 +49,7 @@ func (r *run) installedNew(ctx context.Context) bool {
 	}
 	for _, m := range manifests {
 		definition, err := m.Definition()
-		if err != nil || definition.Name != harness.CRDName {
+		if err != nil || definition.Name != suite.CRDName {
 			continue
 		}
 		unknown := apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(definition), definition.DeepCopy()))

@@ -16,9 +16,9 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // Judge gives verdicts on one workspace.
@@ -40,7 +40,7 @@ type Judge struct {
 	Launcher *process.Launcher
 	// Seed decides what a run draws; 0 draws the seed itself.
 	Seed int64
-	// Storm is how hard the storm of lab 5 blows: "" or [harness.StormLong].
+	// Storm is how hard the storm of lab 5 blows: "" or [suite.StormLong].
 	Storm string
 	// Keep leaves the cluster running after the verdict, for a look at it.
 	Keep bool
@@ -116,8 +116,8 @@ func (r *run) results(ctx context.Context, labs []int) (results []*Result, err e
 	if err = r.prepare(ctx); err == nil {
 		results, err = r.judge(ctx, labs)
 	}
-	if err := interrupted(ctx, err); ctx.Err() != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx, err)
 	}
 	if err != nil {
 		return r.unjudged(ctx, labs, err)
@@ -230,7 +230,7 @@ func (r *run) compile(ctx context.Context) (*Build, error) {
 
 // runsManager says whether a check of this run wants a manager.
 func (r *run) runsManager() bool {
-	var suite harness.Config
+	var suite suite.Config
 	for _, lab := range r.wanted {
 		suite.Labs = append(suite.Labs, lab.Number)
 	}
@@ -337,8 +337,8 @@ func (r *run) represented(numbers, whole []int) []*course.Lab {
 
 // config is the suite's configuration. A lab that runs others again does so with the manager under its
 // generated role.
-func (r *run) config(numbers []int) harness.Config {
-	c := harness.Config{
+func (r *run) config(numbers []int) suite.Config {
+	c := suite.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig,
 		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, Launcher: r.launcher(), MemcachedImage: nodeimage.Operand,
 		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch,

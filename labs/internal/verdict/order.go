@@ -3,7 +3,7 @@ package verdict
 import (
 	"slices"
 
-	"github.com/example/operator-lab/labs/harness"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // How far a failure reaches. What lies closer to the root explains what lies above it.
@@ -22,9 +22,9 @@ const (
 
 // reach says how far failures of a cause reach, where that is further than their own check.
 var reach = map[string]int{
-	harness.CauseNoManifest: fromDefinition, harness.CauseRefused: fromDefinition,
+	suite.CauseNoManifest: fromDefinition, suite.CauseRefused: fromDefinition,
 	"no-role": fromDefinition, "no-rules": fromDefinition,
-	harness.CauseManagerExited: fromManager, harness.CauseManagerSilent: fromManager,
+	suite.CauseManagerExited: fromManager, suite.CauseManagerSilent: fromManager,
 	causeForbidden: fromRights, causeNotSynced: fromRights,
 	"does-not-work": otherCheck,
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // Outcome is what is certain about one check while the others are still running.
@@ -122,7 +122,7 @@ func (r *run) listen(ctx context.Context, numbers []int) (end func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		followOutcomes(ctx, filepath.Join(r.artifacts, harness.OutcomesFile), outcomes.Hear)
+		followOutcomes(ctx, filepath.Join(r.artifacts, suite.OutcomesFile), outcomes.Hear)
 	}()
 	return func() {
 		cancel()

@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -33,7 +33,7 @@ func TestOutcomesAreToldAsSoonAsTheyAreCertain(t *testing.T) {
 		return spec(id, types.SpecStateFailed, finding.New(cause, "this", "that"))
 	}
 	givenUp := func(id, by string) types.SpecReport {
-		return spec(id, types.SpecStateFailed, finding.New(harness.CauseBlocked, "nothing before it fails", "%s", by))
+		return spec(id, types.SpecStateFailed, finding.New(suite.CauseBlocked, "nothing before it fails", "%s", by))
 	}
 	for name, c := range map[string]struct {
 		embedded, unblocked bool

@@ -11,8 +11,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 func TestOutcomesAreReadByWholeLines(t *testing.T) {
@@ -47,10 +47,10 @@ func TestWhatFailedLastTimeAndHoldsNowIsMended(t *testing.T) {
 	lab := &course.Lab{Number: 4}
 	for _, c := range []struct{ id, state string }{{"mended", "passed"}, {"held", "passed"}, {"still-fails", "failed"}, {"last", "passed"}} {
 		lab.Checks = append(lab.Checks, course.Check{ID: c.id})
-		fmt.Fprintf(&lines, `{"LeafNodeType":"It","LeafNodeLabels":[%q],"State":%q}`+"\n", harness.CheckLabel+c.id, c.state)
+		fmt.Fprintf(&lines, `{"LeafNodeType":"It","LeafNodeLabels":[%q],"State":%q}`+"\n", suite.CheckLabel+c.id, c.state)
 	}
 	r.wanted = []*course.Lab{lab}
-	if err := os.WriteFile(filepath.Join(r.artifacts, harness.OutcomesFile), []byte(lines.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.artifacts, suite.OutcomesFile), []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	end := r.listen(t.Context(), []int{4})

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // How much of an answer is shown. All of it together fits on one screen; the rest lies in the artifacts.
@@ -323,7 +323,7 @@ func (p *printer) evidence(all []finding.Evidence) {
 }
 
 // shared are causes of which one is enough to see: whoever mends it mends it for every check.
-var shared = []string{harness.CausePanicked, "crashing", "image-pull"}
+var shared = []string{suite.CausePanicked, "crashing", "image-pull"}
 
 // sameComplaint says whether two checks saw the same, in more than a word: an error that somebody quotes.
 func sameComplaint(a, b *Check) bool { return a.Seen == b.Seen && strings.Contains(b.Seen, " ") }

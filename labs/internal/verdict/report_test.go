@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -77,7 +77,7 @@ func result(v verdict.Verdict, checks ...verdict.Check) *verdict.Result {
 
 var (
 	noDeployment = finding.New("no-deployment", "a Deployment "+ns+"/qwertzuiop for the Memcached of that name", "none")
-	exited       = finding.New(harness.CauseManagerExited, "the manager goes on running",
+	exited       = finding.New(suite.CauseManagerExited, "the manager goes on running",
 		"it ended by itself (exit status 2) 812ms after its start; it panicked: assignment to entry in nil map, at internal/controller/memcached_controller.go:57")
 	replicas = finding.New("not-scaled-up", "spec.replicas 4, as the Memcached's spec.size", "spec.replicas 2").
 			With(finding.Field{Path: "spec.replicas", Want: "4", Have: "2"})

@@ -16,8 +16,8 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/example/operator-lab/labs/harness"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 const (
@@ -37,12 +37,12 @@ const (
 // RunSuite runs the checks of config.Labs once, on the cluster that config opens, and returns Ginkgo's
 // report. A failed check is not an error; a suite that could not report is. Where the manager cannot run several times on
 // one machine, one process runs all checks.
-func (t Tools) RunSuite(ctx context.Context, config harness.Config) (types.Report, error) {
+func (t Tools) RunSuite(ctx context.Context, config suite.Config) (types.Report, error) {
 	report, err := t.runSuite(ctx, config, min(procs, len(judged(config))))
 	if ctx.Err() != nil {
 		return report, err
 	}
-	switch once, failed := harness.RunsOnlyOnce(config.Artifacts); {
+	switch once, failed := suite.RunsOnlyOnce(config.Artifacts); {
 	case failed != nil:
 		return report, failed
 	case once:
@@ -51,7 +51,7 @@ func (t Tools) RunSuite(ctx context.Context, config harness.Config) (types.Repor
 	return report, err
 }
 
-func (t Tools) runSuite(ctx context.Context, config harness.Config, procs int) (types.Report, error) {
+func (t Tools) runSuite(ctx context.Context, config suite.Config, procs int) (types.Report, error) {
 	path, err := writeConfig(config)
 	if err != nil {
 		return types.Report{}, err
@@ -63,7 +63,7 @@ func (t Tools) runSuite(ctx context.Context, config harness.Config, procs int) (
 		"--randomize-all", fmt.Sprintf("--seed=%d", config.Seed%1_000_000),
 		"--output-dir="+config.Artifacts, "--json-report="+filepath.Base(reports), "--junit-report="+junitFile, t.Suite)
 	cmd.Dir = config.Artifacts
-	cmd.Env = append(os.Environ(), harness.ConfigEnv+"="+path)
+	cmd.Env = append(os.Environ(), suite.ConfigEnv+"="+path)
 	process.Own(cmd, syscall.SIGTERM)
 	killWhenLost(ctx, cmd)
 	cmd.WaitDelay = suiteGrace
@@ -82,7 +82,7 @@ func (t Tools) runSuite(ctx context.Context, config harness.Config, procs int) (
 
 // DryRun has the suite list its checks in Ginkgo's report, and run none of them. It needs no cluster; of config it takes
 // what decides about the order of checks, and Artifacts, the folder to write to.
-func (t Tools) DryRun(ctx context.Context, config harness.Config) (types.Report, error) {
+func (t Tools) DryRun(ctx context.Context, config suite.Config) (types.Report, error) {
 	path, err := writeConfig(config)
 	if err != nil {
 		return types.Report{}, err
@@ -90,7 +90,7 @@ func (t Tools) DryRun(ctx context.Context, config harness.Config) (types.Report,
 	report := filepath.Join(config.Artifacts, suiteFile)
 	cmd := exec.CommandContext(ctx, t.Suite, "--ginkgo.dry-run", "--ginkgo.json-report="+report)
 	cmd.Dir = config.Artifacts
-	cmd.Env = append(os.Environ(), harness.ConfigEnv+"="+path)
+	cmd.Env = append(os.Environ(), suite.ConfigEnv+"="+path)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return types.Report{}, fmt.Errorf("list the checks: %w\n%s", err, out)
 	}
@@ -103,16 +103,16 @@ func lastLines(text string) string {
 }
 
 // judged are the checks of the run that the cluster can judge.
-func judged(config harness.Config) []string {
+func judged(config suite.Config) []string {
 	return slices.DeleteFunc(slices.Clone(config.Checks), func(id string) bool { return slices.Contains(config.Unjudged, id) })
 }
 
 // labelFilter selects them.
-func labelFilter(config harness.Config) string {
-	return fmt.Sprintf("/^%s(%s)$/", harness.CheckLabel, strings.Join(judged(config), "|"))
+func labelFilter(config suite.Config) string {
+	return fmt.Sprintf("/^%s(%s)$/", suite.CheckLabel, strings.Join(judged(config), "|"))
 }
 
-func writeConfig(config harness.Config) (string, error) {
+func writeConfig(config suite.Config) (string, error) {
 	data, err := json.MarshalIndent(config, "", " ")
 	if err != nil {
 		return "", fmt.Errorf("write run configuration: %w", err)

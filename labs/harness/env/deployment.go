@@ -1,0 +1,100 @@
+package env
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// CauseNoDeployment is the cause when nothing is known about why there is no Deployment.
+const CauseNoDeployment = "no-deployment"
+
+// Deployment reads the Deployment of the Memcached's name. When there is none, the error is a finding.
+func (m Memcached) Deployment(ctx context.Context) (*appsv1.Deployment, error) {
+	d, err := m.deployment(ctx)
+	if err == nil && !Exists(d) {
+		err = NoDeployment(d)
+	}
+	return d, err
+}
+
+// deployment is one with a name and nothing else when there is none.
+func (m Memcached) deployment(ctx context.Context) (*appsv1.Deployment, error) {
+	d := &appsv1.Deployment{}
+	err := current.admin.Get(ctx, m.Key(), d)
+	if apierrors.IsNotFound(err) {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Deployment %s: %w", m, err)
+	}
+	return d, nil
+}
+
+// Exists says whether an object was read from the API server.
+func Exists(obj client.Object) bool {
+	created := obj.GetCreationTimestamp()
+	return !created.IsZero()
+}
+
+// NoDeployment is the finding about a Deployment that is not there.
+func NoDeployment(d *appsv1.Deployment) *finding.Finding {
+	return finding.New(CauseNoDeployment, fmt.Sprintf("a Deployment %s/%s for the Memcached of that name", d.Namespace, d.Name), "none")
+}
+
+// DeploymentOf reads the Deployment of the Memcached's name when it is polled: use it with Eventually and Consistently. One
+// that is not there has a name and no creation timestamp.
+func DeploymentOf(m Memcached) func(context.Context) (*appsv1.Deployment, error) {
+	return polled(m.Namespace, refreshInterval, m.deployment)
+}
+
+// Container is the one container of the contract, or a finding.
+func Container(d *appsv1.Deployment) (corev1.Container, error) {
+	containers := d.Spec.Template.Spec.Containers
+	if len(containers) != 1 {
+		return corev1.Container{}, finding.New("containers", "exactly one container in the Pod template", "%d", len(containers))
+	}
+	return containers[0], nil
+}
+
+// Replicas is what the Deployment asks for.
+func Replicas(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
+// CreateForeign makes a Deployment of the Memcached's name that somebody else controls.
+func (m Memcached) CreateForeign(ctx context.Context) (*appsv1.Deployment, error) {
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "owner-of-" + m.Name}}
+	if err := current.admin.Create(ctx, owner); err != nil {
+		return nil, fmt.Errorf("create the foreign owner: %w", err)
+	}
+	labels := map[string]string{"example.org/app": "foreign"}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: m.Namespace, Name: m.Name, Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(1)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "foreign", Image: current.config.MemcachedImage}}},
+			},
+		},
+	}
+	if err := current.admin.Create(ctx, d); err != nil {
+		return nil, fmt.Errorf("create the foreign Deployment: %w", err)
+	}
+	return d, nil
+}

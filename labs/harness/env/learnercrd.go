@@ -1,0 +1,36 @@
+package env
+
+import (
+	"context"
+	"errors"
+
+	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
+)
+
+// installLearnersCRD installs the workspace's own manifest, whatever its file is called, and waits until
+// it is Established.
+func installLearnersCRD(ctx context.Context) *finding.Finding {
+	err := installManifest(ctx)
+	if err == nil {
+		return nil
+	}
+	var f *finding.Finding
+	if errors.As(err, &f) {
+		return f
+	}
+	return finding.New(suite.CauseRefused, "the API server takes the manifest in "+suite.ManifestDir, "%v", err)
+}
+
+func installManifest(ctx context.Context) error {
+	manifest, err := Manifest()
+	if err != nil {
+		return err
+	}
+	definition, err := manifest.Definition()
+	if err != nil {
+		return finding.New(suite.CauseRefused, "a CustomResourceDefinition in "+suite.ManifestDir+"/"+manifest.File, "%v", err)
+	}
+	return crd.Install(ctx, current.admin, definition)
+}

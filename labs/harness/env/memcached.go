@@ -1,0 +1,194 @@
+package env
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+
+	"github.com/onsi/ginkgo/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
+)
+
+// gvk is the kind that the learner defines.
+var gvk = schema.GroupVersionKind{Group: suite.Group, Version: "v1alpha1", Kind: "Memcached"}
+
+// Memcached is one custom resource of a check, and the Deployment of the same name.
+type Memcached struct {
+	Namespace, Name string
+	Size, Port      int32
+}
+
+// NewMemcached draws a Memcached's name, size (2 to 4) and port from [Rand].
+func NewMemcached(namespace string) Memcached {
+	name := RandomName()
+	return Memcached{Namespace: namespace, Name: name, Size: 2 + Rand().Int32N(3), Port: RandomPort(Rand())}
+}
+
+// RandomName draws a name of ten letters.
+func RandomName() string {
+	r := Rand()
+	letters := make([]byte, 10)
+	for i := range letters {
+		letters[i] = 'a' + byte(r.IntN(26))
+	}
+	return string(letters)
+}
+
+// RandomPort draws a port that is not memcached's own, so that nobody listens on it by accident.
+func RandomPort(r *rand.Rand) int32 { return 20000 + r.Int32N(10000) }
+
+// Key is the name under which both objects are found.
+func (m Memcached) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
+}
+
+// String is how reports name the Memcached.
+func (m Memcached) String() string { return m.Namespace + "/" + m.Name }
+
+// Create sends the Memcached as a user would.
+func (m Memcached) Create(ctx context.Context) error {
+	if err := LearnersCRD(); err != nil {
+		return err
+	}
+	current.place.addMemcached(m)
+	obj := m.object()
+	obj.Object["spec"] = map[string]any{"size": int64(m.Size), "containerPort": int64(m.Port)}
+	err := current.admin.Create(ctx, obj)
+	_, unanswered := errors.AsType[*url.Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case unanswered || serversFault(err):
+		return fmt.Errorf("create Memcached %s: %w", m, err)
+	}
+	return finding.New("refused", fmt.Sprintf("the API server takes a Memcached with size %d and containerPort %d", m.Size, m.Port), "%v", err)
+}
+
+func (m Memcached) object() *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	obj.SetNamespace(m.Namespace)
+	obj.SetName(m.Name)
+	return obj
+}
+
+// Get reads the Memcached.
+func (m Memcached) Get(ctx context.Context) (*unstructured.Unstructured, error) {
+	obj := m.object()
+	err := current.admin.Get(ctx, m.Key(), obj)
+	return obj, err
+}
+
+// SetSpec changes one field of the spec, as `kubectl patch` would.
+func (m Memcached) SetSpec(ctx context.Context, field string, value int32) error {
+	return m.merge(ctx, map[string]any{"spec": map[string]any{field: value}})
+}
+
+// Annotate changes an annotation that means nothing to any operator, which makes a new pass.
+func (m Memcached) Annotate(ctx context.Context, value string) error {
+	return m.merge(ctx, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.org/note": value}}})
+}
+
+func (m Memcached) merge(ctx context.Context, patch map[string]any) error {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("write patch: %w", err)
+	}
+	if err := current.admin.Patch(ctx, m.object(), client.RawPatch(types.MergePatchType, data)); err != nil {
+		return fmt.Errorf("patch Memcached %s: %w", m, err)
+	}
+	return nil
+}
+
+// Delete asks for the Memcached's deletion with the given propagation.
+func (m Memcached) Delete(ctx context.Context, propagation metav1.DeletionPropagation) error {
+	if err := current.admin.Delete(ctx, m.object(), client.PropagationPolicy(propagation)); err != nil {
+		return fmt.Errorf("delete Memcached %s: %w", m, err)
+	}
+	return nil
+}
+
+// holdFinalizer is what [Memcached.Hold] holds a Memcached with.
+const holdFinalizer = "example.org/hold"
+
+// Hold keeps the Memcached there when it is deleted, as any other controller's finalizer would, until
+// [Memcached.Release] or the end of the check.
+func (m Memcached) Hold(ctx context.Context) error {
+	ginkgo.DeferCleanup(m.Release)
+	return m.finalizers(ctx, func(names []string) []string { return append(names, holdFinalizer) })
+}
+
+// Release ends what [Memcached.Hold] began.
+func (m Memcached) Release(ctx context.Context) error {
+	err := m.finalizers(ctx, func(names []string) []string {
+		return slices.DeleteFunc(names, func(name string) bool { return name == holdFinalizer })
+	})
+	return client.IgnoreNotFound(err)
+}
+
+// finalizers changes the Memcached's finalizers; those of the operator have to stay.
+func (m Memcached) finalizers(ctx context.Context, change func([]string) []string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		obj, err := m.Get(ctx)
+		if err != nil {
+			return err
+		}
+		obj.SetFinalizers(change(obj.GetFinalizers()))
+		return current.admin.Update(ctx, obj)
+	})
+}
+
+func (m Memcached) list() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return list
+}
+
+// MemcachedOf reads the Memcached when it is polled: use it with Eventually and Consistently. One that is not there has a
+// name and no creation timestamp.
+func MemcachedOf(m Memcached) func(context.Context) (*unstructured.Unstructured, error) {
+	return polled(m.Namespace, refreshInterval, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		obj, err := m.Get(ctx)
+		if apierrors.IsNotFound(err) {
+			return m.object(), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("get Memcached %s: %w", m, err)
+		}
+		return obj, nil
+	})
+}
+
+// Condition reads one of obj's status conditions; nil when it is not there.
+func Condition(obj *unstructured.Unstructured, conditionType string) (*metav1.Condition, error) {
+	items, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	if err != nil {
+		return nil, fmt.Errorf("read status.conditions: %w", err)
+	}
+	for _, item := range items {
+		fields, ok := item.(map[string]any)
+		if !ok || fields["type"] != conditionType {
+			continue
+		}
+		c := &metav1.Condition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, c); err != nil {
+			return nil, fmt.Errorf("read condition %s: %w", conditionType, err)
+		}
+		return c, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,231 @@
+package env
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/internal/trace"
+)
+
+// checkNamespace begins the names of the namespaces that checks work in.
+const checkNamespace = trace.NamespacePrefix
+
+// namespacesPerCheck is how many namespaces one check may work in.
+const namespacesPerCheck = 2
+
+// namespaceName is the name of a check's n-th namespace, should that check run in the given process. Every process knows
+// all of these names before the first manager starts, because a manager is told then what not to show of the cluster.
+func namespaceName(run string, process int, check string, n int) string {
+	h := fnv.New64a()
+	fmt.Fprint(h, run, "/", process, "/", check, "/", n)
+	suffix := strconv.FormatUint(h.Sum64(), 36)
+	return checkNamespace + check + "-" + suffix[len(suffix)-5:]
+}
+
+// hiddenFrom are the namespaces in which checks of other processes may work.
+func hiddenFrom(process, processes int, run string, checks []string) []string {
+	var hidden []string
+	for other := 1; other <= processes; other++ {
+		if other == process {
+			continue
+		}
+		for _, check := range checks {
+			for n := range namespacesPerCheck {
+				hidden = append(hidden, namespaceName(run, other, check, n))
+			}
+		}
+	}
+	return hidden
+}
+
+// namespaceFilter shows a manager everything but those namespaces.
+func namespaceFilter(hidden []string) apiproxy.NamespaceFilter {
+	return apiproxy.NamespaceFilter{Hidden: hidden, Namespaced: namespaced}
+}
+
+// namespaced says whether a resource lies in namespaces, as the API server's discovery has it. One that it does not know
+// does not.
+func namespaced(group, resource string) (bool, error) {
+	mapper := current.admin.RESTMapper()
+	kind, err := mapper.KindFor(schema.GroupVersionResource{Group: group, Resource: resource})
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	mapping, err := mapper.RESTMapping(kind.GroupKind())
+	if err != nil {
+		return false, err
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}
+
+// awaitDiscovery returns when the API server tells of Memcacheds, a moment after they are Established: a manager that
+// asked before would be shown all of them.
+func awaitDiscovery(ctx context.Context) {
+	_ = utilwait.PollUntilContextTimeout(ctx, pollInterval, InstallTimeout, true, func(context.Context) (bool, error) {
+		_, err := current.admin.RESTMapper().RESTMapping(gvk.GroupKind())
+		return err == nil, nil
+	})
+}
+
+// place is where the running check works. The manager tells about itself from a goroutine of its own.
+type place struct {
+	mu         sync.Mutex
+	check      string
+	namespaces []string
+	created    []Memcached
+}
+
+// add gives the check the name of another namespace, and forgets those of the check before.
+func (p *place) add(check string, name func(n int) string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.check != check {
+		p.check, p.namespaces, p.created = check, nil, nil
+	}
+	if len(p.namespaces) == namespacesPerCheck {
+		return "", fmt.Errorf("the check %s wants more than %d namespaces: raise namespacesPerCheck in labs/harness", check, namespacesPerCheck)
+	}
+	namespace := name(len(p.namespaces))
+	p.namespaces = append(p.namespaces, namespace)
+	return namespace, nil
+}
+
+// leave forgets the check, which has ended.
+func (p *place) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.check, p.namespaces, p.created = "", nil, nil
+}
+
+// all are the namespaces of the running check.
+func (p *place) all() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.namespaces)
+}
+
+// addMemcached remembers a Memcached of the check.
+func (p *place) addMemcached(m Memcached) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.created = append(p.created, m)
+}
+
+// memcacheds are those that the check has created.
+func (p *place) memcacheds() []Memcached {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.created)
+}
+
+// Namespace makes a namespace for the running check. When the check ends, its Memcacheds are deleted, so that the manager is
+// at work for the next check alone. The rest is left alone if the cluster is to be deleted
+// as a whole and the Pods take no place from others: to end a Pod takes the machine half a second, and to empty a
+// namespace the API server about seventy requests; those that matter now wait behind them. Otherwise all of it is deleted.
+// What cannot be deleted stays until the cluster goes.
+func Namespace(ctx context.Context) string {
+	ginkgo.GinkgoHelper()
+	return newNamespace(ctx, reserves)
+}
+
+// reserves says whether a Pod in the namespace keeps a part of the node from the Pods of other checks, or may do so.
+func reserves(ctx context.Context, namespace string) bool {
+	var list appsv1.DeploymentList
+	if err := current.admin.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return true
+	}
+	return slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool {
+		pod := d.Spec.Template.Spec
+		return slices.ContainsFunc(slices.Concat(pod.InitContainers, pod.Containers), func(c corev1.Container) bool {
+			return len(c.Resources.Requests)+len(c.Resources.Limits) > 0
+		})
+	})
+}
+
+// newNamespace makes one that is deleted when the check ends. Of a cluster that is to be deleted as a whole, only the
+// Memcacheds are deleted, and the Deployments if they burden others.
+func newNamespace(ctx context.Context, burdens func(ctx context.Context, namespace string) bool) string {
+	ginkgo.GinkgoHelper()
+	name, err := current.place.add(ID(), func(n int) string {
+		return namespaceName(current.shared.Run, ginkgo.GinkgoParallelProcess(), ID(), n)
+	})
+	require(err)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := current.admin.Create(ctx, ns); err != nil {
+		require(fmt.Errorf("create namespace: %w", err))
+	}
+	ginkgo.DeferCleanup(func(ctx context.Context) {
+		if current.env != nil {
+			current.env.trace.End(name)
+		}
+		// Not a NodeTimeout: that a slow machine does not come to it is no fault of the learner's.
+		ctx, cancel := context.WithTimeout(ctx, StopTimeout)
+		defer cancel()
+		var kinds []client.Object
+		if current.config.NeedsManager() {
+			kinds = append(kinds, Memcached{}.object())
+		}
+		if !current.config.Disposable || burdens(ctx, name) {
+			kinds = append(kinds, &appsv1.Deployment{}) // the namespace takes them along, but not at once
+		}
+		for _, kind := range kinds {
+			_ = current.admin.DeleteAllOf(ctx, kind, client.InNamespace(name), client.PropagationPolicy(metav1.DeletePropagationBackground))
+		}
+		if !current.config.Disposable {
+			_ = current.admin.Delete(ctx, ns)
+		}
+	})
+	return name
+}
+
+// PodlessNamespace is a [Namespace] in which a quota admits no Pods. Checks that judge objects alone
+// work there, so that they do not wait for containers, and leave the machine to those that do.
+func PodlessNamespace(ctx context.Context) string {
+	ginkgo.GinkgoHelper()
+	ns := newNamespace(ctx, func(context.Context, string) bool { return true }) // Kubernetes goes on trying to make the Pods
+	require(Quota(ctx, ns, 0))
+	return ns
+}
+
+// quotaName is the name of the quota that [Quota] sets.
+const quotaName = "pods"
+
+// Quota limits the number of Pods in a namespace, and waits until the limit counts.
+func Quota(ctx context.Context, namespace string, pods int64) error {
+	hard := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: quotaName},
+		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
+	}
+	if err := current.admin.Create(ctx, quota); err != nil {
+		return fmt.Errorf("create quota: %w", err)
+	}
+	var last error
+	err := utilwait.PollUntilContextTimeout(ctx, pollInterval/2, EventuallyTimeout, true, func(ctx context.Context) (bool, error) {
+		last = current.admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+		return last == nil && len(quota.Status.Hard) > 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until the quota of namespace %s counts: %w", namespace, cmp.Or(last, err))
+	}
+	return nil
+}

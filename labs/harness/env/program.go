@@ -1,0 +1,37 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/process"
+)
+
+// untrusted prepares a program that contains the learner's code. It sees PATH, its home, TMPDIR and env alone, and its
+// whole process tree ends with it, with ctx, and with this process. Under `classroom grade` it runs in a container, elsewhere
+// as an unprivileged user when the lab runs as root. Args, Env and Dir of the job are set here.
+func untrusted(ctx context.Context, home string, job process.Job, program string, args ...string) (*exec.Cmd, error) {
+	job.Args = append([]string{program}, args...)
+	job.Dir, job.Writes = home, home
+	job.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}, job.Env...)
+	cmd, err := current.config.Runner().Program(ctx, job)
+	if err != nil {
+		return nil, finding.Machine("start a program", err)
+	}
+	cmd.WaitDelay = StopTimeout
+	return cmd, nil
+}
+
+// Home makes an empty folder for one untrusted program, below the run's scratch folder.
+func Home(name string) (string, error) {
+	dir, err := os.MkdirTemp(current.config.Scratch, strings.ReplaceAll(name, string(filepath.Separator), "-")+"-")
+	if err != nil {
+		return "", fmt.Errorf("make a home for %s: %w", name, err)
+	}
+	return dir, nil
+}

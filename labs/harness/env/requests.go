@@ -1,0 +1,110 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/example/operator-lab/labs/harness/apiproxy"
+)
+
+// requests are what the manager has sent to the API server since index, in order. Without a manager there are none.
+func requests(since int) []apiproxy.Request {
+	if current.env == nil {
+		return nil
+	}
+	return current.env.proxy.Since(since)
+}
+
+// requestCount is how many requests the manager has sent so far: the index of the next one.
+func requestCount() int {
+	if current.env == nil {
+		return 0
+	}
+	return current.env.proxy.Count()
+}
+
+// logLines are the manager's recent lines of output that contain text.
+func logLines(text string) []string {
+	if current.env == nil {
+		return nil
+	}
+	return current.env.manager.output.Lines(text)
+}
+
+// RequestCount is how many requests the manager has sent so far. Pass it as the index since when requests are asked for.
+func (*ManagerProcess) RequestCount() int { return requestCount() }
+
+// LogLines are the manager's recent lines of output that contain text.
+func (*ManagerProcess) LogLines(text string) []string { return logLines(text) }
+
+// Writes are the mutating requests of the manager since index that concern the Memcached, its status
+// or its Deployment.
+func (m Memcached) Writes(since int) []apiproxy.Request { return writesTo(requests(since), m.Key()) }
+
+// writesTo are those of the requests that ask for a change of an object of that name, such as a Memcached and its Deployment.
+func writesTo(requests []apiproxy.Request, of types.NamespacedName) []apiproxy.Request {
+	return slices.DeleteFunc(requests, func(r apiproxy.Request) bool {
+		return !r.Mutating() || r.Namespace != of.Namespace || r.Name != "" && r.Name != of.Name
+	})
+}
+
+// Refused are the manager's requests since index that it had no right to, each kind of request once. A
+// quota and a namespace that is going away are answered with the same status, so every refusal is
+// asked about again.
+func (*ManagerProcess) Refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
+	return refused(ctx, since)
+}
+
+func refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
+	var all []apiproxy.Request
+	asked := map[string]bool{}
+	for _, r := range requests(since) {
+		key := r.Verb + " " + r.Group + "/" + r.Resource + "/" + r.Subresource
+		if r.Status != http.StatusForbidden || asked[key] {
+			continue
+		}
+		asked[key] = true
+		allowed, err := may(ctx, r.Verb, r.Group, r.Resource, r.Subresource, r.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		if !allowed || asSomebodyElse(r) {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// Refusal is a refused request in one short line.
+func Refusal(r apiproxy.Request) string { return r.Kind() + ": " + r.Reason(ManagerUser()) }
+
+// asSomebodyElse says whether the manager was refused under another name than its own: it did not use the
+// configuration that it was given as it is.
+func asSomebodyElse(r apiproxy.Request) bool {
+	return strings.Contains(r.Message, `User "`) && !strings.Contains(r.Message, `User "`+ManagerUser()+`"`)
+}
+
+// May asks the API server whether the manager has a right.
+func (*ManagerProcess) May(ctx context.Context, verb, group, resource, subresource, namespace string) (bool, error) {
+	return may(ctx, verb, group, resource, subresource, namespace)
+}
+
+func may(ctx context.Context, verb, group, resource, subresource, namespace string) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   ManagerUser(),
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + systemNamespace, "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Group: group, Resource: resource, Subresource: subresource, Namespace: namespace,
+		},
+	}}
+	if err := current.admin.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("ask for the manager's rights: %w", err)
+	}
+	return review.Status.Allowed, nil
+}

@@ -1,0 +1,60 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// promptly is how long a write takes at most on a machine that serves the API server. 10 ms is usual; on one whose
+// disk or processors are taken it is a second and more, and the operator's own writes take as long.
+const promptly = 200 * time.Millisecond
+
+// Served starts a clock that goes only while the API server takes writes promptly, so that a time limit for the
+// operator is none for the machine. It writes a ConfigMap of the namespace over and over to know, and ends with
+// ctx. The returned function reads the clock.
+func Served(ctx context.Context, namespace string) (func() time.Duration, error) {
+	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "clock-"}}
+	if err := current.admin.Create(ctx, mark); err != nil {
+		return nil, fmt.Errorf("start a clock: %w", err)
+	}
+	clock := &servedClock{write: func() error {
+		patch := fmt.Sprintf(`{"data":{"now":"%d"}}`, time.Now().UnixNano())
+		return current.admin.Patch(ctx, mark, client.RawPatch(types.MergePatchType, []byte(patch)))
+	}}
+	go clock.run(ctx)
+	return clock.read, nil
+}
+
+// servedClock adds up how long writes take, each of them counted as [promptly] at most.
+type servedClock struct {
+	write  func() error
+	served atomic.Int64 // nanoseconds
+}
+
+func (c *servedClock) run(ctx context.Context) {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	before := time.Now()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := c.write()
+		now := time.Now()
+		if err == nil {
+			c.served.Add(int64(min(now.Sub(before), pollInterval+promptly)))
+		}
+		before = now
+	}
+}
+
+func (c *servedClock) read() time.Duration { return time.Duration(c.served.Load()) }

@@ -1,0 +1,33 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A second that the operator gets is a second in which writes are done, whatever the clock on the wall says.
+func TestAClockOfTimeThatIsServed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		write    func() error
+		min, max time.Duration // after ten seconds
+	}{
+		"a quiet machine":  {func() error { time.Sleep(10 * time.Millisecond); return nil }, 9 * time.Second, 11 * time.Second},
+		"a starved one":    {func() error { time.Sleep(2 * time.Second); return nil }, time.Second, 2 * time.Second},
+		"one that is away": {func() error { return errors.New("connection refused") }, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock := &servedClock{write: tc.write}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				clock.run(ctx)
+				if got := clock.read(); got < tc.min || got > tc.max {
+					t.Errorf("%v were served of 10 s, want %v to %v", got, tc.min, tc.max)
+				}
+			})
+		})
+	}
+}

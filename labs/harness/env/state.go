@@ -1,0 +1,114 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// State is what an operator may write about one Memcached.
+type State struct {
+	deployment map[string]any // nil when there is none
+	status     any
+}
+
+// StateOf reads the Memcached and its Deployment when it is polled: use it with Eventually and Consistently.
+func StateOf(m Memcached) func(context.Context) (State, error) {
+	return polled(m.Namespace, refreshInterval, m.State)
+}
+
+// State reads both objects. Their resourceVersion stays in: the API server changes it on every real
+// change, and on no other.
+func (m Memcached) State(ctx context.Context) (State, error) {
+	var w State
+	d := &appsv1.Deployment{}
+	err := current.admin.Get(ctx, m.Key(), d)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return w, fmt.Errorf("get Deployment %s: %w", m, err)
+	}
+	if err == nil {
+		if w.deployment, err = runtime.DefaultUnstructuredConverter.ToUnstructured(d); err != nil {
+			return w, fmt.Errorf("read Deployment %s: %w", m, err)
+		}
+		unstructured.RemoveNestedField(w.deployment, "metadata", "managedFields")
+	}
+	obj, err := m.Get(ctx)
+	if err != nil {
+		return w, fmt.Errorf("get Memcached %s: %w", m, err)
+	}
+	w.status = obj.Object["status"]
+	return w, nil
+}
+
+// Since is a finding about the first thing that has changed since an earlier state, or nil.
+func (s State) Since(before State) error {
+	const expected = "nothing changes, as nothing was asked for"
+	if moved := changes(before.deployment, s.deployment); len(moved) > 0 {
+		return finding.New("deployment-changed", expected, "the Deployment changed:\n%s", fieldLines(moved)).With(telling(moved)...)
+	}
+	if moved := changes(before.status, s.status); len(moved) > 0 {
+		cause := "status-changed"
+		if onlyTimes(moved) {
+			cause = "timestamps-move"
+		}
+		return finding.New(cause, expected, "the status of the Memcached changed:\n%s", fieldLines(moved)).With(telling(moved)...)
+	}
+	return nil
+}
+
+func changes(before, after any) []finding.Field {
+	return generate.Fields(generate.Compare(after, before))
+}
+
+func fieldLines(moved []finding.Field) string {
+	var all []string
+	for _, f := range moved {
+		all = append(all, f.String())
+	}
+	return strings.Join(all, "\n")
+}
+
+// telling are the differences that a reader can do something about. resourceVersion and generation move with
+// every write; they are shown when nothing else did.
+func telling(moved []finding.Field) []finding.Field {
+	chosen := slices.DeleteFunc(slices.Clone(moved), func(f finding.Field) bool {
+		return f.Path == "metadata.resourceVersion" || strings.HasSuffix(strings.ToLower(f.Path), "generation")
+	})
+	if len(chosen) == 0 {
+		return moved
+	}
+	return chosen
+}
+
+func onlyTimes(moved []finding.Field) bool {
+	return !slices.ContainsFunc(moved, func(f finding.Field) bool { return !strings.Contains(f.Path, "lastTransitionTime") })
+}
+
+// AwaitPause waits until neither the Deployment nor the status has changed for half a second, and for three seconds at most:
+// what goes on changing is another check's business. A check that changes something begins with it, because an operator
+// that is at work for another reason just then answers what it has not heard of.
+func (m Memcached) AwaitPause(ctx context.Context) error {
+	const pause, limit = 500 * time.Millisecond, 3 * time.Second
+	read := StateOf(m)
+	before, err := read(ctx)
+	for began, since := time.Now(), time.Now(); err == nil && time.Since(since) < pause && time.Since(began) < limit; {
+		if err = Pause(ctx, GomegaPollInterval); err != nil {
+			return err
+		}
+		var now State
+		if now, err = read(ctx); err == nil && now.Since(before) != nil {
+			before, since = now, time.Now()
+		}
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// whyNotReady explains a Pod that is not available although no container of it has failed: it cannot be
+// placed, or it runs and its probe does not succeed. It returns nil when there is nothing to say yet.
+func whyNotReady(ctx context.Context, pod corev1.Pod) error {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			f := finding.New("unschedulable", "a node for Pod "+pod.Name, "none: %s", c.Message)
+			if fitsNowhere(ctx, pod) {
+				return Final(f)
+			}
+			return f
+		}
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if probe := failedProbe(pod, status); probe != nil {
+			f := finding.New("not-ready", fmt.Sprintf("container %s of Pod %s is ready", status.Name, pod.Name),
+				"it runs, and its readiness probe (%s) has not succeeded for %s", target(probe), time.Since(status.State.Running.StartedAt.Time).Round(time.Second))
+			return Final(f)
+		}
+	}
+	return nil
+}
+
+// readinessTimeout is how long a container may take to answer its readiness probe, however often it is asked.
+const readinessTimeout = 4 * time.Second
+
+// failedProbe is the readiness probe of a container that has run for long enough to have failed it as often as
+// it may, and for longer than memcached takes to listen.
+func failedProbe(pod corev1.Pod, status corev1.ContainerStatus) *corev1.Probe {
+	if status.Ready || status.State.Running == nil {
+		return nil
+	}
+	for _, c := range pod.Spec.Containers {
+		p := c.ReadinessProbe
+		if c.Name != status.Name || p == nil {
+			continue
+		}
+		due := time.Duration(p.InitialDelaySeconds+p.FailureThreshold*p.PeriodSeconds) * time.Second
+		if time.Since(status.State.Running.StartedAt.Time) > max(due+time.Second, readinessTimeout) {
+			return p
+		}
+	}
+	return nil
+}
+
+// target says what a probe asks.
+func target(p *corev1.Probe) string {
+	switch {
+	case p.TCPSocket != nil:
+		return "tcp port " + p.TCPSocket.Port.String()
+	case p.HTTPGet != nil:
+		return "http port " + p.HTTPGet.Port.String() + p.HTTPGet.Path
+	case p.Exec != nil:
+		return fmt.Sprintf("command %q", p.Exec.Command)
+	default:
+		return "grpc"
+	}
+}
+
+// fitsNowhere says whether the Pod asks for more than any node has in all, so that it can never be placed.
+func fitsNowhere(ctx context.Context, pod corev1.Pod) bool {
+	var nodes corev1.NodeList
+	if err := current.admin.List(ctx, &nodes); err != nil {
+		return false
+	}
+	for _, node := range nodes.Items {
+		if fits(pod, node.Status.Allocatable) {
+			return false
+		}
+	}
+	return len(nodes.Items) > 0
+}
+
+func fits(pod corev1.Pod, room corev1.ResourceList) bool {
+	sum := map[corev1.ResourceName]resource.Quantity{}
+	for _, c := range pod.Spec.Containers {
+		for name, quantity := range c.Resources.Requests {
+			total := sum[name]
+			total.Add(quantity)
+			sum[name] = total
+		}
+	}
+	for name, total := range sum {
+		if have := room[name]; total.Cmp(have) > 0 {
+			return false
+		}
+	}
+	return true
+}

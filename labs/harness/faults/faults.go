@@ -1,0 +1,283 @@
+// Package faults disturbs the manager of a check: conflicts, outages of the API server, and its own death.
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/internal/suite"
+	"github.com/example/operator-lab/labs/internal/trace"
+)
+
+// Injector disturbs the manager of the running check: its process, and what the API server answers to it about one
+// namespace.
+type Injector struct {
+	proxy     *apiproxy.Proxy
+	namespace string
+	log       func(format string, args ...any)
+
+	replica *env.ManagerProcess // nil until [Injector.StartReplica]
+
+	mu        sync.Mutex
+	conflicts int
+	target    *env.ManagerProcess // killed after so many more writes
+	writes    int
+	killed    chan struct{}
+}
+
+// New gives a check a [Injector] for a namespace. log is called with what happens, one line at a time. Faults end
+// with the check, or with [Injector.Clear].
+func New(namespace string, log func(format string, args ...any)) (*Injector, error) {
+	proxy, err := env.Proxy()
+	if err != nil {
+		return nil, err
+	}
+	f := &Injector{proxy: proxy, namespace: namespace, log: log}
+	f.proxy.Disturb(apiproxy.Disturbance{Before: f.before, After: f.after})
+	ginkgo.DeferCleanup(f.Clear)
+	return f, nil
+}
+
+// Clear ends everything that was begun, and leaves the manager running.
+func (f *Injector) Clear() error {
+	f.proxy.Disturb(apiproxy.Disturbance{})
+	f.proxy.Outage(apiproxy.NoOutage, 0)
+	f.disarm()
+	m := env.Manager()
+	if !m.Stopped() {
+		return nil
+	}
+	return m.Start(env.Run().MemcachedImage)
+}
+
+// Conflicts lets the next n writes of the manager to an object come too late: somebody else has just
+// changed that object. It is the API server that answers with a conflict then, to those who told it
+// what they had read; and as with every conflict, there is news of the object.
+func (f *Injector) Conflicts(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.conflicts = n
+}
+
+// contested are the resources that somebody else may have changed in between, by the name that requests
+// have for them.
+var contested = map[string]func() *unstructured.Unstructured{
+	"memcacheds":  func() *unstructured.Unstructured { return kind(suite.Group+"/v1alpha1", suite.Kind) },
+	"deployments": func() *unstructured.Unstructured { return kind("apps/v1", "Deployment") },
+}
+
+func kind(apiVersion, kind string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion(apiVersion)
+	obj.SetKind(kind)
+	return obj
+}
+
+// before changes the object of a write that is about to pass, if a conflict is due.
+func (f *Injector) before(ctx context.Context, r apiproxy.Request) bool {
+	object := contested[r.Resource]
+	if object == nil || r.Namespace != f.namespace || r.Verb != "update" && r.Verb != "patch" || !f.conflictIsDue() {
+		return false
+	}
+	obj := object()
+	obj.SetNamespace(r.Namespace)
+	obj.SetName(r.Name)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.org/storm":%q}}}`, uuid.NewUUID())
+	if err := env.Admin().Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return false // it has just gone, so that the write will fail for a better reason
+	}
+	f.log("%s %s is annotated a moment before your manager sends: %s %s", obj.GetKind(), r.Name, r.Verb, r.Resource)
+	return true
+}
+
+func (f *Injector) conflictIsDue() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.conflicts--
+	return f.conflicts >= 0
+}
+
+// Outage keeps the API server from the manager for a while. It does not wait for the end.
+func (f *Injector) Outage(kind apiproxy.Outage, lasts time.Duration) {
+	f.log("the API server is %s for %s", kind, lasts.Round(time.Millisecond))
+	env.Note(trace.Storm, fmt.Sprintf("made the API server %s for %s", kind, lasts.Round(time.Millisecond)))
+	f.proxy.Outage(kind, lasts)
+}
+
+// readOnlyLimit ends what [Injector.ReadOnly] began, should nobody be left to do so.
+const readOnlyLimit = 10 * time.Second
+
+// ReadOnly has the API server refuse all writes of the manager while act runs, and after it until so many were
+// refused, for hold at most. No longer: with each of them the manager waits twice as long before it tries
+// again, and a right one, too, would be late in the end.
+func (f *Injector) ReadOnly(ctx context.Context, hold time.Duration, refusals int, act func() error) error {
+	since := f.proxy.Count()
+	f.log("the API server is %s", apiproxy.ReadOnly)
+	f.proxy.Outage(apiproxy.ReadOnly, readOnlyLimit)
+	defer f.proxy.Outage(apiproxy.NoOutage, 0)
+	if err := act(); err != nil {
+		return err
+	}
+	if err := f.awaitRefusals(ctx, hold, since, refusals); err != nil {
+		return err
+	}
+	f.log("the API server takes writes again")
+	return nil
+}
+
+// refusalPoll is how often to look for refusals. The manager tries again after 5 ms.
+const refusalPoll = 10 * time.Millisecond
+
+// awaitRefusals waits until so many writes in the storm's namespace were refused, for hold at most.
+func (f *Injector) awaitRefusals(ctx context.Context, hold time.Duration, since, refusals int) error {
+	end := time.NewTimer(hold)
+	defer end.Stop()
+	tick := time.NewTicker(refusalPoll)
+	defer tick.Stop()
+	for {
+		met := 0
+		for _, r := range f.proxy.Since(since) {
+			if r.Disturbed && r.Mutating() && r.Namespace == f.namespace {
+				met++
+			}
+		}
+		if met >= refusals {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-end.C:
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// StartReplica starts a second process of the manager's program beside the first, without leader election. It ends with the
+// check.
+func (f *Injector) StartReplica() error {
+	replica, err := env.Manager().Replica()
+	if err != nil {
+		return err
+	}
+	f.replica = replica
+	ginkgo.DeferCleanup(f.replica.Stop, ginkgo.NodeTimeout(2*env.StopTimeout))
+	return f.replica.Start(env.Run().MemcachedImage)
+}
+
+// killTimeout is how long a manager that is to be killed in the middle of its work may take to begin it.
+const killTimeout = time.Second
+
+// KillAndRestart kills the manager, or its replica, in the middle of a pass: when the API server has done the given number of
+// writes and the process has not heard of the last one yet. After the pause it is started again. A manager that has
+// nothing to write is killed all the same.
+func (f *Injector) KillAndRestart(ctx context.Context, replica bool, writes int, pause time.Duration) error {
+	m := env.Manager()
+	if replica {
+		m = f.replica
+	}
+	killed := f.arm(m, writes)
+	late := time.NewTimer(killTimeout)
+	defer late.Stop()
+	select {
+	case <-killed:
+	case <-ctx.Done():
+		return ctx.Err() // Clear starts it again, if it was killed
+	case <-late.C:
+		if f.disarm() {
+			m.Kill()
+			f.log("your manager is killed, at no particular moment")
+		} else {
+			<-killed
+		}
+	}
+	if err := env.Pause(ctx, pause); err != nil {
+		return err
+	}
+	f.log("your manager is started again")
+	return m.Start(env.Run().MemcachedImage)
+}
+
+func (f *Injector) arm(m *env.ManagerProcess, writes int) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.target, f.writes, f.killed = m, writes, make(chan struct{})
+	return f.killed
+}
+
+// disarm lets the target live. It is false when that comes too late.
+func (f *Injector) disarm() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	inTime := f.target != nil
+	f.target = nil
+	return inTime
+}
+
+// after kills the manager if this was the write to do so. The answer is on its way, and arrives nowhere.
+func (f *Injector) after(r apiproxy.Request) {
+	if contested[r.Resource] == nil || r.Namespace != f.namespace || !r.Mutating() || r.Refused() || r.Disturbed {
+		return
+	}
+	if target, killed := f.countWrite(); target != nil {
+		target.Kill()
+		f.log("your manager is killed before it hears that this was done: %s", r)
+		close(killed)
+	}
+}
+
+// countWrite counts a write, and returns the target if it was the last.
+func (f *Injector) countWrite() (*env.ManagerProcess, chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.writes--
+	if f.target == nil || f.writes > 0 {
+		return nil, nil
+	}
+	target := f.target
+	f.target = nil
+	return target, f.killed
+}
+
+// AwaitCollector waits until the garbage collector knows Memcacheds. It looks for new kinds every 30 s
+// only; until then nothing goes with its owner, and nobody can be blamed for that.
+func AwaitCollector(ctx context.Context, namespace string) error {
+	orphan := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: "of-nobody",
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: suite.Group + "/v1alpha1", Kind: suite.Kind, Name: "nobody", UID: uuid.NewUUID(),
+		}},
+	}}
+	if err := env.Admin().Create(ctx, orphan); err != nil {
+		return fmt.Errorf("create a child of nobody: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, env.CollectTimeout)
+	defer cancel()
+	for {
+		err := env.Admin().Get(ctx, client.ObjectKeyFromObject(orphan), orphan)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if paused := env.Pause(ctx, collectorPoll); paused != nil {
+			return fmt.Errorf("wait until the garbage collector knows Memcacheds: %w", errors.Join(err, paused))
+		}
+	}
+}
+
+// collectorPoll is how often to look whether the garbage collector has done its work.
+const collectorPoll = 100 * time.Millisecond

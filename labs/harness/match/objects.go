@@ -1,0 +1,96 @@
+package match
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// Exist wants a Deployment that is there.
+func Exist() *Matcher {
+	m := Deployment(func(*appsv1.Deployment) error { return nil })
+	m.exists = true
+	return m
+}
+
+// BeGone wants a Memcached that is deleted to be gone.
+func BeGone() *Matcher {
+	return Make(func(obj *unstructured.Unstructured) error {
+		if !env.Exists(obj) {
+			return nil
+		}
+		return finding.New("memcached-stuck", "the deleted Memcached goes", "it is still there, held by finalizers %q", obj.GetFinalizers())
+	}).Unexplained()
+}
+
+// HaveReplicas wants a Deployment that asks for so many replicas.
+func HaveReplicas(want int32) *Matcher {
+	return Deployment(func(d *appsv1.Deployment) error {
+		if have := env.Replicas(d); have != want {
+			return finding.New("wrong-replicas", fmt.Sprintf("spec.replicas %d, as the Memcached's spec.size", want), "spec.replicas %d", have).
+				With(field("spec.replicas", want, have))
+		}
+		return nil
+	})
+}
+
+// HavePods wants a [env.Rollout] with so many Pods, running or not.
+func HavePods(want int32) *Matcher {
+	return rollout(func(d *appsv1.Deployment) error {
+		if have := d.Status.Replicas; have != want {
+			return finding.New("too-few", fmt.Sprintf("%d Pods", want), "%d", have)
+		}
+		return nil
+	})
+}
+
+// HaveAvailablePods wants a [env.Rollout] with so many Pods that are available, and no others.
+func HaveAvailablePods(want int32) *Matcher {
+	return rollout(func(d *appsv1.Deployment) error {
+		s := d.Status
+		if s.ObservedGeneration < d.Generation || s.AvailableReplicas != want || s.Replicas != want || s.UpdatedReplicas != want {
+			return finding.New("too-few", fmt.Sprintf("%d available Pods", want), "%d available of %d", s.AvailableReplicas, s.Replicas).
+				With(differing(
+					field("status.replicas", want, s.Replicas),
+					field("status.updatedReplicas", want, s.UpdatedReplicas),
+					field("status.availableReplicas", want, s.AvailableReplicas),
+				)...)
+		}
+		return nil
+	})
+}
+
+// rollout is a condition that Kubernetes fulfils. What keeps the Pods from becoming available explains more.
+func rollout(condition func(*appsv1.Deployment) error) *Matcher {
+	m := Make(func(r env.Rollout) error {
+		err := condition(r.Deployment)
+		if err != nil && r.Trouble != nil {
+			return r.Trouble
+		}
+		return err
+	}).ByKubernetes(env.PodsTimeoutAfterFailure)
+	m.wantsOne = true
+	return m
+}
+
+// KeepRunning wants Pods of which no container has ended by itself. Without a readiness probe, which nobody has to write, a
+// container that ends at once counts as available for a moment.
+func KeepRunning() *Matcher {
+	return Make(func(pods []corev1.Pod) error { return env.Ended(pods) })
+}
+
+// field is a field of a finding.
+func field(path string, want, have any) finding.Field {
+	return finding.Field{Path: path, Want: fmt.Sprint(want), Have: fmt.Sprint(have)}
+}
+
+// differing are those of the fields whose sides differ.
+func differing(fields ...finding.Field) []finding.Field {
+	return slices.DeleteFunc(fields, func(f finding.Field) bool { return f.Want == f.Have })
+}

@@ -1,0 +1,60 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// goSettings are the settings of the Go command that a build keeps from its user; everything else,
+// GOFLAGS above all, is reset so that a learner's machine and ours build the same program.
+var goSettings = []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GONOPROXY", "GOPRIVATE", "GOROOT"}
+
+// BuildLimit bounds one compilation of the learner's code.
+const BuildLimit = 5 * time.Minute
+
+// BuildEnv is the environment in which a learner's code is compiled: no cgo, no workspace file, no
+// toolchain download, no flags of the user.
+func BuildEnv(ctx context.Context) ([]string, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"env", "-json"}, goSettings...)...)
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	settings := map[string]string{}
+	if err := json.Unmarshal(out, &settings); err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	env := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(),
+		"CGO_ENABLED=0", "GOWORK=off", "GOTOOLCHAIN=local", "GOFLAGS=", "GOENV=off",
+	}
+	for _, name := range goSettings {
+		if settings[name] != "" {
+			env = append(env, name+"="+settings[name])
+		}
+	}
+	for _, name := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"} {
+		if value := os.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env, nil
+}
+
+// Command prepares one of our own tools, or the Go command, for work on a copy of the learner's code:
+// in dir, with the clean environment of [BuildEnv] plus env. It is killed when ctx ends.
+func Command(ctx context.Context, dir string, env []string, name string, args ...string) (*exec.Cmd, error) {
+	base, err := BuildEnv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(base, env...)
+	cmd.WaitDelay = 2 * time.Second // pipes that a killed child's children hold open
+	return cmd, nil
+}

@@ -1,0 +1,100 @@
+// Package suite is what the lab command and the suite of checks tell each other: the configuration of a run, and the files,
+// labels and causes that a verdict is made of.
+package suite
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/example/operator-lab/labs/internal/process"
+)
+
+// ConfigEnv names the environment variable that holds the path of the run's configuration.
+const ConfigEnv = "LAB_RUN_CONFIG"
+
+// StormLong is the value of [Config.Storm] for a storm of several rounds with two managers at once.
+const StormLong = "long"
+
+// Config is one run of the suite, written by the lab command and read by every Ginkgo process.
+type Config struct {
+	// Labs are the numbers whose checks run, or some of them. They decide what is set up: the learner's CRD from
+	// lab 3 on, their manager from lab 4 on.
+	Labs []int `json:"labs"`
+	// Checks are the ids of the checks to run.
+	Checks []string `json:"checks"`
+	// Workspace is the learner's module. It is only ever read.
+	Workspace string `json:"workspace"`
+	// Kubeconfig opens the cluster as its administrator.
+	Kubeconfig string `json:"kubeconfig"`
+	// Manager is the learner's compiled ./cmd, "" when no lab of the run needs it.
+	Manager string `json:"manager,omitempty"`
+	// ControllerGen is the binary of the controller-gen that this course pins.
+	ControllerGen string `json:"controllerGen"`
+	// Guard is the binary that runs a learner's program and ends its whole process tree.
+	Guard string `json:"guard"`
+	// Launcher runs what contains or reads the learner's code somewhere else, such as in containers, and has what their
+	// program may ask of the cluster restricted; nil trusts them.
+	Launcher *process.Launcher `json:"launcher,omitempty"`
+	// MemcachedImage is the operand's image, present in every node.
+	MemcachedImage string `json:"memcachedImage"`
+	// UnderRole runs the manager with exactly the generated role instead of cluster-admin (lab 7).
+	UnderRole bool `json:"underRole,omitempty"`
+	// Storm is how hard the storm of lab 5 blows: "" or [StormLong].
+	Storm string `json:"storm,omitempty"`
+	// Unjudged are ids of checks that this kind of cluster cannot judge.
+	Unjudged []string `json:"unjudged,omitempty"`
+	// Requires are, for each check, all checks whose failure explains its own.
+	Requires map[string][]string `json:"requires,omitempty"`
+	// Failing are the checks that failed last time. They begin first: somebody wants to know whether they hold now.
+	Failing []string `json:"failing,omitempty"`
+	// Unblocked has every check wait in its own right, whatever it requires and whoever else has failed.
+	Unblocked bool `json:"unblocked,omitempty"`
+	// Disposable says that the cluster is deleted after the run, so that nobody has to tidy up in it.
+	Disposable bool `json:"disposable,omitempty"`
+	// RealPods says whether containers really run on this provider.
+	RealPods bool `json:"realPods"`
+	// Seed decides names, namespaces, sizes and ports. It is printed with every verdict.
+	Seed int64 `json:"seed"`
+	// Scratch is a folder for sockets, logs and copies that unprivileged programs can reach.
+	Scratch string `json:"scratch"`
+	// Artifacts is where evidence is kept after a failure.
+	Artifacts string `json:"artifacts"`
+}
+
+// Has says whether lab n is part of the run.
+func (c Config) Has(n int) bool { return slices.Contains(c.Labs, n) }
+
+// Runner is how what contains or reads the learner's code is run.
+func (c Config) Runner() process.Runner {
+	return process.Runner{Guard: c.Guard, Launcher: c.Launcher}
+}
+
+// NeedsManager says whether a lab of the run judges a running manager.
+func (c Config) NeedsManager() bool {
+	return slices.ContainsFunc(c.Labs, func(n int) bool { return n >= 4 })
+}
+
+// NeedsCRD says whether a lab of the run works with the manifest in config/crd/bases.
+func (c Config) NeedsCRD() bool {
+	return slices.ContainsFunc(c.Labs, func(n int) bool { return n >= 3 })
+}
+
+// ReadConfig reads the configuration that [ConfigEnv] points at, once: the tree of checks is built of it.
+var ReadConfig = sync.OnceValues(func() (Config, error) {
+	path := os.Getenv(ConfigEnv)
+	if path == "" {
+		return Config{}, fmt.Errorf("%s is not set: the suite is run by `lab check`", ConfigEnv)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read run configuration: %w", err)
+	}
+	var c Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Config{}, fmt.Errorf("read run configuration %s: %w", path, err)
+	}
+	return c, nil
+})

@@ -1,0 +1,73 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// What the contract card says of a workspace.
+const (
+	// Group is the API group of the Memcached, and Kind its kind.
+	Group, Kind = "cache.example.com", "Memcached"
+	// CRDName is the name of the definition of Memcached.
+	CRDName = "memcacheds." + Group
+	// ManifestDir is where the workspace keeps its definitions.
+	ManifestDir = "config/crd/bases"
+	// RolePath is where controller-gen writes the manager's rights, relative to the workspace.
+	RolePath = "config/rbac/role.yaml"
+)
+
+// RoleRules are the rights that the generated role of a workspace grants.
+func RoleRules(workspace string) ([]rbacv1.PolicyRule, error) {
+	roles, err := ReadRoles(workspace)
+	if err != nil {
+		return nil, err
+	}
+	var rules []rbacv1.PolicyRule
+	for _, role := range roles {
+		switch role := role.(type) {
+		case *rbacv1.ClusterRole:
+			rules = append(rules, role.Rules...)
+		case *rbacv1.Role:
+			rules = append(rules, role.Rules...)
+		}
+	}
+	return rules, nil
+}
+
+// ReadRoles reads every ClusterRole and Role of a workspace's config/rbac/role.yaml.
+func ReadRoles(workspace string) ([]client.Object, error) {
+	data, err := os.ReadFile(filepath.Join(workspace, RolePath))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", RolePath, err)
+	}
+	return parseRoles(string(data))
+}
+
+// parseRoles reads the roles of a manifest with any number of documents.
+func parseRoles(manifest string) ([]client.Object, error) {
+	var roles []client.Object
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
+	for {
+		role := &rbacv1.ClusterRole{}
+		err := decoder.Decode(role)
+		switch {
+		case errors.Is(err, io.EOF):
+			return roles, nil
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", RolePath, err)
+		case role.Kind == "ClusterRole":
+			roles = append(roles, role)
+		case role.Kind == "Role":
+			roles = append(roles, &rbacv1.Role{ObjectMeta: role.ObjectMeta, Rules: role.Rules})
+		}
+	}
+}
