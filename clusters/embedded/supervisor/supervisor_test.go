@@ -3,7 +3,6 @@
 package supervisor
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/onsi/gomega"
 
 	"github.com/example/operator-lab/clusters/internal/process"
 )
@@ -76,23 +77,10 @@ func start(t *testing.T, dir string) *Handle {
 	return h
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
-	defer cancel()
-	for tick := time.NewTicker(5 * time.Millisecond); !ok(); {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within %v: %s", deadline, what)
-		case <-tick.C:
-		}
-	}
-}
-
 // state waits until the supervisor says that every program runs.
 func state(t *testing.T, dir string) (s State) {
 	t.Helper()
-	eventually(t, "every program runs", func() bool {
+	gomega.NewWithT(t).Eventually(func() bool {
 		var err error
 		if s, err = ReadState(dir); err != nil {
 			return false
@@ -103,7 +91,7 @@ func state(t *testing.T, dir string) (s State) {
 			}
 		}
 		return true
-	})
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "every program runs")
 	return s
 }
 
@@ -111,10 +99,10 @@ func TestProgramsWorkInTheFolderAndWriteTheirLogs(t *testing.T) {
 	dir := planned(t, shell("one", "echo $HOME; pwd; env | grep -c SECRET; exec sleep 100"))
 	t.Setenv("SECRET", "1")
 	start(t, dir)
-	eventually(t, "three lines in the log", func() bool {
+	gomega.NewWithT(t).Eventually(func() bool {
 		data, _ := os.ReadFile(Log(dir, "one"))
 		return string(data) == dir+"\n"+dir+"\n0\n"
-	})
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "three lines in the log")
 }
 
 func TestAProgramWaitsForItsSocket(t *testing.T) {
@@ -122,10 +110,10 @@ func TestAProgramWaitsForItsSocket(t *testing.T) {
 	late.After = "socket"
 	dir := planned(t, shell("early", "exec sleep 100"), late)
 	start(t, dir)
-	eventually(t, "the early program runs", func() bool {
+	gomega.NewWithT(t).Eventually(func() bool {
 		s, err := ReadState(dir)
 		return err == nil && s.Programs[0].Ended == ""
-	})
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "the early program runs")
 	if s, err := ReadState(dir); err != nil || s.Programs[1].Starts != 0 {
 		t.Fatalf("state %+v, %v: started before anybody listened", s, err)
 	}
@@ -148,11 +136,11 @@ func TestAProgramThatEndsIsStartedAgain(t *testing.T) {
 	if ended := <-h.Ended; ended.Name != "short" || !strings.Contains(ended.Ended, "killed") {
 		t.Errorf("news %+v, want the end of short", ended)
 	}
-	eventually(t, "another process", func() bool {
+	gomega.NewWithT(t).Eventually(func() bool {
 		s, err := ReadState(dir)
 		p := s.Program("short")
 		return err == nil && p.Ended == "" && p.Process != before && p.Starts == 2
-	})
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "another process")
 }
 
 func TestAProgramThatCannotBeStartedIsTold(t *testing.T) {
@@ -174,11 +162,11 @@ func TestEverythingEndsWithTheStarter(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = starter.Wait() // killed, as intended
-	eventually(t, "all processes are gone", func() bool { return len(s.living()) == 0 })
-	eventually(t, "the folder is gone", func() bool {
+	gomega.NewWithT(t).Eventually(func() bool { return len(s.living()) == 0 }).WithTimeout(deadline).Should(gomega.BeTrue(), "all processes are gone")
+	gomega.NewWithT(t).Eventually(func() bool {
 		_, err := os.Stat(dir)
 		return err != nil
-	})
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "the folder is gone")
 }
 
 func TestWhatIsKeptOutlivesTheStarter(t *testing.T) {
@@ -192,18 +180,18 @@ func TestWhatIsKeptOutlivesTheStarter(t *testing.T) {
 	if err := h.parentPipe.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is written down as kept", func() bool {
+	gomega.NewWithT(t).Eventually(func() bool {
 		s, err := ReadState(dir)
 		return err == nil && s.Kept
-	})
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "it is written down as kept")
 	// It has read the end of the parent pipe by the time that it has restarted a program.
 	if err := Restart(dir, "one"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the program is started again", func() bool {
+	gomega.NewWithT(t).Eventually(func() bool {
 		s, err := ReadState(dir)
 		return err == nil && s.Programs[0].Starts == 2
-	})
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "the program is started again")
 	if err := End(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -246,10 +234,10 @@ func TestAnotherSupervisorTakesOverFromAKilledOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the program runs under the second supervisor", func() bool {
+	gomega.NewWithT(t).Eventually(func() bool {
 		s, err := ReadState(dir)
 		return err == nil && s.Supervisor.PID == second.PID() && s.Programs[0].Ended == "" && s.Programs[0].Process.Alive()
-	})
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "the program runs under the second supervisor")
 	if before.Programs[0].Process.Alive() {
 		t.Errorf("process %d of the first supervisor still runs beside the new one", before.Programs[0].Process.PID)
 	}

@@ -10,10 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/onsi/gomega"
 
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/process/guard"
@@ -167,27 +170,14 @@ func started(t *testing.T, ctx context.Context) (*exec.Cmd, int) { //nolint:revi
 		t.Fatal(err)
 	}
 	pid := 0
-	eventually(t, func() bool {
+	gomega.NewWithT(t).Eventually(func() bool {
 		data, err := os.ReadFile(filepath.Join(dir, "pid"))
-		for _, c := range strings.TrimSpace(string(data)) {
-			pid = 10*pid + int(c-'0')
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(data)))
 		}
 		return err == nil
-	}, "the program's process")
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "the program's process")
 	return cmd, pid
-}
-
-func eventually(t *testing.T, ok func() bool, what string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
-	defer cancel()
-	for tick := time.NewTicker(5 * time.Millisecond); !ok(); {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within %s: %s", deadline, what)
-		case <-tick.C:
-		}
-	}
 }
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
@@ -210,7 +200,7 @@ func TestNothingIsLeftWhenOurSideIsKilled(t *testing.T) {
 	cmd, pid := started(t, t.Context())
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	eventually(t, func() bool { return gone(pid) }, "the end of the program's process")
+	gomega.NewWithT(t).Eventually(func() bool { return gone(pid) }).WithTimeout(deadline).Should(gomega.BeTrue(), "the end of the program's process")
 }
 
 func TestAContainerThatCannotBeStartedIsNotTheProgramsFault(t *testing.T) {
@@ -324,13 +314,13 @@ func TestWhatTheProgramServesIsReachedFromHere(t *testing.T) {
 	b, socket := listening(t, "")
 	go offer(socket, inside)
 	go b.serve(t.Context(), here)
-	eventually(t, func() bool {
+	gomega.NewWithT(t).Eventually(func() bool {
 		conn, err := net.Dial("tcp", here)
 		if err == nil {
 			conn.Close()
 		}
 		return err == nil
-	}, "a listener")
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "a listener")
 	for range 3 {
 		if got := exchange(t, here, 13); got != "metrics hello" {
 			t.Errorf("the answer is %q", got)

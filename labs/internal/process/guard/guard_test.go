@@ -3,7 +3,6 @@
 package guard_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/onsi/gomega"
 
 	"github.com/example/operator-lab/labs/internal/process/guard"
 )
@@ -59,28 +60,15 @@ func guarded(t *testing.T, script string, flags ...string) (*exec.Cmd, *os.File)
 func pidIn(t *testing.T, file string) int {
 	t.Helper()
 	pid := 0
-	eventually(t, func() bool {
+	gomega.NewWithT(t).Eventually(func() bool {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return false
 		}
 		pid, err = strconv.Atoi(strings.TrimSpace(string(data)))
 		return err == nil
-	}, "pid in "+file)
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "pid in "+file)
 	return pid
-}
-
-func eventually(t *testing.T, ok func() bool, what string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
-	defer cancel()
-	for tick := time.NewTicker(5 * time.Millisecond); !ok(); {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within %s: %s", deadline, what)
-		case <-tick.C:
-		}
-	}
 }
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
