@@ -155,7 +155,7 @@ mutants: bin/lab ## judge wrong answers: each has to be caught by the check that
 
 .PHONY: bench
 bench: ## how long a cluster and a verdict take, for benchstat (ONLY=Cluster or Verdict/lab=4, N=5)
-	@go test ./labs/internal/benchmark -run none -bench '$(or $(ONLY),.)' -benchtime 1x -count '$(or $(N),5)' -timeout 3h
+	@go test ./labs/internal/proof/benchmark -run none -bench '$(or $(ONLY),.)' -benchtime 1x -count '$(or $(N),5)' -timeout 3h
 
 .PHONY: verify
 verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms

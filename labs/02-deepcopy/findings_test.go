@@ -7,35 +7,35 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/probe/sharing"
 	"github.com/example/operator-lab/labs/internal/finding/findingtest"
-	"github.com/example/operator-lab/labs/internal/testmodule"
+	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
 func TestGeneratedCode(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(testmodule.New(t), filepath.FromSlash(testmodule.DeepCopy)))
+	data, err := os.ReadFile(filepath.Join(workspacetest.New(t), filepath.FromSlash(workspacetest.DeepCopy)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	right := map[string]string{testmodule.DeepCopy: string(data)}
-	edit := func(old, replacement string) testmodule.Edit {
-		return testmodule.Replace(testmodule.DeepCopy, old, replacement)
+	right := map[string]string{workspacetest.DeepCopy: string(data)}
+	edit := func(old, replacement string) workspacetest.Edit {
+		return workspacetest.Replace(workspacetest.DeepCopy, old, replacement)
 	}
 	for name, c := range map[string]struct {
-		edit        testmodule.Edit
+		edit        workspacetest.Edit
 		cause, seen string
 	}{
 		"the same":          {edit("package v1alpha1", "// Copyright me\n\npackage v1alpha1"), "", ""},
-		"no file":           {testmodule.Remove(testmodule.DeepCopy), "missing", "no such file"},
+		"no file":           {workspacetest.Remove(workspacetest.DeepCopy), "missing", "no such file"},
 		"no Go":             {edit("package v1alpha1", "hello"), "hand-edited", "expected 'package'"},
 		"a field less":      {edit("Conditions", "Others"), "stale", "knows nothing of Conditions"},
 		"a function less":   {edit("MemcachedList) DeepCopyObject", "MemcachedList) Other"), "stale", "(*MemcachedList).DeepCopyObject is missing"},
 		"another statement": {edit("out.Spec = in.Spec", "out.Spec, _ = in.Spec, 1"), "hand-edited", "`out.Spec, _ = in.Spec, 1`"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			findingtest.Require(t, hasGenerated(testmodule.New(t, c.edit), right), c.cause, c.seen)
+			findingtest.Require(t, hasGenerated(workspacetest.New(t, c.edit), right), c.cause, c.seen)
 		})
 	}
 	t.Run("nothing to generate", func(t *testing.T) {
-		findingtest.Require(t, hasGenerated(testmodule.New(t), nil), "generator-failed", "object:generate")
+		findingtest.Require(t, hasGenerated(workspacetest.New(t), nil), "generator-failed", "object:generate")
 	})
 }
 

@@ -10,20 +10,20 @@ import (
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 	"github.com/example/operator-lab/labs/internal/suite"
-	"github.com/example/operator-lab/labs/internal/testmodule"
+	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
 func TestManifestsAreThoseOfTheGenerator(t *testing.T) {
 	right := manifests(t)
 	for name, c := range map[string]struct {
-		edit        testmodule.Edit
+		edit        workspacetest.Edit
 		cause, seen string
 	}{
-		"the same":        {testmodule.Replace(testmodule.Manifest, "v0.23.0", "v0.20.0"), "", ""},
-		"another bound":   {testmodule.Replace(testmodule.Manifest, "maximum: 5\n", "maximum: 9\n"), "stale", "schema: spec.size.maximum is 9, your types make it 5"},
-		"no subresource":  {testmodule.Replace(testmodule.Manifest, "    subresources:\n      status: {}\n", ""), "stale", "subresources is absent"},
-		"another name":    {testmodule.Replace(testmodule.Manifest, "name: memcacheds.cache", "name: caches.cache"), "stale", "only caches.cache.example.com"},
-		"one of the past": {testmodule.Write("config/crd/bases/old.yaml", "kind: CustomResourceDefinition\nmetadata: {name: old}\n"), "extra-manifest", "old in old.yaml"},
+		"the same":        {workspacetest.Replace(workspacetest.Manifest, "v0.23.0", "v0.20.0"), "", ""},
+		"another bound":   {workspacetest.Replace(workspacetest.Manifest, "maximum: 5\n", "maximum: 9\n"), "stale", "schema: spec.size.maximum is 9, your types make it 5"},
+		"no subresource":  {workspacetest.Replace(workspacetest.Manifest, "    subresources:\n      status: {}\n", ""), "stale", "subresources is absent"},
+		"another name":    {workspacetest.Replace(workspacetest.Manifest, "name: memcacheds.cache", "name: caches.cache"), "stale", "only caches.cache.example.com"},
+		"one of the past": {workspacetest.Write("config/crd/bases/old.yaml", "kind: CustomResourceDefinition\nmetadata: {name: old}\n"), "extra-manifest", "old in old.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			findingtest.Require(t, areGenerated(manifests(t, c.edit), right), c.cause, c.seen)
@@ -34,9 +34,9 @@ func TestManifestsAreThoseOfTheGenerator(t *testing.T) {
 	})
 }
 
-func manifests(t *testing.T, edits ...testmodule.Edit) []generate.Manifest {
+func manifests(t *testing.T, edits ...workspacetest.Edit) []generate.Manifest {
 	t.Helper()
-	all, err := generate.ReadManifests(testmodule.New(t, edits...) + "/" + suite.ManifestDir)
+	all, err := generate.ReadManifests(workspacetest.New(t, edits...) + "/" + suite.ManifestDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +107,12 @@ func TestColumns(t *testing.T) {
 }
 
 func TestSamples(t *testing.T) {
-	if all, err := samples(testmodule.New(t)); err != nil || len(all) != 1 {
+	if all, err := samples(workspacetest.New(t)); err != nil || len(all) != 1 {
 		t.Errorf("samples = %v, %v; want one", all, err)
 	}
-	_, err := samples(testmodule.New(t, testmodule.Remove(testmodule.Sample)))
+	_, err := samples(workspacetest.New(t, workspacetest.Remove(workspacetest.Sample)))
 	findingtest.Require(t, err, "no-sample", "")
-	_, err = samples(testmodule.New(t, testmodule.Write(testmodule.Sample, "a: [")))
+	_, err = samples(workspacetest.New(t, workspacetest.Write(workspacetest.Sample, "a: [")))
 	findingtest.Require(t, err, "sample-refused", "cache_v1alpha1_memcached.yaml")
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board/boardtest"
 	"github.com/example/operator-lab/labs/classroom/grade"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 

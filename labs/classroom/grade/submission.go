@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 // How many characters of a name, of a path, and of a reason are shown.

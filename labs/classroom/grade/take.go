@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 // What one learner may hand in. A workspace has a hundred files and some hundred kilobytes; with vendored modules it

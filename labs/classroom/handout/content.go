@@ -17,7 +17,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/classroom/board/token"
 	"github.com/example/operator-lab/labs/classroom/roster"
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/outbox"
 )
 

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/example/operator-lab/labs/classroom/modules"
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 // variable is one that the scripts set.

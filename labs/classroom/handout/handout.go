@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 
 	"github.com/example/operator-lab/labs/classroom/board/token"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/exit"
 )
 
 // Learner is somebody in the room.

@@ -20,9 +20,9 @@ import (
 
 	"github.com/example/operator-lab/labs/classroom/board/token"
 	"github.com/example/operator-lab/labs/classroom/handout"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/outbox"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )

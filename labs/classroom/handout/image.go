@@ -4,7 +4,7 @@ import (
 	"path"
 	"regexp"
 
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 // Image is where the room has its node image, for those with a container engine of their own.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/example/operator-lab/labs/classroom/handout"
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 // Whoever has an engine gets a line that can be typed as it is; nobody else is sent after an image.

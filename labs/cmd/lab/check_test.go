@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 

@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/gotest"
 	"github.com/example/operator-lab/labs/internal/mutants"
+	"github.com/example/operator-lab/labs/internal/proof/gotest"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/example/operator-lab/labs/internal/cli"
-	"github.com/example/operator-lab/labs/internal/exit"
-	"github.com/example/operator-lab/labs/internal/gotest"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/proof/gotest"
 )
 
 func TestPhasesEndAtTheFirstThatFailsUnlessToldToGoOn(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/trace"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )

@@ -12,7 +12,6 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/redact"
 )
 
 const (
@@ -57,7 +56,7 @@ func (s *Snapshot) Explain(f *finding.Finding) []finding.Evidence {
 	add := func(title string, lines []string) {
 		var chosen []string
 		for _, line := range lines {
-			if line = brief(redact.Text(line)); !strings.Contains(brief(said), line) && len(chosen) < maxLines {
+			if line = brief(Redact(line)); !strings.Contains(brief(said), line) && len(chosen) < maxLines {
 				chosen = append(chosen, line)
 			}
 		}

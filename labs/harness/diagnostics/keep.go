@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
-	"github.com/example/operator-lab/labs/internal/redact"
 )
 
 // Keep writes the whole of the snapshot into a folder, which it makes when there is something to write:
@@ -24,7 +23,7 @@ func (s *Snapshot) Keep(dir string) {
 		return
 	}
 	for name, text := range files {
-		_ = os.WriteFile(filepath.Join(dir, name), []byte(redact.Text(text)), 0o600)
+		_ = os.WriteFile(filepath.Join(dir, name), []byte(Redact(text)), 0o600)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/example/operator-lab/labs/internal/redact"
+	"github.com/example/operator-lab/labs/harness/diagnostics"
 )
 
 const (
@@ -65,7 +65,7 @@ func (t *tail) keep(data []byte) {
 
 func (t *tail) toFile(data []byte) {
 	if room := logLimit - t.written; t.file != nil && room > 0 && len(data) > 0 {
-		text := redact.Text(string(data))
+		text := diagnostics.Redact(string(data))
 		n, _ := t.file.WriteString(text[:min(room, len(text))])
 		t.written += n
 	}
@@ -83,7 +83,7 @@ func (t *tail) Flush() {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return redact.Text(string(t.last[max(0, len(t.last)-tailLimit):]))
+	return diagnostics.Redact(string(t.last[max(0, len(t.last)-tailLimit):]))
 }
 
 // Lines are the recent lines that contain text.
@@ -93,7 +93,7 @@ func (t *tail) Lines(text string) []string {
 	var lines []string
 	for line := range bytes.Lines(t.last) {
 		if bytes.Contains(line, []byte(text)) {
-			lines = append(lines, redact.Text(string(bytes.TrimSpace(line))))
+			lines = append(lines, diagnostics.Redact(string(bytes.TrimSpace(line))))
 		}
 	}
 	return lines

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/example/operator-lab/labs/harness/generate"
-	"github.com/example/operator-lab/labs/internal/testmodule"
+	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
 const conditionsCopy = `	if in.Conditions != nil {
@@ -37,8 +37,8 @@ func TestCodeDifferences(t *testing.T) {
 			[]string{"var belongs to no type that is copied today"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			right := read(t, testmodule.New(t), testmodule.DeepCopy)
-			wrong := read(t, testmodule.New(t, testmodule.Replace(testmodule.DeepCopy, c.old, c.new)), testmodule.DeepCopy)
+			right := read(t, workspacetest.New(t), workspacetest.DeepCopy)
+			wrong := read(t, workspacetest.New(t, workspacetest.Replace(workspacetest.DeepCopy, c.old, c.new)), workspacetest.DeepCopy)
 			differences, err := generate.CodeDifferences(wrong, right)
 			if err != nil {
 				t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/example/operator-lab/labs/harness/generate"
-	"github.com/example/operator-lab/labs/internal/testmodule"
+	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
 func TestManifestDifferences(t *testing.T) {
@@ -33,8 +33,8 @@ func TestManifestDifferences(t *testing.T) {
 		"what a cluster adds": {"spec:\n  group", "status: {storedVersions: [v1alpha1]}\nspec:\n  group", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			right := testmodule.New(t)
-			wrong := testmodule.New(t, testmodule.Replace(testmodule.Manifest, c.old, c.new))
+			right := workspacetest.New(t)
+			wrong := workspacetest.New(t, workspacetest.Replace(workspacetest.Manifest, c.old, c.new))
 			got := generate.Differences(manifest(t, wrong), manifest(t, right))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("differences (-want +got):\n%s", diff)
@@ -66,16 +66,16 @@ func manifest(t *testing.T, workspace string) generate.Manifest {
 
 func TestReadManifests(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit testmodule.Edit
+		edit workspacetest.Edit
 		want string
 	}{
-		"no folder":           {testmodule.Remove("config"), "0"},
-		"two in one file":     {testmodule.Write("config/crd/bases/a.yml", "a: 1\n---\nb: 2\n---\n"), "3"},
-		"files that are none": {testmodule.Write("config/crd/bases/README.md", "# no: yaml: [\n"), "1"},
-		"no YAML":             {testmodule.Write("config/crd/bases/a.yaml", "a: [\n"), "a.yaml"},
+		"no folder":           {workspacetest.Remove("config"), "0"},
+		"two in one file":     {workspacetest.Write("config/crd/bases/a.yml", "a: 1\n---\nb: 2\n---\n"), "3"},
+		"files that are none": {workspacetest.Write("config/crd/bases/README.md", "# no: yaml: [\n"), "1"},
+		"no YAML":             {workspacetest.Write("config/crd/bases/a.yaml", "a: [\n"), "a.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all, err := generate.ReadManifests(testmodule.New(t, c.edit) + "/config/crd/bases")
+			all, err := generate.ReadManifests(workspacetest.New(t, c.edit) + "/config/crd/bases")
 			if got := fmt.Sprint(len(all), err); !strings.Contains(got, c.want) {
 				t.Errorf("ReadManifests gives %s, want %s", got, c.want)
 			}
@@ -84,7 +84,7 @@ func TestReadManifests(t *testing.T) {
 }
 
 func TestUnknownFieldsOfADefinitionAreRefused(t *testing.T) {
-	workspace := testmodule.New(t, testmodule.Replace(testmodule.Manifest, "scope: Namespaced", "scoop: Namespaced"))
+	workspace := workspacetest.New(t, workspacetest.Replace(workspacetest.Manifest, "scope: Namespaced", "scoop: Namespaced"))
 	if _, err := manifest(t, workspace).Definition(); err == nil || !strings.Contains(err.Error(), "scoop") {
 		t.Errorf("Definition = %v, want it to name the field scoop", err)
 	}

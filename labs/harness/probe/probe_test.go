@@ -14,7 +14,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/probe"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/testmodule"
+	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
 func builder(t *testing.T, workspace string) probe.Builder {
@@ -40,7 +40,7 @@ const (
 )
 
 func TestCopiesOfARightModule(t *testing.T) {
-	reports, err := run(t, testmodule.New(t))
+	reports, err := run(t, workspacetest.New(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,15 +62,15 @@ func TestCopiesOfARightModule(t *testing.T) {
 
 func TestCopiesOfWrongModules(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit       testmodule.Edit
+		edit       workspacetest.Edit
 		kind, want string
 	}{
-		"stale":           {testmodule.Replace(testmodule.DeepCopy, conditionsCopy, "		*out = (*in)[:]\n		var _ v1.Condition\n"), "Memcached", "Status.Conditions"},
-		"stale, in lists": {testmodule.Replace(testmodule.DeepCopy, conditionsCopy, "		*out = (*in)[:]\n		var _ v1.Condition\n"), "MemcachedList", "Items[].Status.Conditions"},
-		"one list":        {testmodule.Replace(testmodule.DeepCopy, itemsCopy, "		*out = *in\n"), "MemcachedList", "Items"},
+		"stale":           {workspacetest.Replace(workspacetest.DeepCopy, conditionsCopy, "		*out = (*in)[:]\n		var _ v1.Condition\n"), "Memcached", "Status.Conditions"},
+		"stale, in lists": {workspacetest.Replace(workspacetest.DeepCopy, conditionsCopy, "		*out = (*in)[:]\n		var _ v1.Condition\n"), "MemcachedList", "Items[].Status.Conditions"},
+		"one list":        {workspacetest.Replace(workspacetest.DeepCopy, itemsCopy, "		*out = *in\n"), "MemcachedList", "Items"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reports, err := run(t, testmodule.New(t, c.edit))
+			reports, err := run(t, workspacetest.New(t, c.edit))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,20 +85,20 @@ func TestCopiesOfWrongModules(t *testing.T) {
 
 func TestModulesThatDoNotBuild(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit testmodule.Edit
+		edit workspacetest.Edit
 		want string
 	}{
-		"a type error":     {testmodule.Replace(testmodule.Types, "Size int32", "Size int33"), "api/v1alpha1/memcached_types.go:17:7: undefined: int33"},
-		"a syntax error":   {testmodule.Replace(testmodule.Types, "Size int32", "Size: int32"), "api/v1alpha1/memcached_types.go:17:"},
-		"no deep copies":   {testmodule.Remove(testmodule.DeepCopy), "missing method DeepCopyObject"},
-		"no list":          {testmodule.Replace(testmodule.Types, "type MemcachedList ", "type Memcacheds "), "Memcached and MemcachedList"},
-		"no types":         {testmodule.Remove("api"), "api/v1alpha1 is the place"},
-		"no module":        {testmodule.Remove("go.mod"), "no go.mod"},
-		"an unnamed one":   {testmodule.Write("go.mod", "go 1.26\n"), "names no module"},
-		"a missing module": {testmodule.Replace(testmodule.Types, "import (", "import (\n\t_ \"example.com/nowhere\""), "api/v1alpha1/memcached_types.go:7:2: no required module"},
+		"a type error":     {workspacetest.Replace(workspacetest.Types, "Size int32", "Size int33"), "api/v1alpha1/memcached_types.go:17:7: undefined: int33"},
+		"a syntax error":   {workspacetest.Replace(workspacetest.Types, "Size int32", "Size: int32"), "api/v1alpha1/memcached_types.go:17:"},
+		"no deep copies":   {workspacetest.Remove(workspacetest.DeepCopy), "missing method DeepCopyObject"},
+		"no list":          {workspacetest.Replace(workspacetest.Types, "type MemcachedList ", "type Memcacheds "), "Memcached and MemcachedList"},
+		"no types":         {workspacetest.Remove("api"), "api/v1alpha1 is the place"},
+		"no module":        {workspacetest.Remove("go.mod"), "no go.mod"},
+		"an unnamed one":   {workspacetest.Write("go.mod", "go 1.26\n"), "names no module"},
+		"a missing module": {workspacetest.Replace(workspacetest.Types, "import (", "import (\n\t_ \"example.com/nowhere\""), "api/v1alpha1/memcached_types.go:7:2: no required module"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			workspace := testmodule.New(t, c.edit)
+			workspace := workspacetest.New(t, c.edit)
 			_, err := builder(t, workspace).Build(t.Context())
 			f := finding.Of(err)
 			if err == nil || f.Cause != probe.CauseBuild {
@@ -119,7 +119,7 @@ func TestProgramsThatGiveNoAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			init := "package v1alpha1\n\nimport \"os\"\n\nvar _ = os.Exit\n\nfunc init() {\n\t" + c.body + "\n}\n"
-			_, err := run(t, testmodule.New(t, testmodule.Write("api/v1alpha1/init.go", init)))
+			_, err := run(t, workspacetest.New(t, workspacetest.Write("api/v1alpha1/init.go", init)))
 			if f := finding.Of(err); err == nil || f.Cause != probe.CauseNoAnswer || !strings.Contains(f.Seen, c.want) {
 				t.Errorf("run = %v, want a finding with cause %s that says %q", err, probe.CauseNoAnswer, c.want)
 			}
@@ -128,7 +128,7 @@ func TestProgramsThatGiveNoAnswer(t *testing.T) {
 }
 
 func TestAnotherLayoutIsFound(t *testing.T) {
-	workspace := testmodule.New(t)
+	workspace := workspacetest.New(t)
 	if err := os.MkdirAll(filepath.Join(workspace, "apis"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestAnotherLayoutIsFound(t *testing.T) {
 }
 
 func TestTheWorkspaceIsOnlyRead(t *testing.T) {
-	workspace := testmodule.New(t)
+	workspace := workspacetest.New(t)
 	before := list(t, workspace)
 	if _, err := run(t, workspace); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestTheWorkspaceIsOnlyRead(t *testing.T) {
 func TestAnInterruptIsNobodysMistake(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := builder(t, testmodule.New(t)).Build(ctx)
+	_, err := builder(t, workspacetest.New(t)).Build(ctx)
 	var f *finding.Finding
 	if !errors.Is(err, context.Canceled) || errors.As(err, &f) {
 		t.Errorf("Build after an interrupt = %v, want %v and no finding", err, context.Canceled)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 // Lock keeps two commands from working at the same time on what is called so. Nothing of it is left when it is released,

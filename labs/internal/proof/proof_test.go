@@ -16,8 +16,8 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/mutants"
-	"github.com/example/operator-lab/labs/internal/testmodule"
 	"github.com/example/operator-lab/labs/internal/verdict"
+	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
 const root = "../../.."
@@ -54,7 +54,7 @@ func TestStartersFail(t *testing.T) {
 func TestARightAnswerInOtherWordsPasses(t *testing.T) {
 	t.Parallel()
 	c := load(t)
-	workspace := testmodule.New(t, testmodule.Write("cmd/main.go", "package main\n\nfunc main() {}\n"))
+	workspace := workspacetest.New(t, workspacetest.Write("cmd/main.go", "package main\n\nfunc main() {}\n"))
 	for _, r := range judgeFolder(t, c, workspace, upTo(3), false) {
 		requirePass(t, r)
 	}

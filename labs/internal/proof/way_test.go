@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/exit"
 )
 
 // wayLimit bounds one command of a learner. The first one compiles the checks.

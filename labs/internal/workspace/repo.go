@@ -17,8 +17,8 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/exit"
 )
 
 const (

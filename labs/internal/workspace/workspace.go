@@ -18,8 +18,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/exit"
 )
 
 // Change tells what a command did to a workspace.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/example/operator-lab/labs/classroom/board/room"
 	"github.com/example/operator-lab/labs/classroom/board/store"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 

@@ -22,7 +22,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board/server"
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/internal/cli"
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/outbox"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )

@@ -20,8 +20,8 @@ import (
 	"github.com/example/operator-lab/labs/classroom/grade"
 	"github.com/example/operator-lab/labs/classroom/sandbox"
 	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/example/operator-lab/labs/classroom/board/boardtest"
 	"github.com/example/operator-lab/labs/internal/cli"
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 func TestLabsToGrade(t *testing.T) {

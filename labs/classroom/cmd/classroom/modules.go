@@ -11,7 +11,7 @@ import (
 
 	"github.com/example/operator-lab/labs/classroom/modules"
 	"github.com/example/operator-lab/labs/internal/cli"
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 func newModulesCommand(a *app) *cobra.Command {

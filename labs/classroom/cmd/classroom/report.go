@@ -10,7 +10,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/room"
 	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/cli"
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 // words say what happens to a cluster.

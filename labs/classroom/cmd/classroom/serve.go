@@ -15,7 +15,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/checkout"
 	"github.com/example/operator-lab/labs/classroom/modules"
 	"github.com/example/operator-lab/labs/internal/cli"
-	"github.com/example/operator-lab/labs/internal/exit"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 // What the room's server serves beside the board, to everybody in the room.

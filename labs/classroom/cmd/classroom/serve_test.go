@@ -15,8 +15,8 @@ import (
 
 	"github.com/example/operator-lab/labs/classroom/modules/modulestest"
 	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/exit"
 )
 
 func TestClassroomServerRefusesWhatItDoesNotUnderstand(t *testing.T) {

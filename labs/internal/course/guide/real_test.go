@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/guide"
+	"github.com/example/operator-lab/labs/internal/course/guide"
 )
 
 // These are about the course itself, not about this package's code.
 
-const checkout = "../../.."
+const checkout = "../../../.."
 
 func TestTheGuideIsInOrder(t *testing.T) {
 	c, err := course.Load(checkout)

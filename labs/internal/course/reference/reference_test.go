@@ -11,7 +11,7 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/reference"
+	"github.com/example/operator-lab/labs/internal/course/reference"
 )
 
 // workspace is a small course and a workspace in which its solution of a lab stands.

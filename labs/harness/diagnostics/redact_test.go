@@ -1,10 +1,10 @@
-package redact_test
+package diagnostics_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/example/operator-lab/labs/internal/redact"
+	"github.com/example/operator-lab/labs/harness/diagnostics"
 )
 
 // jwt has the form of a ServiceAccount's token. Nobody ever issued it.
@@ -27,11 +27,11 @@ func TestCredentialsAreLeftOut(t *testing.T) {
 		"a private key in one line":  {`{"key":"-----BEGIN PRIVATE KEY-----\nMIIEow\n-----END PRIVATE KEY-----\n"}`, "MIIEow"},
 		"a private key cut off":      {"-----BEGIN EC PRIVATE KEY-----\nMIIEow\nAAAA", "MIIEow"},
 	} {
-		got := redact.Text(tc.text)
+		got := diagnostics.Redact(tc.text)
 		if strings.Contains(got, tc.secret) {
 			t.Errorf("%s: %q is still in %q", name, tc.secret, got)
 		}
-		if !strings.Contains(got, redact.Mark) {
+		if !strings.Contains(got, diagnostics.RedactionMark) {
 			t.Errorf("%s: nothing says that something was left out: %q", name, got)
 		}
 	}
@@ -48,12 +48,12 @@ func TestTheRestStays(t *testing.T) {
 		"  containers:\n  - image: operator-lab.local/memcached:1.6\n    name: memcached\n",
 		"pod-template-hash: 6b7f8c9d5",
 	} {
-		if got := redact.Text(text); got != text {
+		if got := diagnostics.Redact(text); got != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
 	const header = "GET /x HTTP/1.1\nAuthorization: Bearer abcdefgh12345678\nAccept: */*\n"
-	if got := redact.Text(header); !strings.HasPrefix(got, "GET /x") || !strings.HasSuffix(got, "\nAccept: */*\n") {
+	if got := diagnostics.Redact(header); !strings.HasPrefix(got, "GET /x") || !strings.HasSuffix(got, "\nAccept: */*\n") {
 		t.Errorf("more than the credential is gone: %q", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/example/operator-lab/labs/internal/gotest"
+	"github.com/example/operator-lab/labs/internal/proof/gotest"
 )
 
 // count runs go test on a module with the given test files, each in a package of its own.

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	root   = "../../.."
+	root   = "../../../.."
 	engine = "docker"
 	// idle is how long a new cluster is left alone before its memory is read.
 	idle = time.Minute

@@ -1,6 +1,6 @@
-// Package testmodule makes small learner modules for tests: a right answer to labs 1 to 3, and edits
+// Package workspacetest makes small learner modules for tests: a right answer to labs 1 to 3, and edits
 // that turn it into wrong ones.
-package testmodule
+package workspacetest
 
 import (
 	"embed"
@@ -98,7 +98,7 @@ func Remove(path string) Edit {
 // operator is the folder of the course's operator, whose dependencies a learner's module has.
 func operator() string {
 	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..", "operator")
+	return filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "operator")
 }
 
 func write(t testing.TB, path, text string) {

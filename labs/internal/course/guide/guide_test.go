@@ -10,7 +10,7 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/guide"
+	"github.com/example/operator-lab/labs/internal/course/guide"
 )
 
 const wrongAnswer = `misconception: %s
