@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -165,7 +166,8 @@ func (a *app) learnersWay(ctx context.Context) (gotest.Count, error) {
 	return a.clusterTest(ctx, nil, "-run=^TestALearnersWay$", proofPackage)
 }
 
-// operatorTests run the finished operator's own tests, as a learner would: with a KUBECONFIG.
+// operatorTests run the finished operator's own tests on a cluster: those of its functions, and then the end-to-end tests,
+// for which it is deployed.
 func (a *app) operatorTests(ctx context.Context) (count gotest.Count, err error) {
 	owned, image, err := a.Ready(ctx, 1)
 	if err != nil {
@@ -181,5 +183,40 @@ func (a *app) operatorTests(ctx context.Context) (count gotest.Count, err error)
 		}
 	}()
 	env := []string{"KUBECONFIG=" + cluster.Kubeconfig, "MEMCACHED_IMAGE=" + nodeimage.Operand, "GOWORK=off"}
-	return gotest.Run{Dir: filepath.Join(a.Root, "operator"), Args: []string{"-count=1", "-timeout=10m", "./..."}, Env: env, Out: a.Out}.Test(ctx)
+	operator := filepath.Join(a.Root, "operator")
+	count, err = gotest.Run{Dir: operator, Args: []string{"-count=1", "-timeout=10m", "./..."}, Env: env, Out: a.Out}.Test(ctx)
+	if err != nil || count.Failed > 0 {
+		return count, err
+	}
+	if err := a.loadOperator(ctx, owned.Provider(), cluster.Name); err != nil {
+		return count, err
+	}
+	e2e := gotest.Run{
+		Dir: filepath.Join(operator, "test", "e2e"), Args: []string{"-count=1", "-timeout=10m", "."},
+		Env: append(env, "IMG="+operatorImage), Out: a.Out,
+	}
+	fromOutside, err := e2e.Test(ctx)
+	return count.Add(fromOutside), err
+}
+
+// operatorImage is the image that the end-to-end tests deploy.
+const operatorImage = "operator-lab.local/memcached-operator:test"
+
+// loadOperator builds the finished operator, and brings its image to the nodes of a cluster.
+func (a *app) loadOperator(ctx context.Context, provider clusters.Provider, name string) error {
+	dir, err := os.MkdirTemp("", "operator-")
+	if err != nil {
+		return fmt.Errorf("build the operator: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	program, archive := filepath.Join(dir, "manager"), filepath.Join(dir, "image.tar")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, "./cmd")
+	build.Dir, build.Env = filepath.Join(a.Root, "operator"), append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the operator: %w: %s", err, out)
+	}
+	if err := clusters.WriteProgramImage(archive, operatorImage, program); err != nil {
+		return err
+	}
+	return provider.LoadImageArchive(ctx, name, archive)
 }
