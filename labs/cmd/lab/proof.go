@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -76,9 +77,22 @@ func (a *app) proof(ctx context.Context) error {
 			}))
 		}},
 		phase{"the operator's own tests", cli.Kind, a.operatorTests},
+		phase{"clusters for somebody else's operator", cli.Kind, a.exampleTests},
 		phase{"linters", "", func(ctx context.Context) (gotest.Count, error) { return asOne(a.make(ctx, "lint")) }},
 		phase{"generated files, other platforms", "", func(ctx context.Context) (gotest.Count, error) { return asOne(a.verify(ctx, false)) }},
 	)
+}
+
+// exampleTests run the example of package clusters/e2e: a module of its own.
+func (a *app) exampleTests(ctx context.Context) (gotest.Count, error) {
+	_, image, err := a.ReadyKind(ctx, 1)
+	if err != nil {
+		return gotest.Count{}, err
+	}
+	return gotest.Run{
+		Dir: filepath.Join(a.Root, "clusters", "e2e", "example"), Args: []string{"-count=1", "-timeout=10m", "."},
+		Env: []string{"NODE_IMAGE=" + image.Ref, "GOWORK=off"}, Out: a.Out,
+	}.Test(ctx)
 }
 
 // asOne counts a phase that either holds as a whole or does not.

@@ -80,7 +80,7 @@ func (a *app) regenerate(ctx context.Context) error {
 // among them: they need generated files, and `make proof` makes those.
 func (a *app) modules() ([]string, error) {
 	var modules []string
-	for _, pattern := range []string{".", "operator", "scripts/tools", "clusters/components/*"} {
+	for _, pattern := range []string{".", "operator", "operator/test/e2e", "scripts/tools", "clusters/components/*", "clusters/e2e/example"} {
 		found, err := filepath.Glob(filepath.Join(a.Root, filepath.FromSlash(pattern), "go.mod"))
 		if err != nil {
 			return nil, fmt.Errorf("find modules: %w", err)

@@ -1,0 +1,29 @@
+package e2e_test
+
+import (
+	"log"
+	"os"
+	"testing"
+
+	"sigs.k8s.io/e2e-framework/pkg/env"
+	"sigs.k8s.io/e2e-framework/pkg/envfuncs"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/e2e"
+)
+
+// TestMain of a package of end-to-end tests. The folder example has a whole one.
+func ExampleNew() {
+	_ = func(m *testing.M) {
+		const state, name = "/var/tmp/my-tests", "my-tests"
+		kind, err := clusters.NewKind(state)
+		if err != nil {
+			log.Fatal(err)
+		}
+		provider := e2e.New(clusters.NewOwned(state, kind).Named("e2e"))
+		testenv := env.New()
+		testenv.Setup(envfuncs.CreateCluster(provider, name))
+		testenv.Finish(envfuncs.DestroyCluster(name))
+		os.Exit(testenv.Run(m))
+	}
+}
