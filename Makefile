@@ -93,7 +93,7 @@ board: bin/classroom ## who is where, and who is stuck: a page for the instructo
 	$(CLASSROOM) board $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
 
 .PHONY: classroom
-classroom: bin/classroom ## a cluster for every learner in the room, made or mended (N=12 or ROSTER=file, ADDRESS=ip LEND=n READY=n PLAYGROUND=0 FORCE=1)
+classroom: bin/classroom ## a cluster for every learner in the room, made or fixed (N=12 or ROSTER=file, ADDRESS=ip LEND=n READY=n PLAYGROUND=0 FORCE=1)
 	$(CLASSROOM) up $(ROOM) $(if $(filter 1,$(FORCE)),--force)
 
 .PHONY: classroom-status
@@ -127,7 +127,7 @@ grade: bin/classroom ## judge what many learners handed in, and trust none of it
 ##@ Prepare the machine
 
 .PHONY: doctor
-doctor: bin/$(if $(N)$(ROSTER),classroom,lab) ## what on this machine would stop a lab, or a room, and the command that mends it (for a room: N=12 or ROSTER=file, ADDRESS=ip PORT=n LEND=n READY=n PLAYGROUND=0)
+doctor: bin/$(if $(N)$(ROSTER),classroom,lab) ## what on this machine would stop a lab, or a room, and the command that fixes it (for a room: N=12 or ROSTER=file, ADDRESS=ip PORT=n LEND=n READY=n PLAYGROUND=0)
 	$(if $(N)$(ROSTER),$(CLASSROOM) doctor $(ROOM) $(if $(PORT),--listen '127.0.0.1:$(PORT)'),$(LAB) doctor)
 
 .PHONY: setup

@@ -53,10 +53,10 @@ func DetectEngine(ctx context.Context) (string, error) {
 	if len(errs) == 0 {
 		return "", &Problem{
 			What: "no container engine: none of " + strings.Join(Engines(), ", ") + " is installed",
-			Mend: mendEngine,
+			Fix:  fixEngine,
 		}
 	}
-	return "", &Problem{What: "no container engine answers", Mend: mendEngine, Err: errors.Join(errs...)}
+	return "", &Problem{What: "no container engine answers", Fix: fixEngine, Err: errors.Join(errs...)}
 }
 
 // PingEngine asks the engine of that name for its version. The error is a
@@ -68,7 +68,7 @@ func PingEngine(ctx context.Context, engine string) error {
 		args = []string{"info", "--format", "{{.Version.Version}}"}
 	}
 	if _, err := runEngine(ctx, engine, args...); err != nil {
-		return problem(err, mendEngine, "container engine %s does not answer", engine)
+		return problem(err, fixEngine, "container engine %s does not answer", engine)
 	}
 	return nil
 }
@@ -79,8 +79,8 @@ func CountNodes(ctx context.Context, engine string) (int, error) {
 	return len(strings.Fields(out)), err
 }
 
-// mendEngine brings up an engine.
-const mendEngine = "make setup"
+// fixEngine brings up an engine.
+const fixEngine = "make setup"
 
 // runEngine asks the engine a question and returns what it printed. The error
 // carries the last line of the client's standard error.

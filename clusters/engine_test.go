@@ -46,8 +46,8 @@ func TestDetectEngineSaysWhyThereIsNone(t *testing.T) {
 			engines(t, test.scripts)
 			_, err := DetectEngine(t.Context())
 			problem, ok := errors.AsType[*Problem](err)
-			if !ok || problem.Mend == "" {
-				t.Fatalf("DetectEngine() error = %v, want a *Problem with a command that mends it", err)
+			if !ok || problem.Fix == "" {
+				t.Fatalf("DetectEngine() error = %v, want a *Problem with a command that fixes it", err)
 			}
 			for _, word := range test.want {
 				if !strings.Contains(err.Error(), word) {
@@ -72,7 +72,7 @@ esac`})
 	}
 	_, err = kind.Create(t.Context(), "lab-test", Spec{NodeImage: "example/node:v1"})
 	problem, ok := errors.AsType[*Problem](err)
-	if !ok || !strings.Contains(problem.What, "example/node:v1") || !strings.Contains(problem.Mend, "node-image") {
+	if !ok || !strings.Contains(problem.What, "example/node:v1") || !strings.Contains(problem.Fix, "node-image") {
 		t.Errorf("Create() error = %v, want a *Problem that names the image and make node-image", err)
 	}
 	if args, err := os.ReadFile(pulled); err == nil {
@@ -123,10 +123,10 @@ func TestIdentityTellsEnginesApart(t *testing.T) {
 	}
 }
 
-func TestProblemSaysWhatAndHowToMendIt(t *testing.T) {
+func TestProblemSaysWhatAndHowToFixIt(t *testing.T) {
 	cause := errors.New("no answer")
-	var err error = &Problem{What: "docker is down", Mend: "make setup", Err: cause}
-	if got, want := err.Error(), "docker is down: no answer (mend: make setup)"; got != want {
+	var err error = &Problem{What: "docker is down", Fix: "make setup", Err: cause}
+	if got, want := err.Error(), "docker is down: no answer (fix: make setup)"; got != want {
 		t.Errorf("Error() = %q, want %q", got, want)
 	}
 	if !errors.Is(err, cause) {

@@ -37,7 +37,7 @@ func Fresh(ctx context.Context, c *Cluster) error {
 	}
 	left, err := leftovers(ctx, client)
 	if err != nil {
-		return problem(err, MendCluster, "cluster %s does not tell what is in it", c.Name)
+		return problem(err, FixCluster, "cluster %s does not tell what is in it", c.Name)
 	}
 	if left != "" {
 		return fmt.Errorf("cluster %s is not fresh: it has %s", c.Name, left)

@@ -50,12 +50,12 @@ func healthyMachines(ctx context.Context, p Provider, c *Cluster) ([]Node, error
 		return nil, nil
 	}
 	if err != nil {
-		return nil, problem(err, mendEngine, "cannot look at the nodes of cluster %s", c.Name)
+		return nil, problem(err, fixEngine, "cannot look at the nodes of cluster %s", c.Name)
 	}
 	if len(nodes) < c.Nodes {
 		return nodes, &Problem{
 			What: fmt.Sprintf("cluster %s has %d of its %d nodes left", c.Name, len(nodes), c.Nodes),
-			Mend: MendCluster,
+			Fix:  FixCluster,
 		}
 	}
 	for _, node := range nodes {
@@ -69,24 +69,24 @@ func healthyMachines(ctx context.Context, p Provider, c *Cluster) ([]Node, error
 func healthyMachine(node Node) error {
 	switch {
 	case !node.Running:
-		return &Problem{What: fmt.Sprintf("node %s is %s", node.Name, node.State), Mend: MendCluster}
+		return &Problem{What: fmt.Sprintf("node %s is %s", node.Name, node.State), Fix: FixCluster}
 	case node.LowOnDisk():
 		return &Problem{
 			What: fmt.Sprintf("node %s has %d MB of disk space left", node.Name, node.FreeDisk>>20),
-			Mend: "make doctor",
+			Fix:  "make doctor",
 		}
 	case len(node.Stopped) > 0:
 		return &Problem{
 			What: fmt.Sprintf("%s does not run on node %s", strings.Join(node.Stopped, " and "), node.Name),
-			Mend: MendCluster,
+			Fix:  FixCluster,
 		}
 	}
 	return nil
 }
 
-// MendCluster takes a broken cluster away; the next command makes a new one. It
-// is the Mend of a [Problem] that one cluster has, and not its machine.
-const MendCluster = "make down"
+// FixCluster takes a broken cluster away; the next command makes a new one. It
+// is the Fix of a [Problem] that one cluster has, and not its machine.
+const FixCluster = "make down"
 
 // apiHealth asks one cluster's API server how it is.
 type apiHealth struct {
@@ -107,12 +107,12 @@ func newAPIHealth(c *Cluster, timeout time.Duration) (*apiHealth, error) {
 func (c *Cluster) client(timeout time.Duration) (kubernetes.Interface, error) {
 	config, err := RESTConfig(c.Kubeconfig)
 	if err != nil {
-		return nil, problem(err, MendCluster, "cluster %s cannot be reached", c.Name)
+		return nil, problem(err, FixCluster, "cluster %s cannot be reached", c.Name)
 	}
 	config.Timeout, config.QPS = timeout, -1
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, problem(err, MendCluster, "cluster %s cannot be reached", c.Name)
+		return nil, problem(err, FixCluster, "cluster %s cannot be reached", c.Name)
 	}
 	return client, nil
 }
@@ -138,9 +138,9 @@ func (h *apiHealth) look(ctx context.Context) error {
 // server was not there to be asked. It may go between any two questions.
 func (h *apiHealth) unanswered(err error, what string, args ...any) error {
 	if unreachable(err) {
-		return problem(err, MendCluster, "the API server of cluster %s does not answer", h.cluster.Name)
+		return problem(err, FixCluster, "the API server of cluster %s does not answer", h.cluster.Name)
 	}
-	return problem(err, MendCluster, what, args...)
+	return problem(err, FixCluster, what, args...)
 }
 
 // unreachable says that a server was not there, in contrast to one that is slow

@@ -139,7 +139,7 @@ func (v *HealthMonitor) startedAnew(ctx context.Context) error {
 	now := serviceStarts(nodes)
 	for _, service := range slices.Sorted(maps.Keys(now)) {
 		if before, known := v.served[service]; known && before < now[service] {
-			return &Problem{What: service + " ended and was started anew", Mend: MendCluster}
+			return &Problem{What: service + " ended and was started anew", Fix: FixCluster}
 		}
 	}
 	return nil
@@ -154,7 +154,7 @@ func (v *HealthMonitor) Problem(ctx context.Context) error {
 	}
 	err := Healthy(ctx, v.provider, v.cluster)
 	if err == nil && v.away != nil {
-		err = &Problem{What: fmt.Sprintf("cluster %s faltered while it was in use", v.cluster.Name), Mend: MendCluster, Err: cause(v.away)}
+		err = &Problem{What: fmt.Sprintf("cluster %s faltered while it was in use", v.cluster.Name), Fix: FixCluster, Err: cause(v.away)}
 	}
 	if err == nil {
 		err = v.restarted(ctx)
@@ -168,7 +168,7 @@ func (v *HealthMonitor) Problem(ctx context.Context) error {
 	return v.explain(ctx, err)
 }
 
-// cause is a problem as the cause of another one, which has the command that mends
+// cause is a problem as the cause of another one, which has the command that fixes
 // both.
 func cause(err error) error {
 	if p, ok := errors.AsType[*Problem](err); ok {
@@ -177,8 +177,8 @@ func cause(err error) error {
 	return err
 }
 
-// mendMemory makes room for a cluster; the doctor says how much it needs.
-const mendMemory = "make down, then close other programs"
+// fixMemory makes room for a cluster; the doctor says how much it needs.
+const fixMemory = "make down, then close other programs"
 
 // explain adds to a problem that the memory was not enough, if it was not. On its
 // own that is none: a Pod may be killed for a limit that it was given.
@@ -189,7 +189,7 @@ func (v *HealthMonitor) explain(ctx context.Context, err error) error {
 		if known && before < node.Killed {
 			return &Problem{
 				What: fmt.Sprintf("memory ran out, and the kernel of node %s killed %d programs", node.Name, node.Killed-before),
-				Mend: mendMemory, Err: cause(err),
+				Fix:  fixMemory, Err: cause(err),
 			}
 		}
 	}
@@ -243,6 +243,6 @@ func (v *HealthMonitor) restarted(ctx context.Context) error {
 	slices.Sort(names)
 	return &Problem{
 		What: fmt.Sprintf("%s of cluster %s went down while it was in use", strings.Join(names, " and "), v.cluster.Name),
-		Mend: MendCluster,
+		Fix:  FixCluster,
 	}
 }

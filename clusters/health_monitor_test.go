@@ -184,8 +184,8 @@ func requireProblem(t *testing.T, err error, says []string) {
 		return
 	}
 	p, ok := errors.AsType[*Problem](err)
-	if !ok || p.Mend == "" || strings.Contains(p.Finding(), "mend:") {
-		t.Fatalf("Problem() = %v, want a *Problem with one command that mends it", err)
+	if !ok || p.Fix == "" || strings.Contains(p.Finding(), "fix:") {
+		t.Fatalf("Problem() = %v, want a *Problem with one command that fixes it", err)
 	}
 	for _, want := range says {
 		if !strings.Contains(p.Finding(), want) {

@@ -122,7 +122,7 @@ func (k *Kind) Kubeconfig(name string) string {
 func (k *Kind) List(ctx context.Context) ([]string, error) {
 	names, err := ask(ctx, k.kind.List)
 	if err != nil {
-		return nil, problem(describe(err), mendEngine, "cannot list the clusters of %s", k.engine)
+		return nil, problem(describe(err), fixEngine, "cannot list the clusters of %s", k.engine)
 	}
 	return names, nil
 }
@@ -139,7 +139,7 @@ func (k *Kind) Delete(ctx context.Context, name string) error {
 	}
 	err := retry(ctx, deleteAttempts, 500*time.Millisecond, func() error { return k.deleteOnce(ctx, name) })
 	if err != nil {
-		return problem(describe(err), MendCluster, "cannot delete cluster %s", name)
+		return problem(describe(err), FixCluster, "cannot delete cluster %s", name)
 	}
 	return k.removeKubeconfig(name)
 }
@@ -199,7 +199,7 @@ func (k *Kind) nodeNames(ctx context.Context, name string) ([]string, error) {
 func (k *Kind) Nodes(ctx context.Context, name string) ([]Node, error) {
 	list, err := k.nodes(ctx, name)
 	if err != nil {
-		return nil, problem(describe(err), mendEngine, "cannot list the nodes of cluster %s", name)
+		return nil, problem(describe(err), fixEngine, "cannot list the nodes of cluster %s", name)
 	}
 	result := make([]Node, 0, len(list))
 	for _, n := range list {
@@ -208,7 +208,7 @@ func (k *Kind) Nodes(ctx context.Context, name string) ([]Node, error) {
 			continue // somebody removed it between the list and the look
 		}
 		if err != nil {
-			return nil, problem(err, mendEngine, "cannot look at node %s", n)
+			return nil, problem(err, fixEngine, "cannot look at node %s", n)
 		}
 		if state == "removing" || state == "dead" {
 			continue // the engine still lists it, and nothing brings it back
@@ -256,7 +256,7 @@ func lookInside(ctx context.Context, n nodes.Node, node *Node) {
 func (k *Kind) CollectLogs(ctx context.Context, name, dir string) error {
 	list, err := k.nodes(ctx, name)
 	if err != nil {
-		return problem(describe(err), mendEngine, "cannot list the nodes of cluster %s", name)
+		return problem(describe(err), fixEngine, "cannot list the nodes of cluster %s", name)
 	}
 	if len(list) == 0 {
 		return fmt.Errorf("collect logs: cluster %s: %w", name, errNoCluster)

@@ -41,19 +41,19 @@ func (k *Kind) RestartControllers(ctx context.Context, name string) error {
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return problem(err, MendCluster, "cannot connect to cluster %s", name)
+		return problem(err, FixCluster, "cannot connect to cluster %s", name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
 	defer cancel()
 	before, err := controllerStarts(ctx, client)
 	if err != nil {
-		return problem(err, MendCluster, "cannot find the controllers of cluster %s", name)
+		return problem(err, FixCluster, "cannot find the controllers of cluster %s", name)
 	}
 	if err := k.endControllers(ctx, name); err != nil {
 		return err
 	}
 	if err := awaitStarts(ctx, client, before); err != nil {
-		return problem(err, MendCluster, "the controllers of cluster %s do not start again", name)
+		return problem(err, FixCluster, "the controllers of cluster %s do not start again", name)
 	}
 	return nil
 }
@@ -61,15 +61,15 @@ func (k *Kind) RestartControllers(ctx context.Context, name string) error {
 func (k *Kind) endControllers(ctx context.Context, name string) error {
 	list, err := k.nodes(ctx, name)
 	if err != nil {
-		return problem(describe(err), mendEngine, "cannot list the nodes of cluster %s", name)
+		return problem(describe(err), fixEngine, "cannot list the nodes of cluster %s", name)
 	}
 	planes, err := nodeutils.ControlPlaneNodes(list)
 	if err != nil {
-		return problem(describe(err), mendEngine, "cannot find the control plane of cluster %s", name)
+		return problem(describe(err), fixEngine, "cannot find the control plane of cluster %s", name)
 	}
 	for _, node := range planes {
 		if err := node.CommandContext(ctx, "sh", "-c", endControllers).Run(); err != nil {
-			return problem(describe(err), mendEngine, "cannot restart the controllers of cluster %s", name)
+			return problem(describe(err), fixEngine, "cannot restart the controllers of cluster %s", name)
 		}
 	}
 	return nil

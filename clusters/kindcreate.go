@@ -67,7 +67,7 @@ func (k *Kind) mayCreate(ctx context.Context, name, image string) error {
 	if !present {
 		return &Problem{
 			What: fmt.Sprintf("node image %s is not on this machine", image),
-			Mend: "make node-image",
+			Fix:  "make node-image",
 		}
 	}
 	names, err := k.List(ctx)
@@ -141,7 +141,7 @@ func (a *attempt) bootWithRetries(ctx context.Context) error {
 	}
 }
 
-// portTaken recognises the one failure that trying again mends. The engines
+// portTaken recognises the one failure that trying again fixes. The engines
 // have no other sign for it than their words.
 func portTaken(err error) bool {
 	run := exec.RunErrorForError(err)
@@ -198,7 +198,7 @@ func (a *attempt) stop(done <-chan error) error {
 		case <-ctx.Done():
 			return &Problem{
 				What: fmt.Sprintf("the container engine %s does not finish making cluster %s", a.engine, a.name),
-				Mend: MendCluster, Err: ctx.Err(),
+				Fix:  FixCluster, Err: ctx.Err(),
 			}
 		case <-time.After(200 * time.Millisecond):
 		}
@@ -253,9 +253,9 @@ func stuck(err error) error {
 // failure is the *Problem of a creation that failed because of err.
 func failure(what string, err error) error {
 	if p, ok := errors.AsType[*Problem](err); ok {
-		return &Problem{What: what + ": " + p.What, Mend: p.Mend, Err: p.Err}
+		return &Problem{What: what + ": " + p.What, Fix: p.Fix, Err: p.Err}
 	}
-	return &Problem{What: what, Mend: "make doctor", Err: describe(err)}
+	return &Problem{What: what, Fix: "make doctor", Err: describe(err)}
 }
 
 // outOfInstances is what a program says to which the kernel grants no inotify instance any more (EMFILE). It is the same
@@ -279,12 +279,12 @@ func withShortage(dir string, err error) error {
 	if log == "" {
 		return err
 	}
-	if p, ok := errors.AsType[*Problem](err); ok { // what it names mends something else
+	if p, ok := errors.AsType[*Problem](err); ok { // what it names fixes something else
 		err = fmt.Errorf("%s: %w", p.What, p.Err)
 	}
 	return &Problem{
 		What: fmt.Sprintf("the kernel grants too few inotify instances for so many clusters: %q in %s", outOfInstances, log),
-		Mend: mendEngine, Err: err,
+		Fix:  fixEngine, Err: err,
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 
 // The cluster beyond what the kernel grants boots. Only the logs of what ends in it again and again tell why.
 func TestTooFewInotifyInstancesAreNamed(t *testing.T) {
-	notReady := &Problem{What: "cluster is not ready after 2m0s", Mend: "make doctor", Err: errors.New("CoreDNS has 0 of 1 Pods available")}
-	for name, c := range map[string]struct{ log, says, mend string }{
+	notReady := &Problem{What: "cluster is not ready after 2m0s", Fix: "make doctor", Err: errors.New("CoreDNS has 0 of 1 Pods available")}
+	for name, c := range map[string]struct{ log, says, fix string }{
 		"kube-proxy ends over them": {
 			`E1123 21:40:12.1 1 run.go:72] "command failed" err="failed complete: too many open files"`,
 			"too few inotify instances for so many clusters: \"too many open files\" in node/kube-proxy.log: cluster is not ready after 2m0s: CoreDNS has", "make setup",
@@ -27,8 +27,8 @@ func TestTooFewInotifyInstancesAreNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			p, ok := errors.AsType[*Problem](withShortage(dir, notReady))
-			if !ok || !strings.Contains(p.Error(), c.says) || p.Mend != c.mend || strings.Count(p.Error(), "mend:") != 1 {
-				t.Errorf("%v, want %q and %q", p, c.says, c.mend)
+			if !ok || !strings.Contains(p.Error(), c.says) || p.Fix != c.fix || strings.Count(p.Error(), "fix:") != 1 {
+				t.Errorf("%v, want %q and %q", p, c.says, c.fix)
 			}
 		})
 	}

@@ -25,7 +25,7 @@ func (k *Kind) LoadImageArchive(ctx context.Context, name, archive string) error
 	}
 	list, err := k.nodes(ctx, name)
 	if err != nil {
-		return problem(describe(err), mendEngine, "cannot list the nodes of cluster %s", name)
+		return problem(describe(err), fixEngine, "cannot list the nodes of cluster %s", name)
 	}
 	if len(list) == 0 {
 		return fmt.Errorf("load image archive: cluster %s: %w", name, errNoCluster)

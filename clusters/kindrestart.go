@@ -15,10 +15,10 @@ const nodeRestartTimeout = 2 * time.Minute
 func (k *Kind) Restart(ctx context.Context, name string) error {
 	nodes, err := k.nodeNames(ctx, name)
 	if err != nil {
-		return problem(describe(err), mendEngine, "cannot list the nodes of cluster %s", name)
+		return problem(describe(err), fixEngine, "cannot list the nodes of cluster %s", name)
 	}
 	if len(nodes) == 0 {
-		return problem(errNoCluster, MendCluster, "cannot restart cluster %s", name)
+		return problem(errNoCluster, FixCluster, "cannot restart cluster %s", name)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, nodeRestartTimeout, fmt.Errorf("not done within %v", nodeRestartTimeout))
 	defer cancel()
@@ -27,7 +27,7 @@ func (k *Kind) Restart(ctx context.Context, name string) error {
 		_, _ = commandEngine(ctx, k.engine, "unpause", node)
 	}
 	if _, err := commandEngine(ctx, k.engine, append([]string{"restart"}, nodes...)...); err != nil {
-		return problem(err, MendCluster, "cannot restart cluster %s", name)
+		return problem(err, FixCluster, "cannot restart cluster %s", name)
 	}
 	return nil
 }

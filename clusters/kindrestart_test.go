@@ -48,7 +48,7 @@ func TestANodeThatIsGoneCannotBeRestarted(t *testing.T) {
 func TestARestartThatFailsSaysWhatTheEngineSaid(t *testing.T) {
 	k, _ := scripted(t, `case "$1" in ps) echo lab-x-control-plane;; restart) echo "port is already allocated" >&2; exit 1;; esac`)
 	err := k.Restart(t.Context(), "lab-x")
-	if p, ok := errors.AsType[*Problem](err); !ok || !strings.Contains(p.Error(), "already allocated") || p.Mend != MendCluster {
+	if p, ok := errors.AsType[*Problem](err); !ok || !strings.Contains(p.Error(), "already allocated") || p.Fix != FixCluster {
 		t.Errorf("Restart() = %v", err)
 	}
 }

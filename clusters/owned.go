@@ -251,7 +251,7 @@ func (o *Owned) verifyGone(ctx context.Context, owner Owner) error {
 			}
 		case time.Now().Before(end):
 		case listed:
-			return &Problem{What: fmt.Sprintf("cluster %s is still there after its deletion", owner.Name), Mend: MendCluster}
+			return &Problem{What: fmt.Sprintf("cluster %s is still there after its deletion", owner.Name), Fix: FixCluster}
 		default:
 			return nil
 		}

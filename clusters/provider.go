@@ -79,18 +79,18 @@ type Cluster struct {
 type Problem struct {
 	// What is wrong, as a short sentence without a full stop.
 	What string
-	// Mend is the command that mends it, or "" when there is none.
-	Mend string
+	// Fix is the command that fixes it, or "" when there is none.
+	Fix string
 	// Err is the cause, or nil.
 	Err error
 }
 
-// Error is "what: cause (mend: command)".
+// Error is "what: cause (fix: command)".
 func (p *Problem) Error() string {
-	if p.Mend == "" {
+	if p.Fix == "" {
 		return p.Finding()
 	}
-	return fmt.Sprintf("%s (mend: %s)", p.Finding(), p.Mend)
+	return fmt.Sprintf("%s (fix: %s)", p.Finding(), p.Fix)
 }
 
 // Finding is "what: cause", for a reader who gets the command apart.
@@ -107,7 +107,7 @@ func (p *Problem) Unwrap() error { return p.Err }
 // problem makes err a *Problem. What is one already stays as it is, so that the
 // most exact finding and its command reach the reader. A caller who cancelled has
 // no problem.
-func problem(err error, mend, what string, args ...any) error {
+func problem(err error, fix, what string, args ...any) error {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
@@ -115,7 +115,7 @@ func problem(err error, mend, what string, args ...any) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return &Problem{What: what, Mend: mend, Err: err}
+	return &Problem{What: what, Fix: fix, Err: err}
 }
 
 // Node is one machine of a cluster, as the provider sees it.

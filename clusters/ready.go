@@ -155,7 +155,7 @@ func watchReady(ctx context.Context, client kubernetes.Interface, want Readiness
 			}
 			return &Problem{
 				What: fmt.Sprintf("cluster is not ready after %v", timeout),
-				Mend: "make doctor",
+				Fix:  "make doctor",
 				Err:  errors.New(strings.Join(missing, "; ")),
 			}
 		}

@@ -216,8 +216,8 @@ func TestHealthy(t *testing.T) {
 				return
 			}
 			problem, ok := errors.AsType[*Problem](err)
-			if !ok || !strings.Contains(err.Error(), test.want) || problem.Mend == "" {
-				t.Errorf("Healthy() = %v, want a *Problem about %q with a command that mends it", err, test.want)
+			if !ok || !strings.Contains(err.Error(), test.want) || problem.Fix == "" {
+				t.Errorf("Healthy() = %v, want a *Problem about %q with a command that fixes it", err, test.want)
 			}
 		})
 	}

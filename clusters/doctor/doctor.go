@@ -1,6 +1,6 @@
 // Package doctor looks for what on this machine would stop a lab cluster, or
 // make it fail later in a way that nobody would understand, and names the
-// command that mends it. It changes nothing.
+// command that fixes it. It changes nothing.
 package doctor
 
 import (
@@ -32,9 +32,9 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	// Detail is one line: what was seen and, if that is not enough, what would be.
 	Detail string `json:"detail"`
-	// Mend is the command that mends it, "" when there is nothing to mend or no
+	// Fix is the command that fixes it, "" when there is nothing to fix or no
 	// command that could.
-	Mend string `json:"mend,omitempty"`
+	Fix string `json:"fix,omitempty"`
 }
 
 // Options say what to look at. The zero value looks at everything that needs
@@ -129,31 +129,31 @@ func (e *examination) ok(name, format string, args ...any) {
 	e.findings = append(e.findings, Finding{Name: name, OK: true, Severity: Tells, Detail: fmt.Sprintf(format, args...)})
 }
 
-func (e *examination) bad(s Severity, name, mend, format string, args ...any) {
+func (e *examination) bad(s Severity, name, fix, format string, args ...any) {
 	// What is merely told is not wrong.
 	e.findings = append(e.findings, Finding{
-		Name: name, OK: s == Tells, Severity: s, Detail: fmt.Sprintf(format, args...), Mend: mend,
+		Name: name, OK: s == Tells, Severity: s, Detail: fmt.Sprintf(format, args...), Fix: fix,
 	})
 }
 
 // Problem is nil when a lab could run, and otherwise a *clusters.Problem that
-// names all findings that would stop it, and the command that mends the first.
+// names all findings that would stop it, and the command that fixes the first.
 func Problem(findings []Finding) error {
 	var names []string
-	mend := ""
+	fix := ""
 	for _, f := range findings {
 		if f.OK || f.Severity != Stops {
 			continue
 		}
 		names = append(names, f.Name)
-		if mend == "" {
-			mend = f.Mend
+		if fix == "" {
+			fix = f.Fix
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	return &clusters.Problem{What: "this machine is not ready yet: see " + strings.Join(names, ", "), Mend: mend}
+	return &clusters.Problem{What: "this machine is not ready yet: see " + strings.Join(names, ", "), Fix: fix}
 }
 
 // Worst is the finding that explains best why a lab failed: the first that stops labs,
@@ -169,7 +169,7 @@ func Worst(findings []Finding) (worst Finding, ok bool) {
 	return Finding{}, false
 }
 
-// String is one line: a mark, the name, the detail, and the command that mends
+// String is one line: a mark, the name, the detail, and the command that fixes
 // it.
 func (f Finding) String() string {
 	mark := "ok"
@@ -177,8 +177,8 @@ func (f Finding) String() string {
 		mark = map[Severity]string{Stops: "STOPS", Warns: "warns"}[f.Severity]
 	}
 	line := fmt.Sprintf("%-6s %-18s %s", mark, f.Name, f.Detail)
-	if f.Mend != "" {
-		line += "  ->  " + f.Mend
+	if f.Fix != "" {
+		line += "  ->  " + f.Fix
 	}
 	return line
 }

@@ -136,7 +136,7 @@ func TestNothingIsWrongWithAHealthyMachine(t *testing.T) {
 		"disk", "temporary files", "build cache", "module cache", "engine's disk", "memory", "go", "git", "clock",
 	}
 	for _, name := range names {
-		if f, found := findings[name]; !found || !f.OK || f.Mend != "" {
+		if f, found := findings[name]; !found || !f.OK || f.Fix != "" {
 			t.Errorf("%s: %+v, want an OK", name, f)
 		}
 	}
@@ -151,7 +151,7 @@ func TestEveryIllnessIsFoundAndNamesItsCure(t *testing.T) {
 		name     string
 		severity Severity
 		detail   string
-		mend     string
+		fix      string
 	}{
 		"no engine": {func(p *patient) {
 			p.look = func(name string) (string, error) {
@@ -252,8 +252,8 @@ func TestEveryIllnessIsFoundAndNamesItsCure(t *testing.T) {
 			if !found || f.OK || f.Severity != test.severity {
 				t.Fatalf("%s: %+v, want one that %s", test.name, f, test.severity)
 			}
-			if !strings.Contains(f.Detail, test.detail) || !strings.Contains(f.Mend, test.mend) {
-				t.Errorf("%q does not say %q and %q", f, test.detail, test.mend)
+			if !strings.Contains(f.Detail, test.detail) || !strings.Contains(f.Fix, test.fix) {
+				t.Errorf("%q does not say %q and %q", f, test.detail, test.fix)
 			}
 		})
 	}
@@ -310,7 +310,7 @@ func TestTheEnginesKernelCountsWhereItIsAnother(t *testing.T) {
 	}
 	p.answers["docker run"] = insideWith(128, 100*giga, p.now())
 	findings := p.examine(t)
-	if f := findings["inotify"]; f.OK || !strings.Contains(f.Mend, "docker run") || !strings.Contains(f.Mend, image) {
+	if f := findings["inotify"]; f.OK || !strings.Contains(f.Fix, "docker run") || !strings.Contains(f.Fix, image) {
 		t.Errorf("inotify: %+v, want a command that reaches the virtual machine", f)
 	}
 	if f, found := findings["memory"]; !found || !f.OK {
@@ -357,7 +357,7 @@ func TestAWatchRemembersTheLeast(t *testing.T) {
 		findings[f.Name] = f
 	}
 	for name, detail := range map[string]string{"temporary files": "40 MB free", "build cache": "40 MB free", "memory": "killed 2 programs"} {
-		if f := findings[name]; f.OK || f.Severity != Stops || f.Mend == "" || !strings.Contains(f.Detail, detail) {
+		if f := findings[name]; f.OK || f.Severity != Stops || f.Fix == "" || !strings.Contains(f.Detail, detail) {
 			t.Errorf("%s: %+v, want one that stops and says %q", name, f, detail)
 		}
 	}
@@ -374,16 +374,16 @@ func TestAWatchOverAHealthyMachineFindsNothing(t *testing.T) {
 func TestProblemNamesAllThatStopsALab(t *testing.T) {
 	findings := []Finding{
 		{Name: "disk", OK: true},
-		{Name: "inotify", Severity: Warns, Mend: "make setup"},
+		{Name: "inotify", Severity: Warns, Fix: "make setup"},
 	}
 	if err := Problem(findings); err != nil {
 		t.Errorf("Problem() = %v for a warning, want nil", err)
 	}
 	findings = append(findings,
-		Finding{Name: "go", Severity: Stops, Mend: "install it"},
-		Finding{Name: "clock", Severity: Stops, Mend: "set it"})
+		Finding{Name: "go", Severity: Stops, Fix: "install it"},
+		Finding{Name: "clock", Severity: Stops, Fix: "set it"})
 	problem, ok := errors.AsType[*clusters.Problem](Problem(findings))
-	if !ok || !strings.Contains(problem.What, "go, clock") || problem.Mend != "install it" {
+	if !ok || !strings.Contains(problem.What, "go, clock") || problem.Fix != "install it" {
 		t.Errorf("Problem() = %+v, want go and clock and the first command", problem)
 	}
 }

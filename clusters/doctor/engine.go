@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	mendSetup = "make setup"
-	// mendEngine gives the place of an engine that does not cope to one that scripts/engine.sh adapts to the host.
-	mendEngine = "sudo systemctl stop docker.socket docker; make setup"
+	fixSetup = "make setup"
+	// fixEngine gives the place of an engine that does not cope to one that scripts/engine.sh adapts to the host.
+	fixEngine = "sudo systemctl stop docker.socket docker; make setup"
 )
 
 // findEngine looks for a container engine that answers. A client without a
@@ -45,7 +45,7 @@ func (e *examination) findEngine(ctx context.Context) {
 	if len(silent) == 0 {
 		silent = []string{"none is installed (" + strings.Join(candidates, ", ") + ")"}
 	}
-	e.bad(e.withoutEngine(), name, mendSetup, "%s; the node image is fetched or built with it", strings.Join(silent, "; "))
+	e.bad(e.withoutEngine(), name, fixSetup, "%s; the node image is fetched or built with it", strings.Join(silent, "; "))
 }
 
 // withoutEngine is what the lack of an engine means.
@@ -165,7 +165,7 @@ func (e *examination) lookInside(ctx context.Context) {
 	out, err := e.run(ctx, e.engine, "run", "--rm", "--privileged", "--network=none",
 		"--entrypoint", "/bin/sh", e.image, "-c", insideScript)
 	if err != nil {
-		e.bad(Stops, name, mendEngine, "the engine cannot start a privileged container: %s", firstLine(err.Error()))
+		e.bad(Stops, name, fixEngine, "the engine cannot start a privileged container: %s", firstLine(err.Error()))
 		return
 	}
 	e.ok(name, "privileged containers start")

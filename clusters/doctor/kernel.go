@@ -58,7 +58,7 @@ func (e *examination) lookAtCapabilities() {
 	case e.NodeImage == nil:
 		e.bad(Tells, "capabilities", "", "this host withholds %s; whether privileged containers start was not tried", names(missing))
 	default:
-		e.bad(Warns, "capabilities", mendSetup, "this host withholds %s: the engine needs an adapted runtime", names(missing))
+		e.bad(Warns, "capabilities", fixSetup, "this host withholds %s: the engine needs an adapted runtime", names(missing))
 	}
 }
 
@@ -90,10 +90,10 @@ func (e *examination) lookAtInotify() {
 	} else if e.os != "linux" {
 		return
 	}
-	mend := mendSetup
+	fix := fixSetup
 	if e.os != "linux" {
 		// The kernel is that of the engine's virtual machine.
-		mend = "docker run --rm --privileged --entrypoint sysctl " + e.image +
+		fix = "docker run --rm --privileged --entrypoint sysctl " + e.image +
 			" -w fs.inotify.max_user_instances=8192 fs.inotify.max_user_watches=524288"
 	}
 	switch {
@@ -103,9 +103,9 @@ func (e *examination) lookAtInotify() {
 		e.bad(Stops, "inotify", "sudo sysctl -w fs.inotify.max_user_instances="+strconv.FormatUint(2*instances, 10),
 			"all %d instances are in use, and no node can start: make down ends ours, and the command allows more", instances)
 	case instances < fewInstances:
-		e.bad(Warns, "inotify", mend, "max_user_instances is %d, which is enough for %d clusters side by side (8192 is enough for all)", instances, clustersFor(instances))
+		e.bad(Warns, "inotify", fix, "max_user_instances is %d, which is enough for %d clusters side by side (8192 is enough for all)", instances, clustersFor(instances))
 	case watches < fewWatches:
-		e.bad(Warns, "inotify", mend, "max_user_watches is %d, and programs will miss changes (524288 is enough)", watches)
+		e.bad(Warns, "inotify", fix, "max_user_watches is %d, and programs will miss changes (524288 is enough)", watches)
 	default:
 		e.ok("inotify", "%d instances, %d watches", instances, watches)
 	}

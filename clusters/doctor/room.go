@@ -38,8 +38,8 @@ func (e *examination) lookAtRoom(ctx context.Context) {
 
 // place is somewhere that a run or a compilation of it writes to.
 type place struct {
-	name, path, mend string
-	free             uint64
+	name, path, fix string
+	free            uint64
 }
 
 // places are those that can be looked at. They may be on file systems of their own,
@@ -47,10 +47,10 @@ type place struct {
 func (e *examination) places(ctx context.Context) []place {
 	var found []place
 	for _, p := range []place{
-		{name: "disk", path: e.Root, mend: "make down, then delete .lab/artifacts"},
-		{name: "temporary files", path: os.TempDir(), mend: "free space in " + os.TempDir() + ", or set TMPDIR to a roomier folder"},
-		{name: "build cache", path: e.goFolder(ctx, "GOCACHE"), mend: "go clean -cache"},
-		{name: "module cache", path: e.goFolder(ctx, "GOMODCACHE"), mend: "go clean -modcache"},
+		{name: "disk", path: e.Root, fix: "make down, then delete .lab/artifacts"},
+		{name: "temporary files", path: os.TempDir(), fix: "free space in " + os.TempDir() + ", or set TMPDIR to a roomier folder"},
+		{name: "build cache", path: e.goFolder(ctx, "GOCACHE"), fix: "go clean -cache"},
+		{name: "module cache", path: e.goFolder(ctx, "GOMODCACHE"), fix: "go clean -modcache"},
 	} {
 		if p.path == "" {
 			continue
@@ -67,7 +67,7 @@ func (e *examination) places(ctx context.Context) []place {
 
 func (e *examination) lookAtDisks(ctx context.Context) {
 	for _, p := range e.places(ctx) {
-		e.lookAtDisk(p.name, p.mend, p.free, rootDiskStops, rootDiskWarns)
+		e.lookAtDisk(p.name, p.fix, p.free, rootDiskStops, rootDiskWarns)
 	}
 }
 
@@ -86,12 +86,12 @@ func (e *examination) goFolder(ctx context.Context, setting string) string {
 	return dir
 }
 
-func (e *examination) lookAtDisk(name, mend string, free, stops, warns uint64) {
+func (e *examination) lookAtDisk(name, fix string, free, stops, warns uint64) {
 	switch {
 	case free < stops:
-		e.bad(Stops, name, mend, "%s free, and a lab needs %s", size(free), size(stops))
+		e.bad(Stops, name, fix, "%s free, and a lab needs %s", size(free), size(stops))
 	case free < warns:
-		e.bad(Warns, name, mend, "%s free; %s would be comfortable", size(free), size(warns))
+		e.bad(Warns, name, fix, "%s free; %s would be comfortable", size(free), size(warns))
 	default:
 		e.ok(name, "%s free", size(free))
 	}
@@ -113,8 +113,8 @@ func (e *examination) engineDisk(ctx context.Context) (uint64, bool) {
 	return free, err == nil
 }
 
-// mendMemory makes room for a cluster and a compilation.
-const mendMemory = "make down, then close other programs"
+// fixMemory makes room for a cluster and a compilation.
+const fixMemory = "make down, then close other programs"
 
 func (e *examination) lookAtMemory() {
 	const name = "memory"
@@ -123,9 +123,9 @@ func (e *examination) lookAtMemory() {
 	case !ok:
 		return
 	case available < memoryStops:
-		e.bad(Stops, name, mendMemory, "%s available, and a lab needs %s", size(available), size(memoryStops))
+		e.bad(Stops, name, fixMemory, "%s available, and a lab needs %s", size(available), size(memoryStops))
 	case available < memoryWarns:
-		e.bad(Warns, name, mendMemory, "%s available; %s would be comfortable", size(available), size(memoryWarns))
+		e.bad(Warns, name, fixMemory, "%s available; %s would be comfortable", size(available), size(memoryWarns))
 	default:
 		e.ok(name, "%s available", size(available))
 	}
@@ -173,17 +173,17 @@ func (e *examination) lookAtGo(ctx context.Context) {
 	if e.GoVersion == "" {
 		return
 	}
-	const mend = "install it from https://go.dev/dl"
+	const fix = "install it from https://go.dev/dl"
 	// What matters is the Go that compiles without fetching another one, as it would inside of the checkout.
 	found, err := e.run(ctx, "go", "env", "-C", "/", "GOVERSION")
 	found, _, _ = strings.Cut(found, " ") // experiments follow
 	switch {
 	case err != nil:
-		e.bad(Stops, "go", mend, "Go is not installed, or does not work: %s", firstLine(err.Error()))
+		e.bad(Stops, "go", fix, "Go is not installed, or does not work: %s", firstLine(err.Error()))
 	case !version.IsValid(found):
 		e.bad(Tells, "go", "", "version %q, a build of somebody's own", found)
 	case version.Compare(found, "go"+e.GoVersion) < 0:
-		e.bad(Stops, "go", mend, "%s is older than %s, which the labs need", found, e.GoVersion)
+		e.bad(Stops, "go", fix, "%s is older than %s, which the labs need", found, e.GoVersion)
 	default:
 		e.ok("go", "%s", found)
 	}
@@ -202,11 +202,11 @@ const (
 // are: files of the checkout, which are not from the future, and the engine's
 // clock, which in a virtual machine stands still while a laptop sleeps.
 func (e *examination) lookAtClock() {
-	const name, mend = "clock", "sudo timedatectl set-ntp true"
+	const name, fix = "clock", "sudo timedatectl set-ntp true"
 	now := e.now()
 	written, err := e.modified(filepath.Join(e.Root, "go.mod"))
 	if err == nil && now.Before(written.Add(-slack)) {
-		e.bad(Stops, name, mend, "it says %s, but this checkout was written on %s",
+		e.bad(Stops, name, fix, "it says %s, but this checkout was written on %s",
 			now.Format(time.DateTime), written.Format(time.DateTime))
 		return
 	}

@@ -31,8 +31,8 @@ const bridgePorts = 1 << 10
 type Supply struct {
 	// Amount is in bytes, or a number.
 	Amount uint64
-	// Mend is the command that makes it more, "" where there is none.
-	Mend string
+	// Fix is the command that makes it more, "" where there is none.
+	Fix string
 }
 
 // Supplies looks at what clusters side by side share. What is not known is not among it. With an engine that has a
@@ -54,7 +54,7 @@ func supplies(ctx context.Context, o Options, m machine) map[Resource]Supply {
 		found[Disk] = Supply{Amount: n}
 	}
 	if n, ok := e.inotify(); ok {
-		found[Inotify] = Supply{n, mendSetup}
+		found[Inotify] = Supply{n, fixSetup}
 	}
 	if !e.NoEngine {
 		found[BridgePorts] = Supply{Amount: bridgePorts}

@@ -71,10 +71,10 @@ func TestWhatIsNotKnownIsNotSupplied(t *testing.T) {
 	}
 }
 
-func TestTooFewInstancesAreMended(t *testing.T) {
+func TestTooFewInstancesAreFixed(t *testing.T) {
 	p := crowded()
 	s := supplies(t.Context(), p.options, p.machine)
-	if s[Inotify].Mend != "make setup" || !strings.Contains(s[PIDs].Mend, "TasksMax") {
+	if s[Inotify].Fix != "make setup" || !strings.Contains(s[PIDs].Fix, "TasksMax") {
 		t.Errorf("%+v", s)
 	}
 }

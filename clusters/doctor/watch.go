@@ -69,10 +69,10 @@ func (w *Watch) End() []Finding {
 	<-w.ended
 	w.look()
 	for i, p := range w.places {
-		w.exam.lookAtDisk(p.name, p.mend, w.least[i], rootDiskStops, rootDiskWarns)
+		w.exam.lookAtDisk(p.name, p.fix, w.least[i], rootDiskStops, rootDiskWarns)
 	}
 	if n := w.exam.killedPrograms() - w.killed; n > 0 {
-		w.exam.bad(Stops, "memory", mendMemory, "it ran out, and the kernel killed %d programs", n)
+		w.exam.bad(Stops, "memory", fixMemory, "it ran out, and the kernel killed %d programs", n)
 	}
 	return w.exam.findings
 }

@@ -232,7 +232,7 @@ func freePort(address string) (int, error) {
 	return 0, fmt.Errorf("find a free port between %d and %d", lowestPort, highestPort)
 }
 
-// errPortTaken is the one failure that trying again mends.
+// errPortTaken is the one failure that trying again fixes.
 var errPortTaken = errors.New("another program took the port")
 
 // abandon cleans up after err. A creation that was cancelled is only removed; one
@@ -254,9 +254,9 @@ func (a *attempt) failure(err error) error {
 		what += ", logs in " + dir
 	}
 	if p, ok := errors.AsType[*clusters.Problem](err); ok {
-		return &clusters.Problem{What: what + ": " + p.What, Mend: p.Mend, Err: p.Err}
+		return &clusters.Problem{What: what + ": " + p.What, Fix: p.Fix, Err: p.Err}
 	}
-	return &clusters.Problem{What: what, Mend: "make doctor", Err: err}
+	return &clusters.Problem{What: what, Fix: "make doctor", Err: err}
 }
 
 // lastWords is the end of a program's log, where the reason stands.

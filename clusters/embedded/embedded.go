@@ -66,7 +66,7 @@ func WithLogger(log func(line string)) Option {
 func New(stateDir, root, cacheDir string, opts ...Option) (*Embedded, error) {
 	if runtime.GOOS == "windows" {
 		return nil, &clusters.Problem{
-			What: "the embedded control plane does not run on Windows itself", Mend: "use WSL2, which is Linux",
+			What: "the embedded control plane does not run on Windows itself", Fix: "use WSL2, which is Linux",
 		}
 	}
 	state, err := filepath.Abs(stateDir)
@@ -141,7 +141,7 @@ func problem(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return &clusters.Problem{What: what, Mend: "make doctor", Err: err}
+	return &clusters.Problem{What: what, Fix: "make doctor", Err: err}
 }
 
 // planeFolder holds everything of a cluster but its kubeconfig.
@@ -185,7 +185,7 @@ func (e *Embedded) Delete(_ context.Context, name string) error {
 		h.End()
 	}
 	if err := supervisor.End(e.plane(name)); err != nil {
-		return &clusters.Problem{What: "cannot delete cluster " + name, Mend: "make down", Err: err}
+		return &clusters.Problem{What: "cannot delete cluster " + name, Fix: "make down", Err: err}
 	}
 	if err := os.Remove(clusters.Kubeconfig(e.state, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete kubeconfig of cluster %s: %w", name, err)
@@ -224,7 +224,7 @@ func (e *Embedded) Keep(_ context.Context, name string) (pid int, err error) {
 }
 
 // Restart starts a control plane again whose supervisor is gone, with what its etcd has on disk. One that is at
-// work starts its programs again by itself, and there is nothing more that a restart could mend; then the error
+// work starts its programs again by itself, and there is nothing more that a restart could fix; then the error
 // is errors.ErrUnsupported.
 func (e *Embedded) Restart(_ context.Context, name string) error {
 	h, err := supervisor.Resume(e.plane(name), e.supervisor...)
@@ -238,7 +238,7 @@ func (e *Embedded) Restart(_ context.Context, name string) error {
 // RestartControllers ends the controller manager; its supervisor starts it again.
 func (e *Embedded) RestartControllers(_ context.Context, name string) error {
 	if err := supervisor.Restart(e.plane(name), controllerManager); err != nil {
-		return &clusters.Problem{What: "cannot restart the controllers of cluster " + name, Mend: "make down", Err: err}
+		return &clusters.Problem{What: "cannot restart the controllers of cluster " + name, Fix: "make down", Err: err}
 	}
 	return nil
 }

@@ -150,7 +150,7 @@ func (a *attempt) poll(ctx context.Context, what string, try func() error) error
 	}
 	if errors.Is(context.Cause(ctx), errNotReady) {
 		return &clusters.Problem{
-			What: fmt.Sprintf("the control plane is not ready after %v", a.readyTimeout), Mend: "make doctor",
+			What: fmt.Sprintf("the control plane is not ready after %v", a.readyTimeout), Fix: "make doctor",
 			Err: fmt.Errorf("%s: %w", what, last),
 		}
 	}

@@ -69,7 +69,7 @@ func TestClusterThatIsNotReadyInTime(t *testing.T) {
 	defer mustBeGone(t, kind, name)
 	_, err := kind.Create(t.Context(), name, clusters.Spec{NodeImage: nodeImage(t, kind.Engine())})
 	problem, ok := errors.AsType[*clusters.Problem](err)
-	if !ok || !strings.Contains(strings.ToLower(err.Error()), "coredns") || problem.Mend == "" {
+	if !ok || !strings.Contains(strings.ToLower(err.Error()), "coredns") || problem.Fix == "" {
 		t.Errorf("Create() error = %v, want a *Problem that says what was not ready", err)
 	}
 	if names, err := kind.List(t.Context()); err != nil || slices.Contains(names, name) {

@@ -61,7 +61,7 @@ func Pack(ctx context.Context, engineName, cacheDir string, log func(line string
 		return Archive{}, err
 	}
 	if found == nil {
-		return Archive{}, &clusters.Problem{What: "no node image was built here that could be packed", Mend: mendImage}
+		return Archive{}, &clusters.Problem{What: "no node image was built here that could be packed", Fix: fixImage}
 	}
 	path := filepath.Join(archiveDir(cacheDir), found.archiveName())
 	unlock, err := lock(ctx, filepath.Join(archiveDir(cacheDir), "node"))

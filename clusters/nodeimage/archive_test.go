@@ -125,7 +125,7 @@ func TestWithoutAnImageOfOursThereIsNothingToPack(t *testing.T) {
 	e := newFakeEngine(t)
 	e.add(clusters.DefaultNodeImage, entrypoint(), nil)
 	_, err := Pack(t.Context(), e.name(), t.TempDir(), func(string) {})
-	if p, ok := errors.AsType[*clusters.Problem](err); !ok || p.Mend != "make node-image" {
+	if p, ok := errors.AsType[*clusters.Problem](err); !ok || p.Fix != "make node-image" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -31,8 +31,8 @@ const (
 	operandLabel = "operator-lab.operand"
 )
 
-// mendImage is the command that builds a node image.
-const mendImage = "make node-image"
+// fixImage is the command that builds a node image.
+const fixImage = "make node-image"
 
 // Image is a node image that is on this machine.
 type Image struct {
@@ -116,7 +116,7 @@ func (r Resolver) resolveDefault(ctx context.Context) (Image, error) {
 	}
 	if found == nil {
 		return Image{}, &clusters.Problem{
-			What: "no node image: none was built here, and " + ref + " cannot be pulled", Mend: mendImage,
+			What: "no node image: none was built here, and " + ref + " cannot be pulled", Fix: fixImage,
 		}
 	}
 	return found.image(ref, ""), nil

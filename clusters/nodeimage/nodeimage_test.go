@@ -112,8 +112,8 @@ func TestAPullSaysWhatItIsAndThatItGoesOn(t *testing.T) {
 func TestWithoutAnyImageTheErrorNamesTheCommand(t *testing.T) {
 	_, err := Resolve(t.Context(), newFakeEngine(t).name(), "")
 	problem, ok := errors.AsType[*clusters.Problem](err)
-	if !ok || problem.Mend != "make node-image" {
-		t.Errorf("got error %v, want a problem that `make node-image` mends", err)
+	if !ok || problem.Fix != "make node-image" {
+		t.Errorf("got error %v, want a problem that `make node-image` fixes", err)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestAnEngineThatIsDownIsNotAMissingImage(t *testing.T) {
 	for _, ref := range []string{"", "kindest/node:v1.30.0"} {
 		_, err := Resolve(t.Context(), e.name(), ref)
 		problem, ok := errors.AsType[*clusters.Problem](err)
-		if !ok || problem.Mend == "make node-image" {
+		if !ok || problem.Fix == "make node-image" {
 			t.Errorf("Resolve(%q): got error %v, want a problem of the engine", ref, err)
 		}
 	}

@@ -75,7 +75,7 @@ func obtainOperand(ctx context.Context, cacheDir, source string) (image v1.Image
 	image, release, err = operandFromPackages(ctx, cacheDir)
 	if err != nil {
 		return nil, nil, &clusters.Problem{
-			What: "the image of memcached can neither be pulled nor built", Mend: "make setup",
+			What: "the image of memcached can neither be pulled nor built", Fix: "make setup",
 			Err: fmt.Errorf("%w; %w", pullErr, err),
 		}
 	}

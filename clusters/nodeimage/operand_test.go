@@ -76,7 +76,7 @@ func TestWithoutAnySourceOfTheOperandTheErrorNamesTheCommand(t *testing.T) {
 	t.Setenv("PATH", "") // nothing can be installed either
 	_, err := operandArchive(t.Context(), t.TempDir(), source)
 	problem, ok := errors.AsType[*clusters.Problem](err)
-	if !ok || problem.Mend == "" {
-		t.Errorf("got error %v, want a problem with a command that mends it", err)
+	if !ok || problem.Fix == "" {
+		t.Errorf("got error %v, want a problem with a command that fixes it", err)
 	}
 }

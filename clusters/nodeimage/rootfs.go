@@ -53,7 +53,7 @@ func buildRootfs(ctx context.Context, cacheDir string, log func(string)) (string
 		return out, nil
 	}
 	if _, err := exec.LookPath("debootstrap"); err != nil && !fileExists("/usr/sbin/debootstrap") {
-		return "", &clusters.Problem{What: "debootstrap is not installed", Mend: "make setup"}
+		return "", &clusters.Problem{What: "debootstrap is not installed", Fix: "make setup"}
 	}
 	log(fmt.Sprintf("installing %d packages of Debian %s with debootstrap, about one minute", len(packages()), suite))
 	err = replaceFile(out, func(tmp string) error {

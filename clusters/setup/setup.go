@@ -65,8 +65,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// mendConsent is what to run to give consent in advance.
-const mendConsent = "make setup YES=1"
+// fixConsent is what to run to give consent in advance.
+const fixConsent = "make setup YES=1"
 
 const (
 	// instances is what the kernel is told to grant where its default of 128 is too little.
@@ -77,7 +77,7 @@ const (
 	endDelay = 20 * time.Second
 )
 
-// Run does what is missing, and nothing when nothing is. It asks once, for all of it. Whatever cannot be mended, and
+// Run does what is missing, and nothing when nothing is. It asks once, for all of it. Whatever cannot be fixed, and
 // missing consent, is a [*clusters.Problem].
 func Run(ctx context.Context, o Options) error {
 	o = o.withDefaults()
@@ -149,14 +149,14 @@ func canStartEngine(o Options, pingErr error) error {
 	switch {
 	case strings.Contains(pingErr.Error(), "permission denied"):
 		return &clusters.Problem{What: "you may not use the container engine",
-			Mend: "sudo usermod -aG docker $USER, then log in again", Err: pingErr}
+			Fix: "sudo usermod -aG docker $USER, then log in again", Err: pingErr}
 	case o.Engine != "docker":
 		return &clusters.Problem{What: o.Engine + " does not answer, and only docker can be set up here", Err: pingErr}
 	case os.Getenv("DOCKER_HOST") != "":
 		return &clusters.Problem{What: "no engine answers at DOCKER_HOST=" + os.Getenv("DOCKER_HOST"),
-			Mend: "unset DOCKER_HOST, or start that engine", Err: pingErr}
+			Fix: "unset DOCKER_HOST, or start that engine", Err: pingErr}
 	case runtime.GOOS != "linux":
-		return &clusters.Problem{What: "no container engine answers", Mend: "start Docker Desktop", Err: pingErr}
+		return &clusters.Problem{What: "no container engine answers", Fix: "start Docker Desktop", Err: pingErr}
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func consent(o Options, steps []step) error {
 	}
 	file, ok := o.In.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return &clusters.Problem{What: "not set up, because nobody agreed to it", Mend: mendConsent}
+		return &clusters.Problem{What: "not set up, because nobody agreed to it", Fix: fixConsent}
 	}
 	fmt.Fprint(o.Out, "Do it? [y/N] ")
 	return answer(file)
@@ -227,7 +227,7 @@ func answer(in io.Reader) error {
 	case "y", "yes":
 		return nil
 	}
-	return &clusters.Problem{What: "not set up, because the answer was not yes", Mend: mendConsent}
+	return &clusters.Problem{What: "not set up, because the answer was not yes", Fix: fixConsent}
 }
 
 func (o Options) startEngine(ctx context.Context) error {
@@ -284,7 +284,7 @@ func (o Options) engineScript(ctx context.Context, command string) error {
 	}
 	if err != nil {
 		return &clusters.Problem{What: "scripts/engine.sh " + command + " failed; its messages are above",
-			Mend: "sudo scripts/engine.sh " + command, Err: err}
+			Fix: "sudo scripts/engine.sh " + command, Err: err}
 	}
 	return nil
 }

@@ -79,8 +79,8 @@ func TestWithoutConsentNothingIsDone(t *testing.T) {
 		m.In = in
 		err := Run(t.Context(), m.Options)
 		problem, ok := errors.AsType[*clusters.Problem](err)
-		if !ok || problem.Mend != "make setup YES=1" {
-			t.Errorf("%s agreed: got error %v, want a problem that `make setup YES=1` mends", name, err)
+		if !ok || problem.Fix != "make setup YES=1" {
+			t.Errorf("%s agreed: got error %v, want a problem that `make setup YES=1` fixes", name, err)
 		}
 	}
 	if m.calls() != "" {
@@ -88,7 +88,7 @@ func TestWithoutConsentNothingIsDone(t *testing.T) {
 	}
 }
 
-func TestConsentGivenInAdvanceMendsWhatIsMissing(t *testing.T) {
+func TestConsentGivenInAdvanceFixesWhatIsMissing(t *testing.T) {
 	m := newMachine(t)
 	m.write("up", 0o644, "")
 	m.write("image", 0o644, "")
@@ -165,19 +165,19 @@ func TestOnlyYesIsConsent(t *testing.T) {
 	}
 }
 
-func TestWhatTheScriptCannotMendIsNotTried(t *testing.T) {
+func TestWhatTheScriptCannotFixIsNotTried(t *testing.T) {
 	for name, tc := range map[string]struct {
 		engine string
 		err    string
-		mend   string
+		fix    string
 	}{
 		"not allowed":    {"docker", "permission denied while connecting", "usermod"},
 		"another engine": {"podman", "no answer", ""},
 	} {
 		err := canStartEngine(Options{Engine: tc.engine}, errors.New(tc.err))
 		problem, ok := errors.AsType[*clusters.Problem](err)
-		if !ok || !strings.Contains(problem.Mend, tc.mend) {
-			t.Errorf("%s: got error %v, want a problem mended by %q", name, err, tc.mend)
+		if !ok || !strings.Contains(problem.Fix, tc.fix) {
+			t.Errorf("%s: got error %v, want a problem fixed by %q", name, err, tc.fix)
 		}
 	}
 }

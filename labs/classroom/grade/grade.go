@@ -151,9 +151,9 @@ func (b *Bench) blank(started time.Time, labs []int, v verdict.Verdict, fill fun
 
 // blame says what is wrong with the machine.
 func blame(r *verdict.Result, err error) {
-	r.Environment = verdict.Finding{Finding: err.Error(), Mend: "make doctor"}
+	r.Environment = verdict.Finding{Finding: err.Error(), Fix: "make doctor"}
 	if p, ok := errors.AsType[*clusters.Problem](err); ok {
-		r.Environment = verdict.Finding{Finding: p.Finding(), Mend: p.Mend}
+		r.Environment = verdict.Finding{Finding: p.Finding(), Fix: p.Fix}
 	}
 }
 

@@ -71,7 +71,7 @@ func TestWhatIsWrongWithOneDoesNotStopTheRest(t *testing.T) {
 	}
 	grades, _ := graded(t, dir, []int{1, 2}, func(ctx context.Context, state, workspace string, labs []int) ([]*verdict.Result, error) {
 		if strings.Contains(state, "bob") {
-			return nil, &clusters.Problem{What: "the disk is full", Mend: "make room"}
+			return nil, &clusters.Problem{What: "the disk is full", Fix: "make room"}
 		}
 		return passing(c)(ctx, state, workspace, labs)
 	})

@@ -89,7 +89,7 @@ func identifier(name string, taken map[string]bool) string {
 	return unique
 }
 
-// Refused says why something that was handed in is not looked at any further. It is the learner's to mend.
+// Refused says why something that was handed in is not looked at any further. It is the learner's to fix.
 type Refused struct{ Why string }
 
 func (r *Refused) Error() string { return r.Why }

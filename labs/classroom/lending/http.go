@@ -119,7 +119,7 @@ func refuseEnded(w http.ResponseWriter, err error) {
 	server.Problem(w, http.StatusGone, err)
 }
 
-// refuseFailed tells what the room's machine could not do, in one line and without the command that mends it there.
+// refuseFailed tells what the room's machine could not do, in one line and without the command that fixes it there.
 func refuseFailed(w http.ResponseWriter, err error) {
 	if errors.Is(err, errors.ErrUnsupported) {
 		server.Problem(w, http.StatusNotImplemented, errors.ErrUnsupported)

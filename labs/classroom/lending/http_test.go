@@ -205,12 +205,12 @@ func TestABorrowerHasTheClusterAndWhatTheRoomSeesOfIt(t *testing.T) {
 	}
 }
 
-// What the room's machine cannot do is told without the command that mends it: it is for another machine.
+// What the room's machine cannot do is told without the command that fixes it: it is for another machine.
 func TestWhatTheRoomsMachineCannotDoIsTold(t *testing.T) {
 	h := serve(t)
 	ada := h.token(t, "Ada", time.Hour)
 	h.borrow(t, ada, "check")
-	h.shelf.broken = &clusters.Problem{What: "docker does not answer", Mend: "make setup", Err: errors.New("refused\nmore")}
+	h.shelf.broken = &clusters.Problem{What: "docker does not answer", Fix: "make setup", Err: errors.New("refused\nmore")}
 	code, body := h.ask(t, ada, http.MethodGet, "/check"+borrow.NodesPath)
 	if code != http.StatusBadGateway || !strings.Contains(body, "docker does not answer: refused\"") {
 		t.Errorf("%d %s", code, body)

@@ -77,7 +77,7 @@ func TestWhatIsNotKnownDoesNotEndARoom(t *testing.T) {
 
 func TestTheWorstShortageIsToldFirst(t *testing.T) {
 	supplies := plenty()
-	supplies[doctor.Inotify] = doctor.Supply{Amount: 128, Mend: "make setup"}
+	supplies[doctor.Inotify] = doctor.Supply{Amount: 128, Fix: "make setup"}
 	supplies[doctor.Memory] = doctor.Supply{Amount: 4 * giga}
 	short := Fit(supplies, KindCost(), Population{}, 12)
 	if len(short) != 2 || short[0].Resource != doctor.Inotify || short[0].Fits != 4 || short[1].Fits != 6 {

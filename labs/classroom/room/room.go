@@ -1,6 +1,6 @@
 // Package room keeps many clusters of one owner side by side: one under each of the names that it is given.
 //
-// What is missing is made and what is broken is mended; a cluster that works is never touched. One that cannot be
+// What is missing is made and what is broken is fixed; a cluster that works is never touched. One that cannot be
 // made is tried once more when the others have had their turn, and then told of; it stops nobody else. The clusters
 // outlive the process that made them.
 package room
@@ -31,7 +31,7 @@ type Options struct {
 	Purpose string
 	// Spec is what new clusters are like.
 	Spec clusters.Spec
-	// Limit is how many are made or mended at once; 0 means [Limit].
+	// Limit is how many are made or fixed at once; 0 means [Limit].
 	Limit int
 	// Healthy says what is wrong with a cluster, and is [clusters.Healthy] by default.
 	Healthy func(ctx context.Context, p clusters.Provider, c *clusters.Cluster) error

@@ -278,7 +278,7 @@ func TestAStoppedClusterIsStartedAgainWithAllThatIsInIt(t *testing.T) {
 	})
 }
 
-// What a restart does not mend is made anew, under the same name.
+// What a restart does not fix is made anew, under the same name.
 func TestAClusterBeyondRepairIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, spoil := range map[string]func(h *house, name string){
@@ -463,7 +463,7 @@ func TestCancelLeavesNothingHalfMade(t *testing.T) {
 }
 
 // A restart that was interrupted is not a cluster that was given up.
-func TestCancelDoesNotReplaceWhatIsBeingMended(t *testing.T) {
+func TestCancelDoesNotReplaceWhatIsBeingFixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, 2)
 		h.up(t, "a")

@@ -59,8 +59,8 @@ type Result struct {
 	Err error
 }
 
-// Up makes and mends what [Room.Look] found wanting, and returns in the same order what became of each. When ctx ends,
-// what is being made is removed, what is being mended stays as it is, and what is ready stays.
+// Up makes and fixes what [Room.Look] found wanting, and returns in the same order what became of each. When ctx ends,
+// what is being made is removed, what is being fixed stays as it is, and what is ready stays.
 func (r *Room) Up(ctx context.Context, found []Cluster) []Result {
 	results := make([]Result, len(found))
 	for _, again := range []bool{false, true} {
@@ -133,7 +133,7 @@ func (r *Room) attempt(ctx context.Context, c Cluster) (*clusters.Cluster, Step,
 		made, err := r.create(ctx, c)
 		return made, Created, err
 	}
-	return r.mend(ctx, c)
+	return r.fix(ctx, c)
 }
 
 // create makes a cluster in the place of whatever is recorded under its name.
@@ -146,8 +146,8 @@ func (r *Room) create(ctx context.Context, c Cluster) (*clusters.Cluster, error)
 	return r.owned.CreateNamed(ctx, c.Name, r.opts.Purpose, r.opts.Spec, true)
 }
 
-// mend does the least that makes a cluster work: it waits, starts its machines again, and only then makes a new one.
-func (r *Room) mend(ctx context.Context, c Cluster) (*clusters.Cluster, Step, error) {
+// fix does the least that makes a cluster work: it waits, starts its machines again, and only then makes a new one.
+func (r *Room) fix(ctx context.Context, c Cluster) (*clusters.Cluster, Step, error) {
 	known := c.Owner.Cluster
 	running, full := r.machines(ctx, known)
 	if full {

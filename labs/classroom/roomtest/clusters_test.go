@@ -20,7 +20,7 @@ import (
 )
 
 // TestARoomOfTwo is a lesson in short: two clusters are made side by side, neither opens the other, one is stopped
-// and mended with what was in it, and in the end nothing is left.
+// and fixed with what was in it, and in the end nothing is left.
 func TestARoomOfTwo(t *testing.T) {
 	state := t.TempDir()
 	kind, err := clusters.NewKind(state)
@@ -76,7 +76,7 @@ func TestARoomOfTwo(t *testing.T) {
 	}
 }
 
-// upTwo makes or mends two clusters, and fails the test unless that took those steps and they are healthy.
+// upTwo makes or fixes two clusters, and fails the test unless that took those steps and they are healthy.
 func upTwo(t *testing.T, r *room.Room, names []string, steps ...room.Step) (first, second *clusters.Cluster) {
 	t.Helper()
 	found, err := r.Look(t.Context(), names)

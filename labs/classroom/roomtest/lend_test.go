@@ -70,7 +70,7 @@ func TestVerdictsOnBorrowedClusters(t *testing.T) {
 	// The room ends while the checks run.
 	lost := judge(func() { go r.end(t) })
 	if lost.Verdict != verdict.Environment || !strings.Contains(lost.Environment.Finding, "the room took the cluster back") ||
-		!strings.Contains(lost.Environment.Mend, "CLUSTER=embedded make lab-5") {
+		!strings.Contains(lost.Environment.Fix, "CLUSTER=embedded make lab-5") {
 		t.Errorf("%s: %+v", lost.Verdict, lost.Environment)
 	}
 	<-r.ended

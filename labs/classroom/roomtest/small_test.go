@@ -17,7 +17,7 @@ import (
 )
 
 // TestRoomOfTwoSurvivesADeadNode is a short day in a room of two: both learners begin lab 1, one passes it, the node of the
-// other's cluster is killed and mended, and the board and the grades say what the learners saw. Verdicts run on clusters
+// other's cluster is killed and fixed, and the board and the grades say what the learners saw. Verdicts run on clusters
 // that the room lends.
 func TestRoomOfTwoSurvivesADeadNode(t *testing.T) {
 	r := newRoom(t, "kind", 2)

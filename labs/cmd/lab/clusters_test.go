@@ -41,7 +41,7 @@ func TestWithoutAnEngineClustersAreEmbedded(t *testing.T) {
 				t.Errorf("%d lines about it, want %d:\n%s", lines, want, progress)
 			}
 			if test.says && (!strings.Contains(progress.String(), "kind has the last word") || !strings.Contains(progress.String(), "make setup")) {
-				t.Errorf("%q does not say what it means and what mends it", progress)
+				t.Errorf("%q does not say what it means and what fixes it", progress)
 			}
 		})
 	}

@@ -12,9 +12,9 @@ import (
 func newDoctorCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what on this machine would stop a lab, and the command that mends it",
+		Short: "Say what on this machine would stop a lab, and the command that fixes it",
 		Long: `Look at the container engine, the kernel's settings, disk, memory, the node image, Go and the clock, and say
-in one line each what was found and which command mends it. Nothing is changed.
+in one line each what was found and which command fixes it. Nothing is changed.
 
 The exit code is 3 when a lab could not run.`,
 		Args: cobra.NoArgs,

@@ -53,7 +53,7 @@ func (a *app) hint(c *course.Course, n int) error {
 	failed := result.First()
 	switch {
 	case result.Verdict == verdict.Environment:
-		fmt.Fprintf(a.Out, "The last check of lab %d says nothing about your code: %s\nWhat mends it: %s\n", n, result.Environment.Finding, result.Environment.Mend)
+		fmt.Fprintf(a.Out, "The last check of lab %d says nothing about your code: %s\nWhat fixes it: %s\n", n, result.Environment.Finding, result.Environment.Fix)
 	case result.Build != nil:
 		verdict.PrintHints(a.Out, result, hints, 0)
 	case failed == nil:

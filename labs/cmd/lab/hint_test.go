@@ -115,7 +115,7 @@ func TestHintsWithoutAFailure(t *testing.T) {
 	}{
 		"nothing failed": {verdict.Result{Verdict: verdict.Pass}, "Nothing failed"},
 		"the machine is at fault": {verdict.Result{Verdict: verdict.Environment, Checks: []verdict.Check{failure("greets", "silent")},
-			Environment: verdict.Finding{Finding: "no disk", Mend: "make doctor"}}, "no disk\nWhat mends it: make doctor"},
+			Environment: verdict.Finding{Finding: "no disk", Fix: "make doctor"}}, "no disk\nWhat fixes it: make doctor"},
 		"nothing was built": {verdict.Result{Verdict: verdict.Fail, Build: &verdict.Build{Output: "cmd/main.go:1:2: undefined: x"}}, "cmd/main.go:1:2"},
 	} {
 		if text := hinted(t, a, out, tc.result)(); !strings.Contains(text, tc.want) || strings.Contains(text, "listen") {

@@ -101,7 +101,7 @@ func (a *app) loadNodeImage(ctx context.Context, file imageFile) error {
 			return ctx.Err()
 		}
 		return &clusters.Problem{
-			What: "no container engine answers here, and the image is for nothing else: do without", Mend: "make lab-1 CLUSTER=embedded",
+			What: "no container engine answers here, and the image is for nothing else: do without", Fix: "make lab-1 CLUSTER=embedded",
 		}
 	}
 	if err := file.verify(); err != nil {

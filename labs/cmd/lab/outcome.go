@@ -20,7 +20,7 @@ func (a *app) hearing(c *course.Course) func(verdict.Outcome) {
 			counted = time.Now()
 		}
 		switch {
-		case o.State == verdict.Failed, o.Mended:
+		case o.State == verdict.Failed, o.Fixed:
 			verdict.PrintOutcome(a.Err, o, verdict.CourseHints{Course: c})
 		case time.Since(counted) >= countPeriod:
 			counted = time.Now()

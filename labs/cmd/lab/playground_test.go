@@ -113,7 +113,7 @@ func TestStatusTellsWhatRunsAndHowItIs(t *testing.T) {
 func TestShellNeedsACluster(t *testing.T) {
 	a, _, _ := newTestApp(t)
 	err := a.shell(t.Context(), nil)
-	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || problem.Mend != "make up" {
+	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || problem.Fix != "make up" {
 		t.Errorf("shell() = %v, want a *Problem that names make up", err)
 	}
 }

@@ -36,7 +36,7 @@ func (a *app) shell(ctx context.Context, kubectl func(context.Context) (string, 
 		return err
 	}
 	if owner == nil {
-		return &clusters.Problem{What: "there is no cluster to talk to", Mend: "make up"}
+		return &clusters.Problem{What: "there is no cluster to talk to", Fix: "make up"}
 	}
 	if err := a.healthy(ctx, owner); err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// hopeless are container states that no waiting mends, with the cause that each is reported as.
+// hopeless are container states that no waiting fixes, with the cause that each is reported as.
 var hopeless = map[string]string{
 	"ErrImageNeverPull":          "image-pull",
 	"ErrImagePull":               "image-pull",

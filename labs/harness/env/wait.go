@@ -120,7 +120,7 @@ func invalid(r apiproxy.Request) bool {
 	return r.Status == http.StatusBadRequest || r.Status == http.StatusUnprocessableEntity
 }
 
-// final is an error that waiting longer does not mend.
+// final is an error that waiting longer does not fix.
 type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }

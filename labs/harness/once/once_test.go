@@ -48,9 +48,9 @@ func TestAnErrorIsNotRemembered(t *testing.T) {
 	if _, err := once.Do(t.Context(), dir, "k", func() ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Fatalf("Do = %v, want %v", err, broken)
 	}
-	data, err := once.Do(t.Context(), dir, "k", func() ([]byte, error) { return []byte("mended"), nil })
-	if err != nil || string(data) != "mended" {
-		t.Errorf("Do after an error = %q, %v; want mended", data, err)
+	data, err := once.Do(t.Context(), dir, "k", func() ([]byte, error) { return []byte("fixed"), nil })
+	if err != nil || string(data) != "fixed" {
+		t.Errorf("Do after an error = %q, %v; want fixed", data, err)
 	}
 }
 

@@ -192,7 +192,7 @@ func ordinal(n int) string {
 func (p *Provider) take(name string, loan *Loan) (*clusters.Cluster, error) {
 	// Nothing on the way here is encrypted, and a kubeconfig can name programs to run.
 	if err := clusters.CheckKubeconfig(loan.Kubeconfig); err != nil {
-		return nil, &clusters.Problem{What: "the room lent a cluster with a kubeconfig that is not used here", Mend: "tell your instructor", Err: err}
+		return nil, &clusters.Problem{What: "the room lent a cluster with a kubeconfig that is not used here", Fix: "tell your instructor", Err: err}
 	}
 	path := clusters.Kubeconfig(p.state, name)
 	err := clusters.MakeDir(p.state, name)
@@ -247,7 +247,7 @@ func (p *Provider) Delete(ctx context.Context, name string) error {
 	if err := p.room.ask(ctx, http.MethodDelete, "/"+name, nil); err != nil {
 		return &clusters.Problem{
 			What: "cluster " + name + " could not be given back; the room takes it back by itself",
-			Mend: "rm -r " + clusters.Dir(p.state, name) + " forgets it here", Err: err,
+			Fix:  "rm -r " + clusters.Dir(p.state, name) + " forgets it here", Err: err,
 		}
 	}
 	return nil
@@ -312,19 +312,19 @@ func (p *Provider) explain(name string, err error) error {
 	ended, isEnded := errors.AsType[*EndedError](err)
 	switch {
 	case isEnded && name != "" && p.has(name):
-		return &clusters.Problem{What: "the room took the cluster back: " + ended.Why, Mend: again}
+		return &clusters.Problem{What: "the room took the cluster back: " + ended.Why, Fix: again}
 	case isEnded:
-		return &clusters.Problem{What: "the room lends no cluster: " + ended.Why, Mend: again}
+		return &clusters.Problem{What: "the room lends no cluster: " + ended.Why, Fix: again}
 	case errors.Is(err, errNoLending):
-		return &clusters.Problem{What: err.Error(), Mend: command + ", or ask your instructor"}
+		return &clusters.Problem{What: err.Error(), Fix: command + ", or ask your instructor"}
 	case errors.Is(err, errToken):
-		return &clusters.Problem{What: err.Error(), Mend: "ask your instructor for a new handout; meanwhile " + command}
+		return &clusters.Problem{What: err.Error(), Fix: "ask your instructor for a new handout; meanwhile " + command}
 	case p.has(name) && errors.Is(err, syscall.ECONNREFUSED):
-		return &clusters.Problem{What: "the room's server has ended, and took the cluster back", Mend: again}
+		return &clusters.Problem{What: "the room's server has ended, and took the cluster back", Fix: again}
 	case away(err):
-		return &clusters.Problem{What: "the room's server does not answer", Mend: "join the room's network, or " + command, Err: err}
+		return &clusters.Problem{What: "the room's server does not answer", Fix: "join the room's network, or " + command, Err: err}
 	}
-	return &clusters.Problem{What: "the room could not help", Mend: again, Err: err}
+	return &clusters.Problem{What: "the room could not help", Fix: again, Err: err}
 }
 
 // has says whether the cluster was lent to this process.

@@ -63,7 +63,7 @@ func supervise(dir string) int {
 
 // remains says what an interrupted command left behind: a cluster, when the engine did not let it go.
 func remains(err error) string {
-	if p, ok := errors.AsType[*clusters.Problem](err); ok && p.Mend == clusters.MendCluster {
+	if p, ok := errors.AsType[*clusters.Problem](err); ok && p.Fix == clusters.FixCluster {
 		return p.Finding()
 	}
 	return "nothing was left behind"

@@ -176,7 +176,7 @@ func TestQuotesWithoutSourceAreNamed(t *testing.T) {
 				t.Errorf("%q, want %q", problems, tc.want)
 			}
 			if _, err := load(t, root).FixLessons(); err != nil || coursetest.Read(t, root, "README.md") != tc.text {
-				t.Errorf("fix changed what it cannot mend, or %v", err)
+				t.Errorf("fix changed what it cannot fix, or %v", err)
 			}
 		})
 	}

@@ -156,7 +156,7 @@ func (v *Verifier) Verify(ctx context.Context) (problems []Problem, err error) {
 func (v *Verifier) stage(ctx context.Context, stage int, annotated Tree) (problems []Problem, err error) {
 	tree, err := v.Course.Render(stage)
 	if err != nil {
-		return []Problem{{SourceDir, 0, err.Error()}}, nil //nolint:nilerr // it is what the author has to mend
+		return []Problem{{SourceDir, 0, err.Error()}}, nil //nolint:nilerr // it is what the author has to fix
 	}
 	name := fmt.Sprintf("stage-%d", stage)
 	complain := func(format string, args ...any) {

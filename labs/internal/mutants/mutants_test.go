@@ -180,7 +180,7 @@ new file mode 100755
 	}
 }
 
-// Whoever changes the operator reads which patch to mend, and where.
+// Whoever changes the operator reads which patch to fix, and where.
 func TestPatchesThatDoNotApply(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"another line": {"-\t\tfmt.Println(\"hello\", os.Args[1])", "-\t\tfmt.Println(\"hi\", os.Args[1])",

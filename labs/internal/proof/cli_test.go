@@ -110,7 +110,7 @@ func machineWithoutAnEngine(t *testing.T, binary string) {
 	if a.code != exit.EnvironmentError || a.stdout != "" {
 		t.Errorf("exit code %d and %q on stdout, want %d and nothing", a.code, a.stdout, exit.EnvironmentError)
 	}
-	for _, want := range []string{"no engine answers", "mend: unset DOCKER_HOST"} {
+	for _, want := range []string{"no engine answers", "fix: unset DOCKER_HOST"} {
 		if !strings.Contains(a.stderr, want) {
 			t.Errorf("the line does not say %q: %s", want, a.stderr)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// Somebody who mends a check wants to know first whether it holds now. A late check stays late: it is not asked when
+// Somebody who fixes a check wants to know first whether it holds now. A late check stays late: it is not asked when
 // another one fails.
 func TestWhatFailedLastTimeBeginsFirst(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ const LinkerFlags = "-ldflags=-s"
 
 // BuildManager compiles and links the workspace's ./cmd to out, writing nothing into the workspace. A Build says
 // why the learner's code does not compile; an error is not the learner's fault, and a
-// [*clusters.Problem] where there is something to mend.
+// [*clusters.Problem] where there is something to fix.
 func BuildManager(ctx context.Context, workspace, out string) (*Build, error) {
 	return compilation{workspace: workspace, out: out}.plain(ctx)
 }
@@ -71,7 +71,7 @@ func (c compilation) confined(ctx context.Context, launcher *process.Launcher) (
 	}
 	return nil, &clusters.Problem{
 		What: fmt.Sprintf("their code needs Go modules that this machine does not have, and grading downloads nothing: %s", strings.Join(missing, ", ")),
-		Mend: "go mod download MODULE@VERSION for those that you know",
+		Fix:  "go mod download MODULE@VERSION for those that you know",
 	}
 }
 
@@ -165,7 +165,7 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 	case limited.Err() != nil:
 		return nil, &clusters.Problem{
 			What: fmt.Sprintf("your code was not compiled within %s: this machine is too busy, or too small", c.limit),
-			Mend: "make doctor",
+			Fix:  "make doctor",
 		}
 	case exited == nil:
 		return nil, fmt.Errorf("build the manager: %w", err)
@@ -179,7 +179,7 @@ func shortage(findings []doctor.Finding) error {
 	if !bad || f.Severity != doctor.Stops {
 		return nil
 	}
-	return &clusters.Problem{What: f.Name + ": " + f.Detail, Mend: f.Mend}
+	return &clusters.Problem{What: f.Name + ": " + f.Detail, Fix: f.Fix}
 }
 
 // readable is the beginning of what the compiler said, with paths as the learner knows them.

@@ -164,7 +164,7 @@ func TestOnlyTheLearnersPartOfAFailedBuildIsTheirs(t *testing.T) {
 		main  string
 		spoil func(*proxy, *compilation)
 		says  string // in the compiler's output
-		mend  string // of the machine's problem, when it is the machine's
+		fix   string // of the machine's problem, when it is the machine's
 	}{
 		"a module is missing, and there is no network":    {usesLib, noNetwork, "example.test/lib", "mod download"},
 		"a module is missing, and the proxy is down":      {usesLib, down, "example.test/lib", "mod download"},
@@ -184,7 +184,7 @@ func TestOnlyTheLearnersPartOfAFailedBuildIsTheirs(t *testing.T) {
 				c.unlinked = unlinked
 				tc.spoil(p, &c)
 				build, err := c.judge(t.Context())
-				requireBlame(t, build, err, tc.says, tc.mend)
+				requireBlame(t, build, err, tc.says, tc.fix)
 			})
 		}
 	}
@@ -248,22 +248,22 @@ func TestOnlyLabsThatRunTheManagerHaveItLinked(t *testing.T) {
 }
 
 // requireBlame wants a compilation that worked, a complaint of the compiler, or a problem of the machine.
-func requireBlame(t *testing.T, build *Build, err error, says, mend string) {
+func requireBlame(t *testing.T, build *Build, err error, says, fix string) {
 	t.Helper()
 	problem, _ := errors.AsType[*clusters.Problem](err)
 	switch {
 	case says == "" && (build != nil || err != nil):
 		t.Errorf("the build gives %+v, %v, want that it works", build, err)
 	case says == "":
-	case mend == "" && (build == nil || err != nil):
+	case fix == "" && (build == nil || err != nil):
 		t.Errorf("the build gives %+v, %v, want the compiler's complaint", build, err)
-	case mend == "" && !strings.Contains(build.Output, says):
+	case fix == "" && !strings.Contains(build.Output, says):
 		t.Errorf("the compiler's complaint does not say %q:\n%s", says, build.Output)
-	case mend == "":
+	case fix == "":
 	case problem == nil || build != nil:
 		t.Errorf("the build gives %+v, %v, want a problem of the machine", build, err)
-	case !strings.Contains(problem.Finding(), says) || !strings.Contains(problem.Mend, mend):
-		t.Errorf("the problem does not say %q and %q: %v", says, mend, problem)
+	case !strings.Contains(problem.Finding(), says) || !strings.Contains(problem.Fix, fix):
+		t.Errorf("the problem does not say %q and %q: %v", says, fix, problem)
 	}
 }
 

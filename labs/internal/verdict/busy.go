@@ -48,6 +48,6 @@ func (r *run) crowded(while string, from, to time.Time, numbers []int) error {
 	}
 	return &clusters.Problem{
 		What: fmt.Sprintf("this machine was too busy: while %s, other programs had %.0f threads at work on its %d processors", while, threads, processors),
-		Mend: "close other programs (top shows which), then " + again(numbers),
+		Fix:  "close other programs (top shows which), then " + again(numbers),
 	}
 }

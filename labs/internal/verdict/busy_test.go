@@ -17,11 +17,11 @@ func TestAFailureOnABusyMachineIsNobodys(t *testing.T) {
 	holds := Check{ID: "holds", State: Passed, Began: at(0), Ended: at(60)}
 	waits := Check{ID: "waits", State: Blocked, Began: at(0), Ended: at(60)}
 	for name, tc := range map[string]struct {
-		crowd      int // threads for each processor
-		from, to   int // when they were there
-		checks     []Check
-		defect     string
-		says, mend string // "": it is the learner's
+		crowd     int // threads for each processor
+		from, to  int // when they were there
+		checks    []Check
+		defect    string
+		says, fix string // "": it is the learner's
 	}{
 		"nobody else":              {0, 0, 60, []Check{short, long}, "", "", ""},
 		"two for each processor":   {2, 0, 60, []Check{short, long}, "", "", ""},
@@ -42,8 +42,8 @@ func TestAFailureOnABusyMachineIsNobodys(t *testing.T) {
 				return float64(tc.crowd * load.Processors())
 			}}
 			err := r.tooBusy(Classification{Checks: tc.checks, Defect: tc.defect}, []int{5})
-			if (err != nil) != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) || err != nil && !strings.Contains(err.Error(), tc.mend) {
-				t.Errorf("%v, want %q and %q", err, tc.says, tc.mend)
+			if (err != nil) != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) || err != nil && !strings.Contains(err.Error(), tc.fix) {
+				t.Errorf("%v, want %q and %q", err, tc.says, tc.fix)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ import (
 const (
 	// doctorLimit bounds the doctor's visit after a run. On a living machine it takes a second or two.
 	doctorLimit = 30 * time.Second
-	// askDoctor is the Mend of a problem whose cause has to be looked for.
+	// askDoctor is the Fix of a problem whose cause has to be looked for.
 	askDoctor = "make doctor"
 )
 
@@ -82,7 +82,7 @@ func (r *run) environment(ctx context.Context, c Classification, numbers []int) 
 	case err != nil:
 		return r.diagnose(ctx, err, numbers)
 	case c.Defect != "":
-		return Finding{Finding: c.Defect, Mend: defect}
+		return Finding{Finding: c.Defect, Fix: defect}
 	}
 	return Finding{}
 }
@@ -91,7 +91,7 @@ func (r *run) environment(ctx context.Context, c Classification, numbers []int) 
 func incapable(checks []Check) error {
 	for _, c := range checks {
 		if c.State == Failed && c.Cause == finding.CauseMachine {
-			return &clusters.Problem{What: fmt.Sprintf("the check %s could not be asked for want of %s", c.ID, c.Expected), Mend: askDoctor, Err: errors.New(c.Seen)}
+			return &clusters.Problem{What: fmt.Sprintf("the check %s could not be asked for want of %s", c.ID, c.Expected), Fix: askDoctor, Err: errors.New(c.Seen)}
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func (r *run) unasked(because string) []Check {
 	return all
 }
 
-// diagnose says what is wrong with the machine and what mends it. Where the problem itself does not
+// diagnose says what is wrong with the machine and what fixes it. Where the problem itself does not
 // know, the doctor is asked, so that nobody has to.
 func (r *run) diagnose(ctx context.Context, err error, numbers []int) Finding {
 	problem, ok := errors.AsType[*clusters.Problem](err)
@@ -139,21 +139,21 @@ func (r *run) diagnose(ctx context.Context, err error, numbers []int) Finding {
 		problem, ok = errors.AsType[*clusters.Problem](clusters.Healthy(ctx, r.Clusters.Provider(), r.cluster))
 	}
 	if !ok {
-		problem = &clusters.Problem{What: err.Error(), Mend: askDoctor}
+		problem = &clusters.Problem{What: err.Error(), Fix: askDoctor}
 	}
 	switch {
-	case problem.Mend == askDoctor:
+	case problem.Fix == askDoctor:
 		if f, ill := r.doctor(ctx); ill {
-			return Finding{Finding: fmt.Sprintf("%s: %s\n%s", f.Name, f.Detail, problem.Finding()), Mend: f.Mend}
+			return Finding{Finding: fmt.Sprintf("%s: %s\n%s", f.Name, f.Detail, problem.Finding()), Fix: f.Fix}
 		}
-	case problem.Mend == clusters.MendCluster && r.Cluster == nil:
+	case problem.Fix == clusters.FixCluster && r.Cluster == nil:
 		// It was made for this run alone, and goes with it.
-		return Finding{Finding: problem.Finding(), Mend: again(numbers)}
+		return Finding{Finding: problem.Finding(), Fix: again(numbers)}
 	}
 	if !ok {
-		return Finding{Finding: problem.Finding(), Mend: defect}
+		return Finding{Finding: problem.Finding(), Fix: defect}
 	}
-	return Finding{Finding: problem.Finding(), Mend: problem.Mend}
+	return Finding{Finding: problem.Finding(), Fix: problem.Fix}
 }
 
 // again is the command that judges the same labs on another fresh cluster.
@@ -198,5 +198,5 @@ func (r *run) blamed(ctx context.Context, err error, numbers []int) error {
 		return err
 	}
 	f := r.diagnose(ctx, err, numbers)
-	return &clusters.Problem{What: f.Finding, Mend: f.Mend}
+	return &clusters.Problem{What: f.Finding, Fix: f.Fix}
 }

@@ -32,11 +32,11 @@ func TestARunWithoutAClusterEndsAsEnvironment(t *testing.T) {
 	for name, tc := range map[string]struct {
 		labs    []int
 		problem clusters.Problem
-		mend    string
+		fix     string
 	}{
-		"the engine is gone":     {[]int{4}, clusters.Problem{What: "docker does not answer", Mend: "make setup"}, "make setup"},
-		"the cluster is broken":  {[]int{4}, clusters.Problem{What: "the API server is not ready", Mend: clusters.MendCluster}, "make lab-4"},
-		"so it is for more labs": {[]int{1, 2}, clusters.Problem{What: "the API server is not ready", Mend: clusters.MendCluster}, "make labs"},
+		"the engine is gone":     {[]int{4}, clusters.Problem{What: "docker does not answer", Fix: "make setup"}, "make setup"},
+		"the cluster is broken":  {[]int{4}, clusters.Problem{What: "the API server is not ready", Fix: clusters.FixCluster}, "make lab-4"},
+		"so it is for more labs": {[]int{1, 2}, clusters.Problem{What: "the API server is not ready", Fix: clusters.FixCluster}, "make labs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,8 +52,8 @@ func TestARunWithoutAClusterEndsAsEnvironment(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if kept.Verdict != verdict.Environment || kept.Environment.Finding != tc.problem.What || !strings.Contains(kept.Environment.Mend, tc.mend) {
-					t.Errorf("lab %d is %s, %+v, want environment, %q and %q", r.Lab, kept.Verdict, kept.Environment, tc.problem.What, tc.mend)
+				if kept.Verdict != verdict.Environment || kept.Environment.Finding != tc.problem.What || !strings.Contains(kept.Environment.Fix, tc.fix) {
+					t.Errorf("lab %d is %s, %+v, want environment, %q and %q", r.Lab, kept.Verdict, kept.Environment, tc.problem.What, tc.fix)
 				}
 				if len(kept.Checks) == 0 || kept.Count(verdict.Blocked) != len(kept.Checks) {
 					t.Errorf("checks = %+v, want all of them, and none of them judged", kept.Checks)

@@ -49,7 +49,7 @@ func (c compilation) fetch(ctx context.Context) (bool, error) {
 	}
 	return false, &clusters.Problem{
 		What: fmt.Sprintf("your code needs Go modules that this machine neither has nor can download (%s): %s", strings.Join(needed, ", "), failure),
-		Mend: fmt.Sprintf("go -C %s mod download, once the network is back (docs/troubleshooting.md, the network)", c.workspace),
+		Fix:  fmt.Sprintf("go -C %s mod download, once the network is back (docs/troubleshooting.md, the network)", c.workspace),
 	}
 }
 

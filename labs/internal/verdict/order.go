@@ -16,7 +16,7 @@ const (
 	fromRights
 	// ownReason: whatever the check is about.
 	ownReason
-	// otherCheck: the check says itself that another one has to be mended first.
+	// otherCheck: the check says itself that another one has to be fixed first.
 	otherCheck
 )
 

@@ -23,8 +23,8 @@ type Outcome struct {
 	Check
 	// Asked is the number of the lab that was asked for; the check may belong to an earlier one.
 	Asked int
-	// Mended says that the check holds, and failed last time.
-	Mended bool
+	// Fixed says that the check holds, and failed last time.
+	Fixed bool
 	// Holding is how many checks hold so far, of All that are asked.
 	Holding, All int
 }
@@ -115,7 +115,7 @@ func (r *run) listen(ctx context.Context, numbers []int) (end func()) {
 		if !slices.Contains(numbers, o.Lab) {
 			o.Asked, o.Regression = slices.Max(numbers), r.held[o.Lab]
 		}
-		o.Mended = o.State == Passed && slices.Contains(r.failing, o.ID)
+		o.Fixed = o.State == Passed && slices.Contains(r.failing, o.ID)
 		r.Heard(o)
 	})
 	ctx, cancel := context.WithCancel(ctx)

@@ -37,15 +37,15 @@ func TestOutcomesAreReadByWholeLines(t *testing.T) {
 	}
 }
 
-func TestWhatFailedLastTimeAndHoldsNowIsMended(t *testing.T) {
+func TestWhatFailedLastTimeAndHoldsNowIsFixed(t *testing.T) {
 	told := make(chan Outcome)
 	r := &run{
 		Judge:     &Judge{Heard: func(o Outcome) { told <- o }},
-		artifacts: t.TempDir(), cluster: &clusters.Cluster{RealPods: true}, failing: []string{"mended", "still-fails"},
+		artifacts: t.TempDir(), cluster: &clusters.Cluster{RealPods: true}, failing: []string{"fixed", "still-fails"},
 	}
 	var lines, got strings.Builder
 	lab := &course.Lab{Number: 4}
-	for _, c := range []struct{ id, state string }{{"mended", "passed"}, {"held", "passed"}, {"still-fails", "failed"}, {"last", "passed"}} {
+	for _, c := range []struct{ id, state string }{{"fixed", "passed"}, {"held", "passed"}, {"still-fails", "failed"}, {"last", "passed"}} {
 		lab.Checks = append(lab.Checks, course.Check{ID: c.id})
 		fmt.Fprintf(&lines, `{"LeafNodeType":"It","LeafNodeLabels":[%q],"State":%q}`+"\n", suite.CheckLabel+c.id, c.state)
 	}
@@ -56,10 +56,10 @@ func TestWhatFailedLastTimeAndHoldsNowIsMended(t *testing.T) {
 	end := r.listen(t.Context(), []int{4})
 	for range lab.Checks {
 		o := <-told
-		fmt.Fprintf(&got, "%s %v; ", o.ID, o.Mended)
+		fmt.Fprintf(&got, "%s %v; ", o.ID, o.Fixed)
 	}
 	end()
-	if want := "mended true; held false; still-fails false; last false; "; got.String() != want {
+	if want := "fixed true; held false; still-fails false; last false; "; got.String() != want {
 		t.Errorf("told %q, want %q", &got, want)
 	}
 }

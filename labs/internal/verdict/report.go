@@ -50,10 +50,10 @@ func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
 }
 
 // PrintOutcome writes one check for a person who waits for the answer: of one that failed, what it saw, and the first
-// hint; one that is mended holds again.
+// hint; one that is fixed holds again.
 func PrintOutcome(w io.Writer, o Outcome, hints Hints) {
 	p := &printer{screen: newScreen(w), r: &Result{Lab: o.Asked}, hints: hints}
-	if o.Mended {
+	if o.Fixed {
 		p.mark(p.green("✓"), p.title(&o.Check)+" (failed last time)", p.bold)
 		return
 	}
@@ -107,7 +107,7 @@ func (p *printer) heading(lab *course.Lab) {
 // environment tells what is wrong with the machine. Whatever the checks said does not count.
 func (p *printer) environment() {
 	e := p.r.Environment
-	text := strings.TrimSuffix(e.Finding, " (mend: "+e.Mend+")")
+	text := strings.TrimSuffix(e.Finding, " (fix: "+e.Fix+")")
 	sign := p.red("!")
 	for _, line := range p.fold(text, 2, seenLines) {
 		p.mark(sign, line, p.bold)
@@ -115,11 +115,11 @@ func (p *printer) environment() {
 	}
 	p.gap()
 	p.line("This is not your code's fault, and it does not count as a try.")
-	if e.Mend == defect {
+	if e.Fix == defect {
 		p.line("It is a defect of the lab. Please report it with the folder " + p.artifacts())
 		return
 	}
-	p.line("What mends it: " + e.Mend)
+	p.line("What fixes it: " + e.Fix)
 	p.line("What the cluster logged: " + p.artifacts())
 }
 
@@ -180,7 +180,7 @@ func (p *printer) build() {
 	}
 	p.gap()
 	if first && len(lines) > 1 {
-		p.line("Mend the first line first: the others often follow from it.")
+		p.line("Fix the first line first: the others often follow from it.")
 	}
 	p.line(fmt.Sprintf("%s: none of the %d checks was asked.", p.red("fail"), len(p.r.Checks)))
 }
@@ -322,7 +322,7 @@ func (p *printer) evidence(all []finding.Evidence) {
 	}
 }
 
-// shared are causes of which one is enough to see: whoever mends it mends it for every check.
+// shared are causes of which one is enough to see: whoever fixes it fixes it for every check.
 var shared = []string{suite.CausePanicked, "crashing", "image-pull"}
 
 // sameComplaint says whether two checks saw the same, in more than a word: an error that somebody quotes.

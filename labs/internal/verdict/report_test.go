@@ -156,14 +156,14 @@ var reports = map[string]struct {
 	}()},
 	"environment": {result: func() *verdict.Result {
 		r := result(verdict.Environment, failed("creates-deployment", noDeployment))
-		r.Environment = verdict.Finding{Finding: "the node lab-check-1234abcd-control-plane is not running, its container is exited (mend: make doctor)", Mend: "make doctor"}
+		r.Environment = verdict.Finding{Finding: "the node lab-check-1234abcd-control-plane is not running, its container is exited (fix: make doctor)", Fix: "make doctor"}
 		return r
 	}()},
 	"defect": {result: func() *verdict.Result {
 		r := result(verdict.Environment)
 		r.Environment = verdict.Finding{
 			Finding: "the check creates-deployment panicked: runtime error: index out of range [1] with length 1",
-			Mend:    "this is a defect of the lab: please report it with the artifacts",
+			Fix:     "this is a defect of the lab: please report it with the artifacts",
 		}
 		return r
 	}()},
@@ -254,7 +254,7 @@ func TestWhoWaitsReadsThatWhatFailedHoldsNow(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	var out bytes.Buffer
 	now := verdict.Check{ID: "creates-deployment", Lab: 4, Title: "A Deployment appears for a Memcached", State: verdict.Passed}
-	verdict.PrintOutcome(&out, verdict.Outcome{Check: now, Asked: 4, Mended: true}, hints{})
+	verdict.PrintOutcome(&out, verdict.Outcome{Check: now, Asked: 4, Fixed: true}, hints{})
 	if want := "✓ A Deployment appears for a Memcached (failed last time)\n"; out.String() != want {
 		t.Errorf("read %q, want %q", &out, want)
 	}

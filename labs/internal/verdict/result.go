@@ -100,10 +100,10 @@ type Check struct {
 	Ended time.Time `json:"-"`
 }
 
-// Finding is what is wrong with the machine, and the command that mends it.
+// Finding is what is wrong with the machine, and the command that fixes it.
 type Finding struct {
 	Finding string `json:"finding"`
-	Mend    string `json:"mend"`
+	Fix     string `json:"fix"`
 }
 
 const schema = 1

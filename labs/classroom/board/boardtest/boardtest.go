@@ -201,7 +201,7 @@ func (b *Board) trials(lab, i int, now time.Time) []*verdict.Result {
 		return nil
 	case 1:
 		machine := Result(b.Course, lab, "run-machine", now.Add(-time.Minute))
-		machine.Verdict, machine.Environment = verdict.Environment, verdict.Finding{Finding: "the disk is full", Mend: "make down"}
+		machine.Verdict, machine.Environment = verdict.Environment, verdict.Finding{Finding: "the disk is full", Fix: "make down"}
 		return []*verdict.Result{machine}
 	case 2:
 		var all []*verdict.Result

@@ -101,7 +101,7 @@ func TestOneWhoIsStuckIsOnTop(t *testing.T) {
 	b.is(`document.querySelector("#steps li small").textContent`, "1 of 2")
 	b.is(`document.querySelector("#room tr.stuck th").textContent`, "Ada")
 	b.shoot("stuck")
-	board.Send(t, ada, boardtest.Result(c, 4, "ada-mended", now))
+	board.Send(t, ada, boardtest.Result(c, 4, "ada-fixed", now))
 	b.do(b.until(`document.getElementById("stuck").children.length === 0`))
 	b.is(cellOf(1, 4)+`.innerText.replace(/\s+/g, " ")`, "4 ✓ pass")
 }

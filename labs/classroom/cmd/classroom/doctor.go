@@ -40,10 +40,10 @@ func newDoctorCommand(c *roomCommand) *cobra.Command {
 	d := newRoomDoctor(c)
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what on this machine would stop a room, and the command that mends it (make doctor N=12)",
+		Short: "Say what on this machine would stop a room, and the command that fixes it (make doctor N=12)",
 		Long: `Look at everything that lab doctor looks at, and at what a room needs beside it: memory, disk and kernel for so many
 clusters, the Go modules of the labs, the course as it is committed, and the port of the room's server. Each finding is
-one line, with the command that mends it. Nothing is changed, and nothing is made.
+one line, with the command that fixes it. Nothing is changed, and nothing is made.
 
 The exit code is 3 when the room could not work.`,
 		Args: cli.NoArguments("doctor"),
@@ -112,18 +112,18 @@ func good(name, format string, args ...any) doctor.Finding {
 	return doctor.Finding{Name: name, OK: true, Detail: fmt.Sprintf(format, args...)}
 }
 
-// stops is the finding that the room could not work. A problem of the machine names the command that mends it, in place
-// of mend.
-func stops(name string, err error, mend string) doctor.Finding {
-	if p, ok := errors.AsType[*clusters.Problem](err); ok && p.Mend != "" {
-		mend = p.Mend
+// stops is the finding that the room could not work. A problem of the machine names the command that fixes it, in place
+// of fix.
+func stops(name string, err error, fix string) doctor.Finding {
+	if p, ok := errors.AsType[*clusters.Problem](err); ok && p.Fix != "" {
+		fix = p.Fix
 	}
-	return doctor.Finding{Name: name, Severity: doctor.Stops, Detail: finding(err), Mend: mend}
+	return doctor.Finding{Name: name, Severity: doctor.Stops, Detail: finding(err), Fix: fix}
 }
 
 // warns is a finding of something to look at before the room begins.
-func warns(name, detail, mend string) doctor.Finding {
-	return doctor.Finding{Name: name, Severity: doctor.Warns, Detail: detail, Mend: mend}
+func warns(name, detail, fix string) doctor.Finding {
+	return doctor.Finding{Name: name, Severity: doctor.Warns, Detail: detail, Fix: fix}
 }
 
 // fit does the arithmetic of `classroom up`.
@@ -154,12 +154,12 @@ func (d *roomDoctor) fit(ctx context.Context) []doctor.Finding {
 		who += " and " + lends(d.room)
 	}
 	if len(short) > 0 {
-		mend := short[0].Supply.Mend
-		if mend == "" {
-			mend = d.ways(d.room, short[0], max(0, short[0].Fits-lendable), d.before)
+		fix := short[0].Supply.Fix
+		if fix == "" {
+			fix = d.ways(d.room, short[0], max(0, short[0].Fits-lendable), d.before)
 		}
 		err := fmt.Errorf("%s fit, and not %s: not enough %s", cli.Count(short[0].Fits, "cluster"), who, short[0])
-		return []doctor.Finding{stops(name, err, mend)}
+		return []doctor.Finding{stops(name, err, fix)}
 	}
 	all := []doctor.Finding{good(name, "%s fit", who)}
 	if d.Cluster != cli.Embedded && d.room.Lend == 0 { // else verdicts need no image at learners' machines
@@ -185,14 +185,14 @@ func (d *roomDoctor) missingModules() ([]string, error) {
 
 // modules looks for the modules that the labs' go.mod files name.
 func (d *roomDoctor) modules(context.Context) []doctor.Finding {
-	const name, mend = "go modules", "make classroom-modules"
+	const name, fix = "go modules", "make classroom-modules"
 	absent, err := d.missingModules()
 	switch {
 	case err != nil:
-		return []doctor.Finding{stops(name, err, mend)}
+		return []doctor.Finding{stops(name, err, fix)}
 	case len(absent) > 0:
 		err := fmt.Errorf("%s that the labs need are not in %s, such as %s", cli.Count(len(absent), "module"), d.roomModules(), absent[0])
-		return []doctor.Finding{stops(name, err, mend)}
+		return []doctor.Finding{stops(name, err, fix)}
 	}
 	return []doctor.Finding{good(name, "all that the go.mod files of the labs name are in %s", d.roomModules())}
 }

@@ -81,7 +81,7 @@ func TestClassroomDoctorLooksAtTheMachineAndTheRoomAndChangesNothing(t *testing.
 	}
 }
 
-func TestClassroomDoctorNamesTheCommandThatMends(t *testing.T) {
+func TestClassroomDoctorNamesTheCommandThatFixes(t *testing.T) {
 	d, out := doctored(t)
 	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -94,7 +94,7 @@ func TestClassroomDoctorNamesTheCommandThatMends(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.machine = func(context.Context) []doctor.Finding {
-		return []doctor.Finding{{Name: "disk", Severity: doctor.Stops, Detail: "1 GB free", Mend: "free some disk"}}
+		return []doctor.Finding{{Name: "disk", Severity: doctor.Stops, Detail: "1 GB free", Fix: "free some disk"}}
 	}
 	if err := os.WriteFile(filepath.Join(d.Root, "labs", "suite.go"), []byte("package labs // changed\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestClassroomDoctorNamesTheCommandThatMends(t *testing.T) {
 func TestClassroomDoctorSaysWhatTheKernelLacks(t *testing.T) {
 	d, out := doctored(t)
 	d.supplies = func(context.Context, nodeimage.Image) map[doctor.Resource]doctor.Supply {
-		return map[doctor.Resource]doctor.Supply{doctor.Inotify: {Amount: 62, Mend: "make setup"}}
+		return map[doctor.Resource]doctor.Supply{doctor.Inotify: {Amount: 62, Fix: "make setup"}}
 	}
 	if err := d.run(t.Context()); exit.Code(err) != exit.EnvironmentError {
 		t.Errorf("classroom doctor: %v", err)

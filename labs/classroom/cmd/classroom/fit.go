@@ -30,8 +30,8 @@ func (c *roomCommand) fits(
 		what = fmt.Sprintf("this machine has room for %d of the %s that are lent or wait", short[0].Fits, cli.Count(r.Borrowed(), "cluster"))
 	}
 	what += fmt.Sprintf(": not enough %s", short[0])
-	if mend := short[0].Supply.Mend; mend != "" {
-		what += ", of which there is more after " + mend
+	if fix := short[0].Supply.Fix; fix != "" {
+		what += ", of which there is more after " + fix
 	}
 	if c.force {
 		c.Progress(what + "; going on all the same (FORCE=1)")

@@ -237,7 +237,7 @@ func TestTheRoomsServerLendsAndTakesBack(t *testing.T) {
 
 func TestARoomThatCannotLendStillServes(t *testing.T) {
 	a := serveRoom(t, "GOTOOLCHAIN=", func(context.Context, *app, int) (*clusters.Owned, nodeimage.Image, error) {
-		return nil, nodeimage.Image{}, &clusters.Problem{What: "docker does not answer", Mend: "make setup"}
+		return nil, nodeimage.Image{}, &clusters.Problem{What: "docker does not answer", Fix: "make setup"}
 	})
 	resp, err := http.Get(a.url + "/course.tar.gz")
 	if err != nil {
@@ -251,7 +251,7 @@ func TestARoomThatCannotLendStillServes(t *testing.T) {
 	if err := a.end(); err != nil {
 		t.Error(err)
 	}
-	contains(t, a.progress.String(), "this room lends no clusters now: docker does not answer (mend: make setup)")
+	contains(t, a.progress.String(), "this room lends no clusters now: docker does not answer (fix: make setup)")
 	if strings.Contains(a.printed, "CLUSTER=room") {
 		t.Errorf("it says that it lends:\n%s", a.printed)
 	}

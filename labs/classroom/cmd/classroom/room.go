@@ -49,8 +49,8 @@ func newRoom(a *app) *roomCommand {
 func newRoomCommands(c *roomCommand) []*cobra.Command {
 	up := &cobra.Command{
 		Use:   "up",
-		Short: "Make a cluster for each learner, and mend those that do not work (make classroom)",
-		Long: `Make a cluster for each learner who has none, and mend those that do not work. One that works is never
+		Short: "Make a cluster for each learner, and fix those that do not work (make classroom)",
+		Long: `Make a cluster for each learner who has none, and fix those that do not work. One that works is never
 touched, so it can be run again at any time: with a larger number or a longer roster it adds, after a reboot it
 starts everything again. Nobody is sent away by a smaller number; classroom down ends the room.
 

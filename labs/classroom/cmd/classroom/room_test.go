@@ -86,7 +86,7 @@ func (f *farm) health(_ context.Context, _ clusters.Provider, c *clusters.Cluste
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.specs[c.Name]; !ok {
-		return &clusters.Problem{What: "cluster " + c.Name + " has 0 of its 1 nodes left", Mend: clusters.MendCluster}
+		return &clusters.Problem{What: "cluster " + c.Name + " has 0 of its 1 nodes left", Fix: clusters.FixCluster}
 	}
 	return f.broken[c.Name]
 }
@@ -277,13 +277,13 @@ func TestTheKernelIsAskedForWhatARoomNeeds(t *testing.T) {
 	}
 }
 
-func TestABrokenClusterIsMendedAndWhatIsLostIsSaid(t *testing.T) {
+func TestABrokenClusterIsFixedAndWhatIsLostIsSaid(t *testing.T) {
 	s := newSchool(t)
 	s.must(t, "up", "--learners", "2")
 	lost := s.room(t).Learners[0]
 	delete(s.farm.specs, lost.Cluster)
 	contains(t, s.must(t, "status"),
-		"stopped (cluster "+lost.Cluster+" has 0 of its 1 nodes left): make classroom mends it")
+		"stopped (cluster "+lost.Cluster+" has 0 of its 1 nodes left): make classroom fixes it")
 	contains(t, s.must(t, "up"), "2 of 2 clusters ready (1 made anew, with nothing in it, 1 left alone)")
 	contains(t, s.progress.String(), "learner-1: ready, a new cluster with a new key; what was in the old one is lost",
 		"learner-2: ready, and left alone")
@@ -295,7 +295,7 @@ func TestABrokenClusterIsMendedAndWhatIsLostIsSaid(t *testing.T) {
 func TestOneThatFailsIsReportedAndTheOthersAreReady(t *testing.T) {
 	s := newSchool(t)
 	s.must(t, "up", "--learners", "1")
-	s.farm.barren = &clusters.Problem{What: "no space\non the disk", Mend: "make doctor"}
+	s.farm.barren = &clusters.Problem{What: "no space\non the disk", Fix: "make doctor"}
 	err := s.command(t.Context(), "up", "--learners", "2")
 	if exit.Code(err) != exit.EnvironmentError || !errors.Is(err, exit.ErrTold) {
 		t.Errorf("classroom up: %v", err)
@@ -332,7 +332,7 @@ func TestAnInterruptLeavesWhatIsReady(t *testing.T) {
 func TestARoomThatDoesNotFitIsRefusedBeforeAnythingStarts(t *testing.T) {
 	s := newSchool(t)
 	s.supplies = map[doctor.Resource]doctor.Supply{
-		doctor.Memory: {Amount: 4 << 30}, doctor.Inotify: {Amount: 128, Mend: "make setup"},
+		doctor.Memory: {Amount: 4 << 30}, doctor.Inotify: {Amount: 128, Fix: "make setup"},
 	}
 	err := s.command(t.Context(), "up", "--learners", "12")
 	if exit.Code(err) != exit.UsageError || strings.Contains(err.Error(), "\n") {
@@ -471,12 +471,12 @@ func TestStatusIsATableOfTheRoom(t *testing.T) {
 	contains(t, s.must(t, "status"), "Nobody is in the room", "make classroom N=12")
 	s.must(t, "up", "--learners", "3")
 	l := s.room(t).Learners
-	s.farm.broken[l[1].Cluster] = &clusters.Problem{What: "the API server is not ready", Mend: "make down"}
+	s.farm.broken[l[1].Cluster] = &clusters.Problem{What: "the API server is not ready", Fix: "make down"}
 	lines := strings.Split(s.must(t, "status"), "\n")
 	for i, want := range [][]string{
 		{"LEARNER", "CLUSTER", "STATE", "API SERVER"},
 		{"learner-1", l[0].Cluster, "ready, Kubernetes v1.36.3", "https://127.0.0.1:60"},
-		{"learner-2", l[1].Cluster, "broken (the API server is not ready): make classroom mends it", "https://127.0.0.1:60"},
+		{"learner-2", l[1].Cluster, "broken (the API server is not ready): make classroom fixes it", "https://127.0.0.1:60"},
 		{"learner-3", l[2].Cluster, "ready"},
 	} {
 		contains(t, lines[i], want...)

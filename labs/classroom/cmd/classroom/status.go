@@ -60,7 +60,7 @@ func clusterState(c room.Cluster) string {
 	case room.Making:
 		return "being made"
 	default:
-		return fmt.Sprintf("%s (%s): make classroom mends it", c.State, finding(c.Err))
+		return fmt.Sprintf("%s (%s): make classroom fixes it", c.State, finding(c.Err))
 	}
 }
 

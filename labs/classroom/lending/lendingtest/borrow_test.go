@@ -146,11 +146,11 @@ func (l *learner) create(ctx context.Context, t *testing.T) *clusters.Cluster {
 }
 
 // problem wants err to say something in one line, and to come with a command that helps.
-func problem(t *testing.T, err error, what, mend string) {
+func problem(t *testing.T, err error, what, fix string) {
 	t.Helper()
 	p, ok := errors.AsType[*clusters.Problem](err)
-	if !ok || !strings.Contains(p.Finding(), what) || !strings.Contains(p.Mend, mend) || strings.Contains(p.Error(), "\n") {
-		t.Errorf("got %v, want %q, mended by %q", err, what, mend)
+	if !ok || !strings.Contains(p.Finding(), what) || !strings.Contains(p.Fix, fix) || strings.Contains(p.Error(), "\n") {
+		t.Errorf("got %v, want %q, fixed by %q", err, what, fix)
 	}
 }
 

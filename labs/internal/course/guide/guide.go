@@ -40,7 +40,7 @@ func Lint(c *course.Course) ([]course.Problem, error) {
 	}
 	first, after, err := between(text)
 	if err != nil {
-		return []course.Problem{{File: File, Text: err.Error()}}, nil //nolint:nilerr // it is what the author has to mend
+		return []course.Problem{{File: File, Text: err.Error()}}, nil //nolint:nilerr // it is what the author has to fix
 	}
 	if text[first:after] == labs(c, wrong) {
 		return nil, nil
@@ -62,7 +62,7 @@ func Fix(c *course.Course) (changed []string, err error) {
 	}
 	first, after, err := between(text)
 	if err != nil {
-		return nil, nil //nolint:nilerr // Lint says so, and nothing else keeps the others from being mended
+		return nil, nil //nolint:nilerr // Lint says so, and nothing else keeps the others from being fixed
 	}
 	wrong, err := mutants.Load(c)
 	if err != nil {

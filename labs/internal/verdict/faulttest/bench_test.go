@@ -112,9 +112,9 @@ type fault struct {
 	breaks func()
 	// heals is done after the verdict, where others need what was broken.
 	heals func()
-	// says is a regular expression for a part of the finding, mend a part of the
-	// command that mends it.
-	says, mend string
+	// says is a regular expression for a part of the finding, fix a part of the
+	// command that fixes it.
+	says, fix string
 	// limit is for the verdict, from the moment of breaking; 0 is [answerLimit].
 	limit time.Duration
 	// passing says that it is over by itself so soon that the checks may hold after all.
@@ -174,7 +174,7 @@ func requireEnvironment(t *testing.T, a answer, f fault, took, limit time.Durati
 		t.Fatalf("the run gives %v and the error %v, want one result", a.results, a.err)
 	}
 	r := a.results[0]
-	t.Logf("%s: %s\nmend: %s\nartifacts: %s", r.Verdict, r.Environment.Finding, r.Environment.Mend, r.Artifacts)
+	t.Logf("%s: %s\nfix: %s\nartifacts: %s", r.Verdict, r.Environment.Finding, r.Environment.Fix, r.Artifacts)
 	if f.passing && r.Verdict == verdict.Pass {
 		return
 	}
@@ -184,8 +184,8 @@ func requireEnvironment(t *testing.T, a answer, f fault, took, limit time.Durati
 	if !regexp.MustCompile(f.says).MatchString(r.Environment.Finding) {
 		t.Errorf("the finding does not say %q", f.says)
 	}
-	if !strings.Contains(r.Environment.Mend, f.mend) {
-		t.Errorf("it is mended by %q, want %q", r.Environment.Mend, f.mend)
+	if !strings.Contains(r.Environment.Fix, f.fix) {
+		t.Errorf("it is fixed by %q, want %q", r.Environment.Fix, f.fix)
 	}
 	if took > limit {
 		t.Errorf("the verdict took %s, want at most %s", took, limit)

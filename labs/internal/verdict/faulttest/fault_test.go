@@ -30,7 +30,7 @@ func TestWhateverIsTheMachinesFaultIsEnvironment(t *testing.T) {
 	b := newBench(t)
 
 	t.Run("the node image is missing", func(t *testing.T) {
-		b.fails(t, fault{says: "is not on this machine", mend: "make node-image"})
+		b.fails(t, fault{says: "is not on this machine", fix: "make node-image"})
 	})
 	started := time.Now()
 	b.engine.Copy(b.image.Ref)
@@ -38,7 +38,7 @@ func TestWhateverIsTheMachinesFaultIsEnvironment(t *testing.T) {
 	t.Run("inotify instances are used up", func(t *testing.T) {
 		release := exhaustInotify(t)
 		defer release()
-		b.fails(t, fault{says: "instances are in use", mend: "max_user_instances=", limit: createLimit})
+		b.fails(t, fault{says: "instances are in use", fix: "max_user_instances=", limit: createLimit})
 	})
 
 	t.Run("on one cluster", func(t *testing.T) {
@@ -54,28 +54,28 @@ func TestWhateverIsTheMachinesFaultIsEnvironment(t *testing.T) {
 		}{
 			{"the node is paused", fault{
 				breaks: docker("pause", node), heals: docker("unpause", node),
-				says: "is paused", mend: "make down",
+				says: "is paused", fix: "make down",
 			}},
 			{"the kubelet stops", fault{
 				breaks: inNode("systemctl", "stop", "kubelet"), heals: inNode("systemctl", "start", "kubelet"),
-				says: "kubelet", mend: "make down",
+				says: "kubelet", fix: "make down",
 			}},
 			{"the kubelet hangs", fault{
 				breaks: inNode("pkill", "-STOP", "-x", "kubelet"), heals: inNode("pkill", "-CONT", "-x", "kubelet"),
-				says: "kubelet", mend: "make down",
+				says: "kubelet", fix: "make down",
 			}},
 			{"the API server hangs", fault{
 				breaks: inNode("pkill", "-STOP", "-x", "kube-apiserver"), heals: inNode("pkill", "-CONT", "-x", "kube-apiserver"),
-				says: "API server", mend: "make down",
+				says: "API server", fix: "make down",
 			}},
 			{"the API server is killed, and comes back", fault{
 				breaks: inNode("pkill", "-KILL", "-x", "kube-apiserver"),
-				says:   "API server", mend: "make down", passing: true,
+				says:   "API server", fix: "make down", passing: true,
 			}},
 			{"somebody deletes the cluster", fault{
 				breaks: docker("rm", "-f", "-v", node),
 				says:   "0 of its 1 nodes|is exited", // killed, and then removed
-				mend:   "make down",
+				fix:    "make down",
 			}},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
@@ -91,10 +91,10 @@ func TestWhateverIsTheMachinesFaultIsEnvironment(t *testing.T) {
 	t.Run("the disk is full", func(t *testing.T) {
 		b.engine.Fill()
 		defer b.engine.Empty()
-		b.fails(t, fault{says: "disk", mend: "docker system prune", limit: createLimit})
+		b.fails(t, fault{says: "disk", fix: "docker system prune", limit: createLimit})
 	})
 	t.Run("memory runs out", func(t *testing.T) {
-		b.fails(t, fault{breaks: func() { squeeze(t, b) }, says: "memory ran out", mend: "make down, then close other programs"})
+		b.fails(t, fault{breaks: func() { squeeze(t, b) }, says: "memory ran out", fix: "make down, then close other programs"})
 	})
 	for _, signal := range []string{"TERM", "KILL"} {
 		t.Run("the engine gets SIG"+signal, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestWhateverIsTheMachinesFaultIsEnvironment(t *testing.T) {
 				b.engine.AwaitEnd()
 				b.engine.Start()
 			}
-			b.fails(t, fault{breaks: func() { b.engine.Signal(signal) }, heals: heal, says: "docker", mend: "make setup", orphans: true})
+			b.fails(t, fault{breaks: func() { b.engine.Signal(signal) }, heals: heal, says: "docker", fix: "make setup", orphans: true})
 		})
 	}
 }

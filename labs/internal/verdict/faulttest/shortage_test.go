@@ -137,7 +137,7 @@ func TestACompilationThatFillsTheDiskIsTheMachines(t *testing.T) {
 	t.Setenv("TMPDIR", small.Data())
 	build, err := verdict.BuildManager(t.Context(), solution(t), filepath.Join(small.Data(), "manager"))
 	problem, ok := errors.AsType[*clusters.Problem](err)
-	if build != nil || !ok || !strings.Contains(problem.What, "temporary files") || !strings.Contains(problem.Mend, "TMPDIR") {
+	if build != nil || !ok || !strings.Contains(problem.What, "temporary files") || !strings.Contains(problem.Fix, "TMPDIR") {
 		t.Errorf("the build gives %+v, %v, want that there is no room for temporary files", build, err)
 	}
 	t.Log(err)
