@@ -35,7 +35,7 @@ func Healthy(ctx context.Context, p Provider, c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	return api.look(ctx)
+	return api.check(ctx)
 }
 
 // healthyMachines looks at the machines of the cluster, without its API server.
@@ -120,7 +120,7 @@ func (c *Cluster) client(timeout time.Duration) (kubernetes.Interface, error) {
 // get asks once: a question that is asked again and again hides what is wrong.
 func (h *apiHealth) get() *rest.Request { return h.client.Get().MaxRetries(0) }
 
-func (h *apiHealth) look(ctx context.Context) error {
+func (h *apiHealth) check(ctx context.Context) error {
 	if err := h.ready(ctx); err != nil {
 		return h.unanswered(err, "the API server of cluster %s is not ready", h.cluster.Name)
 	}
@@ -131,7 +131,7 @@ func (h *apiHealth) look(ctx context.Context) error {
 	if unready := unreadyNodes(nodes.Items); len(unready) > 0 {
 		return problem(errors.New(strings.Join(unready, "; ")), "make doctor", "cluster %s is not healthy", h.cluster.Name)
 	}
-	return h.lookAtKubelets(ctx, nodes.Items)
+	return h.checkKubelets(ctx, nodes.Items)
 }
 
 // unanswered is the problem of a question without an answer: what, unless the API
@@ -199,10 +199,10 @@ func onlyHooks(parts []string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.HasPrefix(part, "poststarthook/") })
 }
 
-// lookAtKubelets asks the kubelets themselves. A lab cluster is told so late that
+// checkKubelets asks the kubelets themselves. A lab cluster is told so late that
 // a node is lost that its conditions say nothing about a kubelet that just
 // stopped; see kind.yaml.
-func (h *apiHealth) lookAtKubelets(ctx context.Context, nodes []corev1.Node) error {
+func (h *apiHealth) checkKubelets(ctx context.Context, nodes []corev1.Node) error {
 	if !h.cluster.RealPods {
 		return nil
 	}

@@ -73,7 +73,7 @@ func (v *HealthMonitor) keep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		err := v.api.look(ctx)
+		err := v.api.check(ctx)
 		elapsed := min(time.Since(before), monitorInterval+monitorTimeout)
 		before = time.Now()
 		if err == nil || ctx.Err() != nil {

@@ -215,7 +215,7 @@ func (k *Kind) Nodes(ctx context.Context, name string) ([]Node, error) {
 		}
 		node := Node{Name: n.String(), State: state, Running: state == "running"}
 		if node.Running {
-			lookInside(ctx, n, &node)
+			inspectNode(ctx, n, &node)
 		}
 		result = append(result, node)
 	}
@@ -235,9 +235,9 @@ const insideScript = `df --output=avail --block-size=1 /var | tail -n 1
 sed -n 's/^oom_kill //p' /proc/vmstat
 for s in containerd kubelet; do systemctl is-active --quiet $s || echo $s; done`
 
-// lookInside asks inside the node, because the engine may run it in a virtual
+// inspectNode asks inside the node, because the engine may run it in a virtual
 // machine where we cannot look. What cannot be asked stays unknown.
-func lookInside(ctx context.Context, n nodes.Node, node *Node) {
+func inspectNode(ctx context.Context, n nodes.Node, node *Node) {
 	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
 	lines, err := exec.OutputLines(n.CommandContext(ctx, "sh", "-c", insideScript))

@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options) []Finding {
 // neither the engine nor the network, so it takes no time.
 func Disks(ctx context.Context, o Options) []Finding {
 	e := &examination{Options: o.withDefaults(), machine: thisMachine()}
-	e.lookAtDisks(ctx)
+	e.checkDisks(ctx)
 	return e.findings
 }
 
@@ -95,17 +95,17 @@ func examine(ctx context.Context, o Options, m machine) []Finding {
 		e.findEngine(ctx)
 	}
 	if e.engine != "" {
-		e.lookAtEngine(ctx)
-		e.lookAtNodeImage(ctx)
+		e.checkEngine(ctx)
+		e.checkNodeImage(ctx)
 	} else {
-		e.lookAtEmbedded(ctx)
+		e.checkEmbedded(ctx)
 	}
 	if !e.NoEngine {
-		e.lookAtKernel()
+		e.checkKernel()
 	}
-	e.lookAtRoom(ctx)
-	e.lookAtTools(ctx)
-	e.lookAtClock()
+	e.checkRoom(ctx)
+	e.checkTools(ctx)
+	e.checkClock()
 	return e.findings
 }
 

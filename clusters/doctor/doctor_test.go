@@ -349,7 +349,7 @@ func TestAWatchRemembersTheLeast(t *testing.T) {
 	w.end()
 	<-w.ended
 	free = 40 * mega
-	w.look()
+	w.sample()
 	free = 100 * giga
 	p.write("proc/vmstat", "pgfault 12\noom_kill 5\n")
 	findings := map[string]Finding{}

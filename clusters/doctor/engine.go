@@ -56,8 +56,8 @@ func (e *examination) withoutEngine() Severity {
 	return Warns
 }
 
-// lookAtEmbedded looks at what labs run on where there is no engine.
-func (e *examination) lookAtEmbedded(ctx context.Context) {
+// checkEmbedded looks at what labs run on where there is no engine.
+func (e *examination) checkEmbedded(ctx context.Context) {
 	const name = "control plane"
 	if e.Embedded == nil {
 		return
@@ -81,8 +81,8 @@ func engineVersion(engine string) []string {
 	return []string{"version", "--format", "{{.Server.Version}}"}
 }
 
-// lookAtEngine looks at what the engine says about itself.
-func (e *examination) lookAtEngine(ctx context.Context) {
+// checkEngine looks at what the engine says about itself.
+func (e *examination) checkEngine(ctx context.Context) {
 	format := "{{.CgroupVersion}} {{.KernelVersion}} {{.SecurityOptions}}"
 	if e.engine == "podman" {
 		format = "{{.Host.CgroupsVersion}} {{.Host.Kernel}} {{if .Host.Security.Rootless}}name=rootless{{end}}"
@@ -107,9 +107,9 @@ func (e *examination) lookAtEngine(ctx context.Context) {
 	}
 }
 
-// lookAtNodeImage looks for a node image and tries what every node needs: a
+// checkNodeImage looks for a node image and tries what every node needs: a
 // privileged container.
-func (e *examination) lookAtNodeImage(ctx context.Context) {
+func (e *examination) checkNodeImage(ctx context.Context) {
 	const name = "node image"
 	if e.NodeImage == nil {
 		return
@@ -121,10 +121,10 @@ func (e *examination) lookAtNodeImage(ctx context.Context) {
 		e.bad(Stops, name, "make node-image", "%s", firstLine(err.Error()))
 	case image.Stale:
 		e.bad(Warns, name, "make node-image", "%s was built from an older recipe than this checkout's", image.Ref)
-		e.lookInside(ctx)
+		e.inspect(ctx)
 	case image.Ref != "":
 		e.ok(name, "%s", image.Ref)
-		e.lookInside(ctx)
+		e.inspect(ctx)
 	case e.Pullable == "":
 		e.bad(Stops, name, "make node-image", "there is none on this machine")
 	default:
@@ -158,9 +158,9 @@ df --output=avail --block-size=1 / | tail -n 1
 timeout 0.2 tail -n 0 -f /proc/version 2>&1 | grep -c inotify
 date +%s`
 
-// lookInside runs a privileged container of the node image. Its success answers
+// inspect runs a privileged container of the node image. Its success answers
 // whether there can be any; what it prints answers more.
-func (e *examination) lookInside(ctx context.Context) {
+func (e *examination) inspect(ctx context.Context) {
 	const name = "privileged"
 	out, err := e.run(ctx, e.engine, "run", "--rm", "--privileged", "--network=none",
 		"--entrypoint", "/bin/sh", e.image, "-c", insideScript)

@@ -32,17 +32,17 @@ func InotifyFor(n int) uint64 { return uint64(n+1) * InotifyPerCluster }
 // clustersFor is for how many clusters so many instances are enough, the other way round.
 func clustersFor(instances uint64) uint64 { return max(instances/InotifyPerCluster, 1) - 1 }
 
-// lookAtKernel looks at the limits that the kernel sets.
-func (e *examination) lookAtKernel() {
-	e.lookAtCapabilities()
-	e.lookAtInotify()
-	e.lookAtTasks()
+// checkKernel looks at the limits that the kernel sets.
+func (e *examination) checkKernel() {
+	e.checkCapabilities()
+	e.checkInotify()
+	e.checkTasks()
 }
 
-// lookAtCapabilities compares what this host grants with all that there is. A
+// checkCapabilities compares what this host grants with all that there is. A
 // container cannot have what its host lacks, and engines differ in whether they
 // mind: what counts is whether a privileged container starts.
-func (e *examination) lookAtCapabilities() {
+func (e *examination) checkCapabilities() {
 	last, ok := e.number("proc/sys/kernel/cap_last_cap")
 	text, ok2 := e.field("proc/self/status", "CapBnd")
 	granted, err := strconv.ParseUint(text, 16, 64)
@@ -81,7 +81,7 @@ func names(capabilities uint64) string {
 	return strings.Join(result, ", ")
 }
 
-func (e *examination) lookAtInotify() {
+func (e *examination) checkInotify() {
 	instances, ok := e.number("proc/sys/fs/inotify/max_user_instances")
 	watches, ok2 := e.number("proc/sys/fs/inotify/max_user_watches")
 	if e.inside != nil && !e.local {
@@ -111,8 +111,8 @@ func (e *examination) lookAtInotify() {
 	}
 }
 
-// lookAtTasks looks for the lowest of the limits on processes and threads.
-func (e *examination) lookAtTasks() {
+// checkTasks looks for the lowest of the limits on processes and threads.
+func (e *examination) checkTasks() {
 	if e.os != "linux" {
 		return
 	}

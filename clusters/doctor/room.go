@@ -27,13 +27,13 @@ const (
 	memoryWarns = 3 * giga
 )
 
-// lookAtRoom looks at disk and memory.
-func (e *examination) lookAtRoom(ctx context.Context) {
-	e.lookAtDisks(ctx)
+// checkRoom looks at disk and memory.
+func (e *examination) checkRoom(ctx context.Context) {
+	e.checkDisks(ctx)
 	if free, ok := e.engineDisk(ctx); ok {
-		e.lookAtDisk("engine's disk", e.engine+" system prune", free, engineDiskStops, engineDiskWarns)
+		e.checkDisk("engine's disk", e.engine+" system prune", free, engineDiskStops, engineDiskWarns)
 	}
-	e.lookAtMemory()
+	e.checkMemory()
 }
 
 // place is somewhere that a run or a compilation of it writes to.
@@ -65,9 +65,9 @@ func (e *examination) places(ctx context.Context) []place {
 	return found
 }
 
-func (e *examination) lookAtDisks(ctx context.Context) {
+func (e *examination) checkDisks(ctx context.Context) {
 	for _, p := range e.places(ctx) {
-		e.lookAtDisk(p.name, p.fix, p.free, rootDiskStops, rootDiskWarns)
+		e.checkDisk(p.name, p.fix, p.free, rootDiskStops, rootDiskWarns)
 	}
 }
 
@@ -86,7 +86,7 @@ func (e *examination) goFolder(ctx context.Context, setting string) string {
 	return dir
 }
 
-func (e *examination) lookAtDisk(name, fix string, free, stops, warns uint64) {
+func (e *examination) checkDisk(name, fix string, free, stops, warns uint64) {
 	switch {
 	case free < stops:
 		e.bad(Stops, name, fix, "%s free, and a lab needs %s", size(free), size(stops))
@@ -116,7 +116,7 @@ func (e *examination) engineDisk(ctx context.Context) (uint64, bool) {
 // fixMemory makes room for a cluster and a compilation.
 const fixMemory = "make down, then close other programs"
 
-func (e *examination) lookAtMemory() {
+func (e *examination) checkMemory() {
 	const name = "memory"
 	available, ok := e.memory()
 	switch {
@@ -159,9 +159,9 @@ func size(n uint64) string {
 	return fmt.Sprintf("%.1f GB", float64(n)/giga)
 }
 
-// lookAtTools looks at the programs that labs call.
-func (e *examination) lookAtTools(ctx context.Context) {
-	e.lookAtGo(ctx)
+// checkTools looks at the programs that labs call.
+func (e *examination) checkTools(ctx context.Context) {
+	e.checkGo(ctx)
 	if _, err := e.look("git"); err != nil {
 		e.bad(Stops, "git", "sudo apt-get install git", "git is not installed; it keeps the learner's work safe")
 	} else {
@@ -169,7 +169,7 @@ func (e *examination) lookAtTools(ctx context.Context) {
 	}
 }
 
-func (e *examination) lookAtGo(ctx context.Context) {
+func (e *examination) checkGo(ctx context.Context) {
 	if e.GoVersion == "" {
 		return
 	}
@@ -198,10 +198,10 @@ const (
 	drift = time.Minute
 )
 
-// lookAtClock compares the clock with the two other sources of time that there
+// checkClock compares the clock with the two other sources of time that there
 // are: files of the checkout, which are not from the future, and the engine's
 // clock, which in a virtual machine stands still while a laptop sleeps.
-func (e *examination) lookAtClock() {
+func (e *examination) checkClock() {
 	const name, fix = "clock", "sudo timedatectl set-ntp true"
 	now := e.now()
 	written, err := e.modified(filepath.Join(e.Root, "go.mod"))

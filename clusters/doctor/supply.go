@@ -44,7 +44,7 @@ func Supplies(ctx context.Context, o Options) map[Resource]Supply {
 func supplies(ctx context.Context, o Options, m machine) map[Resource]Supply {
 	e := &examination{Options: o.withDefaults(), machine: m, local: m.os == "linux"}
 	if !e.NoEngine {
-		e.lookAtItsKernel(ctx)
+		e.checkEnginesKernel(ctx)
 	}
 	found := map[Resource]Supply{}
 	if n, ok := e.memory(); ok {
@@ -71,13 +71,13 @@ func supplies(ctx context.Context, o Options, m machine) map[Resource]Supply {
 	return found
 }
 
-// lookAtItsKernel finds out where the engine's limits are: here, or in a virtual machine that has to be asked.
-func (e *examination) lookAtItsKernel(ctx context.Context) {
+// checkEnginesKernel finds out where the engine's limits are: here, or in a virtual machine that has to be asked.
+func (e *examination) checkEnginesKernel(ctx context.Context) {
 	if e.findEngine(ctx); e.engine == "" {
 		return
 	}
-	if e.lookAtEngine(ctx); !e.local {
-		e.lookAtNodeImage(ctx)
+	if e.checkEngine(ctx); !e.local {
+		e.checkNodeImage(ctx)
 	}
 }
 

@@ -19,7 +19,7 @@ func amounts(t *testing.T, p *patient) map[Resource]uint64 {
 	return found
 }
 
-func crowded() *patient {
+func fullMachine() *patient {
 	p := healthy()
 	p.answers["docker info --format {{.DockerRootDir}}"] = "/var/lib/docker"
 	p.write("proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n")
@@ -28,7 +28,7 @@ func crowded() *patient {
 }
 
 func TestSuppliesOfAMachineWhoseKernelTheEngineShares(t *testing.T) {
-	p := crowded()
+	p := fullMachine()
 	delete(p.answers, "docker run") // nothing is started to look
 	want := map[Resource]uint64{
 		Memory: 16 * giga, Disk: 100 * giga, Inotify: 8192, PIDs: 60000 - 300, Ports: 28000, BridgePorts: 1024,
@@ -40,7 +40,7 @@ func TestSuppliesOfAMachineWhoseKernelTheEngineShares(t *testing.T) {
 
 // On macOS the kernel of the nodes is another one, and what this one says is of no use.
 func TestSuppliesOfAnEngineInAVirtualMachine(t *testing.T) {
-	p := crowded()
+	p := fullMachine()
 	p.os = "darwin"
 	p.answers["docker run"] = insideWith(128, 7*giga, time.Unix(0, 0))
 	want := map[Resource]uint64{Memory: 16 * giga, Disk: 7 * giga, Inotify: 128, BridgePorts: 1024}
@@ -50,7 +50,7 @@ func TestSuppliesOfAnEngineInAVirtualMachine(t *testing.T) {
 }
 
 func TestSuppliesWithoutAnEngine(t *testing.T) {
-	p := crowded()
+	p := fullMachine()
 	p.options.NoEngine = true
 	p.errors["docker"] = errors.New("asked for an engine that nobody wants")
 	got := amounts(t, p)
@@ -60,7 +60,7 @@ func TestSuppliesWithoutAnEngine(t *testing.T) {
 }
 
 func TestWhatIsNotKnownIsNotSupplied(t *testing.T) {
-	p := crowded()
+	p := fullMachine()
 	delete(p.files, "proc/meminfo")
 	delete(p.files, "proc/sys/net/ipv4/ip_local_port_range")
 	got := amounts(t, p)
@@ -72,7 +72,7 @@ func TestWhatIsNotKnownIsNotSupplied(t *testing.T) {
 }
 
 func TestTooFewInstancesAreFixed(t *testing.T) {
-	p := crowded()
+	p := fullMachine()
 	s := supplies(t.Context(), p.options, p.machine)
 	if s[Inotify].Fix != "make setup" || !strings.Contains(s[PIDs].Fix, "TasksMax") {
 		t.Errorf("%+v", s)

@@ -49,12 +49,12 @@ func (w *Watch) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			w.look()
+			w.sample()
 		}
 	}
 }
 
-func (w *Watch) look() {
+func (w *Watch) sample() {
 	for i, p := range w.places {
 		if free, err := w.exam.free(p.path); err == nil {
 			w.least[i] = min(w.least[i], free)
@@ -67,9 +67,9 @@ func (w *Watch) look() {
 func (w *Watch) End() []Finding {
 	w.end()
 	<-w.ended
-	w.look()
+	w.sample()
 	for i, p := range w.places {
-		w.exam.lookAtDisk(p.name, p.fix, w.least[i], rootDiskStops, rootDiskWarns)
+		w.exam.checkDisk(p.name, p.fix, w.least[i], rootDiskStops, rootDiskWarns)
 	}
 	if n := w.exam.killedPrograms() - w.killed; n > 0 {
 		w.exam.bad(Stops, "memory", fixMemory, "it ran out, and the kernel killed %d programs", n)

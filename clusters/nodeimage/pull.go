@@ -41,7 +41,7 @@ func (r Resolver) follow(ctx context.Context, ref string) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.tell(ctx, ref)
+		r.report(ctx, ref)
 	}()
 	return func() {
 		cancel()
@@ -49,8 +49,8 @@ func (r Resolver) follow(ctx context.Context, ref string) (stop func()) {
 	}
 }
 
-// tell tells of a pull until ctx ends.
-func (r Resolver) tell(ctx context.Context, ref string) {
+// report tells of a pull until ctx ends.
+func (r Resolver) report(ctx context.Context, ref string) {
 	first, period, begun := hesitation, reportPeriod, time.Now()
 	if r.period > 0 {
 		first, period = r.period, r.period

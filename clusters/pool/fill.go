@@ -23,7 +23,7 @@ func (p *Pool) fill() {
 			p.pause(delay)
 			delay = min(2*delay, maxRetryDelay)
 		case idle:
-			p.pause(p.patrol)
+			p.pause(p.checkEvery)
 		default:
 			delay = p.delay
 		}
@@ -79,7 +79,7 @@ func (p *Pool) add() error {
 	c, err := p.create(p.ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.tell()
+	defer p.notify()
 	if p.failure = err; err != nil {
 		p.failures++
 		return err
@@ -111,7 +111,7 @@ func (p *Pool) putToSleep(e *entry) error {
 	defer func() { // whoever waits for the pool to come to rest
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.tell()
+		p.notify()
 	}()
 	if e.broken != nil && p.remove(e) {
 		p.Discard(e.cluster.Name)
@@ -126,7 +126,7 @@ func (p *Pool) remove(e *entry) bool {
 	i := slices.Index(p.waiting, e)
 	if i >= 0 {
 		p.waiting = slices.Delete(p.waiting, i, i+1)
-		p.tell()
+		p.notify()
 	}
 	return i >= 0
 }
@@ -157,7 +157,7 @@ func (p *Pool) rememberLeft(name string) {
 // keepWatch gives up those that are gone or too old, and one after the other while memory is short. It removes what
 // could not be removed before.
 func (p *Pool) keepWatch() {
-	tick := time.NewTicker(p.patrol)
+	tick := time.NewTicker(p.checkEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -191,7 +191,7 @@ func (p *Pool) useless() []*entry {
 		out, p.waiting = append(out, p.waiting[0]), p.waiting[1:]
 	}
 	if len(out) > 0 {
-		p.tell()
+		p.notify()
 	}
 	return out
 }

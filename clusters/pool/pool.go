@@ -20,9 +20,9 @@ import (
 const (
 	// cleanupTimeout bounds a deletion that nobody waits for.
 	cleanupTimeout = 90 * time.Second
-	// patrolPeriod is how often the pool looks whether those that wait are still there, and whether memory is
+	// healthPeriod is how often the pool looks whether those that wait are still there, and whether memory is
 	// short.
-	patrolPeriod = 10 * time.Second
+	healthPeriod = 10 * time.Second
 	// retryDelay is the pause after a cluster could not be made. It doubles up to maxRetryDelay: an engine that
 	// is away comes back, and a machine without room should be left in peace.
 	retryDelay    = 5 * time.Second
@@ -64,12 +64,12 @@ type Pool struct {
 	owned    *clusters.Owned
 	provider Provider
 	opts     Options
-	// patrol and delay are patrolPeriod and retryDelay, except in tests.
-	patrol, delay time.Duration
+	// checkEvery and delay are healthPeriod and retryDelay, except in tests.
+	checkEvery, delay time.Duration
 
 	ctx    context.Context //nolint:containedctx // the life of the pool, which outlives each call
 	cancel context.CancelFunc
-	tasks  sync.WaitGroup // the filler, the patrol and deletions
+	tasks  sync.WaitGroup // the filler, health checks and deletions
 
 	mu        sync.Mutex
 	waiting   []*entry        // the oldest first
@@ -97,11 +97,11 @@ type entry struct {
 // Start begins to fill a pool. The caller has to Close it. Clusters of a provider that cannot pause do not
 // wait; each claim makes its own.
 func Start(owned *clusters.Owned, opts Options) *Pool {
-	return start(owned, opts, patrolPeriod, retryDelay)
+	return start(owned, opts, healthPeriod, retryDelay)
 }
 
-func start(owned *clusters.Owned, opts Options, patrol, delay time.Duration) *Pool {
-	p := &Pool{owned: owned, opts: opts, patrol: patrol, delay: delay, changed: make(chan struct{}), left: map[string]bool{}}
+func start(owned *clusters.Owned, opts Options, checkEvery, delay time.Duration) *Pool {
+	p := &Pool{owned: owned, opts: opts, checkEvery: checkEvery, delay: delay, changed: make(chan struct{}), left: map[string]bool{}}
 	if p.opts.Progress == nil {
 		p.opts.Progress = func(string) {}
 	}
@@ -195,19 +195,19 @@ func (p *Pool) next(ctx context.Context) (*entry, error) {
 		if p.failures > before {
 			return nil, p.failure
 		}
-		p.tell()
+		p.notify()
 		if err := p.await(ctx); err != nil {
 			return nil, err
 		}
 	}
 	e := p.waiting[0]
 	p.waiting = p.waiting[1:]
-	p.tell()
+	p.notify()
 	return e, nil
 }
 
-// tell wakes all who await a change. The caller holds the lock.
-func (p *Pool) tell() {
+// notify wakes all who await a change. The caller holds the lock.
+func (p *Pool) notify() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }

@@ -295,7 +295,7 @@ func TestAMachineThatMakesNoClusters(t *testing.T) {
 
 // An engine that is restarted takes nothing away, and whoever comes back to it has to.
 func TestWhatCouldNotBeRemovedIsRemovedLater(t *testing.T) {
-	for name, back := range map[string]bool{"by the patrol": true, "at the end": false} {
+	for name, back := range map[string]bool{"by the health check": true, "at the end": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := open(t, 1)
@@ -312,7 +312,7 @@ func TestWhatCouldNotBeRemovedIsRemovedLater(t *testing.T) {
 				if !back {
 					return // what h was opened with looks that nothing is left
 				}
-				pass(2 * patrolPeriod)
+				pass(2 * healthPeriod)
 				if now, _ := h.fake.List(t.Context()); slices.ContainsFunc(now, func(n string) bool { return slices.Contains(left, n) }) {
 					t.Errorf("still there after the engine came back: %v of %v", now, left)
 				}
@@ -327,7 +327,7 @@ func TestWhoeverGivesUpLeavesTheClusterToThePool(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, _, err := h.Claim(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Claim() = %v, want the end of the caller's patience", err)
+			t.Errorf("Claim() = %v, want the end of the caller's context", err)
 		}
 		pass(time.Hour)
 		if h.Waiting() != 1 || len(h.fake.running()) > 0 || h.fake.most != 1 {

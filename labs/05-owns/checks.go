@@ -29,7 +29,7 @@ const toTell = env.QuietPeriod / 2
 
 const (
 	// restoreTimeout is the contract's limit for a deleted Deployment to be back, in time in which the API server
-	// takes writes: see [env.Served]. Polling operators miss it.
+	// takes writes: see [env.APIServerClock]. Polling operators miss it.
 	restoreTimeout = 2 * time.Second
 	// lateTimeout is how long a deleted Deployment is waited for in all, in the same time. Operators that poll look
 	// every five seconds or so, and should hear that they do.
@@ -304,14 +304,14 @@ func misled(ref metav1.OwnerReference, owner *unstructured.Unstructured) []findi
 	return fields
 }
 
-// comesBack deletes the Deployment, wants another one in its place, and returns how long that took by the clock of [env.Served].
+// comesBack deletes the Deployment, wants another one in its place, and returns how long that took by the clock of [env.APIServerClock].
 func comesBack(ctx context.Context, m env.Memcached) (took time.Duration) {
 	GinkgoHelper()
 	d, err := m.Deployment(ctx)
 	Expect(err).To(Succeed())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	served, err := env.Served(ctx, m.Namespace)
+	served, err := env.APIServerClock(ctx, m.Namespace)
 	Expect(err).To(Succeed())
 	Expect(env.Admin().Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	began, held := time.Now(), false

@@ -177,7 +177,7 @@ func (s *supervisor) start(index int) {
 	if err != nil {
 		state.Ended = err.Error()
 		s.save()
-		s.tell(*state)
+		s.notify(*state)
 		return
 	}
 	state.Ended = ""
@@ -211,7 +211,7 @@ func (s *supervisor) bury(ctx context.Context, e ending) {
 	delete(s.live, e.index)
 	state.Ended = e.how
 	s.save()
-	s.tell(*state)
+	s.notify(*state)
 	wait := time.Duration(0)
 	if time.Since(s.since[e.index]) < shortLife {
 		wait = min(pause<<min(s.brief[e.index], 10), longPause)
@@ -222,8 +222,8 @@ func (s *supervisor) bury(ctx context.Context, e ending) {
 	go s.begin(ctx, e.index, wait)
 }
 
-// tell sends the news to whoever started us, if they still listen.
-func (s *supervisor) tell(r Running) { _ = json.NewEncoder(os.Stdout).Encode(r) }
+// notify sends the news to whoever started us, if they still listen.
+func (s *supervisor) notify(r Running) { _ = json.NewEncoder(os.Stdout).Encode(r) }
 
 // Self is the name under which a supervisor tells of its own end.
 const Self = "supervisor"
@@ -231,7 +231,7 @@ const Self = "supervisor"
 // end ends all programs and removes the folder. If somebody still listens, it says
 // why.
 func (s *supervisor) end(why string) error {
-	s.tell(Running{Name: Self, Process: s.state.Supervisor, Ended: why})
+	s.notify(Running{Name: Self, Process: s.state.Supervisor, Ended: why})
 	for _, cmd := range s.live {
 		_ = cmd.Process.Kill()
 	}

@@ -150,14 +150,14 @@ func (s *Server) Claim(ctx context.Context, learner store.Learner, claim, seen s
 	}
 	l.polls++
 	defer func() { l.polls, l.heard = l.polls-1, time.Now() }()
-	patience := time.NewTimer(borrow.PollTime)
-	defer patience.Stop()
+	timeout := time.NewTimer(borrow.PollTime)
+	defer timeout.Stop()
 	for {
 		answer, err := s.answer(l)
 		if err != nil || answer.Mark != seen {
 			return answer, err
 		}
-		if !s.await(ctx, patience.C) {
+		if !s.await(ctx, timeout.C) {
 			return answer, ctx.Err()
 		}
 	}
@@ -242,7 +242,7 @@ func (s *Server) grant() {
 		s.out[l.learner.ID] = l
 		s.tasks.Go(func() { s.prepare(l) })
 	}
-	s.tell()
+	s.notify()
 }
 
 // prepare gets somebody the cluster that was granted, unless they have gone.
@@ -268,7 +268,7 @@ func (s *Server) prepare(l *loan) {
 		l.name, l.given = c.Name, &borrow.Loan{Cluster: *c, Kubeconfig: key}
 		l.given.Cluster.Kubeconfig = ""
 		l.lent, l.heard = time.Now(), time.Now()
-		s.tell()
+		s.notify()
 	}
 }
 
@@ -364,21 +364,21 @@ func (l *loan) overdue(now time.Time) string {
 	return ""
 }
 
-// tell wakes all who await a change. The caller holds the lock.
-func (s *Server) tell() {
+// notify wakes all who await a change. The caller holds the lock.
+func (s *Server) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
 // await returns after the next change, and gives the lock away meanwhile. It says whether there was one.
-func (s *Server) await(ctx context.Context, patience <-chan time.Time) bool {
+func (s *Server) await(ctx context.Context, timeout <-chan time.Time) bool {
 	changed := s.changed
 	s.mu.Unlock()
 	defer s.mu.Lock()
 	select {
 	case <-changed:
 		return true
-	case <-patience:
+	case <-timeout:
 	case <-ctx.Done():
 	}
 	return false

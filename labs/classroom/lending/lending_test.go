@@ -134,7 +134,7 @@ func (b *borrower) now() told {
 	return b.told
 }
 
-func (b *borrower) hear(t told) {
+func (b *borrower) receive(t told) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.told = t
@@ -144,7 +144,7 @@ func (r *counter) borrow(ctx context.Context, id int64, claim string) *borrower 
 	b := &borrower{id: id, claim: claim}
 	go func() {
 		var t told
-		for mark := ""; t.loan == nil && t.err == nil; b.hear(t) {
+		for mark := ""; t.loan == nil && t.err == nil; b.receive(t) {
 			var a borrow.Answer
 			a, t.err = r.Claim(ctx, learner(id), claim, mark)
 			if t.err == nil && a.Mark != mark {
@@ -160,7 +160,7 @@ func (r *counter) borrow(ctx context.Context, id int64, claim string) *borrower 
 				t.err = r.Beat(learner(id), claim)
 			}
 		}
-		b.hear(t)
+		b.receive(t)
 	}()
 	return b
 }

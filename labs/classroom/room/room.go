@@ -112,7 +112,7 @@ func (r *Room) Look(ctx context.Context, names []string) ([]Cluster, error) {
 	g.SetLimit(looksAtOnce)
 	for i, name := range names {
 		g.Go(func() error {
-			found[i] = r.look(ctx, name, records[name])
+			found[i] = r.inspect(ctx, name, records[name])
 			return nil
 		})
 	}
@@ -120,7 +120,7 @@ func (r *Room) Look(ctx context.Context, names []string) ([]Cluster, error) {
 	return found, ctx.Err()
 }
 
-func (r *Room) look(ctx context.Context, name string, owner *clusters.Owner) Cluster {
+func (r *Room) inspect(ctx context.Context, name string, owner *clusters.Owner) Cluster {
 	c := Cluster{Name: name, State: Missing, Owner: owner}
 	switch {
 	case owner == nil:
@@ -172,9 +172,9 @@ func (r *Room) Down(ctx context.Context, names []string) error {
 	for i, name := range names {
 		g.Go(func() error {
 			if errs[i] = r.owned.Delete(ctx, name); errs[i] != nil {
-				r.tell(name, Failed, errs[i])
+				r.report(name, Failed, errs[i])
 			} else {
-				r.tell(name, Removed, nil)
+				r.report(name, Removed, nil)
 			}
 			return nil
 		})
@@ -183,7 +183,7 @@ func (r *Room) Down(ctx context.Context, names []string) error {
 	return errors.Join(errs...)
 }
 
-func (r *Room) tell(name string, step Step, err error) {
+func (r *Room) report(name string, step Step, err error) {
 	if r.opts.Progress == nil {
 		return
 	}

@@ -312,7 +312,7 @@ func TestAClusterThatIsOnlySlowIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, 2)
 		h.up(t, "a")
-		h.fake.machines[h.names["a"]].healthy = time.Now().Add(patience - lookAgain)
+		h.fake.machines[h.names["a"]].healthy = time.Now().Add(grace - lookAgain)
 		h.quiet()
 		if got := h.up(t, "a"); got != "untouched" || len(h.fake.calls) > 0 {
 			t.Errorf("%s, and the provider was asked for %v", got, h.fake.calls)

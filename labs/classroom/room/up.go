@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// patience is for how long a cluster whose machines run may look broken before anything is done to it: one that is
+	// grace is for how long a cluster whose machines run may look broken before anything is done to it: one that is
 	// booting, or whose machine is busy with others, answers late.
-	patience = time.Minute
+	grace = time.Minute
 	// comeback is what a cluster may take from its restart until it is healthy, before what is in it is given up.
 	// Twenty that boot at once, as after a restart of the engine, want fifteen core-seconds each, and may have two cores.
 	comeback = 5 * time.Minute
@@ -87,33 +87,33 @@ func (r *Room) ensure(ctx context.Context, c Cluster, again bool) Result {
 	}
 	now := c
 	if again {
-		now = r.lookOnce(ctx, c)
+		now = r.inspectOnce(ctx, c)
 	}
 	made, step, err := r.attempt(ctx, now)
 	if err != nil {
-		r.tellFailure(ctx, c.Name, err, again)
+		r.reportFailure(ctx, c.Name, err, again)
 		return Result{Name: c.Name, Step: Failed, Err: err}
 	}
 	if step == Created && c.State != Missing {
 		step = Replaced // the first try got as far as removing the old one
 	}
-	r.tell(c.Name, step, nil)
+	r.report(c.Name, step, nil)
 	return Result{Name: c.Name, Step: step, Cluster: made}
 }
 
-// tellFailure tells of a try that failed, unless that was what somebody wanted.
-func (r *Room) tellFailure(ctx context.Context, name string, err error, again bool) {
+// reportFailure tells of a try that failed, unless that was what somebody wanted.
+func (r *Room) reportFailure(ctx context.Context, name string, err error, again bool) {
 	switch {
 	case ctx.Err() != nil:
 	case again:
-		r.tell(name, Failed, err)
+		r.report(name, Failed, err)
 	default:
-		r.tell(name, Retrying, err)
+		r.report(name, Retrying, err)
 	}
 }
 
-// lookOnce looks again at a cluster with which something was tried.
-func (r *Room) lookOnce(ctx context.Context, c Cluster) Cluster {
+// inspectOnce looks again at a cluster with which something was tried.
+func (r *Room) inspectOnce(ctx context.Context, c Cluster) Cluster {
 	found, err := r.Look(ctx, []string{c.Name})
 	if err != nil {
 		return c
@@ -129,7 +129,7 @@ func (r *Room) attempt(ctx context.Context, c Cluster) (*clusters.Cluster, Step,
 	case Making:
 		return nil, Failed, errBusy(c.Owner)
 	case Missing:
-		r.tell(c.Name, Creating, nil)
+		r.report(c.Name, Creating, nil)
 		made, err := r.create(ctx, c)
 		return made, Created, err
 	}
@@ -153,13 +153,13 @@ func (r *Room) fix(ctx context.Context, c Cluster) (*clusters.Cluster, Step, err
 	if full {
 		return nil, Failed, c.Err // a new one would have no more space
 	}
-	if running && r.await(ctx, known, patience) == nil {
+	if running && r.await(ctx, known, grace) == nil {
 		return known, Untouched, nil
 	}
 	if ctx.Err() != nil {
 		return nil, Failed, ctx.Err()
 	}
-	r.tell(c.Name, Restarting, c.Err)
+	r.report(c.Name, Restarting, c.Err)
 	err := r.owned.Restart(ctx, c.Name)
 	if err == nil {
 		err = r.await(ctx, known, comeback)
@@ -173,7 +173,7 @@ func (r *Room) fix(ctx context.Context, c Cluster) (*clusters.Cluster, Step, err
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = c.Err // nothing was tried
 	}
-	r.tell(c.Name, Replacing, err)
+	r.report(c.Name, Replacing, err)
 	made, err := r.create(ctx, c)
 	return made, Replaced, err
 }

@@ -82,7 +82,7 @@ func Run(settings, kind, file string, parentPipe *os.File) (int, error) {
 	if r.job.Serves != "" {
 		go m.serve(ctx, r.job.Serves)
 	}
-	return r.attend(ctx, control, output)
+	return r.serve(ctx, control, output)
 }
 
 func readRequest(settings, kind, file string) (request, error) {
@@ -152,8 +152,8 @@ func (m *mux) called(ctx context.Context, r request) (control, output *net.UnixC
 	return control, output, pack(control, order{Job: r.job, Guard: r.limits.Guard}, r.job.Writes)
 }
 
-// attend passes on what comes and goes, until everything in the container has ended.
-func (r request) attend(ctx context.Context, control, output *net.UnixConn) (int, error) {
+// serve passes on what comes and goes, until everything in the container has ended.
+func (r request) serve(ctx context.Context, control, output *net.UnixConn) (int, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	hangUp := func() { _ = control.CloseWrite() }

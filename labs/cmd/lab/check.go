@@ -89,7 +89,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 	judge := &verdict.Judge{
 		Course: c, State: a.State, Cache: a.Cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
 		Seed: seed, Storm: storm, Keep: keep, Progress: a.Progress,
-		Heard: a.hearing(c), Answer: answer,
+		OnOutcome: a.onOutcome(c), Answer: answer,
 	}
 	if a.Cluster == cli.Room {
 		// A program that does not compile takes no turn in the queue: a pool is asked after the build.

@@ -51,7 +51,7 @@ func (a *app) lint(ctx context.Context, fix bool) error {
 	if err != nil {
 		return err
 	}
-	return a.tellProblems(problems, "The course is in order.")
+	return a.printProblems(problems, "The course is in order.")
 }
 
 // fixDocuments rewrites what documents have from elsewhere, and returns the files that it changed.
@@ -88,8 +88,8 @@ func (a *app) lintCourse(ctx context.Context) ([]course.Problem, error) {
 	return problems, nil
 }
 
-// tellProblems lists problems for an author; any is a failure.
-func (a *app) tellProblems(problems []course.Problem, fine string) error {
+// printProblems lists problems for an author; any is a failure.
+func (a *app) printProblems(problems []course.Problem, fine string) error {
 	for _, p := range problems {
 		fmt.Fprintln(a.Out, p)
 	}

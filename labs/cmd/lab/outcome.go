@@ -11,9 +11,9 @@ import (
 // countPeriod is how often who waits for a verdict reads how many checks hold.
 const countPeriod = 4 * time.Second
 
-// hearing tells during one run what is certain before the verdict: each check that fails as soon as it has, each that
+// onOutcome tells during one run what is certain before the verdict: each check that fails as soon as it has, each that
 // failed last time as soon as it holds, and now and then how many do.
-func (a *app) hearing(c *course.Course) func(verdict.Outcome) {
+func (a *app) onOutcome(c *course.Course) func(verdict.Outcome) {
 	var counted time.Time
 	return func(o verdict.Outcome) {
 		if counted.IsZero() {

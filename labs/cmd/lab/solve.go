@@ -41,12 +41,12 @@ func (a *app) bring(ctx context.Context, lab, state string,
 	if err != nil {
 		return err
 	}
-	a.tellChange(done, fmt.Sprintf(state, n))
+	a.printChange(done, fmt.Sprintf(state, n))
 	return nil
 }
 
-// tellChange says what became of the workspace, and how to get back what it was.
-func (a *app) tellChange(c workspace.Change, state string) {
+// printChange says what became of the workspace, and how to get back what it was.
+func (a *app) printChange(c workspace.Change, state string) {
 	switch {
 	case c.Created:
 		fmt.Fprintf(a.Out, "Created %s: %s.\n", a.workspaceName(), state)

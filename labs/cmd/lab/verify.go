@@ -54,7 +54,7 @@ func (a *app) verify(ctx context.Context, fix bool) error {
 		}
 		problems = append(problems, found...)
 	}
-	return a.tellProblems(problems, "Everything is what it is made from.")
+	return a.printProblems(problems, "Everything is what it is made from.")
 }
 
 func (a *app) regenerate(ctx context.Context) error {

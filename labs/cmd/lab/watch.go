@@ -98,7 +98,7 @@ func (a *app) ensureWorkspace(ctx context.Context, c *course.Course) error {
 	return a.ensure(ctx, c)
 }
 
-// attend watches the workspace until the learner quits.
+// follow watches the workspace until the learner quits.
 func (a *app) follow(ctx context.Context, c *course.Course, n int, checker watch.Checker) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -136,7 +136,7 @@ func (k *checker) Check(ctx context.Context, lab int, answered func(*verdict.Res
 	defer unlock()
 	k.judges = judging{fmt.Sprintf("make watch-%d", lab), k.judge.Course, []int{lab}}
 	judge := k.judge // its own, because a run draws its seed
-	judge.Heard, judge.Answer = k.hearing(k.judge.Course), answer
+	judge.OnOutcome, judge.Answer = k.onOutcome(k.judge.Course), answer
 	_, err = judge.Check(ctx, []int{lab})
 	return err
 }

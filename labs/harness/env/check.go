@@ -46,7 +46,7 @@ func BeginCheck(ctx context.Context) {
 	TakeReport() // of the check before
 	ginkgo.DeferCleanup(func() error {
 		current.place.leave()
-		return tell(ended)
+		return publish(ended)
 	})
 	if by := unasked(status(), ginkgo.CurrentSpecReport()); by != "" {
 		failWith(blocked(by))
@@ -54,7 +54,7 @@ func BeginCheck(ctx context.Context) {
 	if current.env != nil {
 		require(current.env.restore(ctx))
 	}
-	require(tell(begun))
+	require(publish(begun))
 }
 
 // EndCheck fails a check that has passed if its manager ended by itself meanwhile: that nothing happens shows nothing

@@ -138,7 +138,7 @@ func failBecause(u Unmet, skip int) {
 	}
 	ginkgo.AddReportEntry(suite.FindingEntry, f, ginkgo.ReportEntryVisibilityNever)
 	if f.Cause != suite.CauseBlocked {
-		_ = tell(failed) // the report has it all the same
+		_ = publish(failed) // the report has it all the same
 		ginkgo.AddReportEntry(suite.EvidenceEntry, collectEvidence(ctx, f), ginkgo.ReportEntryVisibilityNever)
 	}
 	ginkgo.Fail(f.Error(), skip+1)

@@ -54,8 +54,8 @@ func newProgress(artifacts string) *progress {
 	return &progress{path: filepath.Join(artifacts, suite.StatusFile), running: map[string]bool{}}
 }
 
-// tell adds a line to the file.
-func (p *progress) tell(what, id string) error {
+// publish adds a line to the file.
+func (p *progress) publish(what, id string) error {
 	f, err := os.OpenFile(p.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -159,12 +159,12 @@ func blocked(by string) *finding.Finding {
 	return finding.New(suite.CauseBlocked, "the check "+by+" holds", "%s", by)
 }
 
-// tell lets the checks of all processes know how the running one fares.
-func tell(what string) error {
+// publish lets the checks of all processes know how the running one fares.
+func publish(what string) error {
 	if current.progress == nil {
 		return nil
 	}
-	if err := current.progress.tell(what, ID()); err != nil {
+	if err := current.progress.publish(what, ID()); err != nil {
 		return finding.Machine("write down how far the checks are", err)
 	}
 	return nil

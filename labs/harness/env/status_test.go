@@ -50,7 +50,7 @@ func processesOf(t *testing.T) (one, other *progress) {
 
 func told(t *testing.T, p *progress, what, id string) {
 	t.Helper()
-	if err := p.tell(what, id); err != nil {
+	if err := p.publish(what, id); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -38,7 +38,7 @@ func TestWhenAWaitIsOver(t *testing.T) {
 		"busy since the wait began":                   {Wait{}, Status{Idle: IdleLimit}, time.Hour, false, ""},
 		"Kubernetes acts, the manager is idle":        {Wait{ByKubernetes: true}, Status{Idle: time.Hour}, time.Hour, false, ""},
 		"Kubernetes acts, another check failed":       {Wait{ByKubernetes: true}, Status{Failed: "other"}, 0, true, suite.CauseBlocked},
-		"Kubernetes acts, patience is not over":       {Wait{ByKubernetes: true, AtLeast: 5}, Status{Failed: "other"}, 4, false, ""},
+		"Kubernetes acts, AtLeast is not over":        {Wait{ByKubernetes: true, AtLeast: 5}, Status{Failed: "other"}, 4, false, ""},
 		"Kubernetes acts, that time is over":          {Wait{ByKubernetes: true, AtLeast: 5}, Status{Failed: "other"}, 5, true, suite.CauseBlocked},
 		"Kubernetes acts, what explains this failed":  {Wait{ByKubernetes: true, AtLeast: 5}, Status{Blocked: "root"}, 0, true, suite.CauseBlocked},
 		"Kubernetes acts, and the manager ends":       {Wait{ByKubernetes: true, AtLeast: 5}, Status{Gone: gone}, 0, true, suite.CauseManagerExited},

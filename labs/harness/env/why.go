@@ -102,9 +102,9 @@ func panicIn(lines []string) string {
 	return ""
 }
 
-// looksInto are the namespaces in which the manager looks for Memcacheds; none when it looks into all of them, or
+// watchedNamespaces are the namespaces in which the manager looks for Memcacheds; none when it looks into all of them, or
 // for none.
-func looksInto(requests []apiproxy.Request) []string {
+func watchedNamespaces(requests []apiproxy.Request) []string {
 	var namespaces []string
 	for _, r := range requests {
 		if r.Group != suite.Group || r.Verb != "list" && r.Verb != "watch" {
@@ -139,7 +139,7 @@ func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) *fin
 	if panicked := m.whyPanicked(f); panicked != f {
 		return panicked
 	}
-	if namespaces := looksInto(sent); len(namespaces) > 0 && !slices.Contains(namespaces, m.Namespace) {
+	if namespaces := watchedNamespaces(sent); len(namespaces) > 0 && !slices.Contains(namespaces, m.Namespace) {
 		return finding.New("looks-elsewhere", f.Expected, "none; your manager looks for Memcacheds in the namespace %s only", strings.Join(namespaces, ", "))
 	}
 	if other := m.elsewhere(ctx); other != nil {

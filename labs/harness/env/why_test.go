@@ -10,7 +10,7 @@ import (
 )
 
 func TestLooksInto(t *testing.T) {
-	look := func(verb, namespace string) apiproxy.Request {
+	request := func(verb, namespace string) apiproxy.Request {
 		return apiproxy.Request{Verb: verb, Group: suite.Group, Resource: "memcacheds", Namespace: namespace}
 	}
 	elsewhere := apiproxy.Request{Verb: "list", Group: "apps", Resource: "deployments", Namespace: "c"}
@@ -18,12 +18,12 @@ func TestLooksInto(t *testing.T) {
 		requests []apiproxy.Request
 		want     []string
 	}{
-		"into nothing":   {[]apiproxy.Request{elsewhere, look("get", "a")}, nil},
-		"everywhere":     {[]apiproxy.Request{look("list", ""), look("watch", ""), look("list", "a")}, nil},
-		"into some":      {[]apiproxy.Request{look("list", "a"), look("watch", "a"), look("watch", "b")}, []string{"a", "b"}},
-		"first into one": {[]apiproxy.Request{look("list", "a"), look("list", "")}, nil},
+		"into nothing":   {[]apiproxy.Request{elsewhere, request("get", "a")}, nil},
+		"everywhere":     {[]apiproxy.Request{request("list", ""), request("watch", ""), request("list", "a")}, nil},
+		"into some":      {[]apiproxy.Request{request("list", "a"), request("watch", "a"), request("watch", "b")}, []string{"a", "b"}},
+		"first into one": {[]apiproxy.Request{request("list", "a"), request("list", "")}, nil},
 	} {
-		if diff := cmp.Diff(tc.want, looksInto(tc.requests)); diff != "" {
+		if diff := cmp.Diff(tc.want, watchedNamespaces(tc.requests)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

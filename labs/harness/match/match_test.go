@@ -46,7 +46,7 @@ func TestWhatMatchersSay(t *testing.T) {
 	}{
 		"exists":                                 {Exist(), deployment(1), "", ""},
 		"does not exist":                         {Exist(), none(), env.CauseNoDeployment, "none"},
-		"does not exist, because":                {Exist().Because("missing-twin"), none(), "missing-twin", "none"},
+		"does not exist, because":                {Exist().Because("missing-namesake"), none(), "missing-namesake", "none"},
 		"replicas":                               {HaveReplicas(3), deployment(3), "", ""},
 		"other replicas":                         {HaveReplicas(5), deployment(3), "wrong-replicas", "spec.replicas 3"},
 		"other replicas, because":                {HaveReplicas(5).Because("not-scaled-up"), deployment(3), "not-scaled-up", "spec.replicas 3"},

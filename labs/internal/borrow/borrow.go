@@ -129,7 +129,7 @@ func (p *Provider) await(ctx context.Context, name string) (*Loan, error) {
 		case a.Loan != nil:
 			return a.Loan, nil
 		}
-		p.tell(last, a)
+		p.report(last, a)
 		last, lost = a, time.Time{}
 	}
 }
@@ -151,8 +151,8 @@ func (p *Provider) claim(ctx context.Context, name, seen string) (Answer, error)
 	return a, err
 }
 
-// tell tells of a place in the queue when it is another one, and once what answers without waiting.
-func (p *Provider) tell(last, now Answer) {
+// report tells of a place in the queue when it is another one, and once what answers without waiting.
+func (p *Provider) report(last, now Answer) {
 	command, difference := p.opts.Instead()
 	if difference != "" {
 		difference = " (" + difference + ")"

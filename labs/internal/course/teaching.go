@@ -22,7 +22,7 @@ const (
 	shortestLab, longestLab = 5, 120
 	// sentences is how many an instructor says: what can be said without reading it off.
 	sentences = 3
-	// longestSentence is counted in characters; more is not one breath.
+	// longestSentence is counted in characters; more nobody reads at once.
 	longestSentence = 140
 )
 

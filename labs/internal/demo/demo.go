@@ -153,7 +153,7 @@ func perform(ctx context.Context, c client.Client, w *world, operator *runningOp
 		return err
 	}
 	if words != "" {
-		p.tell(asked, []trace.Action{{At: time.Now(), Actor: "kube-apiserver", Verb: "refused", Kind: "it:"}})
+		p.actions(asked, []trace.Action{{At: time.Now(), Actor: "kube-apiserver", Verb: "refused", Kind: "it:"}})
 		p.quote(words)
 	}
 	if s.missing == nil {

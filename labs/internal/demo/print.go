@@ -40,16 +40,16 @@ func (p printer) announce(n int, s step) {
 	}
 }
 
-// tell writes one line for each action, with the time since begun.
-func (p printer) tell(begun time.Time, actions []trace.Action) { trace.Print(p.w, begun, actions) }
+// actions writes one line for each action, with the time since begun.
+func (p printer) actions(begun time.Time, actions []trace.Action) { trace.Print(p.w, begun, actions) }
 
 // quote writes somebody's own words as they are.
 func (p printer) quote(words string) { p.line("   %s", bold("%s", words)) }
 
 // wait says why nothing happens.
-func (p printer) wait(patience string) {
-	if patience != "" {
-		p.paragraph(patience, faint)
+func (p printer) wait(whileWaiting string) {
+	if whileWaiting != "" {
+		p.paragraph(whileWaiting, faint)
 	}
 }
 

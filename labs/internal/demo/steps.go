@@ -22,9 +22,9 @@ type step struct {
 	// missing says what has not happened yet, "" when the step is over. nil means that it is over when
 	// it was answered.
 	missing func(*trace.Memory) string
-	// patience is told when nothing happens for a while; "" for nothing.
-	patience string
-	why      string
+	// whileWaiting is told when nothing happens for a while; "" for nothing.
+	whileWaiting string
+	why          string
 }
 
 // steps are the demo. Each begins with the world as the one before left it.
@@ -87,7 +87,7 @@ EOF`,
 			return "", c.Delete(ctx, memcached(0), client.PropagationPolicy(metav1.DeletePropagationBackground))
 		},
 		missing: func(m *trace.Memory) string { return leftovers(m) },
-		patience: "The garbage collector looks for new kinds every 30 seconds. It may not have heard of Memcacheds " +
+		whileWaiting: "The garbage collector looks for new kinds every 30 seconds. It may not have heard of Memcacheds " +
 			"yet, so this can take half a minute, once.",
 		why: "Each object names its owner. When the owner goes, the garbage collector takes what it owned, one " +
 			"generation after the other, and the operator has nothing to do. (lab 5)",

@@ -57,7 +57,7 @@ func TestWhatIsNoTerminalGetsPlainText(t *testing.T) {
 	p := printer{&out}
 	for i, s := range steps() {
 		p.announce(i+1, s)
-		p.wait(s.patience)
+		p.wait(s.whileWaiting)
 		p.explain(s)
 	}
 	if strings.Contains(out.String(), "\x1b") {

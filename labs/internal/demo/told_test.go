@@ -21,7 +21,7 @@ func TestTheTimelineOfARecordedDemo(t *testing.T) {
 	m, p := trace.NewMemory(trace.Programs), printer{&told}
 	sights := recorded(t)
 	for _, batch := range batches(sights) {
-		p.tell(sights[0].At, m.Learn(batch))
+		p.actions(sights[0].At, m.Learn(batch))
 	}
 	if *update {
 		if err := os.WriteFile(golden, told.Bytes(), 0o644); err != nil {

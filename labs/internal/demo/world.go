@@ -38,12 +38,12 @@ func watchWorld(ctx context.Context, c client.WithWatch) (*world, error) {
 		if err != nil {
 			return nil, fmt.Errorf("watch %T: %w", list, err)
 		}
-		go w.look(ctx, changes)
+		go w.observe(ctx, changes)
 	}
 	return w, nil
 }
 
-func (w *world) look(ctx context.Context, changes watch.Interface) {
+func (w *world) observe(ctx context.Context, changes watch.Interface) {
 	defer changes.Stop()
 	for change := range changes.ResultChan() {
 		object, ok := change.Object.(client.Object)
@@ -78,8 +78,8 @@ func (w *world) follow(ctx context.Context, s step, operator *runningOperator, p
 			restless.Reset(quiet)
 			continue
 		case <-restless.C:
-			p.wait(s.patience)
-			s.patience = "" // once is enough
+			p.wait(s.whileWaiting)
+			s.whileWaiting = "" // once is enough
 			continue
 		case <-gathered:
 		case err := <-w.broken:
@@ -93,7 +93,7 @@ func (w *world) follow(ctx context.Context, s step, operator *runningOperator, p
 		if begun.IsZero() && len(actions) > 0 {
 			begun = actions[0].At
 		}
-		p.tell(begun, actions)
+		p.actions(begun, actions)
 		if s.missing(w.Memory) == "" {
 			return nil
 		}

@@ -53,8 +53,8 @@ const reportFile = "report.txt"
 // errStop ends a run that does not go on after an outcome that is not what it should be.
 var errStop = errors.New("stopped")
 
-// bout is one run of a bench.
-type bout struct {
+// benchRun is one run of a bench.
+type benchRun struct {
 	*Bench
 	answers  []Answer
 	next     chan int       // indices of answers
@@ -64,8 +64,8 @@ type bout struct {
 
 // Run judges the answers and tells each outcome, in their order, as soon as it is known. An error means
 // that not all of them were judged; without KeepGoing that is none.
-func (b *Bench) Run(ctx context.Context, answers []Answer, tell func(Outcome)) error {
-	r := &bout{Bench: b, answers: answers, next: make(chan int, len(answers)), turns: make(chan struct{}, b.Parallel)}
+func (b *Bench) Run(ctx context.Context, answers []Answer, report func(Outcome)) error {
+	r := &benchRun{Bench: b, answers: answers, next: make(chan int, len(answers)), turns: make(chan struct{}, b.Parallel)}
 	for i := range answers {
 		r.next <- i
 		r.outcomes = append(r.outcomes, make(chan Outcome, 1))
@@ -75,19 +75,19 @@ func (b *Bench) Run(ctx context.Context, answers []Answer, tell func(Outcome)) e
 	for range min(b.Parallel+1, len(answers)) {
 		g.Go(func() error { return r.work(ctx) })
 	}
-	g.Go(func() error { return r.tell(ctx, tell) })
+	g.Go(func() error { return r.report(ctx, report) })
 	if err := g.Wait(); !errors.Is(err, errStop) {
 		return err
 	}
 	return nil
 }
 
-// tell passes the outcomes on in the order of the answers.
-func (r *bout) tell(ctx context.Context, tell func(Outcome)) error {
+// report passes the outcomes on in the order of the answers.
+func (r *benchRun) report(ctx context.Context, report func(Outcome)) error {
 	for _, outcome := range r.outcomes {
 		select {
 		case o := <-outcome:
-			tell(o)
+			report(o)
 			if len(o.Wrong) > 0 && !r.KeepGoing {
 				return errStop
 			}
@@ -99,7 +99,7 @@ func (r *bout) tell(ctx context.Context, tell func(Outcome)) error {
 }
 
 // work judges one answer after the other on a cluster of its own.
-func (r *bout) work(ctx context.Context) (err error) {
+func (r *benchRun) work(ctx context.Context) (err error) {
 	s, err := r.open(ctx)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (r *bout) work(ctx context.Context) (err error) {
 }
 
 // judgeAgain judges an answer once more, on a new cluster, because the machine was to blame the first time.
-func (r *bout) judgeAgain(ctx context.Context, old seat, a Answer, why string) (s seat, o Outcome, err error) {
+func (r *benchRun) judgeAgain(ctx context.Context, old seat, a Answer, why string) (s seat, o Outcome, err error) {
 	r.Progress(fmt.Sprintf("ENVIRONMENT: %d/%s is judged once more, on a new cluster: %s", a.Lab, a.ID(), why))
 	if s, err = r.replace(ctx, old); err != nil {
 		return s, o, err
@@ -144,7 +144,7 @@ func (r *bout) judgeAgain(ctx context.Context, old seat, a Answer, why string) (
 }
 
 // turn waits until the machine is free for one more answer.
-func (r *bout) turn(ctx context.Context) error {
+func (r *benchRun) turn(ctx context.Context) error {
 	select {
 	case r.turns <- struct{}{}:
 		return nil
@@ -160,7 +160,7 @@ type seat struct {
 }
 
 // open makes a cluster. It takes a turn for it: an answer that is judged meanwhile would look slow.
-func (r *bout) open(ctx context.Context) (s seat, err error) {
+func (r *benchRun) open(ctx context.Context) (s seat, err error) {
 	if err := r.turn(ctx); err != nil {
 		return s, err
 	}
@@ -190,7 +190,7 @@ func (b *Bench) close(ctx context.Context, s seat) error {
 
 // clean makes the cluster what it was, or another one if that does not work: the answer that was judged
 // on it may have done anything.
-func (r *bout) clean(ctx context.Context, s seat) (seat, error) {
+func (r *benchRun) clean(ctx context.Context, s seat) (seat, error) {
 	worn, err := s.broom.worn(ctx)
 	if err == nil && !worn {
 		err = s.broom.sweep(ctx)
@@ -205,7 +205,7 @@ func (r *bout) clean(ctx context.Context, s seat) (seat, error) {
 }
 
 // replace makes another cluster in place of an old one.
-func (r *bout) replace(ctx context.Context, old seat) (seat, error) {
+func (r *benchRun) replace(ctx context.Context, old seat) (seat, error) {
 	if err := r.close(ctx, old); err != nil {
 		return old, err
 	}

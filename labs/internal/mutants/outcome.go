@@ -135,7 +135,7 @@ func wrongOfRight(r *verdict.Result, first *verdict.Check) []string {
 	case r.Verdict == verdict.Pass:
 		return nil
 	case first != nil && r.Verdict == verdict.Fail:
-		return []string{fmt.Sprintf("a right answer fails lab %d: %s", r.Lab, tell(first))}
+		return []string{fmt.Sprintf("a right answer fails lab %d: %s", r.Lab, describe(first))}
 	}
 	return []string{fmt.Sprintf("a right answer does not pass lab %d: %s", r.Lab, unjudged(r))}
 }
@@ -148,9 +148,9 @@ func (m *Mutant) wrong(c *course.Course, r *verdict.Result, first *verdict.Check
 	case r.Verdict != verdict.Fail || first == nil:
 		return []string{"no check caught it: " + unjudged(r)}
 	case first.ID != m.Caught:
-		wrong = append(wrong, fmt.Sprintf("it should be caught by %s, and is by %s", m.Caught, tell(first)))
+		wrong = append(wrong, fmt.Sprintf("it should be caught by %s, and is by %s", m.Caught, describe(first)))
 	case first.Cause != m.Cause:
-		wrong = append(wrong, fmt.Sprintf("the cause should be %s, and it is %s", m.Cause, tell(first)))
+		wrong = append(wrong, fmt.Sprintf("the cause should be %s, and it is %s", m.Cause, describe(first)))
 	}
 	if _, check, err := c.Check(first.ID); err != nil || len(check.Hints[first.Cause]) == 0 {
 		wrong = append(wrong, fmt.Sprintf("%s has no hints for %s", first.ID, first.Cause))
@@ -158,14 +158,14 @@ func (m *Mutant) wrong(c *course.Course, r *verdict.Result, first *verdict.Check
 	for i := range r.Checks {
 		check := &r.Checks[i]
 		if check.State == verdict.Failed && check != first && check.ID != m.Caught && !slices.Contains(m.Also, check.ID) {
-			wrong = append(wrong, "and this fails: "+tell(check))
+			wrong = append(wrong, "and this fails: "+describe(check))
 		}
 	}
 	return wrong
 }
 
-// tell shows a failed check on one line.
-func tell(check *verdict.Check) string {
+// describe shows a failed check on one line.
+func describe(check *verdict.Check) string {
 	text := fmt.Sprintf("%s (%s): expected %s; saw %s", check.ID, check.Cause, check.Expected, check.Seen)
 	return strings.Join(strings.Fields(text), " ")
 }

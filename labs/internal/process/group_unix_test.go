@@ -14,8 +14,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/process"
 )
 
-// patience is for a signal on a busy machine.
-const patience = 10 * time.Second
+// signalTimeout is for a signal on a busy machine.
+const signalTimeout = 10 * time.Second
 
 // parent prints a line when it has a child, and waits for it.
 const parent = "sleep 600 & echo; wait"
@@ -48,7 +48,7 @@ func TestGroupsEndWhole(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			cmd, output := start(ctx, t)
-			late := time.AfterFunc(patience, func() {
+			late := time.AfterFunc(signalTimeout, func() {
 				t.Error("the child goes on")
 				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 			})

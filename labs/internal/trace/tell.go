@@ -13,8 +13,8 @@ const (
 	lineActions = 6
 	// lineDetail is how much of a detail one line tells.
 	lineDetail = 40
-	// patience is how long a manager may be silent before that is worth a word.
-	patience = time.Second
+	// silenceLimit is how long a manager may be silent before that is worth a word.
+	silenceLimit = time.Second
 )
 
 // Line tells the timeline in one line: what began it, what each side did, and how it came out. Of a check
@@ -31,7 +31,7 @@ func (s *Timeline) Line(failed bool) string {
 		}
 		parts = append(parts, fmt.Sprintf("%.2f s %s", d.At.Sub(s.Begun).Seconds(), words))
 	}
-	if since := s.unanswered(); failed && since > patience {
+	if since := s.unanswered(); failed && since > silenceLimit {
 		parts = append(parts, fmt.Sprintf("then nothing from your manager for %.1f s", since.Seconds()))
 	}
 	return strings.Join(parts, " · ")

@@ -73,7 +73,7 @@ func Watch(ctx context.Context, c client.WithWatch, path string, memcached schem
 	for _, list := range []client.ObjectList{
 		memcacheds, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &eventsv1.EventList{},
 	} {
-		w.watches.Go(func() { w.look(ctx, c, list) })
+		w.watches.Go(func() { w.watch(ctx, c, list) })
 	}
 	return w
 }
@@ -87,8 +87,8 @@ func Join(path string) *Watcher {
 	return &Watcher{cancel: func() {}, file: file}
 }
 
-// look writes down what a watch of list delivers, from the objects that are there already on.
-func (w *Watcher) look(ctx context.Context, c client.WithWatch, list client.ObjectList) {
+// watch writes down what a watch of list delivers, from the objects that are there already on.
+func (w *Watcher) watch(ctx context.Context, c client.WithWatch, list client.ObjectList) {
 	changes, err := c.Watch(ctx, list)
 	if err != nil {
 		return
@@ -174,11 +174,11 @@ func (w *Watcher) Close() {
 	w.cancel()
 	ended := make(chan struct{})
 	go func() { w.watches.Wait(); close(ended) }()
-	patience := time.NewTimer(closeLimit)
-	defer patience.Stop()
+	timeout := time.NewTimer(closeLimit)
+	defer timeout.Stop()
 	select {
 	case <-ended:
-	case <-patience.C:
+	case <-timeout.C:
 	}
 	w.mu.Lock()
 	changes := w.changes

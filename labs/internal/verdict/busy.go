@@ -24,7 +24,7 @@ type threadsOf func(from, to time.Time) float64
 // suite as a whole did.
 func (r *run) tooBusy(c Classification, numbers []int) error {
 	if c.Defect != "" {
-		return r.crowded("the checks ran", r.started, time.Now(), numbers)
+		return r.busyWhile("the checks ran", r.started, time.Now(), numbers)
 	}
 	for _, check := range c.Checks {
 		if check.State != Failed {
@@ -34,14 +34,14 @@ func (r *run) tooBusy(c Classification, numbers []int) error {
 		if since := check.Ended.Add(-lookBack); since.Before(from) {
 			from = since
 		}
-		if err := r.crowded("the check "+check.ID+" ran", from, check.Ended, numbers); err != nil {
+		if err := r.busyWhile("the check "+check.ID+" ran", from, check.Ended, numbers); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) crowded(while string, from, to time.Time, numbers []int) error {
+func (r *run) busyWhile(while string, from, to time.Time, numbers []int) error {
 	threads, processors := r.others(from, to), load.Processors()
 	if threads < float64(tooManyThreads*processors) {
 		return nil

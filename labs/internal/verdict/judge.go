@@ -52,9 +52,9 @@ type Judge struct {
 	Progress func(line string)
 	// Ready, if it is not nil, is told when the cluster and all programs are there and the checks begin.
 	Ready func()
-	// Heard, if it is not nil, is told what is certain while other checks are still running, from one goroutine and
+	// OnOutcome, if it is not nil, is told what is certain while other checks are still running, from one goroutine and
 	// before Answer. Should the machine turn out to be at fault, the results say so, and what was heard does not count.
-	Heard func(Outcome)
+	OnOutcome func(Outcome)
 	// Took, if it is not nil, is told how long each part of a run took. Some parts run side by side, so it may be
 	// called from several goroutines at once.
 	Took func(part Part, took time.Duration)

@@ -37,14 +37,14 @@ type Outcomes struct {
 	requires  map[string][]string
 	checks    []Check // in the course's order; without a state until it is known
 	unblocked bool
-	tell      func(Outcome)
+	report    func(Outcome)
 	told      map[string]bool
 }
 
-// NewOutcomes has tell called for the checks of labs, each once at most. canRunPods says what the cluster is able to
+// NewOutcomes has report called for the checks of labs, each once at most. canRunPods says what the cluster is able to
 // judge, unblocked that every failed check is told in its own right.
-func NewOutcomes(labs []*course.Lab, canRunPods, unblocked bool, tell func(Outcome)) *Outcomes {
-	o := &Outcomes{labs: labs, requires: requirements(labs), unblocked: unblocked, tell: tell, told: map[string]bool{}}
+func NewOutcomes(labs []*course.Lab, canRunPods, unblocked bool, report func(Outcome)) *Outcomes {
+	o := &Outcomes{labs: labs, requires: requirements(labs), unblocked: unblocked, report: report, told: map[string]bool{}}
 	for _, lab := range labs {
 		for _, c := range lab.Checks {
 			answer := Check{ID: c.ID, Title: c.Title, Lab: lab.Number}
@@ -67,7 +67,7 @@ func (o *Outcomes) Hear(spec types.SpecReport) {
 	for _, c := range now {
 		if !o.told[c.ID] && o.certain(c) {
 			o.told[c.ID] = true
-			o.tell(Outcome{Check: c, Asked: c.Lab, Holding: o.count(Passed), All: len(o.checks) - o.count(NotChecked)})
+			o.report(Outcome{Check: c, Asked: c.Lab, Holding: o.count(Passed), All: len(o.checks) - o.count(NotChecked)})
 		}
 	}
 }
@@ -108,7 +108,7 @@ const outcomePeriod = 100 * time.Millisecond
 
 // listen tells outcomes of the suite until the returned function is called.
 func (r *run) listen(ctx context.Context, numbers []int) (end func()) {
-	if r.Heard == nil {
+	if r.OnOutcome == nil {
 		return func() {}
 	}
 	outcomes := NewOutcomes(r.wanted, r.cluster.RealPods, r.Unblocked, func(o Outcome) {
@@ -116,7 +116,7 @@ func (r *run) listen(ctx context.Context, numbers []int) (end func()) {
 			o.Asked, o.Regression = slices.Max(numbers), r.held[o.Lab]
 		}
 		o.Fixed = o.State == Passed && slices.Contains(r.failing, o.ID)
-		r.Heard(o)
+		r.OnOutcome(o)
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -40,7 +40,7 @@ func TestOutcomesAreReadByWholeLines(t *testing.T) {
 func TestWhatFailedLastTimeAndHoldsNowIsFixed(t *testing.T) {
 	told := make(chan Outcome)
 	r := &run{
-		Judge:     &Judge{Heard: func(o Outcome) { told <- o }},
+		Judge:     &Judge{OnOutcome: func(o Outcome) { told <- o }},
 		artifacts: t.TempDir(), cluster: &clusters.Cluster{RealPods: true}, failing: []string{"fixed", "still-fails"},
 	}
 	var lines, got strings.Builder

@@ -46,7 +46,7 @@ func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
 	default:
 		p.failures()
 	}
-	p.afterword()
+	p.summary()
 }
 
 // PrintOutcome writes one check for a person who waits for the answer: of one that failed, what it saw, and the first

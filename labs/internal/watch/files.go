@@ -19,8 +19,8 @@ const (
 	// quiet is how long nothing may happen before a burst is over: an editor that saves all its files, a formatter
 	// after it, a checkout. It is part of the wait for every verdict, and whoever saves later is checked anew.
 	quiet = 100 * time.Millisecond
-	// patience bounds a burst that does not end.
-	patience = 2 * time.Second
+	// longest bounds a burst that does not end.
+	longest = 2 * time.Second
 )
 
 // Change is one change of a workspace, however many files were saved.
@@ -42,16 +42,16 @@ type Files struct {
 	events *fsnotify.Watcher // nil where there are none
 	known  []string          // the folders of the last look
 
-	period, quiet, patience time.Duration
-	after                   func(time.Duration) <-chan time.Time // time.After; of bursts only
+	period, quiet, longest time.Duration
+	after                  func(time.Duration) <-chan time.Time // time.After; of bursts only
 }
 
 // NewFiles begins with the workspace as it is now; what changes from here on is told by [Files.Run]. A workspace
 // that does not exist yet may come into being.
 func NewFiles(dir string) *Files {
-	f := &Files{dir: dir, period: pollPeriod, quiet: quiet, patience: patience, after: time.After}
+	f := &Files{dir: dir, period: pollPeriod, quiet: quiet, longest: longest, after: time.After}
 	f.events, _ = fsnotify.NewWatcher() // a machine may have none left to give; then polling has to do
-	f.told = look(dir, snapshot{})
+	f.told = take(dir, snapshot{})
 	f.follow(f.told.folders)
 	return f
 }
@@ -64,7 +64,7 @@ func (f *Files) Run(ctx context.Context, changes chan<- Change) {
 	var took time.Duration
 	for more := false; more || f.wait(ctx, took); {
 		begun := time.Now()
-		now := look(f.dir, f.told)
+		now := take(f.dir, f.told)
 		took = time.Since(begun)
 		more = f.follow(now.folders) // what happened in a new folder before it was followed was no event
 		if len(f.told.changed(now)) > 0 {
@@ -85,9 +85,9 @@ func (f *Files) Run(ctx context.Context, changes chan<- Change) {
 
 // settle waits for the end of a burst and returns what it left.
 func (f *Files) settle(ctx context.Context, now snapshot) snapshot {
-	for end := time.Now().Add(f.patience); time.Now().Before(end) && ctx.Err() == nil; {
+	for end := time.Now().Add(f.longest); time.Now().Before(end) && ctx.Err() == nil; {
 		f.pass(ctx, f.quiet)
-		next := look(f.dir, now)
+		next := take(f.dir, now)
 		more := f.follow(next.folders) || len(now.changed(next)) > 0
 		if now = next; !more {
 			break

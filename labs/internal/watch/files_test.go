@@ -140,7 +140,7 @@ func TestABurstIsOneChange(t *testing.T) {
 			over := make(chan time.Time) // the quiet time that ends the burst
 			p.watch(p.dir, func(f *Files) {
 				only(f)
-				f.patience, f.after = never, func(time.Duration) <-chan time.Time { return over }
+				f.longest, f.after = never, func(time.Duration) <-chan time.Time { return over }
 			})
 			var want []string
 			for i := range 20 {
@@ -286,8 +286,8 @@ func TestFilesAreReadOnlyWhenTheirSizeOrTimeSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first := look(p.dir, snapshot{})
-	second := look(p.dir, first)
+	first := take(p.dir, snapshot{})
+	second := take(p.dir, first)
 	if !second.files["old.go"].read.Equal(first.files["old.go"].read) {
 		t.Error("the old file was read again")
 	}

@@ -33,9 +33,9 @@ func (f file) certain(info fs.FileInfo) bool {
 	return f.size == info.Size() && f.modified.Equal(info.ModTime()) && f.read.Sub(f.modified) > coarsest
 }
 
-// look takes a snapshot. Only files whose size or time is not that of the old one are read. A workspace that cannot
+// take takes a snapshot. Only files whose size or time is not that of the old one are read. A workspace that cannot
 // be read right now, as happens on network drives, has not changed.
-func look(workspace string, old snapshot) snapshot {
+func take(workspace string, old snapshot) snapshot {
 	root, err := filepath.EvalSymlinks(workspace)
 	if err != nil {
 		return old

@@ -33,13 +33,13 @@ func main() {
 
 // probe returns nil when a memcached answers at the address.
 func probe(address string) error {
-	const patience = 2 * time.Second
-	conn, err := net.DialTimeout("tcp", address, patience)
+	const timeout = 2 * time.Second
+	conn, err := net.DialTimeout("tcp", address, timeout)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(timeout))
 	if _, err := fmt.Fprint(conn, "version\r\n"); err != nil {
 		return err
 	}

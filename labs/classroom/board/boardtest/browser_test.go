@@ -20,8 +20,8 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board/boardtest"
 )
 
-// patience is for a page on a machine that does other things, too.
-const patience = 30 * time.Second
+// pageTimeout is for a page on a machine that does other things, too.
+const pageTimeout = 30 * time.Second
 
 // screen is how somebody looks at the board.
 type screen struct {
@@ -41,7 +41,7 @@ type browser struct {
 	quiet bool
 }
 
-func look(t *testing.T, s screen) *browser {
+func open(t *testing.T, s screen) *browser {
 	t.Helper()
 	path, err := findBrowser() // without it these tests fail: a page that nobody looked at proves nothing
 	if err != nil {
@@ -52,7 +52,7 @@ func look(t *testing.T, s screen) *browser {
 	ctx, cancel := chromedp.NewContext(alloc)
 	t.Cleanup(cancel)
 	b := &browser{t: t, ctx: ctx}
-	if err := chromedp.Listen(ctx, b.heard); err != nil { // starts the browser, too
+	if err := chromedp.Listen(ctx, b.onEvent); err != nil { // starts the browser, too
 		t.Fatal(err)
 	}
 	theme := "light"
@@ -95,8 +95,8 @@ func call[P, R any](command cdp.Command[P, R], params P) action {
 	})
 }
 
-// heard notes requests, and fails the test at errors of scripts and of the page's policy.
-func (b *browser) heard(event any) {
+// onEvent notes requests, and fails the test at errors of scripts and of the page's policy.
+func (b *browser) onEvent(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e := event.(type) {
@@ -117,11 +117,11 @@ func (b *browser) hush(quiet bool) {
 	b.quiet = quiet
 }
 
-// do works in the page, and fails the test when that does not succeed within patience.
+// do works in the page, and fails the test when that does not succeed within pageTimeout.
 func (b *browser) do(actions ...action) {
 	b.t.Helper()
 	for _, action := range actions {
-		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		ctx, cancel := context.WithTimeout(b.ctx, pageTimeout)
 		err := chromedp.Do(ctx, action)
 		cancel()
 		if err != nil {
@@ -134,7 +134,7 @@ func (b *browser) do(actions ...action) {
 // value evaluates an expression.
 func value[T any](b *browser, expression string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, pageTimeout)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -152,7 +152,7 @@ func (b *browser) open(board *boardtest.Board) {
 
 // until waits for an expression to become true.
 func (b *browser) until(expression string) action {
-	return chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(patience))
+	return chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(pageTimeout))
 }
 
 // visible waits for an element to be seen.
@@ -182,7 +182,7 @@ func (b *browser) press(keys ...string) {
 // shoot keeps what is to be seen, with BOARD_SCREENSHOTS in that folder, else in the test's artifacts.
 func (b *browser) shoot(name string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, pageTimeout)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	dir := os.Getenv("BOARD_SCREENSHOTS")

@@ -66,7 +66,7 @@ func TestLoad(t *testing.T) {
 	for i := range crowd {
 		tokens = append(tokens, board.Learner(t, fmt.Sprintf("learner-%d", i+1)))
 	}
-	b := look(t, projector)
+	b := open(t, projector)
 	b.open(board)
 	b.do(b.until(fmt.Sprintf(`document.querySelectorAll("#room tbody tr").length === %d`, crowd)), chromedp.Evaluate[chromedp.Void](observe))
 

@@ -36,7 +36,7 @@ func TestTheBrowserLeavesNothing(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	t.Setenv("TMPDIR", dir)
-	t.Run("look", func(t *testing.T) { look(t, phone).do(chromedp.Navigate("about:blank")) })
+	t.Run("look", func(t *testing.T) { open(t, phone).do(chromedp.Navigate("about:blank")) })
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
 		t.Errorf("the browser leaves %v, %v", left, err)
@@ -45,7 +45,7 @@ func TestTheBrowserLeavesNothing(t *testing.T) {
 
 func TestAnEmptyRoomSaysHowPeopleGetIn(t *testing.T) {
 	board := boardtest.Serve(t, boardtest.Course(t), room.DefaultRules)
-	b := look(t, laptop)
+	b := open(t, laptop)
 	b.open(board)
 	b.is(`document.getElementById("headline").textContent`, "Nobody is here yet.")
 	b.holds(`document.getElementById("empty").checkVisibility() && !document.getElementById("room").checkVisibility()`)
@@ -64,7 +64,7 @@ func TestAFullRoomFitsEveryScreen(t *testing.T) {
 	dark.dark = true
 	for name, s := range map[string]screen{"full-projector": projector, "full-dark": dark, "full-laptop": laptop, "full-phone": phone} {
 		t.Run(name, func(t *testing.T) {
-			b := look(t, s)
+			b := open(t, s)
 			b.open(board)
 			b.shoot(name)
 			b.holds(`document.querySelectorAll("#room tbody tr").length === 60`)
@@ -87,7 +87,7 @@ func TestOneWhoIsStuckIsOnTop(t *testing.T) {
 	board := boardtest.Serve(t, c, room.DefaultRules)
 	now := time.Now()
 	ada, bob := board.Learner(t, "Ada"), board.Learner(t, "Bob")
-	b := look(t, laptop)
+	b := open(t, laptop)
 	b.open(board)
 	b.holds(`document.getElementById("stuck").children.length === 0`)
 	red := c.Labs[3].Checks[0]
@@ -113,7 +113,7 @@ func TestACellOpensAndGivesTheFocusBack(t *testing.T) {
 	board.Learner(t, "Bob")
 	red := c.Labs[3].Checks[0]
 	board.Send(t, ada, boardtest.Result(c, 4, "first", time.Now().Add(-time.Minute), red.ID), boardtest.Result(c, 4, "second", time.Now(), c.Labs[3].Checks[1].ID))
-	b := look(t, laptop)
+	b := open(t, laptop)
 	b.open(board)
 	b.do(chromedp.Focus(chromedp.CSS(`#room a[href="/cell/1/1"]`)))
 	b.press(kb.ArrowDown, kb.ArrowRight, kb.ArrowRight, kb.ArrowRight, kb.ArrowUp)
@@ -153,7 +153,7 @@ func TestTextFromLearnersIsNeverHTML(t *testing.T) {
 	r.Cluster.Provider, r.Advice, r.Trace = attack, []string{attack}, attack
 	built := boardtest.Result(c, 5, "build", time.Now(), c.Labs[4].Checks[0].ID)
 	built.Build = &verdict.Build{Output: attack}
-	b := look(t, laptop)
+	b := open(t, laptop)
 	b.open(board)
 	board.Send(t, mallory, r, built)
 	b.do(b.until(`document.getElementById("stuck").children.length === 1`))
@@ -177,14 +177,14 @@ func TestThePageNeedsNeitherScriptsNorTheInternet(t *testing.T) {
 	board.Fill(t, 12, time.Now())
 	plain := laptop
 	plain.noScript = true
-	b := look(t, plain)
+	b := open(t, plain)
 	b.do(chromedp.Navigate(board.URL), visible("#token"), chromedp.SendKeys(chromedp.CSS("#token"), board.Instructor+kb.Enter), visible("#room"))
 	b.shoot("without-scripts")
 	b.do(chromedp.Click(chromedp.CSS(`#room a[href="/cell/3/3"]`)), visible("main.detail pre"), visible("main.detail .history li"))
 	b.shoot("without-scripts-detail")
 	b.do(chromedp.Click(chromedp.CSS(`main.detail p a`)), visible("#room"))
 
-	scripted := look(t, laptop)
+	scripted := open(t, laptop)
 	scripted.open(board)
 	for _, of := range []*browser{b, scripted} {
 		if len(of.asked) < 3 {
@@ -203,7 +203,7 @@ func TestThePageCatchesUp(t *testing.T) {
 	c := boardtest.Course(t)
 	board := boardtest.Serve(t, c, room.DefaultRules)
 	ada := board.Learner(t, "Ada")
-	b := look(t, laptop)
+	b := open(t, laptop)
 	b.open(board)
 	b.do(b.until(cellOf(1, 1) + " !== null"))
 	b.hush(true)
@@ -222,7 +222,7 @@ func TestThePageCatchesUp(t *testing.T) {
 func TestARevokedTokenEndsThePage(t *testing.T) {
 	board := boardtest.Serve(t, boardtest.Course(t), room.DefaultRules)
 	board.Learner(t, "Ada")
-	b := look(t, laptop)
+	b := open(t, laptop)
 	b.open(board)
 	b.hush(true)
 	if _, err := board.Store.Revoke(t.Context(), "instructor"); err != nil {

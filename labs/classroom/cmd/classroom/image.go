@@ -52,8 +52,8 @@ func handoutImage(server string, image nodeimage.Archive) *handout.Image {
 	return &handout.Image{URL: server + imagesPath + image.Name(), SHA256: image.SHA256, Size: image.Size}
 }
 
-// tellEngines prints what learners with a container engine need.
-func (a *app) tellEngines(addr net.Addr, image nodeimage.Archive) {
+// printForEngines prints what learners with a container engine need.
+func (a *app) printForEngines(addr net.Addr, image nodeimage.Archive) {
 	fmt.Fprintf(a.Out, "Who has a container engine gets the node image, %s:\n", modules.Megabytes(image.Size))
 	for _, line := range handoutImage("http://"+addr.String(), image).Commands() {
 		fmt.Fprintln(a.Out, "  "+line)

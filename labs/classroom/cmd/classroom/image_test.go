@@ -76,7 +76,7 @@ func TestTheRoomServesItsNodeImage(t *testing.T) {
 			t.Errorf("%s %s %s: %s %q, %v", tc.method, tc.url, tc.have, response.Status, body, err)
 		}
 	}
-	instructor.tellEngines(srv.Listener.Addr(), image)
+	instructor.printForEngines(srv.Listener.Addr(), image)
 	contains(t, out.String(), "curl -f -C - -O "+from+"\n  make node-image FILE="+imageName()+" SHA256="+imageDigest()+"\n")
 	if given := instructor.roomImage(srv.URL); given == nil || given.URL != from || given.SHA256 != imageDigest() {
 		t.Errorf("handouts say %+v", given)

@@ -169,8 +169,8 @@ func (l *lender) routes() map[string]server.LearnerHandler {
 	return l.server.Routes()
 }
 
-// tell says what is lent, and where.
-func (l *lender) tell(w io.Writer) {
+// print says what is lent, and where.
+func (l *lender) print(w io.Writer) {
 	if l != nil {
 		fmt.Fprintf(w, "\nThe room lends %s, to learners with CLUSTER=room, which their handouts set.\n", lends(l.room))
 	}

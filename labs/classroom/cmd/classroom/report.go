@@ -27,8 +27,8 @@ var words = map[room.Step]string{
 	room.Failed:     "failed",
 }
 
-// tellSteps tells of the steps in the learners' names, a line each, and counts those who are done.
-func (c *roomCommand) tellSteps(r *roster.Room) func(name string, step room.Step, err error) {
+// reportSteps tells of the steps in the learners' names, a line each, and counts those who are done.
+func (c *roomCommand) reportSteps(r *roster.Room) func(name string, step room.Step, err error) {
 	learners := map[string]string{}
 	for _, l := range r.Learners {
 		learners[l.Cluster] = l.Name
@@ -74,14 +74,14 @@ func (c *roomCommand) report(ctx context.Context, r *roster.Room, results []room
 	}
 	ready := len(results) - failed
 	if err := ctx.Err(); err != nil {
-		c.tellStuck(r, results)
+		c.reportStuck(r, results)
 		c.Progress(fmt.Sprintf("stopped: %d of %s ready, and stay; make classroom goes on",
 			ready, cli.Count(len(results), "cluster")))
 		return errors.Join(err, exit.ErrTold)
 	}
 	fmt.Fprintf(c.Out, "%d of %s ready%s.\n", ready, cli.Count(len(results), "cluster"), share(tally))
 	if failed > 0 {
-		c.tellFailed(r, results)
+		c.reportFailed(r, results)
 		return exit.Environment(exit.ErrTold)
 	}
 	fmt.Fprintf(c.Out, `
@@ -99,8 +99,8 @@ Each has a kubeconfig that opens that cluster and no other:
 	return nil
 }
 
-// tellStuck tells of what an interrupted creation could not take away again.
-func (c *roomCommand) tellStuck(r *roster.Room, results []room.Result) {
+// reportStuck tells of what an interrupted creation could not take away again.
+func (c *roomCommand) reportStuck(r *roster.Room, results []room.Result) {
 	for i, result := range results {
 		if p, ok := errors.AsType[*clusters.Problem](result.Err); ok {
 			c.Progress(r.Learners[i].Name + ": " + firstLine(p))
@@ -128,7 +128,7 @@ func share(tally map[room.Step]int) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-func (c *roomCommand) tellFailed(r *roster.Room, results []room.Result) {
+func (c *roomCommand) reportFailed(r *roster.Room, results []room.Result) {
 	fmt.Fprintln(c.Out, "\nWithout a cluster that works:")
 	for i, result := range results {
 		if result.Step == room.Failed {

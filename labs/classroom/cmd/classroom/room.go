@@ -142,7 +142,7 @@ func (a *app) lockRoom() (unlock func(), err error) { return a.Lock("classroom",
 func (c *roomCommand) enrol(r *roster.Room) error {
 	came, others, err := c.admit(r)
 	if err == nil {
-		c.tellWhoCame(r, came, others)
+		c.reportNewcomers(r, came, others)
 	}
 	return err
 }
@@ -175,7 +175,7 @@ func (c *roomCommand) admit(r *roster.Room) (came, others []roster.Learner, err 
 // endsRoom is how to begin anew.
 const endsRoom = "make classroom-down ends the room"
 
-func (c *roomCommand) tellWhoCame(r *roster.Room, came, others []roster.Learner) {
+func (c *roomCommand) reportNewcomers(r *roster.Room, came, others []roster.Learner) {
 	before := len(r.Learners) - len(came)
 	switch {
 	case before == 0:
@@ -289,6 +289,6 @@ func (c *roomCommand) options(r *roster.Room, owned *clusters.Owned, image nodei
 	return room.Options{
 		Purpose: cli.RoomPurpose,
 		Spec:    c.Spec(r.Address, owned, image),
-		Healthy: c.healthy, Progress: c.tellSteps(r),
+		Healthy: c.healthy, Progress: c.reportSteps(r),
 	}
 }

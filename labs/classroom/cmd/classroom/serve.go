@@ -76,7 +76,7 @@ func (b *board) serveRoom(ctx context.Context) (err error) {
 		return err
 	}
 	defer unlock()
-	if err := b.tellMissing(); err != nil {
+	if err := b.warnOfMissing(); err != nil {
 		return err
 	}
 	public := map[string]http.Handler{
@@ -92,11 +92,11 @@ func (b *board) serveRoom(ctx context.Context) (err error) {
 	return b.serve(ctx, beside{
 		public: public,
 		announce: func(addr net.Addr) {
-			b.tellLearners(addr, course)
+			b.printForLearners(addr, course)
 			if packed {
-				b.tellEngines(addr, image)
+				b.printForEngines(addr, image)
 			}
-			lender.tell(b.Out)
+			lender.print(b.Out)
 		},
 		learners: lender.routes(),
 	})
@@ -118,8 +118,8 @@ func download(h http.Handler) http.Handler {
 	})
 }
 
-// tellMissing says which of the modules that the labs need the room will not get.
-func (b *board) tellMissing() error {
+// warnOfMissing says which of the modules that the labs need the room will not get.
+func (b *board) warnOfMissing() error {
 	needs, done, err := b.moduleNeeds()
 	if err != nil {
 		return err
@@ -136,8 +136,8 @@ func (b *board) tellMissing() error {
 	return nil
 }
 
-// tellLearners prints what a learner's machine needs, as lines for a shell.
-func (b *board) tellLearners(addr net.Addr, course checkout.Archive) {
+// printForLearners prints what a learner's machine needs, as lines for a shell.
+func (b *board) printForLearners(addr net.Addr, course checkout.Archive) {
 	url := "http://" + addr.String()
 	fmt.Fprintf(b.Out, "\nLearners get the course, %s at commit %.12s:\n", modules.Megabytes(course.Size()), course.Commit)
 	fmt.Fprintf(b.Out, "  curl -f %s%s | tar -xz && cd %s\n", url, coursePath, checkout.Folder)

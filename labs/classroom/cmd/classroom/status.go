@@ -134,7 +134,7 @@ func (c *roomCommand) removeAll(ctx context.Context, r *roster.Room, owners []cl
 		c.Cluster = provider
 		owned, err := c.open()
 		if err == nil {
-			err = room.New(owned, room.Options{Progress: c.tellSteps(r)}).Down(ctx, mine)
+			err = room.New(owned, room.Options{Progress: c.reportSteps(r)}).Down(ctx, mine)
 		}
 		errs = append(errs, err)
 	}

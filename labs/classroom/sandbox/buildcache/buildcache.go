@@ -96,10 +96,10 @@ func (c Cache) answer(r request, body []byte) response {
 }
 
 func (c Cache) get(action []byte) response {
-	if e, ok := look(c.Own, action); ok {
+	if e, ok := lookup(c.Own, action); ok {
 		return e.response()
 	}
-	e, ok := look(c.Base, action)
+	e, ok := lookup(c.Base, action)
 	if !ok {
 		return response{Miss: true}
 	}
@@ -129,8 +129,8 @@ func name(dir string, id []byte, kind string) string {
 	return filepath.Join(dir, text[:2], text+"-"+kind)
 }
 
-// look finds what an action made. A file that is not as long as it should be is not there.
-func look(dir string, action []byte) (e entry, ok bool) {
+// lookup finds what an action made. A file that is not as long as it should be is not there.
+func lookup(dir string, action []byte) (e entry, ok bool) {
 	if len(action) == 0 {
 		return e, false
 	}

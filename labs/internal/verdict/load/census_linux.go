@@ -8,16 +8,16 @@ import (
 	"github.com/example/operator-lab/labs/internal/process"
 )
 
-// census counts threads from one look to the next.
+// census counts threads from one reading to the next.
 type census struct {
-	used map[int]uint // processor time of each process at the last look
+	used map[int]uint // processor time of each process at the last reading
 }
 
 // kernel is the parent of the kernel's own threads, which work for everybody.
 const kernel = 2
 
 // others counts the threads of other programs that run or wait for a processor. Threads are looked at where the process
-// has run since the last look; one that has not is no burden. What cannot be read is left out.
+// has run since the last reading; one that has not is no burden. What cannot be read is left out.
 func (c *census) others() int {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// interval is the time from one look to the next. A look reads one small file of each process.
+// interval is the time from one reading to the next. A reading looks at one small file of each process.
 const interval = 500 * time.Millisecond
 
 // Record is what was seen from [Watch] to [Record.End].
 type Record struct {
-	look func() int
-	end  chan struct{}
-	over chan struct{}
+	count func() int
+	end   chan struct{}
+	over  chan struct{}
 
-	mu    sync.Mutex
-	looks []look
+	mu       sync.Mutex
+	readings []reading
 }
 
-// look is how many threads of others were running, or ready to run, at a moment.
-type look struct {
+// reading is how many threads of others were running, or ready to run, at a moment.
+type reading struct {
 	at      time.Time
 	threads int
 }
@@ -32,7 +32,7 @@ type look struct {
 func Watch() *Record { return watch(new(census).others) }
 
 func watch(others func() int) *Record {
-	r := &Record{look: others, end: make(chan struct{}), over: make(chan struct{})}
+	r := &Record{count: others, end: make(chan struct{}), over: make(chan struct{})}
 	go r.keep()
 	return r
 }
@@ -48,9 +48,9 @@ func (r *Record) keep() {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
-		l := look{time.Now(), r.look()}
+		l := reading{time.Now(), r.count()}
 		r.mu.Lock()
-		r.looks = append(r.looks, l)
+		r.readings = append(r.readings, l)
 		r.mu.Unlock()
 		select {
 		case <-r.end:
@@ -66,7 +66,7 @@ func (r *Record) During(from, to time.Time) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sum, n := 0, 0
-	for _, l := range r.looks {
+	for _, l := range r.readings {
 		if !l.at.Before(from) && !l.at.After(to) {
 			sum, n = sum+l.threads, n+1
 		}

@@ -16,12 +16,12 @@ func TestTheMeanOfATime(t *testing.T) {
 			from, to float64 // in intervals
 			want     float64
 		}{
-			"the whole":             {-5, 50, 60},
-			"a part":                {1, 3, 30},
-			"one look":              {3.5, 4.5, 50},
-			"between two looks":     {3.2, 3.8, 0},
-			"after the record":      {20, 30, 0},
-			"up to the first looks": {-5, 1, 15},
+			"the whole":                {-5, 50, 60},
+			"a part":                   {1, 3, 30},
+			"one reading":              {3.5, 4.5, 50},
+			"between two readings":     {3.2, 3.8, 0},
+			"after the record":         {20, 30, 0},
+			"up to the first readings": {-5, 1, 15},
 		} {
 			at := func(n float64) time.Time { return began.Add(time.Duration(n * float64(interval))) }
 			if got := r.During(at(tc.from), at(tc.to)); got != tc.want {

@@ -16,15 +16,15 @@ import (
 // disk or processors are taken it is a second and more, and the operator's own writes take as long.
 const promptly = 200 * time.Millisecond
 
-// Served starts a clock that goes only while the API server takes writes promptly, so that a time limit for the
+// APIServerClock starts a clock that goes only while the API server takes writes promptly, so that a time limit for the
 // operator is none for the machine. It writes a ConfigMap of the namespace over and over to know, and ends with
 // ctx. The returned function reads the clock.
-func Served(ctx context.Context, namespace string) (func() time.Duration, error) {
+func APIServerClock(ctx context.Context, namespace string) (func() time.Duration, error) {
 	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "clock-"}}
 	if err := current.admin.Create(ctx, mark); err != nil {
 		return nil, fmt.Errorf("start a clock: %w", err)
 	}
-	clock := &servedClock{write: func() error {
+	clock := &apiServerClock{write: func() error {
 		patch := fmt.Sprintf(`{"data":{"now":"%d"}}`, time.Now().UnixNano())
 		return current.admin.Patch(ctx, mark, client.RawPatch(types.MergePatchType, []byte(patch)))
 	}}
@@ -32,13 +32,13 @@ func Served(ctx context.Context, namespace string) (func() time.Duration, error)
 	return clock.read, nil
 }
 
-// servedClock adds up how long writes take, each of them counted as [promptly] at most.
-type servedClock struct {
+// apiServerClock adds up how long writes take, each of them counted as [promptly] at most.
+type apiServerClock struct {
 	write  func() error
 	served atomic.Int64 // nanoseconds
 }
 
-func (c *servedClock) run(ctx context.Context) {
+func (c *apiServerClock) run(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	before := time.Now()
@@ -57,4 +57,4 @@ func (c *servedClock) run(ctx context.Context) {
 	}
 }
 
-func (c *servedClock) read() time.Duration { return time.Duration(c.served.Load()) }
+func (c *apiServerClock) read() time.Duration { return time.Duration(c.served.Load()) }

@@ -48,8 +48,8 @@ func TimelineOf(r *Result, timelines []*trace.Timeline) *trace.Timeline {
 // How much of a timeline, and of one piece of advice, is printed. Hardly any is longer.
 const traceLines, adviceLines = 5, 4
 
-// afterword writes the timeline's line and the advice, where there are any.
-func (p *printer) afterword() {
+// summary writes the timeline's line and the advice, where there are any.
+func (p *printer) summary() {
 	if p.r.Trace != "" {
 		p.aside("trace", fmt.Sprintf("%s (`make trace-%d` tells all)", p.r.Trace, p.r.Lab), traceLines)
 	}

@@ -20,7 +20,7 @@ func TestAClockOfTimeThatIsServed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				clock := &servedClock{write: tc.write}
+				clock := &apiServerClock{write: tc.write}
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
 				clock.run(ctx)
