@@ -3,7 +3,6 @@ module github.com/example/operator-lab
 go 1.26.0
 
 require (
-	github.com/bluekeyes/go-gitdiff v0.9.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/creack/pty v1.1.24

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,14 +79,12 @@ func (a *app) lintCourse(ctx context.Context) ([]course.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, look := range []func(*course.Course) ([]course.Problem, error){mutants.Lint, guide.Lint} {
-		found, err := look(c)
-		if err != nil {
-			return nil, err
-		}
-		problems = append(problems, found...)
+	wrong, err := mutants.Lint(ctx, c)
+	if err != nil {
+		return nil, err
 	}
-	return problems, nil
+	documents, err := guide.Lint(c)
+	return slices.Concat(problems, wrong, documents), err
 }
 
 // printProblems lists problems for an author; any is a failure.

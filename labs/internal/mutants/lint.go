@@ -1,6 +1,7 @@
 package mutants
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -14,13 +15,13 @@ const leastPerLab = 6
 const commonPerLab = 2
 
 // Lint returns what is wrong with the wrong answers of a course and can be seen without judging them.
-func Lint(c *course.Course) ([]course.Problem, error) {
+func Lint(ctx context.Context, c *course.Course) ([]course.Problem, error) {
 	all, problems, err := load(c)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range all {
-		for _, text := range m.lint(c) {
+		for _, text := range m.lint(ctx, c) {
 			problems = append(problems, course.Problem{File: m.File, Text: text})
 		}
 	}
@@ -31,7 +32,7 @@ func Lint(c *course.Course) ([]course.Problem, error) {
 }
 
 // lint looks at one wrong answer.
-func (m *Mutant) lint(c *course.Course) (problems []string) {
+func (m *Mutant) lint(ctx context.Context, c *course.Course) (problems []string) {
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	lab, err := c.Lab(m.Lab)
 	if err != nil {
@@ -57,7 +58,7 @@ func (m *Mutant) lint(c *course.Course) (problems []string) {
 	if err != nil {
 		return append(problems, "stage: "+err.Error())
 	}
-	wrong, err := m.course(c)
+	wrong, err := m.course(ctx, c)
 	if err != nil {
 		return append(problems, "diff: "+err.Error())
 	}

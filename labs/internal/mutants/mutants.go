@@ -161,7 +161,7 @@ func (m *Mutant) describe(top []byte) error {
 // Render returns what the learner has who answers like this: the patched operator at the mutant's stage.
 // generator is the path of controller-gen, which only a mutant with Regenerate needs; "" builds it.
 func (m *Mutant) Render(ctx context.Context, c *course.Course, generator string) (course.Tree, error) {
-	wrong, err := m.course(c)
+	wrong, err := m.course(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.File, err)
 	}
@@ -176,13 +176,14 @@ func (m *Mutant) Render(ctx context.Context, c *course.Course, generator string)
 }
 
 // course is the course with the patched operator.
-func (m *Mutant) course(c *course.Course) (*course.Course, error) {
+func (m *Mutant) course(ctx context.Context, c *course.Course) (*course.Course, error) {
 	source, err := c.Source()
 	if err != nil {
 		return nil, err
 	}
-	if err := m.patch.apply(source); err != nil {
+	wrong, err := m.patch.apply(ctx, source)
+	if err != nil {
 		return nil, err
 	}
-	return c.WithSource(source)
+	return c.WithSource(wrong)
 }

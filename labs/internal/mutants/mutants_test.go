@@ -62,8 +62,7 @@ func TestParseRefuses(t *testing.T) {
 		"no cause":           {"cause: silent\n", "", "cause: is missing"},
 		"an unknown field":   {"cause:", "reason: x\ncause:", "field reason not found"},
 		"two lines":          {"Whoever", "|\n  Nobody\n  Whoever", "one sentence on one line"},
-		"a changed marker":   {"-27,7 +27,6 @@ func main() {\n \t\t// lab:3 begin shout", "-27,7 +27,5 @@ func main() {\n-\t\t// lab:3 begin shout", "hunk 1: changes a marker: // lab:3 begin shout"},
-		"a damaged hunk":     {"@@ -27,7 +27,6 @@", "@@ -27,9 +27,6 @@", "diff: "},
+		"a changed marker":   {"-27,7 +27,6 @@ func main() {\n \t\t// lab:3 begin shout", "-27,7 +27,5 @@ func main() {\n-\t\t// lab:3 begin shout", "diff: changes a marker: -\t\t// lab:3 begin shout"},
 		"a stage that is no": {"also:", "stage: two\nalso:", "description: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,17 +183,14 @@ new file mode 100755
 func TestPatchesThatDoNotApply(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"another line": {"-\t\tfmt.Println(\"hello\", os.Args[1])", "-\t\tfmt.Println(\"hi\", os.Args[1])",
-			"operator/main.go: hunk 1: line 30 is \"fmt.Println(\\\"hi\\\", os.Args[1])\" in the patch and \"fmt.Println(\\\"hello\\\", os.Args[1])\" in the file"},
-		"beyond the end": {"@@ -27,7 +27,6 @@ func main() {\n \t\t// lab:3 begin shout", "@@ -99,7 +99,6 @@ func main() {\n \t\t// lab:3 begin cry",
-			"operator/main.go: hunk 1: line 99 is \"// lab:3 begin cry\" in the patch, and the file ends before it"},
+			"in operator: error: patch failed: main.go:27 error: main.go: patch does not apply"},
+		"a damaged hunk": {"@@ -27,7 +27,6 @@", "@@ -27,9 +27,6 @@", "in operator: error: corrupt patch at line"},
 		"no such file": {silent[strings.Index(silent, "diff --git"):], "diff --git a/mine.go b/mine.go\n--- a/mine.go\n+++ b/mine.go\n@@ -1 +1 @@\n-package main\n+package mine\n",
-			"operator/mine.go: there is no such file"},
+			"in operator: error: mine.go: No such file or directory"},
 		"a file that exists": {silent[strings.Index(silent, "diff --git"):], "diff --git a/main.go b/main.go\nnew file mode 100644\n--- /dev/null\n+++ b/main.go\n@@ -0,0 +1 @@\n+package main\n",
-			"operator/main.go: exists already"},
-		"lines that stand twice": {silent[strings.Index(silent, "@@"):], "@@ -99 +99,0 @@\n-\t// lab:2 end\n+}\n",
-			"changes a marker"},
-		"ambiguous lines": {silent[strings.Index(silent, "@@"):], "@@ -99 +99,2 @@\n }\n+var x int\n",
-			"operator/main.go: hunk 1: its lines stand in 2 places: give it more context"},
+			"in operator: error: main.go: already exists in working directory"},
+		"a file outside": {silent[strings.Index(silent, "diff --git"):], "diff --git a/../main.go b/../main.go\nnew file mode 100644\n--- /dev/null\n+++ b/../main.go\n@@ -0,0 +1 @@\n+package main\n",
+			"in operator: error: invalid path '../main.go'"},
 		"no Go any more": {"-\t\tfmt.Println(\"hello\", os.Args[1])\n \t\treturn\n \t}\n", " \t\tfmt.Println(\"hello\", os.Args[1])\n \t\treturn\n-\t}\n",
 			"not Go any more"},
 	} {
@@ -204,7 +200,7 @@ func TestPatchesThatDoNotApply(t *testing.T) {
 				t.Fatal("the test changes nothing")
 			}
 			co := withMutant(t, text)
-			problems, err := mutants.Lint(co)
+			problems, err := mutants.Lint(t.Context(), co)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,7 +19,7 @@ func whole(t *testing.T) *course.Course {
 // This is about the course itself, not about this package's code.
 func TestTheWrongAnswersOfTheCourseAreInOrder(t *testing.T) {
 	c := whole(t)
-	problems, err := mutants.Lint(c)
+	problems, err := mutants.Lint(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
