@@ -16,6 +16,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/e2e-framework/klient/conf"
 	"sigs.k8s.io/e2e-framework/klient/decoder"
 	"sigs.k8s.io/e2e-framework/klient/k8s"
+	"sigs.k8s.io/e2e-framework/klient/k8s/resources"
 	"sigs.k8s.io/e2e-framework/klient/wait"
 	"sigs.k8s.io/e2e-framework/klient/wait/conditions"
 	"sigs.k8s.io/e2e-framework/pkg/env"
@@ -69,13 +71,28 @@ func TestMain(m *testing.M) {
 // that somebody needs.
 func deploy(ctx context.Context, cfg *envconf.Config) (context.Context, error) {
 	r := cfg.Client().Resources()
-	var others cachev1alpha1.MemcachedList
-	if err := r.List(ctx, &others); err == nil && len(others.Items) > 0 {
-		return ctx, fmt.Errorf("the cluster has %d Memcacheds, which would be deleted: delete them, or use another cluster", len(others.Items))
+	if others := memcacheds(ctx, r); len(others) > 0 {
+		return ctx, fmt.Errorf("the Memcacheds %v of this cluster would be deleted: delete them, or use another cluster", others)
 	}
 	return ctx, eachManifest(ctx, func(ctx context.Context, obj k8s.Object) error {
 		return apply(ctx, r.GetControllerRuntimeClient(), obj)
 	})
+}
+
+// memcacheds are the Memcacheds of the cluster, except for those that go with their namespaces, and none where there is no
+// such resource.
+func memcacheds(ctx context.Context, r *resources.Resources) (names []string) {
+	var all cachev1alpha1.MemcachedList
+	if err := r.List(ctx, &all); err != nil {
+		return nil
+	}
+	for _, m := range all.Items {
+		var ns corev1.Namespace
+		if err := r.Get(ctx, m.Namespace, "", &ns); err == nil && ns.DeletionTimestamp == nil {
+			names = append(names, m.Namespace+"/"+m.Name)
+		}
+	}
+	return names
 }
 
 // apply makes an object what it should be, whether it is there already or not.
