@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -31,12 +29,11 @@ func StateOf(m Memcached) func(context.Context) (State, error) {
 // change, and on no other.
 func (m Memcached) State(ctx context.Context) (State, error) {
 	var w State
-	d := &appsv1.Deployment{}
-	err := current.admin.Get(ctx, m.Key(), d)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return w, fmt.Errorf("get Deployment %s: %w", m, err)
+	d, err := m.deployment(ctx)
+	if err != nil {
+		return w, err
 	}
-	if err == nil {
+	if Exists(d) {
 		if w.deployment, err = runtime.DefaultUnstructuredConverter.ToUnstructured(d); err != nil {
 			return w, fmt.Errorf("read Deployment %s: %w", m, err)
 		}

@@ -52,12 +52,10 @@ func NewWait() *Wait {
 // nothing does.
 func (w *Wait) Over() (over bool, why error) {
 	s, waited := w.status(), time.Since(w.began)
-	by := s.inVain(ginkgo.CurrentSpecReport())
+	why = givenUp(s)
 	switch {
-	case s.Gone != nil:
-		return true, s.Gone
-	case by != "":
-		return true, blocked(by)
+	case why != nil:
+		return true, why
 	case w.ByKubernetes && s.Failed != "" && waited >= w.AtLeast:
 		return true, blocked(s.Failed)
 	case w.ByKubernetes:
@@ -148,7 +146,7 @@ func polled[T any](namespace string, interval time.Duration, read func(context.C
 	var asked time.Time
 	var seen int
 	return func(ctx context.Context) (T, error) {
-		if err := givenUp(); err != nil {
+		if err := givenUp(status()); err != nil {
 			return last, gomega.StopTrying(Report(Unmet{Err: err, Final: true}))
 		}
 		now := changesIn(namespace) // before the object is read: what changes meanwhile is news
@@ -174,12 +172,11 @@ func changesIn(namespace string) int {
 }
 
 // givenUp says why the running check need not go on, nil when it has to.
-func givenUp() error {
-	s := status()
-	switch by := s.inVain(ginkgo.CurrentSpecReport()); {
-	case s.Gone != nil:
+func givenUp(s Status) error {
+	if s.Gone != nil {
 		return s.Gone
-	case by != "":
+	}
+	if by := s.inVain(ginkgo.CurrentSpecReport()); by != "" {
 		return blocked(by)
 	}
 	return nil
@@ -192,7 +189,7 @@ func Pause(ctx context.Context, d time.Duration) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		if err := givenUp(); err != nil {
+		if err := givenUp(status()); err != nil {
 			return gomega.StopTrying(Report(Unmet{Err: err, Final: true})).Wrap(err)
 		}
 		select {
