@@ -4,6 +4,7 @@ package secretsync
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,13 +30,23 @@ const from, to = "namespace-to-sync-all-secrets-from", "namespace-to-sync-all-se
 var testenv = env.New()
 
 func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
 	state, err := os.MkdirTemp("", "secretsync-")
 	if err != nil {
-		panic(err)
+		return 0, err
 	}
+	defer os.RemoveAll(state)
 	kind, err := clusters.NewKind(state)
 	if err != nil {
-		panic(err)
+		return 0, err
 	}
 	name := envconf.RandomName("secretsync", 16)
 	provider := e2e.New(clusters.NewOwned(state, kind).Named("e2e"))
@@ -45,7 +56,7 @@ func TestMain(m *testing.M) {
 		envfuncs.CreateClusterWithOpts(provider, name, e2e.WithSpec(spec)),
 		envfuncs.CreateNamespace(from), envfuncs.CreateNamespace(to), startOperator)
 	testenv.Finish(stopOperator, envfuncs.DestroyCluster(name))
-	os.Exit(testenv.Run(m))
+	return testenv.Run(m), nil
 }
 
 var operator *exec.Cmd
