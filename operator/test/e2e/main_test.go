@@ -17,6 +17,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -25,7 +27,6 @@ import (
 	"sigs.k8s.io/e2e-framework/klient/conf"
 	"sigs.k8s.io/e2e-framework/klient/decoder"
 	"sigs.k8s.io/e2e-framework/klient/k8s"
-	"sigs.k8s.io/e2e-framework/klient/k8s/resources"
 	"sigs.k8s.io/e2e-framework/klient/wait"
 	"sigs.k8s.io/e2e-framework/klient/wait/conditions"
 	"sigs.k8s.io/e2e-framework/pkg/env"
@@ -56,43 +57,54 @@ func TestMain(m *testing.M) {
 	if err == nil && (os.Getenv("IMG") == "" || os.Getenv("KUBECONFIG") == "") {
 		err = errors.New("set KUBECONFIG, and IMG to the image of the manager, which the nodes of the cluster have: make test-e2e IMG=<image>")
 	}
+	if err == nil {
+		cfg.WithKubeconfigFile(conf.ResolveKubeConfigFile())
+		err = noMemcacheds(context.Background(), cfg) // not a Setup: Finish follows one that fails, too
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	testenv = env.NewWithConfig(cfg.WithKubeconfigFile(conf.ResolveKubeConfigFile()))
+	testenv = env.NewWithConfig(cfg)
 	testenv.Setup(deploy, awaitManager)
 	testenv.AfterEachFeature(keepArtifacts)
 	testenv.Finish(undeploy)
 	os.Exit(testenv.Run(m))
 }
 
-// deploy applies config/default, as `make deploy` does. The tests remove all of it, so the cluster must have no Memcached
-// that somebody needs.
-func deploy(ctx context.Context, cfg *envconf.Config) (context.Context, error) {
-	r := cfg.Client().Resources()
-	if others := memcacheds(ctx, r); len(others) > 0 {
-		return ctx, fmt.Errorf("the Memcacheds %v of this cluster would be deleted: delete them, or use another cluster", others)
+// noMemcacheds is an error when the cluster has a Memcached: the tests remove the CRD in the end, and would delete it. One
+// that goes with its namespace does not count.
+func noMemcacheds(ctx context.Context, cfg *envconf.Config) error {
+	c, err := cfg.NewClient()
+	if err != nil {
+		return err
 	}
-	return ctx, eachManifest(ctx, func(ctx context.Context, obj k8s.Object) error {
-		return apply(ctx, r.GetControllerRuntimeClient(), obj)
-	})
-}
-
-// memcacheds are the Memcacheds of the cluster, except for those that go with their namespaces, and none where there is no
-// such resource.
-func memcacheds(ctx context.Context, r *resources.Resources) (names []string) {
 	var all cachev1alpha1.MemcachedList
-	if err := r.List(ctx, &all); err != nil {
-		return nil
+	err = c.Resources().List(ctx, &all)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil // no such resource
+	}
+	if err != nil {
+		return fmt.Errorf("list the Memcacheds of the cluster: %w", err)
 	}
 	for _, m := range all.Items {
 		var ns corev1.Namespace
-		if err := r.Get(ctx, m.Namespace, "", &ns); err == nil && ns.DeletionTimestamp == nil {
-			names = append(names, m.Namespace+"/"+m.Name)
+		err := c.Resources().Get(ctx, m.Namespace, "", &ns)
+		if apierrors.IsNotFound(err) || err == nil && ns.DeletionTimestamp != nil {
+			continue
 		}
+		if err != nil {
+			return fmt.Errorf("get the namespace of Memcached %s: %w", m.Name, err)
+		}
+		return fmt.Errorf("the Memcached %s/%s of this cluster would be deleted: delete it, or use another cluster", m.Namespace, m.Name)
 	}
-	return names
+	return nil
+}
+
+// deploy applies config/default, as `make deploy` does.
+func deploy(ctx context.Context, cfg *envconf.Config) (context.Context, error) {
+	c := cfg.Client().Resources().GetControllerRuntimeClient()
+	return ctx, eachManifest(ctx, func(ctx context.Context, obj k8s.Object) error { return apply(ctx, c, obj) })
 }
 
 // apply makes an object what it should be, whether it is there already or not.
