@@ -71,10 +71,10 @@ type builder struct {
 	engine engine
 	ref    string // of the image to make
 	digest string // of its recipe
+	system string // image of the root file system
 	dir    string // for files that are not needed afterwards
 
 	programs map[string]string // by component
-	system   *rootfs
 }
 
 func (b *builder) build(ctx context.Context) (err error) {
@@ -82,30 +82,33 @@ func (b *builder) build(ctx context.Context) (err error) {
 	if b.programs, err = cb.Build(ctx); err != nil {
 		return err
 	}
-	packages, err := buildRootfs(ctx, b.CacheDir, b.Log)
+	rootfs, err := buildRootfs(ctx, b.CacheDir, b.Log)
 	if err != nil {
 		return err
 	}
-	if b.system, err = openRootfs(packages); err != nil {
-		return err
-	}
-	defer func() { _ = b.system.Close() }()
 	if b.dir, err = os.MkdirTemp(b.CacheDir, "node-image-"); err != nil {
 		return fmt.Errorf("make room for images: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(b.dir) }()
 
 	b.Log("assembling " + b.ref)
-	base := Repository + "-base:" + b.digest[:12]
-	if err := b.loadBase(ctx, base, packages); err != nil {
+	system, release, err := b.engine.importRootfs(ctx, rootfs)
+	if err != nil {
 		return err
 	}
-	defer b.engine.release(ctx, "image", "rm", base)
-	return b.provision(ctx, base)
+	defer release()
+	b.system = system
+	return b.provision(ctx)
 }
 
-// loadBase gives the engine an image of the packages and the node's files.
-func (b *builder) loadBase(ctx context.Context, ref, packages string) error {
+// provision runs a container of the root file system, gives it the node's files and the images of all components, has it
+// configured, and keeps it as the image.
+func (b *builder) provision(ctx context.Context) error {
+	container, remove, err := b.engine.start(ctx, b.system)
+	if err != nil {
+		return err
+	}
+	defer remove()
 	kindDir, err := run(ctx, nil, "go", "-C", b.Root, "list", "-m", "-f", "{{.Dir}}", kindModule)
 	if err != nil {
 		return err
@@ -114,38 +117,9 @@ func (b *builder) loadBase(ctx context.Context, ref, packages string) error {
 	if err != nil {
 		return err
 	}
-	lower, err := fileLayer(packages)
-	if err != nil {
+	if err := b.engine.exec(ctx, container, tarOf(files...), "tar", "--extract", "--touch", "--directory=/"); err != nil {
 		return err
 	}
-	upper, err := entryLayer(files)
-	if err != nil {
-		return err
-	}
-	labels := map[string]string{recipeLabel: b.digest}
-	if b.WithOperand {
-		labels[operandLabel] = Operand
-	}
-	image, err := assemble(nodeConfig(labels), lower, upper)
-	if err != nil {
-		return err
-	}
-	archive := filepath.Join(b.dir, "base.tar")
-	if err := writeArchive(archive, map[string]v1.Image{ref: image}); err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(archive) }()
-	return b.engine.load(ctx, archive)
-}
-
-// provision runs the node once to configure systemd and to give containerd the images of all components, and keeps
-// the result.
-func (b *builder) provision(ctx context.Context, base string) error {
-	container, remove, err := b.engine.start(ctx, base)
-	if err != nil {
-		return err
-	}
-	defer remove()
 	images, err := b.componentImages(ctx, container)
 	if err != nil {
 		return err
@@ -154,11 +128,22 @@ func (b *builder) provision(ctx context.Context, base string) error {
 	if err := writeArchive(archive, images); err != nil {
 		return err
 	}
-	if err := b.engine.execFile(ctx, container, archive, "bash", "-c", string(recipeFile("provision.sh"))); err != nil {
+	in, err := os.Open(archive)
+	if err != nil {
 		return err
 	}
-	_, err = b.engine.run(ctx, nil, "commit", "--change", `ENTRYPOINT ["`+strings.Join(entrypoint(), `", "`)+`"]`,
-		container, b.ref)
+	if err := b.engine.exec(ctx, container, in, "bash", "-c", string(recipeFile("provision.sh"))); err != nil {
+		return err
+	}
+	labels := map[string]string{recipeLabel: b.digest}
+	if b.WithOperand {
+		labels[operandLabel] = Operand
+	}
+	commit := []string{"commit"}
+	for _, change := range nodeChanges(labels) {
+		commit = append(commit, "--change", change)
+	}
+	_, err = b.engine.run(ctx, nil, append(commit, container, b.ref)...)
 	return err
 }
 
@@ -183,13 +168,25 @@ func (b *builder) componentImages(ctx context.Context, container string) (map[st
 		if err := checkVersion(b.Root, component, version); err != nil {
 			return nil, err
 		}
-		if images[ref], err = componentImage(component, b.programs[component], b.system); err != nil {
+		var parts []v1.Layer
+		if component == "kube-proxy" { // it calls the programs of netfilter
+			netfilter := filepath.Join(b.dir, "netfilter.tar")
+			if err := b.engine.writePart(ctx, b.system, "netfilter", netfilter); err != nil {
+				return nil, err
+			}
+			part, err := partLayer(netfilter)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, part)
+		}
+		if images[ref], err = componentImage(component, b.programs[component], parts...); err != nil {
 			return nil, fmt.Errorf("make image %s: %w", ref, err)
 		}
 	}
 	if b.WithOperand {
-		if images[Operand], err = operandImage(b.system); err != nil {
-			return nil, fmt.Errorf("make image %s: %w", Operand, err)
+		if images[Operand], err = b.engine.operandImage(ctx, b.system, b.dir); err != nil {
+			return nil, err
 		}
 	}
 	return images, nil

@@ -2,6 +2,7 @@ package nodeimage
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -18,15 +19,21 @@ const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 // entrypoint is how every kind node starts.
 func entrypoint() []string { return []string{"/usr/local/bin/entrypoint", "/sbin/init"} }
 
-// nodeConfig is the configuration of the node image. systemd wants to know that it is in a container, and ends on
-// SIGRTMIN+3.
-func nodeConfig(labels map[string]string) v1.Config {
-	return v1.Config{
-		Env:        []string{searchPath, "container=docker"},
-		Entrypoint: entrypoint(),
-		StopSignal: "SIGRTMIN+3",
-		Labels:     labels,
+// stopSignal ends systemd.
+const stopSignal = "SIGRTMIN+3"
+
+// nodeChanges make a container's image a node's, as `docker commit` takes them. systemd wants to know that it is in a
+// container.
+func nodeChanges(labels map[string]string) []string {
+	changes := []string{
+		"ENV " + searchPath,
+		"ENV container=docker",
+		`ENTRYPOINT ["` + strings.Join(entrypoint(), `", "`) + `"]`,
 	}
+	for name, value := range labels {
+		changes = append(changes, "LABEL "+name+"="+value)
+	}
+	return changes
 }
 
 // nodeFiles are the files of the node beside its packages: kind's own, taken from kind's module folder, our
@@ -37,11 +44,10 @@ func nodeFiles(kindDir string, programs map[string]string) ([]entry, error) {
 		return nil, fmt.Errorf("read kind's node files: %w", err)
 	}
 	entries = append(entries,
-		text("kind/version", 0o644, []byte(KubernetesVersion)),
-		text("kind/manifests/default-cni.yaml", 0o644, recipeFile("default-cni.yaml")),
-		text("kind/manifests/default-storage.yaml", 0o644, recipeFile("default-storage.yaml")),
-		text("etc/cni/net.d/10-lab.conflist", 0o644, recipeFile("10-lab.conflist")),
-		folder("etc/kubernetes/manifests", 0o755),
+		entry{name: "kind/version", mode: 0o644, data: []byte(KubernetesVersion)},
+		entry{name: "kind/manifests/default-cni.yaml", mode: 0o644, data: recipeFile("default-cni.yaml")},
+		entry{name: "kind/manifests/default-storage.yaml", mode: 0o644, data: recipeFile("default-storage.yaml")},
+		entry{name: "etc/cni/net.d/10-lab.conflist", mode: 0o644, data: recipeFile("10-lab.conflist")},
 	)
 	for dir, names := range map[string][]string{
 		"usr/local/bin": {"containerd", "containerd-shim-runc-v2", "ctr"},
@@ -49,11 +55,7 @@ func nodeFiles(kindDir string, programs map[string]string) ([]entry, error) {
 		"opt/cni/bin":   {"host-local", "loopback", "portmap", "ptp"},
 	} {
 		for _, name := range names {
-			e, err := program(path.Join(dir, name), programs[name])
-			if err != nil {
-				return nil, fmt.Errorf("add %s to the node: %w", name, err)
-			}
-			entries = append(entries, e)
+			entries = append(entries, program(path.Join(dir, name), programs[name]))
 		}
 	}
 	return entries, nil
@@ -71,74 +73,28 @@ func kindFiles(files fs.FS) ([]entry, error) {
 		if path.Base(path.Dir(name)) == "bin" {
 			mode = 0o755
 		}
-		entries = append(entries, text(name, mode, data))
+		entries = append(entries, entry{name: name, mode: mode, data: data})
 		return err
 	})
 	return entries, err
 }
 
-// componentImage is the image of one component: its program on PATH and nothing else, except for kube-proxy, which
-// calls the programs of netfilter.
-func componentImage(component, file string, system *rootfs) (v1.Image, error) {
-	e, err := program("usr/local/bin/"+component, file)
-	if err != nil {
-		return nil, err
-	}
-	entries := []entry{e}
-	if component == "kube-proxy" {
-		netfilter, err := netfilterFiles(system)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, netfilter...)
-	}
-	files, err := packedLayer(entries)
+// componentImage is the image of one component: its program on PATH, and beside it nothing but these layers.
+func componentImage(component, host string, layers ...v1.Layer) (v1.Image, error) {
+	file, err := layer(func() (io.ReadCloser, error) { return tarOf(program("usr/local/bin/"+component, host)), nil })
 	if err != nil {
 		return nil, err
 	}
 	// kubeadm's manifests name the program, except that of coredns: it gives arguments only.
-	return assemble(v1.Config{Env: []string{searchPath}, Entrypoint: []string{"/usr/local/bin/" + component}}, files)
-}
-
-// netfilterFiles are iptables in its nftables form, and nft.
-func netfilterFiles(system *rootfs) ([]entry, error) {
-	programs := append([]string{"usr/sbin/xtables-nft-multi", "usr/sbin/nft"}, system.glob("usr/lib/*/xtables/*.so")...)
-	entries, err := system.programs(programs...)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"iptables", "ip6tables"} {
-		for _, suffix := range []string{"", "-save", "-restore"} {
-			entries = append(entries, symlink("usr/sbin/"+name+suffix, "xtables-nft-multi"))
-		}
-	}
-	return entries, nil
+	config := v1.Config{Env: []string{searchPath}, Entrypoint: []string{"/usr/local/bin/" + component}}
+	return assemble(config, append(layers, file)...)
 }
 
 // operandUser is the user of the operand, as a number: the kubelet cannot tell whether a name is root.
 const operandUser = "11211"
 
 // operandImage is Debian's memcached with its libraries. It needs no shell, no writable file and no capability.
-func operandImage(system *rootfs) (v1.Image, error) {
-	version, err := system.packageVersion("memcached")
-	if err != nil {
-		return nil, err
-	}
-	if version != OperandVersion {
-		return nil, fmt.Errorf("memcached is %s in Debian, and the operand is called %s: change OperandVersion", version, Operand)
-	}
-	entries, err := system.programs("usr/bin/memcached")
-	if err != nil {
-		return nil, err
-	}
-	entries = append(entries,
-		text("etc/passwd", 0o644, fmt.Appendf(nil, "root:x:0:0::/:\nmemcache:x:%[1]s:%[1]s::/:\n", operandUser)),
-		text("etc/group", 0o644, fmt.Appendf(nil, "root:x:0:\nmemcache:x:%s:\n", operandUser)),
-	)
-	files, err := packedLayer(entries)
-	if err != nil {
-		return nil, err
-	}
+func operandImage(files v1.Layer) (v1.Image, error) {
 	return assemble(v1.Config{
 		Env: []string{searchPath}, User: operandUser + ":" + operandUser,
 		// The same in words for a Deployment that gives arguments only, and for one that repeats the command.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -92,10 +91,10 @@ func (e engine) save(ctx context.Context, ref string, out io.Writer) error {
 	return runTo(ctx, out, nil, string(e), "save", ref)
 }
 
-// start runs a privileged container that does nothing, until remove is called. Its folder /build is not on an
-// overlay file system, and no part of an image that is made of the container.
+// start runs a privileged container that does nothing, until remove is called. An image that is made of it has
+// [stopSignal]. Its folder /build is not on an overlay file system, and no part of that image.
 func (e engine) start(ctx context.Context, ref string) (id string, remove func(), err error) {
-	id, err = e.run(ctx, nil, "run", "--detach", "--privileged", "--network=none",
+	id, err = e.run(ctx, nil, "run", "--detach", "--privileged", "--network=none", "--stop-signal="+stopSignal,
 		"--mount=type=volume,destination=/build", "--entrypoint=sleep", ref, "infinity")
 	if err != nil {
 		return "", nil, err
@@ -110,13 +109,8 @@ func (e engine) release(ctx context.Context, args ...string) {
 	_, _ = e.run(ctx, nil, args...)
 }
 
-// execFile runs a command in a container with the file as its standard input.
-func (e engine) execFile(ctx context.Context, id, file string, command ...string) error {
-	in, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	_, err = e.run(ctx, in, append([]string{"exec", "--interactive", id}, command...)...)
-	return err
+// exec runs a command in a container, with in as its standard input, and closes that.
+func (e engine) exec(ctx context.Context, id string, in io.ReadCloser, command ...string) error {
+	_, err := e.run(ctx, in, append([]string{"exec", "--interactive", id}, command...)...)
+	return errors.Join(err, in.Close())
 }

@@ -24,11 +24,11 @@ const operandPullTimeout = time.Minute
 // OperandArchive returns the path of a docker-archive with [Operand], for nodes whose image lacks it. It is made once
 // for each version: from the Debian packages of a node image that was built here before, else from a registry, else
 // from Debian packages installed for the purpose. When no way is open the error is a [*clusters.Problem].
-func OperandArchive(ctx context.Context, cacheDir string) (string, error) {
-	return operandArchive(ctx, cacheDir, operandSource)
+func OperandArchive(ctx context.Context, engineName, cacheDir string) (string, error) {
+	return operandArchive(ctx, engine(engineName), cacheDir, operandSource)
 }
 
-func operandArchive(ctx context.Context, cacheDir, source string) (string, error) {
+func operandArchive(ctx context.Context, e engine, cacheDir, source string) (string, error) {
 	out := filepath.Join(cacheDir, "operand", fmt.Sprintf("memcached-%s-%s.tar", OperandVersion, operandKey()))
 	unlock, err := lock(ctx, out)
 	if err != nil {
@@ -38,14 +38,7 @@ func operandArchive(ctx context.Context, cacheDir, source string) (string, error
 	if fileExists(out) {
 		return out, nil
 	}
-	image, release, err := obtainOperand(ctx, cacheDir, source)
-	if err != nil {
-		return "", err
-	}
-	defer release()
-	err = replaceFile(out, func(tmp string) error {
-		return writeArchive(tmp, map[string]v1.Image{Operand: image})
-	})
+	err = replaceFile(out, func(tmp string) error { return obtainOperand(ctx, e, cacheDir, source, tmp) })
 	if err != nil {
 		return "", fmt.Errorf("write operand archive: %w", err)
 	}
@@ -54,78 +47,111 @@ func operandArchive(ctx context.Context, cacheDir, source string) (string, error
 
 // operandKey tells archives of different makings apart.
 func operandKey() string {
-	contents, err := recipe.ReadFile("contents.go")
-	if err != nil {
-		panic(err) // the file is compiled in
+	hash := sha256.New()
+	for _, name := range []string{"contents.go", "recipe/parts.sh"} {
+		data, err := recipe.ReadFile(name)
+		if err != nil {
+			panic(err) // the file is compiled in
+		}
+		hash.Write(data)
 	}
-	return fmt.Sprintf("%s-%.6x", arch, sha256.Sum256(contents))
+	return fmt.Sprintf("%s-%.6x", arch, hash.Sum(nil))
 }
 
-// obtainOperand finds the operand's image; release frees what it is read from.
-func obtainOperand(ctx context.Context, cacheDir, source string) (image v1.Image, release func(), err error) {
+// obtainOperand writes the operand's archive to a file.
+func obtainOperand(ctx context.Context, e engine, cacheDir, source, file string) error {
 	if fileExists(rootfsPath(cacheDir)) {
-		return operandFromPackages(ctx, cacheDir)
+		return operandFromPackages(ctx, e, cacheDir, file)
 	}
-	pullCtx, cancel := context.WithTimeout(ctx, operandPullTimeout)
-	image, pullErr := pullOperand(pullCtx, source)
+	pullErr := pullOperand(ctx, source, file)
 	if pullErr == nil {
-		return image, cancel, nil // the layers are still to come
+		return nil
 	}
-	cancel()
-	image, release, err = operandFromPackages(ctx, cacheDir)
-	if err != nil {
-		return nil, nil, &clusters.Problem{
+	if err := operandFromPackages(ctx, e, cacheDir, file); err != nil {
+		return &clusters.Problem{
 			What: "the image of memcached can neither be pulled nor built", Fix: "make setup",
 			Err: fmt.Errorf("%w; %w", pullErr, err),
 		}
 	}
-	return image, release, nil
+	return nil
 }
 
-func operandFromPackages(ctx context.Context, cacheDir string) (v1.Image, func(), error) {
-	packages, err := buildRootfs(ctx, cacheDir, func(string) {})
+func operandFromPackages(ctx context.Context, e engine, cacheDir, file string) error {
+	rootfs, err := buildRootfs(ctx, cacheDir, func(string) {})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	system, err := openRootfs(packages)
+	system, release, err := e.importRootfs(ctx, rootfs)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	image, err := operandImage(system)
+	defer release()
+	image, err := e.operandImage(ctx, system, filepath.Dir(file))
 	if err != nil {
-		_ = system.Close()
-		return nil, nil, fmt.Errorf("make image %s: %w", Operand, err)
+		return err
 	}
-	return image, func() { _ = system.Close() }, nil
+	return writeArchive(file, map[string]v1.Image{Operand: image})
 }
 
-// pullOperand takes the image from a registry and gives it a numeric user, without which restricted Pods refuse it.
-func pullOperand(ctx context.Context, source string) (v1.Image, error) {
+// operandImage makes the operand's image of the root file system that was imported. The image is read from a file in the
+// folder dir.
+func (e engine) operandImage(ctx context.Context, system, dir string) (v1.Image, error) {
+	version, err := e.run(ctx, nil, "run", "--rm", "--network=none", system,
+		"dpkg-query", "--show", "--showformat", "${source:Upstream-Version}", "memcached")
+	if err != nil {
+		return nil, err
+	}
+	if version != OperandVersion {
+		return nil, fmt.Errorf("memcached is %s in Debian, and the operand is called %s: change OperandVersion", version, Operand)
+	}
+	file := filepath.Join(dir, "memcached.tar")
+	if err := e.writePart(ctx, system, "memcached", file); err != nil {
+		return nil, err
+	}
+	files, err := partLayer(file)
+	if err != nil {
+		return nil, fmt.Errorf("make image %s: %w", Operand, err)
+	}
+	return operandImage(files)
+}
+
+// pullOperand writes an archive of the image in a registry, and gives it a numeric user, without which restricted Pods
+// refuse it.
+func pullOperand(ctx context.Context, source, file string) error {
+	ctx, cancel := context.WithTimeout(ctx, operandPullTimeout)
+	defer cancel()
 	ref, err := name.ParseReference(source)
 	if err != nil {
-		return nil, fmt.Errorf("pull operand: %w", err)
+		return fmt.Errorf("pull operand: %w", err)
 	}
 	platform := v1.Platform{OS: "linux", Architecture: arch}
 	image, err := remote.Image(ref, remote.WithContext(ctx), remote.WithPlatform(platform))
 	if err != nil {
-		return nil, fmt.Errorf("pull operand: %w", err)
+		return fmt.Errorf("pull operand: %w", err)
 	}
-	file, err := image.ConfigFile()
+	config, err := image.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("pull operand: %w", err)
+		return fmt.Errorf("pull operand: %w", err)
 	}
-	config := file.Config
-	config.User = operandUser + ":" + operandUser
-	return mutate.Config(image, config)
+	config = config.DeepCopy()
+	config.Config.User = operandUser + ":" + operandUser
+	if image, err = mutate.Config(image, config.Config); err != nil {
+		return fmt.Errorf("pull operand: %w", err)
+	}
+	return writeArchive(file, map[string]v1.Image{Operand: image})
 }
 
 // EnsureOperand sees to it that every node of a cluster has [Operand]: nothing is to be done when it is in the node
-// image, and otherwise its archive is loaded.
+// image, and otherwise its archive is loaded. The provider's clusters are containers of an engine.
 func EnsureOperand(ctx context.Context, p clusters.Provider, cluster string, image Image, cacheDir string) error {
 	if image.HasOperand {
 		return nil
 	}
-	archive, err := OperandArchive(ctx, cacheDir)
+	kind, ok := p.(interface{ Engine() string })
+	if !ok {
+		return fmt.Errorf("load %s: the provider of cluster %s has no container engine", Operand, cluster)
+	}
+	archive, err := OperandArchive(ctx, kind.Engine(), cacheDir)
 	if err != nil {
 		return err
 	}

@@ -15,16 +15,15 @@ import (
 	"github.com/example/operator-lab/clusters"
 )
 
+// noEngine cannot be called.
+const noEngine engine = "/nonexistent"
+
 // pushMemcached puts an image like the official one into a registry on this machine.
 func pushMemcached(t *testing.T) (source string, stop func()) {
 	t.Helper()
 	server := httptest.NewServer(registry.New())
 	t.Cleanup(server.Close)
-	layer, err := entryLayer([]entry{text("usr/bin/memcached", 0o755, []byte("memcached"))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := assemble(v1.Config{User: "memcache", Entrypoint: []string{"docker-entrypoint.sh"}}, layer)
+	image, err := assemble(v1.Config{User: "memcache", Entrypoint: []string{"docker-entrypoint.sh"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,12 +41,12 @@ func pushMemcached(t *testing.T) (source string, stop func()) {
 func TestTheOperandComesFromARegistryOnce(t *testing.T) {
 	source, stop := pushMemcached(t)
 	cache := t.TempDir()
-	archive, err := operandArchive(t.Context(), cache, source)
+	archive, err := operandArchive(t.Context(), noEngine, cache, source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	if again, err := operandArchive(t.Context(), cache, source); err != nil || again != archive {
+	if again, err := operandArchive(t.Context(), noEngine, cache, source); err != nil || again != archive {
 		t.Errorf("second call gave %q, %v", again, err)
 	}
 	tag, err := name.NewTag(Operand)
@@ -74,7 +73,7 @@ func TestWithoutAnySourceOfTheOperandTheErrorNamesTheCommand(t *testing.T) {
 	source, stop := pushMemcached(t)
 	stop()
 	t.Setenv("PATH", "") // nothing can be installed either
-	_, err := operandArchive(t.Context(), t.TempDir(), source)
+	_, err := operandArchive(t.Context(), noEngine, t.TempDir(), source)
 	problem, ok := errors.AsType[*clusters.Problem](err)
 	if !ok || problem.Fix == "" {
 		t.Errorf("got error %v, want a problem with a command that fixes it", err)

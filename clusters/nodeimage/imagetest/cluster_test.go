@@ -31,7 +31,7 @@ func TestFiveClustersSideBySideAreWhole(t *testing.T) {
 				t.Parallel()
 				load(t, kind, cluster.Name, probe)
 				if !image.HasOperand {
-					load(t, kind, cluster.Name, operandArchive(t))
+					load(t, kind, cluster.Name, operandArchive(t, kind.Engine()))
 				}
 				client := connect(t, cluster)
 				startOperand(t, client)
@@ -94,13 +94,13 @@ func load(t *testing.T, kind *clusters.Kind, cluster, archive string) {
 }
 
 // operandArchive is made once and shared with the labs.
-func operandArchive(t *testing.T) string {
+func operandArchive(t *testing.T, engine string) string {
 	t.Helper()
 	cache, err := clusters.CacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	archive, err := nodeimage.OperandArchive(t.Context(), cache)
+	archive, err := nodeimage.OperandArchive(t.Context(), engine, cache)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@
 # Runs once in the container that becomes the node image, with the archive of all component images on stdin.
 set -euo pipefail
 
+mkdir -p /etc/kubernetes/manifests
+
 # A node's systemd starts kubelet and containerd and little else: units that expect hardware would fail or wait.
 find /usr/lib/systemd/system/sysinit.target.wants -name systemd-tmpfiles-setup.service -delete
 rm -f /etc/systemd/system/*.wants/* /usr/lib/systemd/system/{multi-user,local-fs,basic}.target.wants/* \

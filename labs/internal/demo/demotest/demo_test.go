@@ -92,7 +92,7 @@ func cluster(ctx context.Context, t *testing.T) *clusters.Cluster {
 		}
 	})
 	if !image.HasOperand {
-		archive, err := nodeimage.OperandArchive(ctx, t.TempDir())
+		archive, err := nodeimage.OperandArchive(ctx, kind.Engine(), t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
