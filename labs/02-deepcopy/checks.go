@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/example/operator-lab/labs/harness/env"
-	"github.com/example/operator-lab/labs/internal/process"
 )
 
 var _ = Describe("Lab 2", env.Lab(2), func() {
@@ -22,15 +21,11 @@ var _ = Describe("Lab 2", env.Lab(2), func() {
 		reports, err := env.ProbeCopies(ctx)
 		Expect(err).To(Succeed())
 		Expect(sharesNothing("Memcached", reports["Memcached"], "Status.Conditions")).To(Succeed())
-	}, NodeTimeout(probeTimeout))
+	}, NodeTimeout(env.ProbeLimit))
 
 	It("copies a list as a whole", env.Check("list-copy-shares-nothing"), func(ctx SpecContext) {
 		reports, err := env.ProbeCopies(ctx)
 		Expect(err).To(Succeed())
 		Expect(sharesNothing("MemcachedList", reports["MemcachedList"], "Items", "Items[].Status.Conditions")).To(Succeed())
-	}, NodeTimeout(probeTimeout))
+	}, NodeTimeout(env.ProbeLimit))
 })
-
-// probeTimeout leaves room for a first compilation of the learner's modules and for a program that
-// never ends.
-const probeTimeout = process.BuildLimit + env.ProgramLimit + env.StopTimeout

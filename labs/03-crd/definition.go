@@ -155,7 +155,7 @@ func describes(ctx context.Context, memcacheds *crd.Resource, path ...string) er
 	if memcacheds.Property(path...) == nil {
 		return finding.New("no-description", expected, "the definition has no such field")
 	}
-	text, err := memcacheds.Description(ctx, env.InstallTimeout, path...)
+	text, err := memcacheds.Description(ctx, path...)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/example/operator-lab/labs/harness/diagnostics"
 	"github.com/example/operator-lab/labs/harness/env"
@@ -101,7 +102,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 			}
 			return late.Create(ctx)
 		})).To(Succeed())
-		Eventually(ctx, env.DeploymentOf(changed)).WithTimeout(env.StartTimeout).Should(match.HaveReplicas(5).Because("not-caught-up"))
+		Eventually(ctx, env.DeploymentOf(changed)).Should(match.HaveReplicas(5).Because("not-caught-up"))
 		Eventually(ctx, env.DeploymentOf(late)).Should(match.Exist().Because("not-created"))
 	})
 
@@ -110,7 +111,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		Eventually(ctx, env.DeploymentOf(m)).Should(runImage("image-hard-coded", env.Run().MemcachedImage))
 		image := "operator-lab.local/memcached:" + env.RandomName()
 		Expect(env.Manager().Restart(ctx, image)).To(Succeed())
-		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.StartTimeout).Should(runImage("image-ignored", image))
+		Eventually(ctx, env.DeploymentOf(m)).Should(runImage("image-ignored", image))
 	})
 
 	It("writes nothing when there is nothing to do", env.Check("nothing-to-do", env.Long), func(ctx SpecContext) {
@@ -161,7 +162,7 @@ func follow(ctx context.Context, size int32, cause string, other env.Memcached, 
 		if err == nil {
 			return nil
 		}
-		if o, readErr := others(ctx); readErr == nil && (!env.Exists(o) || env.Replicas(o) != otherSize) {
+		if o, readErr := others(ctx); readErr == nil && (o.UID == "" || ptr.Deref(o.Spec.Replicas, 1) != otherSize) {
 			return finding.Of(err).WithCause("not-scaled")
 		}
 		return finding.Of(err).WithCause(cause)
@@ -213,7 +214,7 @@ func everyPodAnswers(ctx context.Context, m env.Memcached) {
 func haveTheirReplicas(ctx context.Context, missing string, all ...env.Memcached) {
 	GinkgoHelper()
 	for _, m := range all {
-		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.StartTimeout).Should(SatisfyAll(
+		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(
 			match.Exist().Because(missing), match.HaveReplicas(m.Size)))
 	}
 }
@@ -285,7 +286,7 @@ func errorLines(m env.Memcached) []string {
 // (lab 5).
 func notRecreated(ctx context.Context, m env.Memcached, before *appsv1.Deployment) error {
 	now, err := env.DeploymentOf(m)(ctx)
-	if err == nil && env.Exists(now) && now.UID != before.UID {
+	if err == nil && now.UID != "" && now.UID != before.UID {
 		return finding.New("recreated", "no new Deployment after its Memcached was deleted", "a new Deployment %s", now.Name)
 	}
 	return err

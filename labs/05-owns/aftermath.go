@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
@@ -160,7 +161,7 @@ func rightDeployment(r *target, w state) error {
 		return finding.New("not-converged", expected, "%s", finding.Of(err).Seen)
 	}
 	var fields []finding.Field
-	if have := env.Replicas(d); have != r.Size {
+	if have := ptr.Deref(d.Spec.Replicas, 1); have != r.Size {
 		fields = append(fields, finding.Field{Path: "spec.replicas", Want: fmt.Sprint(r.Size), Have: fmt.Sprint(have)})
 	}
 	if want := env.Run().MemcachedImage; c.Image != want {

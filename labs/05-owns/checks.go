@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/env"
@@ -102,7 +103,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		Expect(m.Create(ctx)).To(Succeed())
 		match.ExpectDeployment(ctx, m)
 		if env.Run().RealPods {
-			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.PodsTimeout).Should(haveAvailablePods(nearlyAll))
+			Eventually(ctx, env.RolloutOf(m)).WithTimeout(env.PodsTimeout).Should(match.HaveAvailablePods(nearlyAll))
 		}
 		staysUnavailable(ctx, m)
 		Expect(m.SetSpec(ctx, "size", nearlyAll+2)).To(Succeed())
@@ -134,7 +135,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		foreign, err := m.CreateForeign(ctx)
 		Expect(err).To(Succeed())
 		Expect(m.Create(ctx)).To(Succeed())
-		Eventually(ctx, env.MemcachedOf(m)).WithTimeout(env.StartTimeout).Should(reportForeign(ctx, m, foreign))
+		Eventually(ctx, env.MemcachedOf(m)).Should(reportForeign(ctx, m, foreign))
 		Consistently(ctx, env.DeploymentOf(m)).WithTimeout(env.QuietPeriod).Should(match.Make(func(d *appsv1.Deployment) error {
 			return untouched(d, foreign)
 		}).Unexplained())
@@ -145,7 +146,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		m.Size = 1
 		Expect(env.Quota(ctx, m.Namespace, 1)).To(Succeed()) // for no other Pod than this one's
 		Expect(m.Create(ctx)).To(Succeed())
-		Eventually(ctx, env.MemcachedOf(m)).WithTimeout(env.StartTimeout).Should(match.Make(func(obj *unstructured.Unstructured) error {
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(func(obj *unstructured.Unstructured) error {
 			_, err := available(obj)
 			return err
 		}))
@@ -254,16 +255,6 @@ func memcached(ctx context.Context, m env.Memcached) *unstructured.Unstructured 
 	return obj
 }
 
-// haveAvailablePods wants so many available Pods, or more.
-func haveAvailablePods(want int32) *match.Matcher {
-	return match.Deployment(func(d *appsv1.Deployment) error {
-		if have := d.Status.AvailableReplicas; have < want {
-			return finding.New("too-few", fmt.Sprintf("%d available Pods", want), "%d", have)
-		}
-		return nil
-	}).ByKubernetes(env.PodsTimeoutAfterFailure)
-}
-
 // beControlledBy wants the owner reference that makes a Memcached the controller of the Deployment.
 func beControlledBy(owner *unstructured.Unstructured) *match.Matcher {
 	return match.Deployment(func(d *appsv1.Deployment) error {
@@ -318,8 +309,8 @@ func comesBack(ctx context.Context, m env.Memcached) (took time.Duration) {
 	another := match.Make(func(now *appsv1.Deployment) error {
 		held = now.UID == d.UID
 		switch {
-		case !env.Exists(now):
-			return env.NoDeployment(now)
+		case now.UID == "":
+			return fmt.Errorf("there is no Deployment %s yet", m)
 		case held:
 			return fmt.Errorf("the deleted Deployment %s is still there", m)
 		}
@@ -361,7 +352,7 @@ func drifts(m env.Memcached) []drift {
 		{
 			cause: "replicas-not-repaired", what: "spec.replicas",
 			change: func(d *appsv1.Deployment) { d.Spec.Replicas = new(m.Size + 1) },
-			value:  func(d *appsv1.Deployment) string { return fmt.Sprint(env.Replicas(d)) },
+			value:  func(d *appsv1.Deployment) string { return fmt.Sprint(ptr.Deref(d.Spec.Replicas, 1)) },
 		},
 		{
 			cause: "image-not-repaired", what: "the container's image",
@@ -548,7 +539,7 @@ func unavailable(obj *unstructured.Unstructured) error {
 // beCollected wants a Deployment that the garbage collector has removed.
 func beCollected() *match.Matcher {
 	return match.Make(func(d *appsv1.Deployment) error {
-		if env.Exists(d) {
+		if d.UID != "" {
 			return finding.New("not-collected", "the Deployment goes after its Memcached was deleted", "it is still there, with owner references %v", d.OwnerReferences)
 		}
 		return nil
@@ -630,7 +621,7 @@ func deploymentsOf(all []env.Memcached) func(context.Context) ([]*appsv1.Deploym
 			if err != nil {
 				return nil, err
 			}
-			if env.Exists(d) {
+			if d.UID != "" {
 				found = append(found, d)
 			}
 		}
@@ -697,7 +688,7 @@ func reportForeign(ctx context.Context, m env.Memcached, foreign *appsv1.Deploym
 
 // untouched wants the foreign Deployment as it was made.
 func untouched(d, foreign *appsv1.Deployment) error {
-	if !env.Exists(d) {
+	if d.UID == "" {
 		return finding.New("deployment-changed", "the foreign Deployment stays as it is", "it is gone")
 	}
 	for _, ref := range d.OwnerReferences {
@@ -707,7 +698,7 @@ func untouched(d, foreign *appsv1.Deployment) error {
 	}
 	if d.Generation != foreign.Generation || d.UID != foreign.UID || !sameMetadata(d, foreign) {
 		return finding.New("deployment-changed", "the foreign Deployment stays as it is",
-			"it was changed: replicas %d, were %d; labels %v, were %v", env.Replicas(d), env.Replicas(foreign), d.Labels, foreign.Labels)
+			"it was changed: replicas %d, were %d; labels %v, were %v", ptr.Deref(d.Spec.Replicas, 1), ptr.Deref(foreign.Spec.Replicas, 1), d.Labels, foreign.Labels)
 	}
 	return nil
 }

@@ -220,7 +220,7 @@ func (s *scenario) backAtWork(ctx context.Context, timeout time.Duration, after 
 	s.apply(ctx, step{action: move, on: r})
 	expected := fmt.Sprintf("Deployment %s has port %d, soon after %s", r.Name, r.Port, after)
 	Eventually(ctx, env.DeploymentOf(r.Memcached)).WithTimeout(timeout).Should(match.Make(func(d *appsv1.Deployment) error {
-		if !env.Exists(d) {
+		if d.UID == "" {
 			return s.inContext(finding.New("not-converged", expected, "there is no Deployment"))
 		}
 		if have := r.wrongPorts(d); have != "" {

@@ -32,11 +32,11 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 		Expect(holdsClusterRole(requireRole(ctx))).To(Succeed())
 		since := env.Manager().RequestCount()
 		m := created(ctx)
-		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.StartTimeout).Should(unlessRefused(ctx, 0, match.Exist()))
-		Eventually(ctx, env.MemcachedOf(m)).WithTimeout(env.StartTimeout).Should(unlessRefused(ctx, since, haveCondition("Available")))
-		Eventually(ctx, env.EventsOf(m)).WithTimeout(env.StartTimeout).Should(unlessRefused(ctx, since, haveSomeEvent()))
+		Eventually(ctx, env.DeploymentOf(m)).Should(unlessRefused(ctx, 0, match.Exist()))
+		Eventually(ctx, env.MemcachedOf(m)).Should(unlessRefused(ctx, since, haveCondition("Available")))
+		Eventually(ctx, env.EventsOf(m)).Should(unlessRefused(ctx, since, haveSomeEvent()))
 		Expect(m.SetSpec(ctx, "size", 1)).To(Succeed())
-		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.StartTimeout).Should(unlessRefused(ctx, since, match.HaveReplicas(1).Because("not-scaled")))
+		Eventually(ctx, env.DeploymentOf(m)).Should(unlessRefused(ctx, since, match.HaveReplicas(1).Because("not-scaled")))
 		Expect(refusals(ctx, 0)).To(Succeed())
 	})
 
@@ -49,14 +49,14 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 			}
 			return nil
 		})
-		Eventually(ctx, env.DeploymentOf(created(ctx))).WithTimeout(env.StartTimeout).Should(works)
+		Eventually(ctx, env.DeploymentOf(created(ctx))).Should(works)
 		Expect(withinCeiling(rules(roles))).To(Succeed())
 	})
 
 	It("may block the deletion of an owner", env.Check("finalizers-granted", env.First), func(ctx SpecContext) {
 		requireRole(ctx)
 		m := created(ctx)
-		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.StartTimeout).Should(unlessRefused(ctx, 0, match.Exist()))
+		Eventually(ctx, env.DeploymentOf(m)).Should(unlessRefused(ctx, 0, match.Exist()))
 		Expect(mayBlockDeletion(ctx, m)).To(Succeed())
 	})
 })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi3"
@@ -12,10 +11,10 @@ import (
 
 // Description is what kubectl explain says about the field at path; no path is the kind itself. It is
 // "" when the API server knows the field and says nothing, and an error when it does not know the
-// field. The API server publishes its OpenAPI a moment after the definition; budget bounds the wait.
-func (r *Resource) Description(ctx context.Context, budget time.Duration, path ...string) (string, error) {
+// field. The API server publishes its OpenAPI a moment after the definition, so it is waited for.
+func (r *Resource) Description(ctx context.Context, path ...string) (string, error) {
 	var kind map[string]any
-	err := eventually(ctx, budget, func(context.Context) (err error) {
+	err := eventually(ctx, func(context.Context) (err error) {
 		kind, err = r.published()
 		return err
 	})

@@ -164,8 +164,8 @@ func (r *Resource) ServesStatus() error {
 
 // AwaitServed waits until the API server answers requests for the resource and lists it, which it does
 // a moment after the definition became Established.
-func (r *Resource) AwaitServed(ctx context.Context, budget time.Duration) error {
-	return eventually(ctx, budget, func(ctx context.Context) error {
+func (r *Resource) AwaitServed(ctx context.Context) error {
+	return eventually(ctx, func(ctx context.Context) error {
 		if _, err := r.dynamic.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 			return fmt.Errorf("list %s: %w", r.definition.Name, err)
 		}
@@ -174,10 +174,10 @@ func (r *Resource) AwaitServed(ctx context.Context, budget time.Duration) error 
 	})
 }
 
-// eventually asks cond until it returns nil, and returns its last error when budget is over.
-func eventually(ctx context.Context, budget time.Duration, cond func(context.Context) error) error {
+// eventually asks cond until it returns nil, and returns its last error when that takes longer than [installLimit].
+func eventually(ctx context.Context, cond func(context.Context) error) error {
 	last := errors.New("nothing was asked")
-	err := wait.PollUntilContextTimeout(ctx, poll, budget, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, poll, installLimit, true, func(ctx context.Context) (bool, error) {
 		if err := cond(ctx); ctx.Err() == nil {
 			last = err
 		}

@@ -224,19 +224,21 @@ func TestDescriptions(t *testing.T) {
 		"/document": answer(map[string]any{"components": map[string]any{"schemas": map[string]any{"x": map[string]any{}, "m": kind}}}),
 	})
 	for path, want := range map[string]string{"": "a group of servers", "spec.size": "how many", "spec.containerPort": ""} {
-		got, err := r.Description(t.Context(), time.Minute, split(path)...)
+		got, err := r.Description(t.Context(), split(path)...)
 		if err != nil || got != want {
 			t.Errorf("Description(%s) = %q, %v; want %q", path, got, err, want)
 		}
 	}
-	if _, err := r.Description(t.Context(), time.Minute, "spec", "port"); err == nil || !strings.Contains(err.Error(), "memcached.spec.port") {
+	if _, err := r.Description(t.Context(), "spec", "port"); err == nil || !strings.Contains(err.Error(), "memcached.spec.port") {
 		t.Errorf("Description of a field that is not there = %v", err)
 	}
 }
 
 func TestADescriptionThatNeverComes(t *testing.T) {
 	r := resource(t, map[string]http.HandlerFunc{"/openapi/v3": answer(map[string]any{"paths": map[string]any{}})})
-	if _, err := r.Description(t.Context(), 200*time.Millisecond); err == nil || errors.Is(err, context.DeadlineExceeded) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := r.Description(ctx); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Description = %v, want what was missing", err)
 	}
 }

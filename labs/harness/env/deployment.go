@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/internal/finding"
 )
@@ -19,7 +18,7 @@ const CauseNoDeployment = "no-deployment"
 // Deployment reads the Deployment of the Memcached's name. When there is none, the error is a finding.
 func (m Memcached) Deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	d, err := m.deployment(ctx)
-	if err == nil && !Exists(d) {
+	if err == nil && d.UID == "" {
 		err = NoDeployment(d)
 	}
 	return d, err
@@ -38,19 +37,13 @@ func (m Memcached) deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	return d, nil
 }
 
-// Exists says whether an object was read from the API server.
-func Exists(obj client.Object) bool {
-	created := obj.GetCreationTimestamp()
-	return !created.IsZero()
-}
-
 // NoDeployment is the finding about a Deployment that is not there.
 func NoDeployment(d *appsv1.Deployment) *finding.Finding {
 	return finding.New(CauseNoDeployment, fmt.Sprintf("a Deployment %s/%s for the Memcached of that name", d.Namespace, d.Name), "none")
 }
 
 // DeploymentOf reads the Deployment of the Memcached's name when it is polled: use it with Eventually and Consistently. One
-// that is not there has a name and no creation timestamp.
+// that is not there has a name and no UID.
 func DeploymentOf(m Memcached) func(context.Context) (*appsv1.Deployment, error) {
 	return polled(m.Namespace, refreshInterval, m.deployment)
 }
@@ -62,14 +55,6 @@ func Container(d *appsv1.Deployment) (corev1.Container, error) {
 		return corev1.Container{}, finding.New("containers", "exactly one container in the Pod template", "%d", len(containers))
 	}
 	return containers[0], nil
-}
-
-// Replicas is what the Deployment asks for.
-func Replicas(d *appsv1.Deployment) int32 {
-	if d.Spec.Replicas == nil {
-		return 1
-	}
-	return *d.Spec.Replicas
 }
 
 // CreateForeign makes a Deployment of the Memcached's name that somebody else controls.

@@ -97,7 +97,7 @@ func deriveCRD(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, 
 	if err != nil {
 		return nil, err
 	}
-	return definition, resource.AwaitServed(ctx, InstallTimeout)
+	return definition, resource.AwaitServed(ctx)
 }
 
 // derivedGroup is a group that only this run uses.
@@ -120,13 +120,9 @@ func rejected(err error) error {
 // whatever group the learner put it. Without a manifest, or when the API server refused it, the error is
 // a finding with the cause [suite.CauseNoManifest] or [suite.CauseRefused].
 func LearnersResource(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, *crd.Resource, error) {
-	manifest, err := Manifest()
+	definition, err := definition()
 	if err != nil {
 		return nil, nil, err
-	}
-	definition, err := manifest.Definition()
-	if err != nil {
-		return nil, nil, finding.New(suite.CauseRefused, "a CustomResourceDefinition in "+suite.ManifestDir+"/"+manifest.File, "%v", err)
 	}
 	if definition.Name == suite.CRDName {
 		if err := LearnersCRD(); err != nil {
@@ -159,7 +155,8 @@ func installStray(ctx context.Context, definition *apiextensionsv1.CustomResourc
 	return finding.New(suite.CauseRefused, "the API server takes the manifest in "+suite.ManifestDir, "%s", text)
 }
 
-// Manifests are the definitions that the workspace keeps in [suite.ManifestDir].
+// Manifests are the definitions that the workspace keeps in [suite.ManifestDir]. Without one of [suite.Kind] the error is a
+// finding with the cause [suite.CauseNoManifest].
 func Manifests() ([]generate.Manifest, error) {
 	all, err := generate.ReadManifests(filepath.Join(current.config.Workspace, filepath.FromSlash(suite.ManifestDir)))
 	if err != nil {
@@ -171,27 +168,39 @@ func Manifests() ([]generate.Manifest, error) {
 			definitions = append(definitions, m)
 		}
 	}
+	if len(generate.Definitions(definitions, suite.Kind)) == 0 {
+		return nil, finding.New(suite.CauseNoManifest, "a definition of "+suite.Kind+" in "+suite.ManifestDir,
+			"%s; `make manifests` in the workspace writes it", found(definitions))
+	}
 	return definitions, nil
 }
 
-// Manifest is the workspace's definition of [suite.Kind]; the one with the promised name where there are
-// several. Without one the error is a finding with the cause [suite.CauseNoManifest].
-func Manifest() (generate.Manifest, error) {
+// manifest is the workspace's definition of [suite.Kind]; the one with the promised name where there are several.
+func manifest() (generate.Manifest, error) {
 	all, err := Manifests()
 	if err != nil {
 		return generate.Manifest{}, err
 	}
 	definitions := generate.Definitions(all, suite.Kind)
-	if len(definitions) == 0 {
-		return generate.Manifest{}, finding.New(suite.CauseNoManifest, "a definition of "+suite.Kind+" in "+suite.ManifestDir,
-			"%s; `make manifests` in the workspace writes it", found(all))
-	}
 	for _, m := range definitions {
 		if m.Name() == suite.CRDName {
 			return m, nil
 		}
 	}
 	return definitions[0], nil
+}
+
+// definition reads the [manifest].
+func definition() (*apiextensionsv1.CustomResourceDefinition, error) {
+	m, err := manifest()
+	if err != nil {
+		return nil, err
+	}
+	definition, err := m.Definition()
+	if err != nil {
+		return nil, finding.New(suite.CauseRefused, "a CustomResourceDefinition in "+suite.ManifestDir+"/"+m.File, "%v", err)
+	}
+	return definition, nil
 }
 
 func found(manifests []generate.Manifest) string {

@@ -24,13 +24,9 @@ func installLearnersCRD(ctx context.Context) *finding.Finding {
 }
 
 func installManifest(ctx context.Context) error {
-	manifest, err := Manifest()
+	definition, err := definition()
 	if err != nil {
 		return err
-	}
-	definition, err := manifest.Definition()
-	if err != nil {
-		return finding.New(suite.CauseRefused, "a CustomResourceDefinition in "+suite.ManifestDir+"/"+manifest.File, "%v", err)
 	}
 	return crd.Install(ctx, current.admin, definition)
 }

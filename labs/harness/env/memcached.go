@@ -159,7 +159,7 @@ func (m Memcached) list() *unstructured.UnstructuredList {
 }
 
 // MemcachedOf reads the Memcached when it is polled: use it with Eventually and Consistently. One that is not there has a
-// name and no creation timestamp.
+// name and no UID.
 func MemcachedOf(m Memcached) func(context.Context) (*unstructured.Unstructured, error) {
 	return polled(m.Namespace, refreshInterval, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		obj, err := m.Get(ctx)

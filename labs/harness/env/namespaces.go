@@ -80,7 +80,7 @@ func namespaced(group, resource string) (bool, error) {
 // awaitDiscovery returns when the API server tells of Memcacheds, a moment after they are Established: a manager that
 // asked before would be shown all of them.
 func awaitDiscovery(ctx context.Context) {
-	_ = utilwait.PollUntilContextTimeout(ctx, pollInterval, InstallTimeout, true, func(context.Context) (bool, error) {
+	_ = utilwait.PollUntilContextTimeout(ctx, pollInterval, discoveryTimeout, true, func(context.Context) (bool, error) {
 		_, err := current.admin.RESTMapper().RESTMapping(gvk.GroupKind())
 		return err == nil, nil
 	})

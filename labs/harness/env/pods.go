@@ -74,7 +74,7 @@ type Rollout struct {
 func RolloutOf(m Memcached) func(context.Context) (Rollout, error) {
 	return polled(m.Namespace, refreshInterval, func(ctx context.Context) (Rollout, error) {
 		d, err := m.deployment(ctx)
-		if err != nil || !Exists(d) {
+		if err != nil || d.UID == "" {
 			return Rollout{Deployment: d}, err
 		}
 		return Rollout{Deployment: d, Trouble: whyNoPods(ctx, d)}, nil

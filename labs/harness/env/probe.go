@@ -68,7 +68,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(home)
-	limited, cancel := context.WithTimeout(ctx, ProgramLimit+c.Runner().Delay())
+	limited, cancel := context.WithTimeout(ctx, programLimit+c.Runner().Delay())
 	defer cancel()
 	cmd, err := untrusted(limited, home, process.Job{Returns: reportLimit}, program, filepath.Join(home, "report.json"))
 	if err != nil {
@@ -81,7 +81,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("run probe: %w", ctx.Err())
 	case limited.Err() != nil:
-		return nil, finding.New(probe.CauseNoAnswer, probe.Expected, "it was still running after %v; is there a loop in an init function?", ProgramLimit)
+		return nil, finding.New(probe.CauseNoAnswer, probe.Expected, "it was still running after %v; is there a loop in an init function?", programLimit)
 	case cmd.ProcessState == nil, cmd.ProcessState.ExitCode() == guard.CannotRun, notStarted(cmd, "") != nil:
 		// It never ran, so it says nothing about the learner.
 		return nil, finding.Machine("start a small program", fmt.Errorf("%w: %s", ended, output))

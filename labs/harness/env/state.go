@@ -33,7 +33,7 @@ func (m Memcached) State(ctx context.Context) (State, error) {
 	if err != nil {
 		return w, err
 	}
-	if Exists(d) {
+	if d.UID != "" {
 		if w.deployment, err = runtime.DefaultUnstructuredConverter.ToUnstructured(d); err != nil {
 			return w, fmt.Errorf("read Deployment %s: %w", m, err)
 		}

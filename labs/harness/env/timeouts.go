@@ -1,19 +1,21 @@
 package env
 
-import "time"
+import (
+	"time"
+
+	"github.com/example/operator-lab/labs/internal/process"
+)
 
 // How long a check waits for the world before it says no: the waits that checks share.
 const (
 	// CheckLimit bounds one check from its first request to its last, whatever it waits for.
 	CheckLimit = 115 * time.Second
-	// EventuallyTimeout is how long Eventually polls without a timeout of its own: for an operator that answers a change.
-	// A right one needs 50 ms; the rest is for a busy machine. One that does nothing is not waited for: see [IdleLimit].
-	EventuallyTimeout = 8 * time.Second
-	// StartTimeout is the same for the first thing that a manager does for a check, or after it was started: it may have to
-	// build its caches.
-	StartTimeout = 15 * time.Second
+	// EventuallyTimeout is how long Eventually polls without a timeout of its own. A right operator answers a change within
+	// 50 ms; one that was just started may have to build its caches, and the rest is for a busy machine. One that does
+	// nothing is not waited for: see [IdleLimit].
+	EventuallyTimeout = 15 * time.Second
 	// SilenceTimeout is how long a manager may run before its first request. One that starts a controller sends it
-	// within a second. It is less than StartTimeout: what is silent is not called late.
+	// within a second. It is less than EventuallyTimeout: what is silent is not called late.
 	SilenceTimeout = 10 * time.Second
 	// CacheTimeout is how long the first checks wait for a manager's caches to be filled once it has asked for
 	// Memcacheds, where its log does not tell.
@@ -45,9 +47,12 @@ const (
 	// DiagnosticsTimeout is how long a failed check may look for what explains it. The objects of one namespace
 	// and the manager's log are read in a tenth of it; nobody waits longer for an answer that is known.
 	DiagnosticsTimeout = 2 * time.Second
-	// InstallTimeout is how long a CRD may take to be Established, or to be refused.
-	InstallTimeout = 10 * time.Second
-	// ProgramLimit bounds a small program of ours that was compiled together with the learner's code. It
+	// discoveryTimeout is how long an Established CRD may take to be found by discovery.
+	discoveryTimeout = 10 * time.Second
+	// programLimit bounds a small program of ours that was compiled together with the learner's code. It
 	// needs 50 ms; the rest is for a busy machine, and what a learner's endless loop costs them.
-	ProgramLimit = 5 * time.Second
+	programLimit = 5 * time.Second
+	// ProbeLimit bounds [ProbeCopies]: it leaves room for a first compilation of the learner's modules, and for a program
+	// that never ends.
+	ProbeLimit = process.BuildLimit + programLimit + StopTimeout
 )

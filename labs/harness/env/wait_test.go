@@ -15,8 +15,8 @@ import (
 
 // A manager that sends no request is told so while its start is still being waited for.
 func TestSilenceEndsBeforeTheWaitForAStart(t *testing.T) {
-	if SilenceTimeout >= StartTimeout {
-		t.Errorf("%v of silence, %v for a start", SilenceTimeout, StartTimeout)
+	if SilenceTimeout >= EventuallyTimeout {
+		t.Errorf("%v of silence, %v for a start", SilenceTimeout, EventuallyTimeout)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // ExpectDeployment waits for the Deployment of a Memcached, and returns it.
 func ExpectDeployment(ctx context.Context, m env.Memcached) *appsv1.Deployment {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.StartTimeout).Should(Exist())
+	gomega.Eventually(ctx, env.DeploymentOf(m)).Should(Exist())
 	d, err := m.Deployment(ctx)
 	gomega.Expect(err).To(gomega.Succeed())
 	return d

@@ -102,7 +102,7 @@ func (m *Matcher) Judge(actual any) error {
 
 // missing is the Deployment that is not there, nil when it is.
 func (m *Matcher) missing(actual any) *appsv1.Deployment {
-	if d := deploymentIn(actual); m.wantsOne && d != nil && !env.Exists(d) {
+	if d := deploymentIn(actual); m.wantsOne && d != nil && d.UID == "" {
 		return d
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 // deployment is one with so many replicas.
 func deployment(replicas int32) *appsv1.Deployment {
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "lab-a", Name: "tea", CreationTimestamp: metav1.Now(), Generation: 2},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lab-a", Name: "tea", UID: "1", Generation: 2},
 		Spec:       appsv1.DeploymentSpec{Replicas: new(replicas)},
 		Status:     appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas},
 	}

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -22,7 +23,7 @@ func Exist() *Matcher {
 // BeGone wants a Memcached that is deleted to be gone.
 func BeGone() *Matcher {
 	return Make(func(obj *unstructured.Unstructured) error {
-		if !env.Exists(obj) {
+		if obj.GetUID() == "" {
 			return nil
 		}
 		return finding.New("memcached-stuck", "the deleted Memcached goes", "it is still there, held by finalizers %q", obj.GetFinalizers())
@@ -32,7 +33,7 @@ func BeGone() *Matcher {
 // HaveReplicas wants a Deployment that asks for so many replicas.
 func HaveReplicas(want int32) *Matcher {
 	return Deployment(func(d *appsv1.Deployment) error {
-		if have := env.Replicas(d); have != want {
+		if have := ptr.Deref(d.Spec.Replicas, 1); have != want {
 			return finding.New("wrong-replicas", fmt.Sprintf("spec.replicas %d, as the Memcached's spec.size", want), "spec.replicas %d", have).
 				With(field("spec.replicas", want, have))
 		}

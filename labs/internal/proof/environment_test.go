@@ -117,7 +117,7 @@ const flood = `
 
 // hoard takes memory before the manager serves, so no check can hold before it has taken too much. A hoard beside a
 // working operator is a race: where the machine is busy, all checks hold before it has its gigabyte. The one request
-// keeps it from being judged as silent. The checks then wait for their whole [env.StartTimeout], because the manager
+// keeps it from being judged as silent. The checks then wait for their whole [env.EventuallyTimeout], because the manager
 // has not asked for Memcacheds yet.
 const hoard = `
 	if os.Getenv("KUBECONFIG") != "" {
