@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -23,19 +25,19 @@ Other ways are right, too: the checks are the measure, not this.
 
 As it shows the solution, it waits until step N has passed in this workspace.`,
 		Args: cli.One("diff N, such as diff 4"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			c, n, err := a.lab(args[0])
 			if err != nil {
 				return err
 			}
-			return a.diff(c, n, force)
+			return a.diff(cmd.Context(), c, n, force)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "show the solution before the step has passed")
 	return cmd
 }
 
-func (a *app) diff(c *course.Course, n int, force bool) error {
+func (a *app) diff(ctx context.Context, c *course.Course, n int, force bool) error {
 	if _, err := os.Stat(a.workspace); err != nil {
 		return exit.Usage("there is no workspace %s yet: make lab-1 makes one", a.workspaceName())
 	}
@@ -47,15 +49,15 @@ func (a *app) diff(c *course.Course, n int, force bool) error {
 		return exit.Usage("this shows the solution, and lab %d has not passed in %s yet: make lab-%d%s; make diff-%d FORCE=1%s shows it all the same",
 			n, a.workspaceName(), n, a.workspaceArg(), n, a.workspaceArg())
 	}
-	files, err := reference.Compare(c, a.workspace, n)
+	diff, err := reference.Diff(ctx, c, a.workspace, n)
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
+	if diff == "" {
 		fmt.Fprintf(a.Out, "What you wrote is our solution of lab %d, line by line.\n", n)
 		return nil
 	}
 	fmt.Fprintf(a.Out, "Yours (-) and our solution of lab %d (+). Both are right if the checks say so.\n\n", n)
-	reference.Print(a.Out, files)
-	return nil
+	_, err = io.WriteString(a.Out, diff)
+	return err
 }

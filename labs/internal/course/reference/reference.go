@@ -4,38 +4,22 @@ package reference
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/pmezard/go-difflib/difflib"
+	"github.com/fatih/color"
 
 	"github.com/example/operator-lab/labs/internal/course"
 )
-
-// File is a file in which a workspace and the solution differ.
-type File struct {
-	// Path is a slash path below the workspace.
-	Path string
-	// Yours and Ours say which of the two have it.
-	Yours, Ours bool
-	// Hunks are the differences, the top one first. A file that only the workspace has comes without.
-	Hunks []Hunk
-}
-
-// Hunk is one difference, and what stands around it.
-type Hunk struct {
-	// Reasons are what the solution is about here, one sentence each; none where the course has no words.
-	Reasons []string
-	// Lines begin with a sign: "-" is yours, "+" is the solution's, " " is both.
-	Lines []string
-	// Yours and Ours are the numbers of the first line in each.
-	Yours, Ours int
-}
-
-// context is how many lines are shown around a difference.
-const context = 3
 
 // folders are what a learner writes in. The rest of a project is scaffolded.
 var folders = []string{"api", "cmd", "config", "internal"}
@@ -43,41 +27,44 @@ var folders = []string{"api", "cmd", "config", "internal"}
 // sizeLimit is up to what size a file is compared. Nobody writes larger ones by hand.
 const sizeLimit = 1 << 20
 
-// Compare returns the files in which the workspace differs from the solution of a lab. Only what people
-// write is compared: no generated files, no tests.
-func Compare(c *course.Course, workspace string, lab int) ([]File, error) {
+// Diff returns what `git diff` says of the workspace and the solution of a lab, with the reasons of the solution below
+// the head of each hunk; "" when they do not differ. Only what people write is compared: no generated files, no tests. A
+// file that only the workspace has is named. Colours are there on a terminal only, and not with NO_COLOR.
+func Diff(ctx context.Context, c *course.Course, workspace string, lab int) (string, error) {
 	ours, err := c.Render(lab)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	yours, err := course.ReadTreeExcept(workspace, func(path string, d fs.DirEntry) bool { return !written(c, path, d.IsDir()) })
 	if err != nil {
-		return nil, err
+		return "", err
+	}
+	own := course.Tree{} // what only the workspace has
+	for name, file := range yours {
+		if _, both := ours[name]; !both || !text(file.Data) {
+			delete(yours, name)
+			own[name] = file
+		}
 	}
 	for name := range ours {
 		if !written(c, name, false) {
 			delete(ours, name)
 		}
 	}
-	var files []File
-	for _, name := range yours.Diff(ours) {
-		f := File{Path: name}
-		var mine, theirs course.File
-		mine, f.Yours = yours[name]
-		theirs, f.Ours = ours[name]
-		if bytes.Equal(mine.Data, theirs.Data) || !text(mine.Data) {
-			continue
-		}
-		if f.Ours {
-			passages, err := c.Passages(lab, name)
-			if err != nil {
-				return nil, err
-			}
-			f.Hunks = hunks(string(mine.Data), string(theirs.Data), passages)
-		}
-		files = append(files, f)
+	diff, err := gitDiff(ctx, yours, ours)
+	if err != nil {
+		return "", fmt.Errorf("compare with the solution: %w", err)
 	}
-	return files, nil
+	explained, err := explain(c, lab, diff)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range own.Paths() {
+		if text(own[name].Data) {
+			explained += color.New(color.Bold).Sprintln("only yours: " + name)
+		}
+	}
+	return explained, nil
 }
 
 func written(c *course.Course, path string, folder bool) bool {
@@ -88,62 +75,97 @@ func written(c *course.Course, path string, folder bool) bool {
 // text says whether data can be compared line by line.
 func text(data []byte) bool { return len(data) <= sizeLimit && !bytes.ContainsRune(data, 0) }
 
-// hunks compares two texts.
-func hunks(yours, ours string, passages []course.Passage) []Hunk {
-	a, b := lines(yours), lines(ours)
-	var result []Hunk
-	for _, group := range difflib.NewMatcher(a, b).GetGroupedOpCodes(context) {
-		h := Hunk{Yours: group[0].I1 + 1, Ours: group[0].J1 + 1}
-		for _, op := range group {
-			if op.Tag == 'e' {
-				h.Lines = append(h.Lines, signed(" ", a[op.I1:op.I2])...)
-				continue
+// gitDiff compares two trees, as git does without anybody's configuration.
+func gitDiff(ctx context.Context, yours, ours course.Tree) (string, error) {
+	dir, err := os.MkdirTemp("", "lab-diff-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	for name, tree := range map[string]course.Tree{"yours": yours, "ours": ours} {
+		side := filepath.Join(dir, name)
+		if err := errors.Join(os.Mkdir(side, 0o700), tree.WriteTo(side)); err != nil {
+			return "", err
+		}
+	}
+	colored := "--color=always"
+	if color.NoColor {
+		colored = "--color=never"
+	}
+	cmd := exec.CommandContext(ctx, "git", "diff", "--no-index", "--no-prefix", "--no-renames", "--no-ext-diff", "--no-textconv",
+		colored, "yours", "ours")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	var problem bytes.Buffer
+	cmd.Stderr = &problem
+	diff, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) { // 1: they differ
+		return "", fmt.Errorf("git diff: %w: %s", err, strings.TrimSpace(problem.String()))
+	}
+	return string(diff), nil
+}
+
+var (
+	// paint is what colours a terminal's text.
+	paint = regexp.MustCompile("\x1b\\[[0-9;]*m")
+	// hunkHead is the head of a hunk, with the number of its first line in the solution.
+	hunkHead = regexp.MustCompile(`^@@ -\S+ \+(\d+)\S* @@`)
+)
+
+// explain adds to a diff what the solution is about where it differs: one sentence for each region of the course.
+func explain(c *course.Course, lab int, diff string) (string, error) {
+	var out, reasons []string
+	var passages []course.Passage
+	head, line := 0, 0 // where the reasons of the hunk belong in out, and the number of the next line in the solution
+	end := func() {
+		out = slices.Insert(out, head, reasons...)
+		reasons = nil
+	}
+	for colored := range strings.Lines(diff) {
+		plain := paint.ReplaceAllString(strings.TrimSuffix(colored, "\n"), "")
+		begin := hunkHead.FindStringSubmatch(plain)
+		switch {
+		case begin != nil || strings.HasPrefix(plain, "diff --git "):
+			end()
+			line = 0
+			if begin != nil {
+				line, _ = strconv.Atoi(begin[1])
 			}
-			h.Lines = append(h.Lines, signed("-", a[op.I1:op.I2])...)
-			h.Lines = append(h.Lines, signed("+", b[op.J1:op.J2])...)
-			for _, reason := range reasons(passages, op.J1+1, max(op.J1+1, op.J2)) {
-				if !slices.Contains(h.Reasons, reason) {
-					h.Reasons = append(h.Reasons, reason)
+			head = len(out) + 1
+		case line == 0:
+			if name, ok := strings.CutPrefix(plain, "+++ ours/"); ok {
+				var err error
+				if passages, err = c.Passages(lab, name); err != nil {
+					return "", err
 				}
 			}
+		case strings.HasPrefix(plain, " "):
+			line++
+		case strings.HasPrefix(plain, "+"), strings.HasPrefix(plain, "-"):
+			if reason := about(passages, line); reason != "" && !slices.Contains(reasons, reason) {
+				reasons = append(reasons, reason)
+			}
+			if strings.HasPrefix(plain, "+") {
+				line++
+			}
 		}
-		result = append(result, h)
+		out = append(out, colored)
 	}
-	return result
+	end()
+	return strings.Join(out, ""), nil
 }
 
-// lines splits a text. An empty one has none.
-func lines(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-}
-
-func signed(sign string, lines []string) []string {
-	var result []string
-	for _, line := range lines {
-		result = append(result, sign+line)
-	}
-	return result
-}
-
-// reasons are the texts of the passages that lines of the solution stand in. Where one encloses another,
-// only the inner one is named.
-func reasons(passages []course.Passage, from, to int) []string {
-	var touched []course.Passage
-	for _, p := range passages {
-		if p.From > to || p.To < from {
-			continue
+// about says what a line of the solution is about, by the innermost passage that it stands in; "" when it stands in none.
+func about(passages []course.Passage, line int) string {
+	var inner *course.Passage
+	for i, p := range passages {
+		if p.From <= line && line <= p.To && (inner == nil || p.From >= inner.From && p.To <= inner.To) {
+			inner = &passages[i]
 		}
-		touched = slices.DeleteFunc(touched, func(outer course.Passage) bool {
-			return outer.From <= p.From && p.To <= outer.To && p.From <= from && to <= p.To
-		})
-		touched = append(touched, p)
 	}
-	var texts []string
-	for _, p := range touched {
-		texts = append(texts, fmt.Sprintf("lab %d: %s", p.Region.Lab, p.Region.Text))
+	if inner == nil {
+		return ""
 	}
-	return texts
+	return color.New(color.Faint).Sprintf("# lab %d: %s", inner.Region.Lab, inner.Region.Text) + "\n"
 }

@@ -1,12 +1,13 @@
 package reference_test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/fatih/color"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/example/operator-lab/labs/internal/course"
@@ -34,13 +35,16 @@ func workspace(t *testing.T, lab int) (*course.Course, string) {
 
 func compared(t *testing.T, c *course.Course, dir string, lab int) string {
 	t.Helper()
-	files, err := reference.Compare(c, dir, lab)
+	diff, err := reference.Diff(t.Context(), c, dir, lab)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	reference.Print(&out, files)
-	return out.String()
+	return diff
+}
+
+// withoutIndex leaves out the lines with git's digests.
+func withoutIndex(diff string) string {
+	return regexp.MustCompile(`(?m)^index .*\n`).ReplaceAllString(diff, "")
 }
 
 func TestTheSolutionDoesNotDifferFromItself(t *testing.T) {
@@ -53,7 +57,8 @@ func TestTheSolutionDoesNotDifferFromItself(t *testing.T) {
 func TestADifferenceIsShownWithTheReasonOfItsRegion(t *testing.T) {
 	c, dir := workspace(t, 2)
 	coursetest.Write(t, dir, "config/config.yaml", "spec:\n  a: 1\n\n  b: 5\n  d: 4\n")
-	want := `--- yours/config/config.yaml
+	want := `diff --git yours/config/config.yaml ours/config/config.yaml
+--- yours/config/config.yaml
 +++ ours/config/config.yaml
 @@ -1,5 +1,5 @@
 # lab 2: Set b.
@@ -63,10 +68,20 @@ func TestADifferenceIsShownWithTheReasonOfItsRegion(t *testing.T) {
 -  b: 5
 +  b: 2
    d: 4
-
 `
-	if diff := cmp.Diff(want, compared(t, c, dir, 2)); diff != "" {
+	if diff := cmp.Diff(want, withoutIndex(compared(t, c, dir, 2))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestColoursDoNotHideTheReasons(t *testing.T) {
+	color.NoColor = false
+	t.Cleanup(func() { color.NoColor = true })
+	c, dir := workspace(t, 2)
+	coursetest.Write(t, dir, "config/config.yaml", "spec:\n  a: 1\n\n  b: 5\n  d: 4\n")
+	got := compared(t, c, dir, 2)
+	if !regexp.MustCompile("@@ -1,5 \\+1,5 @@.*\n.*# lab 2: Set b\\.").MatchString(got) || !strings.Contains(got, "\x1b[32m+") {
+		t.Errorf("it says:\n%q", got)
 	}
 }
 
@@ -86,12 +101,8 @@ func TestAHunkSaysWhereItStands(t *testing.T) {
 func TestADifferenceOutsideOfEveryRegionHasNoReason(t *testing.T) {
 	c, dir := workspace(t, 2)
 	coursetest.Write(t, dir, "config/config.yaml", "spec:\n  a: 1\n\n  b: 2\n  d: 5\n")
-	files, err := reference.Compare(c, dir, 2)
-	if err != nil || len(files) != 1 || len(files[0].Hunks) != 1 {
-		t.Fatalf("%+v, %v", files, err)
-	}
-	if got := files[0].Hunks[0].Reasons; got != nil {
-		t.Errorf("reasons %q", got)
+	if got := compared(t, c, dir, 2); !strings.Contains(got, "-  d: 5") || strings.Contains(got, "# lab") {
+		t.Errorf("it says:\n%s", got)
 	}
 }
 
@@ -113,7 +124,10 @@ func TestAFileThatOneSideHasIsNamed(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "config", "config.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	want := `only ours: config/config.yaml
+	want := `diff --git ours/config/config.yaml ours/config/config.yaml
+new file mode 100644
+--- /dev/null
++++ ours/config/config.yaml
 @@ -0,0 +1,5 @@
 # lab 2: Set b.
 +spec:
@@ -121,11 +135,9 @@ func TestAFileThatOneSideHasIsNamed(t *testing.T) {
 +
 +  b: 2
 +  d: 4
-
 only yours: internal/mine.go
-
 `
-	if diff := cmp.Diff(want, compared(t, c, dir, 3)); diff != "" {
+	if diff := cmp.Diff(want, withoutIndex(compared(t, c, dir, 3))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
