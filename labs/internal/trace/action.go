@@ -1,6 +1,5 @@
-// Package trace tells who did what to the objects of Kubernetes, and when. What it tells was seen in
-// watches and, for a learner's manager, by the recording proxy; who did it is what the API server noted
-// in managedFields.
+// Package trace shows who did what to the objects of Kubernetes, and when. Its sources are watches and, for a learner's
+// manager, the recording proxy. The API server notes in managedFields who wrote a field.
 package trace
 
 import (
@@ -25,7 +24,7 @@ type Action struct {
 	Count      int
 	// Detail follows without a space.
 	Detail string
-	// Of is the object that the action is about. Name may be less: what is told of a status names no object.
+	// Of is the object that the action is about. Name may be less: an action about a status names no object.
 	Of types.NamespacedName
 	// Times is how often it was done again, up to the time Last; see [Fold].
 	Times int
@@ -58,11 +57,11 @@ func Together(actions []Action) []Action {
 	return result
 }
 
-// told is how often the same action is told before the rest is only counted. A check that deletes a
-// Deployment five times is still told in full; a loop is not.
-const told = 6
+// maxRepeats is how often the same action is shown before the rest is only counted. A check that deletes a
+// Deployment five times is still shown in full; a loop is not.
+const maxRepeats = 6
 
-// Fold counts what is done again and again, instead of telling it: the last one that is told says how
+// Fold counts what is done again and again, instead of showing it: the last one that is shown says how
 // often it was repeated, and until when.
 func Fold(actions []Action) []Action {
 	type same struct{ actor, verb, kind, name, detail string }
@@ -70,7 +69,7 @@ func Fold(actions []Action) []Action {
 	var result []Action
 	for _, d := range actions {
 		key := same{d.Actor, d.Verb, d.Kind, d.Name, d.Detail}
-		limit := told
+		limit := maxRepeats
 		if strings.HasPrefix(d.Verb, "could not") {
 			limit = 1 // Kubernetes tries again and again, and says so each time
 		}

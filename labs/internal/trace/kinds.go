@@ -52,7 +52,7 @@ func (m *Memory) memcachedChanged(before, now *unstructured.Unstructured) []Acti
 	return actions
 }
 
-// available begins the kind of an action that tells about the condition of that type.
+// available begins the kind of an action about the condition of that type.
 const available = "Available="
 
 // specChanged names the first field of the spec that differs, with its new value.
@@ -91,7 +91,7 @@ func Available(m *unstructured.Unstructured) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// metadataChanged tells of labels, annotations and owners, and of a deletion that waits for a finalizer.
+// metadataChanged returns changes of labels, annotations and owners, and of a deletion that waits for a finalizer.
 func (m *Memory) metadataChanged(before, now client.Object) []Action {
 	var actions []Action
 	d := Action{Kind: KindOf(now), Name: now.GetName()}
@@ -238,7 +238,7 @@ func hopeless(p *corev1.Pod) string {
 	return ""
 }
 
-// eventChanged tells of events on a Memcached, and of Pods that a ReplicaSet was refused. The other
+// eventChanged returns events on a Memcached, and of Pods that a ReplicaSet was refused. The other
 // events of Kubernetes say in words what its objects show.
 func (m *Memory) eventChanged(before, now *eventsv1.Event) []Action {
 	about := types.NamespacedName{Namespace: now.Regarding.Namespace, Name: now.Regarding.Name}

@@ -53,7 +53,7 @@ func NewMemory(resolve ActorResolver) *Memory {
 	return &Memory{Objects: map[types.UID]client.Object{}, resolve: resolve, removed: map[types.UID]string{}}
 }
 
-// Learn takes what was seen at almost the same time, and tells what was done.
+// Learn takes what was seen at almost the same time, and returns what was done.
 func (m *Memory) Learn(batch []Sight) []Action {
 	InOrder(batch)
 	var actions []Action
@@ -63,7 +63,7 @@ func (m *Memory) Learn(batch []Sight) []Action {
 	return Together(actions)
 }
 
-// Take learns from a sight and tells what was done. Sights have to be taken in their order.
+// Take learns from a sight and returns what was done. Sights have to be taken in their order.
 func (m *Memory) Take(s Sight) []Action {
 	before := m.Objects[s.Object.GetUID()]
 	var actions []Action
@@ -94,7 +94,7 @@ func (m *Memory) Removed(kind string) bool {
 	return false
 }
 
-// changed tells what an object says of its latest change; before is nil when it is new.
+// changed returns what an object says of its latest change; before is nil when it is new.
 func (m *Memory) changed(before, now client.Object) []Action {
 	switch now := now.(type) {
 	case *unstructured.Unstructured:
@@ -116,7 +116,7 @@ func (m *Memory) changed(before, now client.Object) []Action {
 	return nil
 }
 
-// gone tells who removed an object. There are two steps where something has to happen in between:
+// gone says who removed an object. There are two steps where something has to happen in between:
 // somebody asks for its end, and for a Pod the kubelet confirms that its containers have ended; for
 // everything else the API server does, when the last finalizer is taken away.
 func (m *Memory) gone(o, before client.Object) []Action {

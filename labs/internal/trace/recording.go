@@ -47,7 +47,7 @@ type Request struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Note tells what no object shows, such as that the manager was stopped.
+// Note is what no object shows, such as that the manager was stopped.
 type Note struct {
 	At time.Time `json:"-"`
 	// Namespace is the one that the check worked in whose manager it was.
@@ -130,7 +130,7 @@ func (r *Recording) add(e entry) {
 	}
 }
 
-// decode reads an object of a recording, nil when it is of no kind that a trace tells about.
+// decode reads an object of a recording, nil when it is of no kind that a trace is about.
 func decode(data []byte) client.Object {
 	var meta metav1.TypeMeta
 	if json.Unmarshal(data, &meta) != nil {

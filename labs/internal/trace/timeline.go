@@ -34,7 +34,7 @@ type Timeline struct {
 
 // Timelines are those of all Memcacheds that the checks made, in the order in which they begin.
 func (r *Recording) Timelines() []*Timeline {
-	t := newTeller(r)
+	t := newMerger(r)
 	actions := t.actions()
 	timelines := t.timelines()
 	for _, s := range timelines {
@@ -56,7 +56,7 @@ func (r *Recording) Timelines() []*Timeline {
 }
 
 // timelines are those without their actions: one for each Memcached in a check's namespace.
-func (t *teller) timelines() []*Timeline {
+func (t *merger) timelines() []*Timeline {
 	var timelines []*Timeline
 	seen := map[types.NamespacedName]bool{}
 	for _, s := range t.sights {
@@ -111,7 +111,7 @@ func (s *Timeline) has(d Action, all []*Timeline) bool {
 // than one Pod three times.
 const moment = 150 * time.Millisecond
 
-// finish puts the actions into the form in which they are told, and what happened to the manager between
+// finish puts the actions into the form in which they are shown, and what happened to the manager between
 // them.
 func (s *Timeline) finish(notes []Note) {
 	if len(s.Actions) == 0 {

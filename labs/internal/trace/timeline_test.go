@@ -23,20 +23,20 @@ var update = flag.Bool("update", false, "write testdata/*.txt anew")
 // updates a Deployment.
 func TestTheStoriesOfRecordedRuns(t *testing.T) {
 	for name, failed := range map[string]bool{"pass": false, "fail": true} {
-		var told bytes.Buffer
+		var maxRepeats bytes.Buffer
 		for _, s := range recorded(t, name).Timelines() {
-			fmt.Fprintf(&told, "%s %s\n%s\n\n", s.Check, s.Of, s.Line(failed))
-			s.Print(&told)
-			fmt.Fprintln(&told)
+			fmt.Fprintf(&maxRepeats, "%s %s\n%s\n\n", s.Check, s.Of, s.Line(failed))
+			s.Print(&maxRepeats)
+			fmt.Fprintln(&maxRepeats)
 		}
 		golden := "testdata/" + name + ".txt"
 		if *update {
-			must(t, os.WriteFile(golden, told.Bytes(), 0o644))
+			must(t, os.WriteFile(golden, maxRepeats.Bytes(), 0o644))
 		}
 		want, err := os.ReadFile(golden)
 		must(t, err)
-		if diff := cmp.Diff(string(want), told.String()); diff != "" {
-			t.Errorf("the timeline differs (-%s +told):\n%s", golden, diff)
+		if diff := cmp.Diff(string(want), maxRepeats.String()); diff != "" {
+			t.Errorf("the timeline differs (-%s +maxRepeats):\n%s", golden, diff)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestALoopIsCounted(t *testing.T) {
 		actions = append(actions, Action{At: start.Add(time.Duration(i) * time.Second), Verb: "changed", Kind: "Deployment", Count: 1})
 	}
 	folded := Fold(actions)
-	if last := folded[len(folded)-1]; len(folded) != told || last.Times != 100-told || last.Last != actions[99].At {
+	if last := folded[len(folded)-1]; len(folded) != maxRepeats || last.Times != 100-maxRepeats || last.Last != actions[99].At {
 		t.Errorf("%d actions, the last %+v", len(folded), folded[len(folded)-1])
 	}
 }
@@ -154,14 +154,14 @@ func TestWhatNoObjectShowsIsToldByTheRequest(t *testing.T) {
 		{refused("create", "configmaps", 201, ""), "created configmaps cache"},
 		{refused("patch", "deployments", 503, ""), "failed to change Deployment cache: the API server answered 503"},
 	} {
-		if got := newTeller(&Recording{}).request(0, test.r).String(); got != test.want {
+		if got := newMerger(&Recording{}).request(0, test.r).String(); got != test.want {
 			t.Errorf("%s: %q, want %q", test.r.Request, got, test.want)
 		}
 	}
 }
 
 func TestTheCastOfARun(t *testing.T) {
-	teller := newTeller(&Recording{Suite: "labs.test"})
+	teller := newMerger(&Recording{Suite: "labs.test"})
 	for fieldManager, want := range map[string]string{
 		"labs.test": You, "kubectl-edit": You, "kubelet": "kubelet", "kube-scheduler": "kube-scheduler", "kwok": "kwok",
 		"manager": Manager, "memcached-operator": Manager,
@@ -231,7 +231,7 @@ func TestTheManagersOwnDeletionIsNotYours(t *testing.T) {
 		{nil, "you removed Deployment cache", 3},
 		{[]Request{deletion}, "your manager removed Deployment cache", 2},
 	} {
-		actions := newTeller(&Recording{Sights: slices.Clone(sights), Requests: test.requests}).actions()
+		actions := newMerger(&Recording{Sights: slices.Clone(sights), Requests: test.requests}).actions()
 		last := actions[len(actions)-1]
 		if got := last.Actor + " " + last.String(); got != test.want || len(actions) != 2 {
 			t.Errorf("%q of %d actions, want %q of 2", got, len(actions), test.want)

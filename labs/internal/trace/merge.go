@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// teller turns a recording into actions. What the watches saw says what was done; the manager's own
-// requests say when exactly, and tell the rest: what was refused, and what changed nothing.
-type teller struct {
+// merger turns a recording into actions. What the watches saw says what was done; the manager's own
+// requests say when exactly, and the rest: what was refused, and what changed nothing.
+type merger struct {
 	suite    string
 	sights   []Sight // in order, with the times of the answers to the manager
 	requests []Request
@@ -23,8 +23,8 @@ type teller struct {
 	shown    map[string]time.Time // when a watch delivered a version
 }
 
-func newTeller(r *Recording) *teller {
-	t := &teller{
+func newMerger(r *Recording) *merger {
+	t := &merger{
 		suite: r.Suite, sights: slices.Clone(r.Sights), requests: r.Requests, ended: r.Ended,
 		sent: map[string]int{}, shown: map[string]time.Time{},
 	}
@@ -41,7 +41,7 @@ var kinds = map[string]string{
 // match finds the sight that each request led to, by the resourceVersion in its answer, and gives it the
 // time of the answer. A sight that was there before the request is nobody's: the request then changed
 // nothing.
-func (t *teller) match() {
+func (t *merger) match() {
 	made := map[string]int{}
 	for i, s := range t.sights {
 		key := versionOf(s)
@@ -62,7 +62,7 @@ func (t *teller) match() {
 }
 
 // matchDeletions does the same for deletions, whose answers carry no version that a watch shows.
-func (t *teller) matchDeletions() {
+func (t *merger) matchDeletions() {
 	for n, r := range t.requests {
 		if r.Verb != "delete" || r.Status >= http.StatusBadRequest {
 			continue
@@ -105,16 +105,16 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // actions are all that were seen or requested, in the order of their time.
-func (t *teller) actions() []Action {
+func (t *merger) actions() []Action {
 	m := NewMemory(t.actor)
 	var actions []Action
-	told := map[int]bool{}          // requests
-	made := map[int]client.Object{} // what requests led to that is not told
+	inSight := map[int]bool{}       // requests that a watch shows
+	made := map[int]client.Object{} // what requests led to that is not shown
 	for _, s := range t.sights {
 		n, sent := t.sent[versionOf(s)]
 		of := m.Take(s)
 		if sent {
-			told[n], made[n] = len(of) > 0, s.Object
+			inSight[n], made[n] = len(of) > 0, s.Object
 		}
 		for _, d := range of {
 			if sent && (d.Actor == nobody || s.Deleted) {
@@ -124,7 +124,7 @@ func (t *teller) actions() []Action {
 		}
 	}
 	for n, r := range t.requests {
-		if d := t.request(n, r); !told[n] && d.Verb != "" {
+		if d := t.request(n, r); !inSight[n] && d.Verb != "" {
 			if m, ok := made[n].(*unstructured.Unstructured); ok && r.Subresource == "status" && Available(m).Status != "" {
 				d.Detail = fmt.Sprintf(": %s%s (%s)", available, Available(m).Status, clip(Available(m).Message))
 			}
@@ -140,7 +140,7 @@ const playedBy = "kwok"
 
 // actor resolves the actors of a run: the checks act as you, and whoever is not a part of Kubernetes is the
 // manager, as nobody else is there.
-func (t *teller) actor(fieldManager string) string {
+func (t *merger) actor(fieldManager string) string {
 	switch {
 	case fieldManager == t.suite || strings.HasPrefix(fieldManager, "kubectl"):
 		return You
@@ -157,13 +157,13 @@ var verbs = map[string][2]string{
 	"update": {"changed", "failed to change"},
 	"patch":  {"changed", "failed to change"},
 	"delete": {"removed", "failed to remove"},
-	// One that deletes them all is rare enough to be told as it is.
+	// One that deletes them all is rare enough to be shown as it is.
 	"deletecollection": {"removed all", "failed to remove all"},
 }
 
-// request is the action of a request that no object shows: it was refused, changed what is not told, or
+// request is the action of a request that no object shows: it was refused, changed what no watch shows, or
 // changed nothing. A request that is not worth a line is an action without a verb.
-func (t *teller) request(n int, r Request) Action {
+func (t *merger) request(n int, r Request) Action {
 	d := Action{At: r.done(), Actor: Manager, Count: 1, Of: types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, Times: r.Times - 1, Last: r.Until}
 	if r.Object != "" {
 		d.Of.Name = r.Object
@@ -198,7 +198,7 @@ func (t *teller) request(n int, r Request) Action {
 }
 
 // changedNothing says whether the answer shows a version that was there before the request.
-func (t *teller) changedNothing(n int, r Request) bool {
+func (t *merger) changedNothing(n int, r Request) bool {
 	if r.Verb != "update" && r.Verb != "patch" || r.ResourceVersion == "" || r.Status >= http.StatusBadRequest {
 		return false
 	}
@@ -212,7 +212,7 @@ func (t *teller) changedNothing(n int, r Request) bool {
 // Unneeded are the manager's writes that changed nothing. The API server drops them; they cost a
 // request.
 func (r *Recording) Unneeded() []Request {
-	t := newTeller(r)
+	t := newMerger(r)
 	var unneeded []Request
 	for n, request := range t.requests {
 		if t.changedNothing(n, request) {

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// lineDeeds is how many actions one line tells.
+	// lineActions is how many actions one line shows.
 	lineActions = 6
-	// lineDetail is how much of a detail one line tells.
+	// lineDetail is how much of a detail one line shows.
 	lineDetail = 40
 	// silenceLimit is how long a manager may be silent before that is worth a word.
 	silenceLimit = time.Second
 )
 
-// Line tells the timeline in one line: what began it, what each side did, and how it came out. Of a check
-// that failed it also tells when the manager had no answer to what was done last.
+// Line is the timeline in one line: what began it, what each side did, and how it came out. Of a check
+// that failed it also says when the manager had no answer to what was done last.
 func (s *Timeline) Line(failed bool) string {
 	var parts []string
 	for i, d := range s.milestones() {
@@ -62,7 +62,7 @@ func (s *Timeline) short(d Action) string {
 	return d.String()
 }
 
-// milestones are the actions that a line tells, in the order in which they happened.
+// milestones are the actions that a line shows, in the order in which they happened.
 func (s *Timeline) milestones() []Action {
 	made := func(kind string) func(Action) bool {
 		return func(d Action) bool { return d.Verb == "created" && d.Kind == kind }
