@@ -52,7 +52,7 @@ func Needs(c *course.Course, scratch string, withEmbedded bool) ([]Need, error) 
 		},
 		{
 			Name: "the lab", Dir: c.Root, Packages: []string{"./labs"},
-			Programs: []string{"./labs/cmd/lab", "./labs/cmd/guard", "tool"}, Systems: everywhere(),
+			Programs: []string{"./labs/cmd/lab", "./labs/cmd/supervisor", "tool"}, Systems: everywhere(),
 		},
 	}
 	if !withEmbedded {

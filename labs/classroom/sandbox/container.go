@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/process/guard"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 const (
@@ -57,8 +57,8 @@ type limits struct {
 	File   int64 `json:"file"`
 	// Output is what it may print.
 	Output int64 `json:"output"`
-	// Guard is watched over in the container, so that the finding can say what was too much.
-	Guard guard.Limits `json:"guard"`
+	// Supervisor is watched over in the container, so that the finding can say what was too much.
+	Supervisor supervisor.Limits `json:"supervisor"`
 }
 
 var (
@@ -67,7 +67,7 @@ var (
 	// programLimits have room for what a learner's program may take anywhere, so that the answer is the same.
 	programLimits = limits{
 		Memory: 1536 << 20, Tasks: 400, Tmp: 64 << 20, Writes: 64 << 20, File: 64 << 20, Output: process.OutputLimit,
-		Guard: guard.Limits{Memory: guard.DefaultLimits.Memory, Processes: guard.DefaultLimits.Processes},
+		Supervisor: supervisor.Limits{Memory: supervisor.DefaultLimits.Memory, Processes: supervisor.DefaultLimits.Processes},
 	}
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/process/guard"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 // Inside is the first process of a container: it calls on the socket, does what it is ordered to, and reports. It ends
@@ -58,7 +58,7 @@ func Inside(socket string) error {
 	return pack(control, outcome{Code: code}, returned(o.Job))
 }
 
-// execute runs the program under guard.
+// execute runs the program under the supervisor.
 func execute(control io.Reader, output *os.File, o order) (int, error) {
 	read, parentPipe, err := os.Pipe()
 	if err != nil {
@@ -67,16 +67,16 @@ func execute(control io.Reader, output *os.File, o order) (int, error) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // it does not end this process
 	go obey(control, parentPipe)
 	go endWhenCrowded(parentPipe)
-	code, err := guard.Run(guard.Program{
-		Args: o.Job.Args, Dir: o.Job.Dir, Env: o.Job.Env, Output: output, Limits: o.Guard, UID: -1, ParentPipe: read,
+	code, err := supervisor.Run(supervisor.Program{
+		Args: o.Job.Args, Dir: o.Job.Dir, Env: o.Job.Env, Output: output, Limits: o.Supervisor, UID: -1, ParentPipe: read,
 	})
 	switch {
 	case code != 0 && refusedTasks() > 0:
-		code = guard.TooManyProcesses
+		code = supervisor.TooManyProcesses
 	case code != 0 && killedForMemory() > 0:
-		code = guard.TooMuchMemory
+		code = supervisor.TooMuchMemory
 	case err != nil:
-		fmt.Fprintln(output, "guard:", err)
+		fmt.Fprintln(output, "supervisor:", err)
 	case code == process.NotStarted || code == process.TooMuchOutput:
 		code = 1
 	}
@@ -84,7 +84,7 @@ func execute(control io.Reader, output *os.File, o order) (int, error) {
 }
 
 // crowdPeriod is how often it is looked whether there is room for another process. The look is a cheap one: with hundreds
-// of processes that want the processor, guard's own takes its time.
+// of processes that want the processor, the supervisor's own takes its time.
 const crowdPeriod = 200 * time.Millisecond
 
 // endWhenCrowded ends the program when the kernel has refused it a process or thread.
@@ -119,7 +119,7 @@ func obey(control io.Reader, parentPipe io.Closer) {
 			return
 		}
 		if self, err := os.FindProcess(os.Getpid()); err == nil && asked[0] == terminate {
-			_ = self.Signal(syscall.SIGTERM) // guard passes it on
+			_ = self.Signal(syscall.SIGTERM) // the supervisor passes it on
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/process/guard"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 const (
@@ -34,7 +34,7 @@ const (
 // order is what the inside of a container is told to do.
 type order struct {
 	Job   process.Job  `json:"job"`
-	Guard guard.Limits `json:"guard"`
+	Supervisor supervisor.Limits `json:"supervisor"`
 }
 
 // outcome is what became of it.
@@ -149,7 +149,7 @@ func (m *mux) called(ctx context.Context, r request) (control, output *net.UnixC
 			return nil, nil, fmt.Errorf("the container does not call: %w", ctx.Err())
 		}
 	}
-	return control, output, pack(control, order{Job: r.job, Guard: r.limits.Guard}, r.job.Writes)
+	return control, output, pack(control, order{Job: r.job, Supervisor: r.limits.Supervisor}, r.job.Writes)
 }
 
 // serve passes on what comes and goes, until everything in the container has ended.
@@ -188,7 +188,7 @@ func (r request) serve(ctx context.Context, control, output *net.UnixConn) (int,
 	case tooMuch.Load():
 		return process.TooMuchOutput, errors.New("the program " + process.Exceeded(process.TooMuchOutput))
 	case ctx.Err() != nil:
-		return guard.CannotRun, errors.New("the starter is gone")
+		return supervisor.CannotRun, errors.New("the starter is gone")
 	case errors.Is(err, errTooMuch):
 		return 1, fmt.Errorf("the program left more than %d MiB behind", r.job.Returns>>20)
 	case err != nil:

@@ -19,7 +19,7 @@ import (
 	"github.com/onsi/gomega"
 
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/process/guard"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 // deadline is how long anything here may take that does not come.
@@ -191,7 +191,7 @@ func TestNothingIsLeftWhenTheContextEnds(t *testing.T) {
 	if !gone(pid) {
 		t.Errorf("process %d is left", pid)
 	}
-	if code := cmd.ProcessState.ExitCode(); code != guard.CannotRun {
+	if code := cmd.ProcessState.ExitCode(); code != supervisor.CannotRun {
 		t.Errorf("exit code %d", code)
 	}
 }

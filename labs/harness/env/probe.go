@@ -13,7 +13,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/probe"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/process/guard"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 // reportLimit is how much a probe may have to say. A report has some kilobytes.
@@ -82,7 +82,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 		return nil, fmt.Errorf("run probe: %w", ctx.Err())
 	case limited.Err() != nil:
 		return nil, finding.New(probe.CauseNoAnswer, probe.Expected, "it was still running after %v; is there a loop in an init function?", programLimit)
-	case cmd.ProcessState == nil, cmd.ProcessState.ExitCode() == guard.CannotRun, notStarted(cmd, "") != nil:
+	case cmd.ProcessState == nil, cmd.ProcessState.ExitCode() == supervisor.CannotRun, notStarted(cmd, "") != nil:
 		// It never ran, so it says nothing about the learner.
 		return nil, finding.Machine("start a small program", fmt.Errorf("%w: %s", ended, output))
 	}

@@ -22,7 +22,7 @@ func builder(t *testing.T, workspace string) probe.Builder {
 	return probe.Builder{Workspace: workspace, Scratch: t.TempDir(), Env: env, Limit: time.Hour, Runner: process.Runner{}}
 }
 
-// run builds and runs the probe in a workspace, as the harness does, without its guard.
+// run builds and runs the probe in a workspace, as the harness does, without its supervisor.
 func run(t *testing.T, workspace string) (probe.Reports, error) {
 	t.Helper()
 	program, err := builder(t, workspace).Build(t.Context())

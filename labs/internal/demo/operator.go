@@ -20,13 +20,13 @@ const operatorName = "memcached-operator"
 
 // Programs are the compiled programs of a show.
 type Programs struct {
-	// Operator is the finished operator, Guard the program that ends it with us, whatever happens.
-	Operator, Guard string
+	// Operator is the finished operator, Supervisor the program that ends it with us, whatever happens.
+	Operator, Supervisor string
 }
 
 // Build compiles the programs into dir. With the Go build cache warm that is a matter of a second.
 func Build(ctx context.Context, root, dir string) (Programs, error) {
-	programs := Programs{Operator: filepath.Join(dir, operatorName), Guard: filepath.Join(dir, "guard")}
+	programs := Programs{Operator: filepath.Join(dir, operatorName), Supervisor: filepath.Join(dir, "supervisor")}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return programs, fmt.Errorf("build the operator: %w", err)
 	}
@@ -39,12 +39,12 @@ func Build(ctx context.Context, root, dir string) (Programs, error) {
 		return err
 	})
 	g.Go(func() error {
-		cmd, err := process.Command(ctx, root, nil, "go", "build", "-o", programs.Guard, "./labs/cmd/guard")
+		cmd, err := process.Command(ctx, root, nil, "go", "build", "-o", programs.Supervisor, "./labs/cmd/supervisor")
 		if err != nil {
 			return err
 		}
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return errors.Join(ctx.Err(), fmt.Errorf("build guard: %w\n%s", err, out))
+			return errors.Join(ctx.Err(), fmt.Errorf("build supervisor: %w\n%s", err, out))
 		}
 		return nil
 	})
@@ -53,7 +53,7 @@ func Build(ctx context.Context, root, dir string) (Programs, error) {
 
 // runningOperator is the running operator.
 type runningOperator struct {
-	parentPipe *os.File // guard ends the operator when this is closed, by us or by our death
+	parentPipe *os.File // the supervisor ends the operator when this is closed, by us or by our death
 	log        *os.File
 	ended      chan struct{} // closed when the process is gone
 	state      string        // how it ended; read it when ended is closed
@@ -71,7 +71,7 @@ func startOperator(s Show) (*runningOperator, error) {
 		return nil, errors.Join(fmt.Errorf("make a parent pipe: %w", err), log.Close())
 	}
 	defer theirs.Close()
-	cmd := exec.Command(s.Programs.Guard, s.Programs.Operator,
+	cmd := exec.Command(s.Programs.Supervisor, s.Programs.Operator,
 		"--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0",
 		"--metrics-secure=false", "--leader-elect=false")
 	cmd.Dir = filepath.Dir(s.Log)

@@ -17,7 +17,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
-// start runs a shell script in the place of guard and operator.
+// start runs a shell script in the place of the supervisor and the operator.
 func start(t *testing.T, script string) *runningOperator {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,7 +26,7 @@ func start(t *testing.T, script string) *runningOperator {
 		t.Fatal(err)
 	}
 	p, err := startOperator(Show{
-		Programs: Programs{Guard: "/bin/sh", Operator: file}, Operand: "memcached:1",
+		Programs: Programs{Supervisor: "/bin/sh", Operator: file}, Operand: "memcached:1",
 		Cluster: &clusters.Cluster{Kubeconfig: "/the/kubeconfig"}, Log: filepath.Join(dir, "log"),
 	})
 	if err != nil {
@@ -36,7 +36,7 @@ func start(t *testing.T, script string) *runningOperator {
 }
 
 func TestTheOperatorLivesUntilItIsStopped(t *testing.T) {
-	// What guard does: it reads descriptor 3 until the other end is closed.
+	// What the supervisor does: it reads descriptor 3 until the other end is closed.
 	p := start(t, `echo "$KUBECONFIG $MEMCACHED_IMAGE $HOME $*"; cat <&3`)
 	if err := p.stop(); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/process/guard"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 // Job is a program to run.
@@ -56,7 +56,7 @@ func Exceeded(code int) string {
 	if code == TooMuchOutput {
 		return fmt.Sprintf("printed more than %d MiB", OutputLimit>>20)
 	}
-	return guard.Exceeded(code)
+	return supervisor.Exceeded(code)
 }
 
 // Unprivileged is the user that a learner's program runs as where the lab itself runs as root, and in containers: nobody.
@@ -82,10 +82,10 @@ type Launcher struct {
 }
 
 // Runner prepares the commands for jobs. Their exit code is the program's own, or one that [Exceeded] knows, or
-// [NotStarted], or that of package guard.
+// [NotStarted], or that of package supervisor.
 type Runner struct {
-	// Guard is the program that runs a learner's program as a plain process and ends its whole process tree.
-	Guard string
+	// Supervisor is the program that runs a learner's program as a plain process and ends its whole process tree.
+	Supervisor string
 	// Launcher runs all jobs; nil runs them as plain processes.
 	Launcher *Launcher
 }
@@ -112,7 +112,7 @@ func (r Runner) Tool(ctx context.Context, job Job) (*exec.Cmd, error) {
 }
 
 // Program prepares a program that contains a learner's code. Its whole process tree ends with it, with ctx, and with
-// this process. Dir is its home. As a plain process it runs under guard, and as an unprivileged user when the lab runs as
+// this process. Dir is its home. As a plain process it runs under the supervisor, and as an unprivileged user when the lab runs as
 // root; it then gets its home as its own.
 func (r Runner) Program(ctx context.Context, job Job) (*exec.Cmd, error) {
 	if r.Launcher != nil {
@@ -127,14 +127,14 @@ func (r Runner) Program(ctx context.Context, job Job) (*exec.Cmd, error) {
 		cmd.Dir = r.Launcher.Scratch
 		return cmd, nil
 	}
-	guarded := []string{}
+	args := []string{}
 	if os.Geteuid() == 0 {
-		guarded = append(guarded, "-uid", fmt.Sprint(Unprivileged))
+		args = append(args, "-uid", fmt.Sprint(Unprivileged))
 		if err := os.Chown(job.Dir, Unprivileged, Unprivileged); err != nil {
 			return nil, fmt.Errorf("hand over %s: %w", job.Dir, err)
 		}
 	}
-	cmd, err := tied(ctx, r.Guard, append(guarded, job.Args...)...)
+	cmd, err := tied(ctx, r.Supervisor, append(args, job.Args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func tied(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
 	}
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.ExtraFiles = []*os.File{read}
-	// A signal to this process's group is not for the guard: it has to outlive this process by the moment that it takes
+	// A signal to this process's group is not for the supervisor: it has to outlive this process by the moment that it takes
 	// to end the learner's processes.
 	Own(cmd, syscall.SIGTERM)
 	cmd.Cancel = func() error { return write.Close() }

@@ -33,8 +33,8 @@ type Config struct {
 	Manager string `json:"manager,omitempty"`
 	// ControllerGen is the binary of the controller-gen that this course pins.
 	ControllerGen string `json:"controllerGen"`
-	// Guard is the binary that runs a learner's program and ends its whole process tree.
-	Guard string `json:"guard"`
+	// Supervisor is the binary that runs a learner's program and ends its whole process tree.
+	Supervisor string `json:"supervisor"`
 	// Launcher runs what contains or reads the learner's code somewhere else, such as in containers, and has what their
 	// program may ask of the cluster restricted; nil trusts them.
 	Launcher *process.Launcher `json:"launcher,omitempty"`
@@ -69,7 +69,7 @@ func (c Config) Has(n int) bool { return slices.Contains(c.Labs, n) }
 
 // Runner is how what contains or reads the learner's code is run.
 func (c Config) Runner() process.Runner {
-	return process.Runner{Guard: c.Guard, Launcher: c.Launcher}
+	return process.Runner{Supervisor: c.Supervisor, Launcher: c.Launcher}
 }
 
 // NeedsManager says whether a lab of the run judges a running manager.

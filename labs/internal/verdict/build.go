@@ -16,7 +16,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/process/guard"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 // maxBuildLines is how many lines of a compiler's complaint a person reads.
@@ -158,7 +158,7 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 		return nil, ctx.Err()
 	case errors.As(err, &exited) && exited.ExitCode() == process.NotStarted:
 		return nil, fmt.Errorf("build the manager: %s", strings.TrimSpace(string(output)))
-	case exited != nil && exited.ExitCode() == guard.TooMuchMemory:
+	case exited != nil && exited.ExitCode() == supervisor.TooMuchMemory:
 		return &Build{Output: "compiling it took more memory than there is for it"}, nil // of a container
 	case lacking != nil:
 		return nil, lacking

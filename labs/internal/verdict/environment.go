@@ -49,7 +49,7 @@ func (r *run) monitored(ctx context.Context, config suite.Config) (types.Report,
 }
 
 // killWhenLost has a suite killed whose cluster had to be given up: there it could only wait for its own
-// clean-up to fail. The learner's program ends with it; see package guard.
+// clean-up to fail. The learner's program ends with it; see package supervisor.
 func killWhenLost(ctx context.Context, cmd *exec.Cmd) {
 	interrupt := cmd.Cancel
 	cmd.Cancel = func() error {

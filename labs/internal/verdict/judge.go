@@ -340,7 +340,7 @@ func (r *run) represented(numbers, whole []int) []*course.Lab {
 func (r *run) config(numbers []int) suite.Config {
 	c := suite.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig,
-		ControllerGen: r.tools.ControllerGen, Guard: r.tools.Guard, Launcher: r.launcher(), MemcachedImage: nodeimage.Operand,
+		ControllerGen: r.tools.ControllerGen, Supervisor: r.tools.Supervisor, Launcher: r.launcher(), MemcachedImage: nodeimage.Operand,
 		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch,
 		Artifacts: r.artifacts,
 	}

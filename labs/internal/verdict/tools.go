@@ -17,8 +17,8 @@ import (
 type Tools struct {
 	// Suite is the compiled suite of the course, Ginkgo the program that runs it in parallel.
 	Suite, Ginkgo string
-	// Guard runs learner programs, ControllerGen is the generator that the course pins.
-	Guard, ControllerGen string
+	// Supervisor runs learner programs, ControllerGen is the generator that the course pins.
+	Supervisor, ControllerGen string
 }
 
 // BuildTools compiles what the checkout at root needs for a run, into .lab/bin. The Go build cache
@@ -27,13 +27,13 @@ func BuildTools(ctx context.Context, root, state string) (Tools, error) {
 	bin := filepath.Join(state, "bin")
 	tools := Tools{
 		Suite: filepath.Join(bin, "labs.test"), Ginkgo: filepath.Join(bin, "ginkgo"),
-		Guard: filepath.Join(bin, "guard"), ControllerGen: filepath.Join(bin, "controller-gen"),
+		Supervisor: filepath.Join(bin, "supervisor"), ControllerGen: filepath.Join(bin, "controller-gen"),
 	}
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return tools, fmt.Errorf("build tools: %w", err)
 	}
 	programs := []string{
-		"github.com/onsi/ginkgo/v2/ginkgo", "sigs.k8s.io/controller-tools/cmd/controller-gen", "./labs/cmd/guard",
+		"github.com/onsi/ginkgo/v2/ginkgo", "sigs.k8s.io/controller-tools/cmd/controller-gen", "./labs/cmd/supervisor",
 	}
 	if err := goCommand(ctx, root, append([]string{"build", "-o", bin + string(filepath.Separator)}, programs...)...); err != nil {
 		return tools, err

@@ -61,7 +61,7 @@ func classroomApp(t *testing.T) (a *app, out, progress *bytes.Buffer, offline fu
 		"go.mod":                "module example.com/lab\n\ngo 1.26.0\n",
 		"labs/suite.go":         "package labs\n",
 		"labs/cmd/lab/main.go":  "package main\n\nfunc main() {}\n",
-		"labs/cmd/guard/run.go": "package main\n\nfunc main() {}\n",
+		"labs/cmd/supervisor/run.go": "package main\n\nfunc main() {}\n",
 	} {
 		coursetest.Write(t, a.Root, name, text)
 	}

@@ -22,7 +22,7 @@ import (
 
 	"github.com/example/operator-lab/labs/classroom/sandbox"
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/process/guard"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 // root is the checkout.
@@ -212,8 +212,8 @@ func TestAHostileProgram(t *testing.T) {
 	})
 
 	for what, codes := range map[string][]int{
-		"fork":  {guard.TooManyProcesses, guard.TooMuchMemory},
-		"eat":   {guard.TooMuchMemory},
+		"fork":  {supervisor.TooManyProcesses, supervisor.TooMuchMemory},
+		"eat":   {supervisor.TooMuchMemory},
 		"print": {process.TooMuchOutput},
 	} {
 		t.Run("takes no more than its share: "+what, func(t *testing.T) {

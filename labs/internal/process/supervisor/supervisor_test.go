@@ -1,6 +1,6 @@
 //go:build linux
 
-package guard_test
+package supervisor_test
 
 import (
 	"fmt"
@@ -15,21 +15,21 @@ import (
 
 	"github.com/onsi/gomega"
 
-	"github.com/example/operator-lab/labs/internal/process/guard"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 const deadline = time.Minute
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "guard")
+	dir, err := os.MkdirTemp("", "supervisor")
 	if err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "guard")
-	build := exec.Command("go", "build", "-o", binary, "../../../cmd/guard")
+	binary = filepath.Join(dir, "supervisor")
+	build := exec.Command("go", "build", "-o", binary, "../../../cmd/supervisor")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "build guard:", err)
+		fmt.Fprintln(os.Stderr, "build supervisor:", err)
 		os.Exit(1)
 	}
 	code := m.Run()
@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 
 var binary string
 
-// guarded starts a shell script under guard, with guard's own flags, and gives the parent pipe's other end.
-func guarded(t *testing.T, script string, flags ...string) (*exec.Cmd, *os.File) {
+// supervised starts a shell script under the supervisor, with the supervisor's own flags, and gives the parent pipe's other end.
+func supervised(t *testing.T, script string, flags ...string) (*exec.Cmd, *os.File) {
 	t.Helper()
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -74,7 +74,7 @@ func pidIn(t *testing.T, file string) int {
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 func TestProgramsExitCodeIsPassedOn(t *testing.T) {
-	cmd, _ := guarded(t, "exit 7")
+	cmd, _ := supervised(t, "exit 7")
 	_ = cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != 7 {
 		t.Errorf("exit code %d, want 7", got)
@@ -83,16 +83,16 @@ func TestProgramsExitCodeIsPassedOn(t *testing.T) {
 
 func TestEscapedGrandchildIsKilledWhenTheProgramEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	cmd, _ := guarded(t, fmt.Sprintf("setsid sh -c 'echo $$ > %s; exec sleep 1000' & while [ ! -s %s ]; do :; done; exit 0", file, file))
+	cmd, _ := supervised(t, fmt.Sprintf("setsid sh -c 'echo $$ > %s; exec sleep 1000' & while [ ! -s %s ]; do :; done; exit 0", file, file))
 	_ = cmd.Wait()
 	if pid := pidIn(t, file); alive(pid) {
-		t.Errorf("process %d outlives its guard", pid)
+		t.Errorf("process %d outlives its supervisor", pid)
 	}
 }
 
 func TestTreeIsKilledWhenTheStarterIsGone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	cmd, parentPipe := guarded(t, fmt.Sprintf("trap '' TERM; echo $$ > %s; while :; do sleep 1000; done", file))
+	cmd, parentPipe := supervised(t, fmt.Sprintf("trap '' TERM; echo $$ > %s; while :; do sleep 1000; done", file))
 	pid := pidIn(t, file)
 	parentPipe.Close()
 	_ = cmd.Wait()
@@ -103,7 +103,7 @@ func TestTreeIsKilledWhenTheStarterIsGone(t *testing.T) {
 
 func TestSignalReachesTheProgram(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	cmd, _ := guarded(t, fmt.Sprintf("trap 'exit 5' TERM; echo $$ > %s; while :; do sleep 0.01; done", file))
+	cmd, _ := supervised(t, fmt.Sprintf("trap 'exit 5' TERM; echo $$ > %s; while :; do sleep 0.01; done", file))
 	pidIn(t, file)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	_ = cmd.Wait()
@@ -119,23 +119,23 @@ func TestATreeThatTakesTooMuchIsKilled(t *testing.T) {
 		code   int
 	}{
 		// tail keeps what it read until a line ends.
-		"memory":                   {"head -c 3000000000 /dev/zero | tail -n 1 | wc -c", []string{"-memory=64"}, guard.TooMuchMemory},
-		"memory of a few together": {"for i in 1 2 3 4; do (head -c 20000000 /dev/zero; sleep 1000) | tail -n 1 & done; wait", []string{"-memory=64"}, guard.TooMuchMemory},
-		"processes":                {"for i in $(seq 30); do sleep 1000 & done; wait", []string{"-processes=20"}, guard.TooManyProcesses},
-		"processes that escaped":   {"(setsid sh -c 'for i in $(seq 30); do sleep 1000 & done; wait' &); sleep 1000", []string{"-processes=20"}, guard.TooManyProcesses},
+		"memory":                   {"head -c 3000000000 /dev/zero | tail -n 1 | wc -c", []string{"-memory=64"}, supervisor.TooMuchMemory},
+		"memory of a few together": {"for i in 1 2 3 4; do (head -c 20000000 /dev/zero; sleep 1000) | tail -n 1 & done; wait", []string{"-memory=64"}, supervisor.TooMuchMemory},
+		"processes":                {"for i in $(seq 30); do sleep 1000 & done; wait", []string{"-processes=20"}, supervisor.TooManyProcesses},
+		"processes that escaped":   {"(setsid sh -c 'for i in $(seq 30); do sleep 1000 & done; wait' &); sleep 1000", []string{"-processes=20"}, supervisor.TooManyProcesses},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd, _ := guarded(t, tc.script, tc.flags...)
+			cmd, _ := supervised(t, tc.script, tc.flags...)
 			_ = cmd.Wait() // the first would end by itself soon, with another code; the others would outlast go test
-			if got := cmd.ProcessState.ExitCode(); got != tc.code || guard.Exceeded(got) == "" {
-				t.Errorf("exit code %d (%q), want %d", got, guard.Exceeded(got), tc.code)
+			if got := cmd.ProcessState.ExitCode(); got != tc.code || supervisor.Exceeded(got) == "" {
+				t.Errorf("exit code %d (%q), want %d", got, supervisor.Exceeded(got), tc.code)
 			}
 		})
 	}
 }
 
 func TestADecentTreeIsLeftAlone(t *testing.T) {
-	cmd, _ := guarded(t, "for i in $(seq 10); do sleep 0.6 & done; head -c 20000000 /dev/zero | tail -n 1 >/dev/null; wait; exit 3", "-memory=64", "-processes=20")
+	cmd, _ := supervised(t, "for i in $(seq 10); do sleep 0.6 & done; head -c 20000000 /dev/zero | tail -n 1 >/dev/null; wait; exit 3", "-memory=64", "-processes=20")
 	_ = cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != 3 {
 		t.Errorf("exit code %d, want the program's own 3", got)
@@ -144,11 +144,11 @@ func TestADecentTreeIsLeftAlone(t *testing.T) {
 
 func TestAFileHasALimit(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	cmd, _ := guarded(t, "head -c 400000000 /dev/zero > "+file+"; kill -l $?")
+	cmd, _ := supervised(t, "head -c 400000000 /dev/zero > "+file+"; kill -l $?")
 	_ = cmd.Wait()
 	info, err := os.Stat(file)
-	if err != nil || uint64(info.Size()) != guard.DefaultLimits.File {
-		t.Errorf("the file is %v, %v, want one of %d bytes", info, err, guard.DefaultLimits.File)
+	if err != nil || uint64(info.Size()) != supervisor.DefaultLimits.File {
+		t.Errorf("the file is %v, %v, want one of %d bytes", info, err, supervisor.DefaultLimits.File)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestAFileHasALimit(t *testing.T) {
 // stop it. This is not tried out: root is not stopped.
 func TestTheKernelLimitsTheTasksOfTheProgramsUser(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "limits")
-	cmd, _ := guarded(t, "grep 'Max processes' /proc/self/limits > "+file)
+	cmd, _ := supervised(t, "grep 'Max processes' /proc/self/limits > "+file)
 	_ = cmd.Wait()
 	out, err := os.ReadFile(file)
 	if err != nil {

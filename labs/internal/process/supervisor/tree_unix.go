@@ -1,6 +1,6 @@
 //go:build !linux && !windows
 
-package guard
+package supervisor
 
 import "syscall"
 

@@ -1,5 +1,5 @@
-// Package guard runs one program and takes responsibility for everything that the program starts.
-package guard
+// Package supervisor runs one program and takes responsibility for everything that the program starts.
+package supervisor
 
 import (
 	"errors"

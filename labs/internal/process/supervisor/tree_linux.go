@@ -1,4 +1,4 @@
-package guard
+package supervisor
 
 import (
 	"bytes"
