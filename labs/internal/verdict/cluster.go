@@ -19,26 +19,22 @@ type Pool interface {
 	Discard(name string)
 }
 
-// settle gets the run its cluster, and brings the learner's definition to it.
-func (r *run) settle(ctx context.Context) (err error) {
+// takeCluster gets the run its cluster, and brings the learner's definition to it.
+func (r *run) takeCluster(ctx context.Context) (err error) {
 	switch {
 	case r.Cluster != nil:
 		r.cluster = r.Cluster
 		return r.introduce(ctx)
 	case r.Pool != nil:
 		r.Progress("taking a fresh cluster")
-		claimed := r.timed(PartClaim)
 		r.cluster, r.pooled, err = r.Pool.Claim(ctx)
-		claimed()
 		if err != nil {
 			return err
 		}
 		return r.introduce(ctx)
 	}
 	r.Progress("creating a fresh cluster")
-	created := r.timed(PartCreate)
 	r.cluster, err = r.Clusters.Create(ctx, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
-	created()
 	if err != nil {
 		return err
 	}
@@ -48,7 +44,6 @@ func (r *run) settle(ctx context.Context) (err error) {
 	if !r.cluster.RealPods {
 		return nil
 	}
-	defer r.timed(PartOperand)()
 	return nodeimage.EnsureOperand(ctx, r.Clusters.Provider(), r.cluster.Name, r.NodeImage, r.Cache)
 }
 
@@ -64,7 +59,6 @@ func (r *run) deleteCluster(ctx context.Context, results []*Result) error {
 	case r.Keep:
 		return nil
 	}
-	defer r.timed(PartDelete)()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
 	defer cancel()
 	err := r.Clusters.Delete(ctx, r.cluster.Name)

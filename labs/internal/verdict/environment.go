@@ -34,7 +34,6 @@ func (r *run) monitored(ctx context.Context, config suite.Config) (types.Report,
 		return types.Report{}, err
 	}
 	defer monitor.End()
-	defer r.timed(PartChecks)()
 	r.monitor = monitor
 	others := load.Watch()
 	defer others.End()

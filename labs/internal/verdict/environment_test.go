@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -95,29 +94,5 @@ func newJudge(t *testing.T, p clusters.Provider) *verdict.Judge {
 		Course: c, State: state, Workspace: filepath.Join(dir, "workspace"), Tools: verdict.Tools{Suite: "none"},
 		Clusters: clusters.NewOwned(state, p), NodeImage: nodeimage.Image{Ref: "none", HasOperand: true},
 		Progress: func(line string) { t.Log(line) },
-	}
-}
-
-// Whoever measures a run learns about the parts that there were, whatever became of it.
-func TestPartsOfARunAreTold(t *testing.T) {
-	j := newJudge(t, refusing{&clusters.Problem{What: "docker does not answer"}})
-	told := make(chan verdict.Part, 10)
-	j.Took = func(part verdict.Part, took time.Duration) {
-		if took <= 0 {
-			t.Errorf("%s took %v", part, took)
-		}
-		told <- part
-	}
-	if _, err := j.Check(t.Context(), []int{4}); err != nil {
-		t.Fatal(err)
-	}
-	close(told)
-	parts := map[verdict.Part]int{}
-	for part := range told {
-		parts[part]++
-	}
-	// There is no cluster, so nothing was done with one.
-	if diff := cmp.Diff(map[verdict.Part]int{verdict.PartBuild: 1, verdict.PartCreate: 1}, parts); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -22,7 +22,6 @@ func (r *run) introduce(ctx context.Context) error {
 	if !slices.ContainsFunc(r.wanted, func(lab *course.Lab) bool { return lab.Number > 3 }) {
 		return nil // lab 3 looks on while its definition is installed
 	}
-	defer r.timed(PartDefinition)()
 	if !r.installedNew(ctx) || !needs(r.wanted, course.NeedsCollection) {
 		return ctx.Err()
 	}

@@ -55,9 +55,6 @@ type Judge struct {
 	// OnOutcome, if it is not nil, is told what is certain while other checks are still running, from one goroutine and
 	// before Answer. Should the machine turn out to be at fault, the results say so, and what was heard does not count.
 	OnOutcome func(Outcome)
-	// Took, if it is not nil, is told how long each part of a run took. Some parts run side by side, so it may be
-	// called from several goroutines at once.
-	Took func(part Part, took time.Duration)
 	// Answer gets the results as soon as they are known, before the cluster is deleted.
 	Answer func(results []*Result, cluster *clusters.Cluster)
 }
@@ -190,7 +187,6 @@ var errNotBuilt = errors.New("the learner's code does not compile")
 func (r *run) prepare(ctx context.Context) error {
 	g, both := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		defer r.timed(PartBuild)()
 		if r.build, err = r.compile(both); err == nil && r.build != nil {
 			err = errNotBuilt
 		}
@@ -198,20 +194,19 @@ func (r *run) prepare(ctx context.Context) error {
 	})
 	g.Go(func() (err error) {
 		if r.tools = r.Tools; r.tools.Suite == "" {
-			defer r.timed(PartTools)()
 			r.tools, err = BuildTools(both, r.Course.Root, r.State)
 		}
 		return err
 	})
 	if r.Pool == nil {
-		g.Go(func() error { return r.settle(both) })
+		g.Go(func() error { return r.takeCluster(both) })
 	}
 	err := g.Wait()
 	if r.build != nil && ctx.Err() == nil {
 		return nil
 	}
 	if err == nil && r.Pool != nil {
-		err = r.settle(ctx)
+		err = r.takeCluster(ctx)
 	}
 	return interrupted(ctx, err)
 }
