@@ -18,8 +18,8 @@ import (
 // Judge gives verdicts on labs of one workspace in one run, as [verdict.Judge.Check] does.
 type Judge func(ctx context.Context, state, workspace string, labs []int) ([]*verdict.Result, error)
 
-// Bench grades.
-type Bench struct {
+// Grader judges what learners handed in.
+type Grader struct {
 	Course *course.Course
 	// Labs are the numbers of those to judge.
 	Labs []int
@@ -64,10 +64,10 @@ func (g Grade) Verdict() verdict.Verdict {
 
 // Run grades the submissions one after the other and tells each grade as soon as it is known. Whatever is wrong with
 // one, or with the machine while it is judged, does not stop the rest: an error means that ctx has ended.
-func (b *Bench) Run(ctx context.Context, all []Submission, tell func(Grade)) error {
+func (g *Grader) Run(ctx context.Context, all []Submission, tell func(Grade)) error {
 	for i, s := range all {
-		b.Progress(fmt.Sprintf("%s (%d of %d)", s.Name, i+1, len(all)))
-		grade, err := b.grade(ctx, s)
+		g.Progress(fmt.Sprintf("%s (%d of %d)", s.Name, i+1, len(all)))
+		grade, err := g.grade(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -78,11 +78,11 @@ func (b *Bench) Run(ctx context.Context, all []Submission, tell func(Grade)) err
 
 // groups are the labs that one run can judge together. A lab that runs others again does that under the learner's own
 // role, in which the others alone are not judged.
-func (b *Bench) groups() [][]int {
+func (g *Grader) groups() [][]int {
 	var together []int
 	var groups [][]int
-	for _, n := range b.Labs {
-		if lab := b.Course.Labs[n-1]; len(lab.Reruns) > 0 {
+	for _, n := range g.Labs {
+		if lab := g.Course.Labs[n-1]; len(lab.Reruns) > 0 {
 			groups = append(groups, []int{n})
 		} else {
 			together = append(together, n)
@@ -95,9 +95,9 @@ func (b *Bench) groups() [][]int {
 }
 
 // grade judges one submission. The error is that of ctx.
-func (b *Bench) grade(ctx context.Context, s Submission) (Grade, error) {
+func (g *Grader) grade(ctx context.Context, s Submission) (Grade, error) {
 	grade, started := Grade{Submission: s}, time.Now()
-	state := filepath.Join(b.Out, s.ID)
+	state := filepath.Join(g.Out, s.ID)
 	workspace := ""
 	err := os.RemoveAll(state)
 	if err == nil {
@@ -107,40 +107,40 @@ func (b *Bench) grade(ctx context.Context, s Submission) (Grade, error) {
 		return grade, ctx.Err()
 	}
 	if err != nil {
-		grade.Results = b.unread(started, err)
+		grade.Results = g.unread(started, err)
 		return grade, nil
 	}
-	for _, labs := range b.groups() {
-		results, err := b.Judge(ctx, state, workspace, labs)
+	for _, labs := range g.groups() {
+		results, err := g.Judge(ctx, state, workspace, labs)
 		if ctx.Err() != nil {
 			return grade, ctx.Err()
 		}
 		if err != nil {
-			results = b.blank(started, labs, verdict.Environment, func(r *verdict.Result) { blame(r, err) })
+			results = g.blank(started, labs, verdict.Environment, func(r *verdict.Result) { blame(r, err) })
 		}
 		grade.Results = append(grade.Results, results...)
 	}
 	slices.SortFunc(grade.Results, func(a, b *verdict.Result) int { return a.Lab - b.Lab })
-	if err := b.report(state, grade); err != nil {
-		b.Progress(fmt.Sprintf("could not keep the report of %s: %v", s.Name, err))
+	if err := g.report(state, grade); err != nil {
+		g.Progress(fmt.Sprintf("could not keep the report of %s: %v", s.Name, err))
 	}
 	return grade, nil
 }
 
 // unread are the results for what could not even be read: the learner's, where they handed in what nobody can judge.
-func (b *Bench) unread(started time.Time, err error) []*verdict.Result {
+func (g *Grader) unread(started time.Time, err error) []*verdict.Result {
 	if refused, ok := errors.AsType[*Refused](err); ok {
-		return b.blank(started, b.Labs, verdict.Fail, func(r *verdict.Result) { r.Build = &verdict.Build{Output: refused.Why} })
+		return g.blank(started, g.Labs, verdict.Fail, func(r *verdict.Result) { r.Build = &verdict.Build{Output: refused.Why} })
 	}
-	return b.blank(started, b.Labs, verdict.Environment, func(r *verdict.Result) { blame(r, err) })
+	return g.blank(started, g.Labs, verdict.Environment, func(r *verdict.Result) { blame(r, err) })
 }
 
 // blank are results of labs of which no check was asked.
-func (b *Bench) blank(started time.Time, labs []int, v verdict.Verdict, fill func(*verdict.Result)) []*verdict.Result {
+func (g *Grader) blank(started time.Time, labs []int, v verdict.Verdict, fill func(*verdict.Result)) []*verdict.Result {
 	var results []*verdict.Result
 	for _, n := range labs {
 		r := &verdict.Result{Schema: 1, Lab: n, Verdict: v, Started: started, Seconds: time.Since(started).Seconds()}
-		for _, c := range b.Course.Labs[n-1].Checks {
+		for _, c := range g.Course.Labs[n-1].Checks {
 			r.Checks = append(r.Checks, verdict.Check{ID: c.ID, Title: c.Title, Lab: n, State: verdict.Blocked, BlockedBy: "build"})
 		}
 		fill(r)
@@ -158,10 +158,10 @@ func blame(r *verdict.Result, err error) {
 }
 
 // report writes the report as the learner would have seen it.
-func (b *Bench) report(state string, g Grade) error {
+func (g *Grader) report(state string, grade Grade) error {
 	var text bytes.Buffer
-	for _, r := range g.Results {
-		verdict.Print(&text, r, b.Course.Labs[r.Lab-1], verdict.CourseHints{Course: b.Course})
+	for _, r := range grade.Results {
+		verdict.Print(&text, r, g.Course.Labs[r.Lab-1], verdict.CourseHints{Course: g.Course})
 	}
 	return os.WriteFile(filepath.Join(state, "report.txt"), text.Bytes(), 0o600)
 }

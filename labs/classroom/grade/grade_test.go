@@ -36,7 +36,7 @@ func class(t *testing.T, names ...string) string {
 	return dir
 }
 
-// graded runs a bench with a judge of the test's own.
+// graded runs a grader with a judge of the test's own.
 func graded(t *testing.T, dir string, labs []int, judge grade.Judge) (map[string]grade.Grade, string) {
 	t.Helper()
 	all, _, err := grade.Find(dir)
@@ -44,9 +44,9 @@ func graded(t *testing.T, dir string, labs []int, judge grade.Judge) (map[string
 		t.Fatal(err)
 	}
 	out := t.TempDir()
-	bench := &grade.Bench{Course: boardtest.Course(t), Labs: labs, Out: out, Judge: judge, Progress: func(string) {}}
+	grader := &grade.Grader{Course: boardtest.Course(t), Labs: labs, Out: out, Judge: judge, Progress: func(string) {}}
 	grades := map[string]grade.Grade{}
-	if err := bench.Run(t.Context(), all, func(g grade.Grade) { grades[g.Name] = g }); err != nil {
+	if err := grader.Run(t.Context(), all, func(g grade.Grade) { grades[g.Name] = g }); err != nil {
 		t.Fatal(err)
 	}
 	return grades, out

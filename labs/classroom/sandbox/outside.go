@@ -33,7 +33,7 @@ const (
 
 // order is what the inside of a container is told to do.
 type order struct {
-	Job   process.Job  `json:"job"`
+	Job        process.Job       `json:"job"`
 	Supervisor supervisor.Limits `json:"supervisor"`
 }
 

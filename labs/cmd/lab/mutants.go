@@ -94,7 +94,7 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 	if err != nil {
 		return count, err
 	}
-	bench := &mutants.Bench{
+	runner := &mutants.Runner{
 		Course: c, State: filepath.Join(a.State, "mutants"), Cache: a.Cache, Clusters: owned, NodeImage: image,
 		Tools: tools, Seed: run.seed, Parallel: run.parallel, KeepGoing: run.keepGoing, Again: run.gate, Storm: run.storm, Progress: a.Progress,
 	}
@@ -104,7 +104,7 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (count gotest.Count, 
 		Schema: 1, Started: time.Now(), Commit: a.commit(ctx), Cluster: a.Cluster, Seed: run.seed, Judged: len(wrong), Of: of,
 	}
 	table := mutants.NewTable(a.Out, answers)
-	err = bench.Run(ctx, mutants.Repeat(answers, max(1, run.repeat)), func(o mutants.Outcome) {
+	err = runner.Run(ctx, mutants.Repeat(answers, max(1, run.repeat)), func(o mutants.Outcome) {
 		table.Tell(o)
 		report.Outcomes = append(report.Outcomes, o)
 	})

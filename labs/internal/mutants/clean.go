@@ -31,8 +31,8 @@ var (
 	pods        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-// swept are the kinds of which a run of the suite, or a manager with all rights, leaves something behind.
-var swept = []schema.GroupVersionResource{
+// cleaned are the kinds of which a run of the suite, or a manager with all rights, leaves something behind.
+var cleaned = []schema.GroupVersionResource{
 	definitions,
 	namespaces,
 	{Group: "apps", Version: "v1", Resource: "deployments"},
@@ -41,8 +41,8 @@ var swept = []schema.GroupVersionResource{
 	pods,
 }
 
-// broom makes a cluster what it was when the broom was made, as far as runs of the suite change it.
-type broom struct {
+// cleaner makes a cluster what it was when the cleaner was made, as far as runs of the suite change it.
+type cleaner struct {
 	client dynamic.Interface
 	before map[object]bool
 	// system are the namespaces in which nobody but Kubernetes makes and replaces things.
@@ -55,7 +55,7 @@ type object struct {
 	uid  types.UID
 }
 
-func newBroom(ctx context.Context, kubeconfig string) (*broom, error) {
+func newCleaner(ctx context.Context, kubeconfig string) (*cleaner, error) {
 	config, err := clusters.RESTConfig(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("look at the cluster: %w", err)
@@ -64,27 +64,27 @@ func newBroom(ctx context.Context, kubeconfig string) (*broom, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the cluster: %w", err)
 	}
-	b := &broom{client: client, before: map[object]bool{}, system: map[string]bool{}}
-	for _, kind := range swept {
+	c := &cleaner{client: client, before: map[object]bool{}, system: map[string]bool{}}
+	for _, kind := range cleaned {
 		all, err := client.Resource(kind).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("look at the cluster: %w", err)
 		}
 		for _, o := range all.Items {
-			b.before[object{kind, o.GetUID()}] = true
+			c.before[object{kind, o.GetUID()}] = true
 			if kind == namespaces && o.GetName() != metav1.NamespaceDefault {
-				b.system[o.GetName()] = true
+				c.system[o.GetName()] = true
 			}
 		}
 	}
-	return b, nil
+	return c, nil
 }
 
-// worn says whether the cluster's controllers were started again, as labs with the check of garbage collection
+// restarted says whether the cluster's controllers were started again, as labs with the check of garbage collection
 // need it. The kubelet makes the next start wait for ten seconds, and longer each time.
-func (b *broom) worn(ctx context.Context) (bool, error) {
+func (c *cleaner) restarted(ctx context.Context) (bool, error) {
 	options := metav1.ListOptions{LabelSelector: "component=kube-controller-manager"}
-	controllers, err := b.client.Resource(pods).Namespace(metav1.NamespaceSystem).List(ctx, options)
+	controllers, err := c.client.Resource(pods).Namespace(metav1.NamespaceSystem).List(ctx, options)
 	if err != nil {
 		return false, fmt.Errorf("look at the controllers: %w", err)
 	}
@@ -99,22 +99,22 @@ func (b *broom) worn(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// sweep deletes what is new, and waits until it is gone.
-func (b *broom) sweep(ctx context.Context) error {
+// clean deletes what is new, and waits until it is gone.
+func (c *cleaner) clean(ctx context.Context) error {
 	var left []string
 	err := wait.PollUntilContextTimeout(ctx, cleanPoll, cleanLimit, true, func(ctx context.Context) (bool, error) {
 		left = nil
-		for _, kind := range swept {
-			all, err := b.client.Resource(kind).List(ctx, metav1.ListOptions{})
+		for _, kind := range cleaned {
+			all, err := c.client.Resource(kind).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return false, err
 			}
 			for _, o := range all.Items {
-				if b.before[object{kind, o.GetUID()}] || b.system[o.GetNamespace()] {
+				if c.before[object{kind, o.GetUID()}] || c.system[o.GetNamespace()] {
 					continue
 				}
 				left = append(left, kind.Resource+" "+o.GetNamespace()+"/"+o.GetName())
-				if err := b.remove(ctx, kind, &o); err != nil {
+				if err := c.remove(ctx, kind, &o); err != nil {
 					return false, err
 				}
 			}
@@ -131,9 +131,9 @@ func (b *broom) sweep(ctx context.Context) error {
 }
 
 // remove asks for the deletion of an object, unless somebody did already, and takes away what holds it.
-func (b *broom) remove(ctx context.Context, kind schema.GroupVersionResource, o *unstructured.Unstructured) error {
+func (c *cleaner) remove(ctx context.Context, kind schema.GroupVersionResource, o *unstructured.Unstructured) error {
 	if kind == definitions {
-		if err := b.release(ctx, o); err != nil {
+		if err := c.release(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -146,7 +146,7 @@ func (b *broom) remove(ctx context.Context, kind schema.GroupVersionResource, o 
 	} else if o.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	err := b.client.Resource(kind).Namespace(o.GetNamespace()).Delete(ctx, o.GetName(), options)
+	err := c.client.Resource(kind).Namespace(o.GetNamespace()).Delete(ctx, o.GetName(), options)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (b *broom) remove(ctx context.Context, kind schema.GroupVersionResource, o 
 }
 
 // release takes the finalizers away from the objects of a definition: the manager that would is gone.
-func (b *broom) release(ctx context.Context, definition *unstructured.Unstructured) error {
+func (c *cleaner) release(ctx context.Context, definition *unstructured.Unstructured) error {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
@@ -163,7 +163,7 @@ func (b *broom) release(ctx context.Context, definition *unstructured.Unstructur
 	}
 	first, _ := versions[0].(map[string]any)
 	version, _ := first["name"].(string)
-	objects := b.client.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural})
+	objects := c.client.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural})
 	all, err := objects.List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil // the API server does not serve it

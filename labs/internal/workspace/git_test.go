@@ -10,7 +10,7 @@ import (
 )
 
 // state is what a learner sees of their own repository.
-func (b *bench) state() string {
+func (b *fixture) state() string {
 	b.Helper()
 	index, err := os.ReadFile(filepath.Join(b.dir, ".git", "index"))
 	if err != nil && !os.IsNotExist(err) {
@@ -26,7 +26,7 @@ func (b *bench) state() string {
 
 // unmoved runs solve and undo and expects branches, HEAD and index, byte for
 // byte, to be what they were.
-func (b *bench) unmoved() {
+func (b *fixture) unmoved() {
 	b.Helper()
 	before, mine := b.state(), b.tree()
 	b.solve(3)
@@ -41,23 +41,23 @@ func (b *bench) unmoved() {
 }
 
 func TestBranchIndexAndHeadStay(t *testing.T) {
-	for name, prepare := range map[string]func(b *bench){
-		"as created": func(*bench) {},
-		"staged changes": func(b *bench) {
+	for name, prepare := range map[string]func(b *fixture){
+		"as created": func(*fixture) {},
+		"staged changes": func(b *fixture) {
 			b.write("main.go", "package main // staged\n")
 			b.git("add", "main.go")
 			b.write("main.go", "package main // staged and changed again\n")
 			b.write("new.go", "package main\n")
 			b.git("add", "-N", "new.go")
 		},
-		"detached HEAD": func(b *bench) { b.git("checkout", "--quiet", "--detach") },
-		"another branch": func(b *bench) {
+		"detached HEAD": func(b *fixture) { b.git("checkout", "--quiet", "--detach") },
+		"another branch": func(b *fixture) {
 			b.git("checkout", "--quiet", "-b", "lab/saves")
 			b.git("commit", "--quiet", "--allow-empty", "-m", "empty")
 			b.git("tag", "v1")
 		},
-		"a branch without commits": func(b *bench) { b.git("checkout", "--quiet", "--orphan", "fresh") },
-		"a merge with conflicts": func(b *bench) {
+		"a branch without commits": func(b *fixture) { b.git("checkout", "--quiet", "--orphan", "fresh") },
+		"a merge with conflicts": func(b *fixture) {
 			b.git("checkout", "--quiet", "-b", "theirs")
 			b.write("main.go", "package main // theirs\n")
 			b.git("commit", "--quiet", "-am", "theirs")
@@ -68,12 +68,12 @@ func TestBranchIndexAndHeadStay(t *testing.T) {
 				b.Fatalf("no conflict: %s", out)
 			}
 		},
-		"stashed work": func(b *bench) {
+		"stashed work": func(b *fixture) {
 			b.write("main.go", "package main // stashed\n")
 			b.git("stash")
 		},
-		"an index that somebody locked": func(b *bench) { b.write(".git/index.lock", "") },
-		"sparse checkout": func(b *bench) {
+		"an index that somebody locked": func(b *fixture) { b.write(".git/index.lock", "") },
+		"sparse checkout": func(b *fixture) {
 			b.git("config", "core.sparseCheckout", "true")
 			b.write(".git/info/sparse-checkout", "/docs/\n")
 		},
@@ -151,7 +151,7 @@ func TestEnvironmentDoesNotMisleadGit(t *testing.T) {
 // like all others.
 func TestNestedRepositoriesSurvive(t *testing.T) {
 	b := newWorkspace(t)
-	nested := &bench{T: t, dir: filepath.Join(b.dir, "third_party", "lib")}
+	nested := &fixture{T: t, dir: filepath.Join(b.dir, "third_party", "lib")}
 	nested.write("lib.go", "package lib\n")
 	nested.git("init", "--quiet")
 	nested.git("add", ".")
@@ -178,8 +178,8 @@ func TestNestedRepositoriesSurvive(t *testing.T) {
 // Around a workspace there may be a bigger repository. It notices nothing but
 // a folder that is not its own.
 func TestARepositoryAroundTheWorkspaceIsLeftAlone(t *testing.T) {
-	b := newBench(t)
-	around := &bench{T: t, dir: t.TempDir()}
+	b := newFixture(t)
+	around := &fixture{T: t, dir: t.TempDir()}
 	around.write("mine.txt", "mine")
 	around.git("init", "--quiet")
 	around.git("add", ".")
@@ -212,14 +212,14 @@ func TestSavesSurviveGarbageCollection(t *testing.T) {
 
 // A broken repository ends the command before anything is changed.
 func TestNothingChangesWhenTheWorkCannotBeSaved(t *testing.T) {
-	for name, damage := range map[string]func(b *bench){
-		"a damaged configuration": func(b *bench) { b.write(".git/config", "[core\n") },
-		"no objects":              func(b *bench) { _ = os.RemoveAll(filepath.Join(b.dir, ".git", "objects")) },
-		"refs that are a file": func(b *bench) {
+	for name, damage := range map[string]func(b *fixture){
+		"a damaged configuration": func(b *fixture) { b.write(".git/config", "[core\n") },
+		"no objects":              func(b *fixture) { _ = os.RemoveAll(filepath.Join(b.dir, ".git", "objects")) },
+		"refs that are a file": func(b *fixture) {
 			_ = os.RemoveAll(filepath.Join(b.dir, ".git", "refs", "lab"))
 			b.write(".git/refs/lab", "")
 		},
-		"no git on PATH": func(b *bench) { b.Setenv("PATH", b.TempDir()) },
+		"no git on PATH": func(b *fixture) { b.Setenv("PATH", b.TempDir()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWorkspace(t)

@@ -17,7 +17,7 @@ import (
 
 // refused expects every command that changes a workspace to refuse the folder
 // with a usage error of one line, and the folder around it to stay as it is.
-func (b *bench) refused(dir, around, want string) {
+func (b *fixture) refused(dir, around, want string) {
 	b.Helper()
 	before, err := course.ReadTree(around)
 	if err != nil {
@@ -42,7 +42,7 @@ func (b *bench) refused(dir, around, want string) {
 	}
 }
 
-func (b *bench) neverAWorkspace(dir, want string) {
+func (b *fixture) neverAWorkspace(dir, want string) {
 	b.Helper()
 	if created, err := workspace.Ensure(b.Context(), b.course, dir); created || exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), want) {
 		b.Errorf("check: got %v, want %q", err, want)
@@ -50,7 +50,7 @@ func (b *bench) neverAWorkspace(dir, want string) {
 }
 
 func TestHomeIsNoWorkspace(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	home := filepath.Join(os.Getenv("HOME"), "people", "me")
 	if err := os.MkdirAll(home, 0o755); err != nil {
 		t.Fatal(err)
@@ -63,14 +63,14 @@ func TestHomeIsNoWorkspace(t *testing.T) {
 }
 
 func TestRootIsNoWorkspace(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.refused("/", b.course.Root, "the whole file system")
 	b.neverAWorkspace("/", "the whole file system")
 	b.neverAWorkspace("", "is empty")
 }
 
 func TestTheCheckoutIsNoWorkspace(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for _, dir := range []string{b.course.Root, filepath.Dir(b.course.Root)} {
 		b.refused(dir, b.course.Root, "holds the course itself")
 		b.neverAWorkspace(dir, "holds the course itself")
@@ -83,7 +83,7 @@ func TestTheCheckoutIsNoWorkspace(t *testing.T) {
 
 // The finished operator can be checked, but no command may overwrite it.
 func TestTheOperatorIsNotOverwritten(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	dir := filepath.Join(b.course.Root, "operator")
 	b.refused(dir, b.course.Root, "only folders that it created")
 	if created, err := workspace.Ensure(t.Context(), b.course, dir); created || err != nil {
@@ -92,7 +92,7 @@ func TestTheOperatorIsNotOverwritten(t *testing.T) {
 }
 
 func TestSomebodysFileIsNoWorkspace(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.write("thesis.txt", "my life")
 	file := filepath.Join(b.dir, "thesis.txt")
 	for _, dir := range []string{file, filepath.Join(file, "below")} {
@@ -102,7 +102,7 @@ func TestSomebodysFileIsNoWorkspace(t *testing.T) {
 }
 
 func TestSomebodysFolderIsRefused(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.write("go.mod", "module example.com/mine\n")
 	b.refused(b.dir, b.dir, "only folders that it created")
 	b.git("init", "--quiet")
@@ -113,7 +113,7 @@ func TestSomebodysFolderIsRefused(t *testing.T) {
 }
 
 func TestEmptyFolderIsNotFilled(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if err := os.Mkdir(b.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestMarksThatAreLinksDoNotCount(t *testing.T) {
 	made := newWorkspace(t)
 	for _, part := range []string{".git", ".git/lab", ".git/lab/created"} {
 		t.Run(part, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.write("thesis.txt", "my life")
 			link := filepath.Join(b.dir, part)
 			if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
@@ -165,7 +165,7 @@ func TestLinksAreFollowedToWhatTheyName(t *testing.T) {
 // what the link leads to is not touched.
 func TestLinksInsideAreNotFollowed(t *testing.T) {
 	b := newWorkspace(t)
-	victim := &bench{T: t, dir: t.TempDir()}
+	victim := &fixture{T: t, dir: t.TempDir()}
 	victim.write("config.yaml", "precious")
 	if err := os.RemoveAll(filepath.Join(b.dir, "config")); err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func TestAFailedChangeIsPutBack(t *testing.T) {
 
 // listing is what stands in the workspace, whatever it is: name, kind, and
 // content of files.
-func (b *bench) listing() (lines []string) {
+func (b *fixture) listing() (lines []string) {
 	b.Helper()
 	err := filepath.WalkDir(b.dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 
 // What is unpacked elsewhere is a workspace like one that was created there.
 func TestAStarterThatIsHandedOutIsAWorkspace(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	starter, err := workspace.Starter(t.Context(), b.course)
 	if err != nil {
 		t.Fatal(err)

@@ -19,42 +19,42 @@ import (
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
-// bench is a checkout and the place for a workspace in it.
-type bench struct {
+// fixture is a checkout and the place for a workspace in it.
+type fixture struct {
 	*testing.T
 	course *course.Course
 	dir    string
 }
 
-// newBench has no workspace yet. Nothing of the person who runs the test
+// newFixture has no workspace yet. Nothing of the person who runs the test
 // reaches git.
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
 	c, err := course.Load(coursetest.New(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench{T: t, course: c, dir: filepath.Join(c.Root, "workspace")}
+	return &fixture{T: t, course: c, dir: filepath.Join(c.Root, "workspace")}
 }
 
 // newWorkspace has one with the starter of lab 1.
-func newWorkspace(t *testing.T) *bench {
+func newWorkspace(t *testing.T) *fixture {
 	t.Helper()
-	b := newBench(t)
+	b := newFixture(t)
 	if created, err := workspace.Ensure(t.Context(), b.course, b.dir); err != nil || !created {
 		t.Fatalf("created %v, %v", created, err)
 	}
 	return b
 }
 
-func (b *bench) write(name, text string) {
+func (b *fixture) write(name, text string) {
 	b.Helper()
 	coursetest.Write(b, b.dir, name, text)
 }
 
 // tree is everything in the workspace but .git.
-func (b *bench) tree() course.Tree {
+func (b *fixture) tree() course.Tree {
 	b.Helper()
 	tree, err := course.ReadTree(b.dir)
 	if err != nil {
@@ -63,7 +63,7 @@ func (b *bench) tree() course.Tree {
 	return tree
 }
 
-func (b *bench) stage(n int) course.Tree {
+func (b *fixture) stage(n int) course.Tree {
 	b.Helper()
 	tree, err := b.course.Render(n)
 	if err != nil {
@@ -72,7 +72,7 @@ func (b *bench) stage(n int) course.Tree {
 	return tree
 }
 
-func (b *bench) mustEqual(want course.Tree) {
+func (b *fixture) mustEqual(want course.Tree) {
 	b.Helper()
 	if diff := want.Diff(b.tree()); diff != nil {
 		b.Errorf("differ: %q", diff)
@@ -80,7 +80,7 @@ func (b *bench) mustEqual(want course.Tree) {
 }
 
 // must passes a change on and stops the test on an error.
-func (b *bench) must(c workspace.Change, err error) workspace.Change {
+func (b *fixture) must(c workspace.Change, err error) workspace.Change {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -88,18 +88,18 @@ func (b *bench) must(c workspace.Change, err error) workspace.Change {
 	return c
 }
 
-func (b *bench) solve(lab int) workspace.Change {
+func (b *fixture) solve(lab int) workspace.Change {
 	b.Helper()
 	return b.must(workspace.Solve(b.Context(), b.course, b.dir, lab))
 }
 
-func (b *bench) undo() workspace.Change {
+func (b *fixture) undo() workspace.Change {
 	b.Helper()
 	return b.must(workspace.Undo(b.Context(), b.dir))
 }
 
 // git runs the learner's own git in the workspace.
-func (b *bench) git(args ...string) string {
+func (b *fixture) git(args ...string) string {
 	b.Helper()
 	out, err := b.tryGit(args...)
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *bench) git(args ...string) string {
 	return out
 }
 
-func (b *bench) tryGit(args ...string) (string, error) {
+func (b *fixture) tryGit(args ...string) (string, error) {
 	cmd := exec.Command("git", append([]string{"-c", "user.name=L", "-c", "user.email=l@example.com"}, args...)...)
 	cmd.Dir = b.dir
 	out, err := cmd.CombinedOutput()
@@ -138,7 +138,7 @@ func TestEnsureCreatesTheFirstStarter(t *testing.T) {
 
 // What is in a folder is for the checks to judge, and nobody writes to it.
 func TestEnsureLeavesAnExistingFolderAlone(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if err := os.Mkdir(b.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestEnsureLeavesAnExistingFolderAlone(t *testing.T) {
 }
 
 func TestSolveAndResetMakeTheTreeEqualToAStage(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	change := b.solve(2)
 	if !change.Created || change.Saved != "" {
 		t.Errorf("%+v", change)
@@ -339,7 +339,7 @@ func TestNothingToUndo(t *testing.T) {
 }
 
 func TestBadLabNumbersChangeNothing(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for _, lab := range []int{-1, 0, 4, 99} {
 		_, err := workspace.Solve(t.Context(), b.course, b.dir, lab)
 		if exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "1 to 3") {
@@ -354,7 +354,7 @@ func TestBadLabNumbersChangeNothing(t *testing.T) {
 func TestInterruptedCommandsChangeNothing(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	b := newBench(t)
+	b := newFixture(t)
 	if _, err := workspace.Ensure(cancelled, b.course, b.dir); exit.Code(err) != exit.Interrupted {
 		t.Errorf("create: %v", err)
 	}
@@ -370,7 +370,7 @@ func TestInterruptedCommandsChangeNothing(t *testing.T) {
 }
 
 func TestAWorkspaceAppearsWholeOrNotAtAll(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.Setenv("PATH", t.TempDir())
 	if created, err := workspace.Ensure(t.Context(), b.course, b.dir); created || exit.Code(err) != exit.EnvironmentError || !strings.Contains(err.Error(), "git is missing") {
 		t.Errorf("%v, %v", created, err)
@@ -379,7 +379,7 @@ func TestAWorkspaceAppearsWholeOrNotAtAll(t *testing.T) {
 }
 
 // nothingLeft expects no workspace, and nothing half made beside it.
-func (b *bench) nothingLeft() {
+func (b *fixture) nothingLeft() {
 	b.Helper()
 	left, err := filepath.Glob(filepath.Join(b.course.Root, ".lab-*"))
 	if err != nil || len(left) > 0 {

@@ -104,8 +104,8 @@ func (a *app) gradeAll(ctx context.Context, c *course.Course, out string, labs [
 	records := export.NewRecords(c, time.Now())
 	worst := error(nil)
 	table := grade.NewTable(a.Out, labs, all)
-	bench := &grade.Bench{Course: c, Labs: labs, Out: out, Judge: judge, Progress: a.Progress}
-	err := bench.Run(ctx, all, func(g grade.Grade) {
+	grader := &grade.Grader{Course: c, Labs: labs, Out: out, Judge: judge, Progress: a.Progress}
+	err := grader.Run(ctx, all, func(g grade.Grade) {
 		table.Tell(g)
 		records.At = time.Now()
 		records.Add(g.Name, g.Results)

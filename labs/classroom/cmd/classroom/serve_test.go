@@ -54,13 +54,13 @@ func classroomApp(t *testing.T) (a *app, out, progress *bytes.Buffer, offline fu
 	internet.Add(t, used, map[string]string{"used.go": "package used\n"})
 	mod := "module example.com/greeter\n\ngo 1.26.0\n\nrequire " + used.Path + " " + used.Version + "\n"
 	for name, text := range map[string]string{
-		".gitignore":            "/.lab/\n",
-		"operator/go.mod":       mod,
-		"operator/go.sum":       internet.Sum(t, used),
-		"operator/used.go":      "package main\n\nimport _ \"" + used.Path + "\"\n",
-		"go.mod":                "module example.com/lab\n\ngo 1.26.0\n",
-		"labs/suite.go":         "package labs\n",
-		"labs/cmd/lab/main.go":  "package main\n\nfunc main() {}\n",
+		".gitignore":                 "/.lab/\n",
+		"operator/go.mod":            mod,
+		"operator/go.sum":            internet.Sum(t, used),
+		"operator/used.go":           "package main\n\nimport _ \"" + used.Path + "\"\n",
+		"go.mod":                     "module example.com/lab\n\ngo 1.26.0\n",
+		"labs/suite.go":              "package labs\n",
+		"labs/cmd/lab/main.go":       "package main\n\nfunc main() {}\n",
 		"labs/cmd/supervisor/run.go": "package main\n\nfunc main() {}\n",
 	} {
 		coursetest.Write(t, a.Root, name, text)

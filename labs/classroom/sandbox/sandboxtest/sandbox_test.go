@@ -34,15 +34,15 @@ const soon = 60 * time.Second
 // lookPeriod is how often it is looked whether containers are left: a look takes the engine's time to remove them.
 const lookPeriod = 200 * time.Millisecond
 
-// bench has containers of this test's own, and programs to run in them.
-type bench struct {
+// fixture has containers of this test's own, and programs to run in them.
+type fixture struct {
 	process.Runner
 	*sandbox.Container
 	hostile string
 	home    string
 }
 
-func newBench(t *testing.T) bench {
+func newFixture(t *testing.T) fixture {
 	t.Helper()
 	scratch, err := os.MkdirTemp("", "sandboxtest-") //nolint:usetesting // t.TempDir is too long for sockets
 	if err != nil {
@@ -59,7 +59,7 @@ func newBench(t *testing.T) bench {
 		t.Fatal(err)
 	}
 	launcher.Scratch = scratch
-	b := bench{process.Runner{Launcher: launcher}, container, filepath.Join(scratch, "hostile"), filepath.Join(scratch, "home")}
+	b := fixture{process.Runner{Launcher: launcher}, container, filepath.Join(scratch, "hostile"), filepath.Join(scratch, "home")}
 	run(t, root, "go", "build", "-o", scratch+"/", "./labs/classroom/cmd/sandbox-shim", "./labs/classroom/sandbox/sandboxtest/hostile")
 	if err := errors.Join(os.Mkdir(b.home, 0o700), b.Prepare(t.Context())); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func run(t *testing.T, dir string, args ...string) string {
 }
 
 // try runs the hostile program, and returns what it printed and its exit code.
-func (b bench) try(t *testing.T, job process.Job, args ...string) (string, int) {
+func (b fixture) try(t *testing.T, job process.Job, args ...string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -122,7 +122,7 @@ func fails(t *testing.T, out string, code int) {
 }
 
 func TestAHostileProgram(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	t.Run("reads nothing of this machine", func(t *testing.T) {
 		word := "canary-" + rand.Text()
@@ -289,7 +289,7 @@ func ours(t *testing.T) []string {
 }
 
 func TestABuildRunsAndDownloadsNothing(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	workspace := filepath.Join(b.Runner.Launcher.Scratch, "workspace")
 	touch := "touch /tmp/ran " + filepath.Join(b.Runner.Launcher.Scratch, "ran")
 	files := map[string]string{

@@ -27,7 +27,7 @@ const (
 // TestWhateverIsTheMachinesFaultIsEnvironment goes through the faults one after the other, because they
 // share an engine, and some of them a cluster.
 func TestWhateverIsTheMachinesFaultIsEnvironment(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 
 	t.Run("the node image is missing", func(t *testing.T) {
 		b.fails(t, fault{says: "is not on this machine", fix: "make node-image"})

@@ -107,7 +107,7 @@ func startHolder(t *testing.T) (taken int, all bool, end func()) {
 // squeeze gives the node hardly more memory than it uses, so that the kernel has to kill programs in it. A node at work
 // grows meanwhile; where cgroups are of version 1, the engine refuses a limit below what is used by then, and another one
 // has to be found.
-func squeeze(t *testing.T, b *bench) {
+func squeeze(t *testing.T, b *fixture) {
 	t.Helper()
 	node := b.current(t).Name + "-control-plane"
 	const usage = "cat /sys/fs/cgroup/memory/memory.usage_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.current"

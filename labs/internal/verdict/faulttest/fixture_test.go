@@ -30,8 +30,8 @@ const (
 	lab = 4
 )
 
-// bench is a machine to break: a private engine, and what a run needs on it.
-type bench struct {
+// fixture is a machine to break: a private engine, and what a run needs on it.
+type fixture struct {
 	engine   *private.Engine
 	image    nodeimage.Image
 	course   *course.Course
@@ -41,7 +41,7 @@ type bench struct {
 	clusters *clusters.Owned
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	c, err := course.Load(root)
 	if err != nil {
@@ -55,7 +55,7 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{engine: private.New(t, c.Root), image: image, course: c, tools: tools, state: t.TempDir()}
+	b := &fixture{engine: private.New(t, c.Root), image: image, course: c, tools: tools, state: t.TempDir()}
 	b.engine.Limit(disk)
 	b.engine.Start()
 	t.Setenv("DOCKER_HOST", b.engine.Host)
@@ -87,7 +87,7 @@ func solution(t *testing.T) string {
 }
 
 // create makes a cluster that several runs share.
-func (b *bench) create(t *testing.T) *clusters.Cluster {
+func (b *fixture) create(t *testing.T) *clusters.Cluster {
 	t.Helper()
 	c, err := b.clusters.Create(t.Context(), "faults", clusters.Spec{NodeImage: b.image.Ref}, false)
 	if err != nil {
@@ -97,7 +97,7 @@ func (b *bench) create(t *testing.T) *clusters.Cluster {
 	return c
 }
 
-func (b *bench) delete(t *testing.T, name string) {
+func (b *fixture) delete(t *testing.T, name string) {
 	t.Helper()
 	if err := b.clusters.Delete(context.WithoutCancel(t.Context()), name); err != nil {
 		t.Errorf("delete cluster %s: %v", name, err)
@@ -130,7 +130,7 @@ type answer struct {
 }
 
 // fails wants a run on the broken machine to end as environment, and soon; never as fail.
-func (b *bench) fails(t *testing.T, f fault) {
+func (b *fixture) fails(t *testing.T, f fault) {
 	t.Helper()
 	ready, done := make(chan struct{}), make(chan answer, 1)
 	j := &verdict.Judge{
@@ -193,7 +193,7 @@ func requireEnvironment(t *testing.T, a answer, f fault, took, limit time.Durati
 }
 
 // current is the cluster that is being judged on.
-func (b *bench) current(t *testing.T) *clusters.Cluster {
+func (b *fixture) current(t *testing.T) *clusters.Cluster {
 	t.Helper()
 	owners, err := b.clusters.List(t.Context())
 	if err != nil {
@@ -209,13 +209,13 @@ func (b *bench) current(t *testing.T) *clusters.Cluster {
 }
 
 // removeOrphans deletes what a run had to leave, as the next command of the lab would.
-func (b *bench) removeOrphans(t *testing.T) {
+func (b *fixture) removeOrphans(t *testing.T) {
 	t.Helper()
 	b.delete(t, b.current(t).Name)
 }
 
 // awaitWork returns when a check has begun to work: it has made itself a namespace.
-func (b *bench) awaitWork(t *testing.T) {
+func (b *fixture) awaitWork(t *testing.T) {
 	t.Helper()
 	config, err := clusters.RESTConfig(b.current(t).Kubeconfig)
 	if err != nil {
@@ -246,7 +246,7 @@ func (b *bench) awaitWork(t *testing.T) {
 }
 
 // awaitHealthy returns when the cluster is well again.
-func (b *bench) awaitHealthy(t *testing.T, c *clusters.Cluster) {
+func (b *fixture) awaitHealthy(t *testing.T, c *clusters.Cluster) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
@@ -21,8 +22,8 @@ import (
 // deleteLimit is how long a cluster may take to be deleted, also after an interrupt.
 const deleteLimit = 90 * time.Second
 
-// Bench judges answers on real clusters of its own, which it cleans between them.
-type Bench struct {
+// Runner judges answers on real clusters of its own, which it cleans between them.
+type Runner struct {
 	Course *course.Course
 	// State keeps the workspace and the artifacts of each answer, in a folder of its own.
 	State string
@@ -33,7 +34,7 @@ type Bench struct {
 	Tools     verdict.Tools
 	// Seed is that of the verdict on an answer's first run. That of the next run is one more.
 	Seed int64
-	// Storm is how hard the storm of lab 5 blows: "" or [harness.StormLong].
+	// Storm is how hard the storm of lab 5 is: "" or [suite.StormLong].
 	Storm string
 	// Parallel is how many answers are judged at a time: 1 for times that mean something. There is one
 	// cluster more, so that nobody waits while a cluster is cleaned.
@@ -53,19 +54,19 @@ const reportFile = "report.txt"
 // errStop ends a run that does not go on after an outcome that is not what it should be.
 var errStop = errors.New("stopped")
 
-// benchRun is one run of a bench.
-type benchRun struct {
-	*Bench
+// run is one call of [Runner.Run].
+type run struct {
+	*Runner
 	answers  []Answer
-	next     chan int       // indices of answers
-	outcomes []chan Outcome // by index
-	turns    chan struct{}  // one for each answer that is being judged, or cluster that is being made
+	next     chan int            // indices of answers
+	outcomes []chan Outcome      // by index
+	machine  *semaphore.Weighted // held for each answer that is being judged, and each cluster that is being made
 }
 
 // Run judges the answers and tells each outcome, in their order, as soon as it is known. An error means
 // that not all of them were judged; without KeepGoing that is none.
-func (b *Bench) Run(ctx context.Context, answers []Answer, report func(Outcome)) error {
-	r := &benchRun{Bench: b, answers: answers, next: make(chan int, len(answers)), turns: make(chan struct{}, b.Parallel)}
+func (b *Runner) Run(ctx context.Context, answers []Answer, report func(Outcome)) error {
+	r := &run{Runner: b, answers: answers, next: make(chan int, len(answers)), machine: semaphore.NewWeighted(int64(b.Parallel))}
 	for i := range answers {
 		r.next <- i
 		r.outcomes = append(r.outcomes, make(chan Outcome, 1))
@@ -83,7 +84,7 @@ func (b *Bench) Run(ctx context.Context, answers []Answer, report func(Outcome))
 }
 
 // report passes the outcomes on in the order of the answers.
-func (r *benchRun) report(ctx context.Context, report func(Outcome)) error {
+func (r *run) report(ctx context.Context, report func(Outcome)) error {
 	for _, outcome := range r.outcomes {
 		select {
 		case o := <-outcome:
@@ -99,18 +100,18 @@ func (r *benchRun) report(ctx context.Context, report func(Outcome)) error {
 }
 
 // work judges one answer after the other on a cluster of its own.
-func (r *benchRun) work(ctx context.Context) (err error) {
+func (r *run) work(ctx context.Context) (err error) {
 	s, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close(ctx, s)) }()
 	for i := range r.next {
-		if err := r.turn(ctx); err != nil {
+		if err := r.machine.Acquire(ctx, 1); err != nil {
 			return err
 		}
 		o, err := r.judge(ctx, s.cluster, r.answers[i])
-		<-r.turns
+		r.machine.Release(1)
 		if err == nil && o.Environment != "" && r.Again {
 			s, o, err = r.judgeAgain(ctx, s, r.answers[i], o.Environment)
 		}
@@ -129,49 +130,39 @@ func (r *benchRun) work(ctx context.Context) (err error) {
 }
 
 // judgeAgain judges an answer once more, on a new cluster, because the machine was to blame the first time.
-func (r *benchRun) judgeAgain(ctx context.Context, old seat, a Answer, why string) (s seat, o Outcome, err error) {
+func (r *run) judgeAgain(ctx context.Context, old slot, a Answer, why string) (s slot, o Outcome, err error) {
 	r.Progress(fmt.Sprintf("ENVIRONMENT: %d/%s is judged once more, on a new cluster: %s", a.Lab, a.ID(), why))
 	if s, err = r.replace(ctx, old); err != nil {
 		return s, o, err
 	}
-	if err := r.turn(ctx); err != nil {
+	if err := r.machine.Acquire(ctx, 1); err != nil {
 		return s, o, err
 	}
-	defer func() { <-r.turns }()
+	defer r.machine.Release(1)
 	o, err = r.judge(ctx, s.cluster, a)
 	o.Again = why
 	return s, o, err
 }
 
-// turn waits until the machine is free for one more answer.
-func (r *benchRun) turn(ctx context.Context) error {
-	select {
-	case r.turns <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// seat is a cluster as it was when it was fresh.
-type seat struct {
+// slot is a cluster, and what brings it back to what it was when it was fresh.
+type slot struct {
 	cluster *clusters.Cluster
-	broom   *broom
+	cleaner *cleaner
 }
 
-// open makes a cluster. It takes a turn for it: an answer that is judged meanwhile would look slow.
-func (r *benchRun) open(ctx context.Context) (s seat, err error) {
-	if err := r.turn(ctx); err != nil {
+// open makes a cluster while no more than [Runner.Parallel] others work: an answer that is judged meanwhile would look slow.
+func (r *run) open(ctx context.Context) (s slot, err error) {
+	if err := r.machine.Acquire(ctx, 1); err != nil {
 		return s, err
 	}
-	defer func() { <-r.turns }()
+	defer r.machine.Release(1)
 	r.Progress("creating a kind cluster")
 	if s.cluster, err = r.Clusters.Create(ctx, "mutants", clusters.Spec{NodeImage: r.NodeImage.Ref}, false); err != nil {
 		return s, err
 	}
 	err = nodeimage.EnsureOperand(ctx, r.Clusters.Provider(), s.cluster.Name, r.NodeImage, r.Cache)
 	if err == nil {
-		s.broom, err = newBroom(ctx, s.cluster.Kubeconfig)
+		s.cleaner, err = newCleaner(ctx, s.cluster.Kubeconfig)
 	}
 	if err != nil {
 		return s, errors.Join(err, r.close(ctx, s))
@@ -179,7 +170,7 @@ func (r *benchRun) open(ctx context.Context) (s seat, err error) {
 	return s, nil
 }
 
-func (b *Bench) close(ctx context.Context, s seat) error {
+func (b *Runner) close(ctx context.Context, s slot) error {
 	if s.cluster == nil {
 		return nil
 	}
@@ -190,12 +181,12 @@ func (b *Bench) close(ctx context.Context, s seat) error {
 
 // clean makes the cluster what it was, or another one if that does not work: the answer that was judged
 // on it may have done anything.
-func (r *benchRun) clean(ctx context.Context, s seat) (seat, error) {
-	worn, err := s.broom.worn(ctx)
-	if err == nil && !worn {
-		err = s.broom.sweep(ctx)
+func (r *run) clean(ctx context.Context, s slot) (slot, error) {
+	restarted, err := s.cleaner.restarted(ctx)
+	if err == nil && !restarted {
+		err = s.cleaner.clean(ctx)
 	}
-	if err == nil && !worn || ctx.Err() != nil {
+	if err == nil && !restarted || ctx.Err() != nil {
 		return s, ctx.Err()
 	}
 	if err != nil {
@@ -205,7 +196,7 @@ func (r *benchRun) clean(ctx context.Context, s seat) (seat, error) {
 }
 
 // replace makes another cluster in place of an old one.
-func (r *benchRun) replace(ctx context.Context, old seat) (seat, error) {
+func (r *run) replace(ctx context.Context, old slot) (slot, error) {
 	if err := r.close(ctx, old); err != nil {
 		return old, err
 	}
@@ -213,7 +204,7 @@ func (r *benchRun) replace(ctx context.Context, old seat) (seat, error) {
 }
 
 // judge gives the verdict on one answer.
-func (b *Bench) judge(ctx context.Context, cluster *clusters.Cluster, a Answer) (Outcome, error) {
+func (b *Runner) judge(ctx context.Context, cluster *clusters.Cluster, a Answer) (Outcome, error) {
 	dir := filepath.Join(b.State, fmt.Sprintf("%d-%s", a.Lab, a.ID()))
 	if a.Run > 0 {
 		dir += fmt.Sprintf("-run-%d", a.Run+1)
@@ -250,7 +241,7 @@ func (b *Bench) judge(ctx context.Context, cluster *clusters.Cluster, a Answer) 
 }
 
 // keepReport writes the report as a learner would see it, for authors who want to read it.
-func (b *Bench) keepReport(path string, result *verdict.Result) error {
+func (b *Runner) keepReport(path string, result *verdict.Result) error {
 	lab, err := b.Course.Lab(result.Lab)
 	if err != nil {
 		return err
