@@ -1,5 +1,5 @@
 // Package apiproxy is a reverse proxy between one client and an API server that remembers what was
-// asked. It is evidence, not a gate: every request passes unchanged, with the client's own credentials,
+// asked. It is evidence, not a gate: every request passes unchanged but for the client's token ([Proxy.Token]),
 // unless a storm is asked for with [Proxy.Disturb] or [Proxy.Outage], a [Rule] for a client that nobody trusts, or
 // a [NamespaceFilter] that shows a client a part of the cluster only.
 //
@@ -8,6 +8,7 @@ package apiproxy
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -97,6 +98,7 @@ type Proxy struct {
 	server       *http.Server
 	listener     net.Listener
 	ca           []byte
+	token        string
 	resolver     *request.RequestInfoFactory
 	rule         Rule
 	filter       NamespaceFilter
@@ -107,11 +109,11 @@ type Proxy struct {
 }
 
 // Start begins to record what is sent to the API server of upstream. Only the server's address and its
-// certificate authority are taken from upstream; credentials are each client's own. Stop it with
-// [Proxy.Stop].
+// certificate authority are taken from upstream. token is the client's at the API server; the client gets another one,
+// [Proxy.Token]. Stop it with [Proxy.Stop].
 //
-// rule is asked about every request; nil lets all of them pass. The zero view shows everything.
-func Start(upstream *rest.Config, rule Rule, filter NamespaceFilter) (*Proxy, error) {
+// rule is asked about every request; nil lets all of them pass. The zero filter shows everything.
+func Start(upstream *rest.Config, token string, rule Rule, filter NamespaceFilter) (*Proxy, error) {
 	target, err := url.Parse(upstream.Host)
 	if err != nil {
 		return nil, fmt.Errorf("parse API server address: %w", err)
@@ -128,11 +130,17 @@ func Start(upstream *rest.Config, rule Rule, filter NamespaceFilter) (*Proxy, er
 	if err != nil {
 		return nil, fmt.Errorf("listen for the manager: %w", err)
 	}
-	r := &Proxy{listener: listener, ca: ca, rule: rule, filter: filter, resolver: &request.RequestInfoFactory{
+	r := &Proxy{listener: listener, ca: ca, token: rand.Text(), rule: rule, filter: filter, resolver: &request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
 	proxy := &httputil.ReverseProxy{
-		Rewrite:        func(p *httputil.ProxyRequest) { p.SetURL(target); p.Out.Host = target.Host },
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			p.Out.Host = target.Host
+			if p.In.Header.Get("Authorization") == "Bearer "+r.token {
+				p.Out.Header.Set("Authorization", "Bearer "+token)
+			}
+		},
 		Transport:      transport,
 		FlushInterval:  -1, // watches are streams
 		ModifyResponse: r.answered,
@@ -206,6 +214,10 @@ func (p *Proxy) URL() string { return "https://" + p.Address() }
 
 // Address is the host and port of [Proxy.URL].
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
+
+// Token is what the client has to send. The proxy replaces it by the token that the API server knows, so that a client
+// that gives it away gives away nothing that opens the API server itself.
+func (p *Proxy) Token() string { return p.token }
 
 // CA is the certificate that clients have to trust, as PEM.
 func (p *Proxy) CA() []byte { return p.ca }

@@ -37,7 +37,7 @@ func startWith(t *testing.T, rule apiproxy.Rule, filter apiproxy.NamespaceFilter
 	upstream := httptest.NewTLSServer(handler)
 	t.Cleanup(upstream.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
-	proxy, err := apiproxy.Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, rule, filter)
+	proxy, err := apiproxy.Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, realToken, rule, filter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,13 +47,21 @@ func startWith(t *testing.T, rule apiproxy.Rule, filter apiproxy.NamespaceFilter
 	return proxy, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 }
 
+// realToken is the one that the API server would know.
+const realToken = "real"
+
 func send(t *testing.T, client *http.Client, method, url string) string {
+	t.Helper()
+	return sendAs(t, client, "of-the-client", method, url)
+}
+
+func sendAs(t *testing.T, client *http.Client, token, method, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer of-the-client")
+	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -84,10 +92,17 @@ func TestRequestsAreDescribedInTheWordsOfRBAC(t *testing.T) {
 	}
 }
 
-func TestTheClientsOwnCredentialsArePassedOn(t *testing.T) {
+// A client that sends something else than its token is told by the API server that nobody knows it.
+func TestOnlyTheProxysTokenIsReplaced(t *testing.T) {
 	proxy, client := start(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Authorization")) })
-	if got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods"); got != "Bearer of-the-client" {
-		t.Errorf("the API server saw %q", got)
+	for token, want := range map[string]string{proxy.Token(): realToken, "of-the-client": "of-the-client"} {
+		if got := sendAs(t, client, token, http.MethodGet, proxy.URL()+"/api/v1/pods"); got != "Bearer "+want {
+			t.Errorf("the API server saw %q, want %q", got, want)
+		}
+	}
+	another, _ := start(t, func(http.ResponseWriter, *http.Request) {})
+	if proxy.Token() == another.Token() || len(proxy.Token()) < 20 {
+		t.Errorf("two proxies have the tokens %q and %q", proxy.Token(), another.Token())
 	}
 }
 

@@ -72,13 +72,13 @@ type ManagerProcess struct {
 }
 
 // newManager makes a manager that is not started yet. Its program is asked which flags it has, unless known says so.
-func newManager(rec *apiproxy.Proxy, token, log string, known *program) (*ManagerProcess, error) {
+func newManager(rec *apiproxy.Proxy, log string, known *program) (*ManagerProcess, error) {
 	m, err := settle(log)
 	if err != nil {
 		return nil, err
 	}
 	m.server, m.sent = rec.Address(), rec.Count
-	kubeconfig, err := credentials(rec.URL(), rec.CA(), token)
+	kubeconfig, err := credentials(rec.URL(), rec.CA(), rec.Token())
 	if err != nil {
 		return nil, err
 	}

@@ -45,8 +45,6 @@ type shared struct {
 	CRD *finding.Finding `json:"crd,omitempty"`
 	// Gone is the finding about a manager that did not get as far as its checks; no other process starts one then.
 	Gone *finding.Finding `json:"gone,omitempty"`
-	// Token is the manager's identity.
-	Token string `json:"token,omitempty"`
 	// Program is what the manager's program said about itself.
 	Program program `json:"program,omitzero"`
 }
@@ -79,7 +77,7 @@ func startManager(ctx context.Context) (err error) {
 	if err := restrictPods(ctx); err != nil {
 		return err
 	}
-	if current.shared.Token, err = identity(ctx); err != nil {
+	if err := createAccount(ctx); err != nil {
 		return err
 	}
 	if current.env, err = openTestEnv(ctx, current.trace, nil); err != nil {

@@ -35,7 +35,11 @@ type testEnv struct {
 // what its program has said already, nil when nobody has asked.
 func openTestEnv(ctx context.Context, w *trace.Watcher, known *program) (*testEnv, error) {
 	process, total := ginkgo.GinkgoParallelProcess(), processes()
-	proxy, err := apiproxy.Start(current.adminConfig, admissionRule(),
+	token, err := requestToken(ctx)
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := apiproxy.Start(current.adminConfig, token, admissionRule(),
 		namespaceFilter(hiddenFrom(process, total, current.shared.Run, current.config.Checks)))
 	if err != nil {
 		return nil, err
@@ -43,7 +47,7 @@ func openTestEnv(ctx context.Context, w *trace.Watcher, known *program) (*testEn
 	watching, forget := context.WithCancel(context.Background())
 	e := &testEnv{proxy: proxy, trace: w, activity: newActivityMonitor(proxy.Since, answered), forget: forget}
 	go e.activity.run(watching)
-	e.manager, err = newManager(proxy, current.shared.Token, managerLog(process), known)
+	e.manager, err = newManager(proxy, managerLog(process), known)
 	if err != nil {
 		return nil, errors.Join(err, e.close(ctx))
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/mutants"
+	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
@@ -57,6 +59,32 @@ func TestARightAnswerInOtherWordsPasses(t *testing.T) {
 	workspace := workspacetest.New(t, workspacetest.Write("cmd/main.go", "package main\n\nfunc main() {}\n"))
 	for _, r := range judgeFolder(t, c, workspace, upTo(3), false) {
 		requirePass(t, r)
+	}
+}
+
+// A role that borrows the name of Kubernetes' own has the rights of its rules all the same, and they are too few here.
+func TestARoleWithABorrowedNameBorrowsNoRights(t *testing.T) {
+	t.Parallel()
+	c := load(t)
+	workspace := rendered(t, c, 7)
+	write(t, workspace, suite.RolePath, `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: cluster-admin
+rules:
+- apiGroups: [cache.example.com]
+  resources: [memcacheds]
+  verbs: [get, list, watch]
+`)
+	j := newJudge(t, c)
+	j.Workspace, j.WithoutReruns = workspace, true
+	results, err := j.Check(t.Context(), []int{7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(results[0].Checks, func(c verdict.Check) bool { return c.ID == "works-under-role" })
+	if i < 0 || results[0].Checks[i].Cause != "not-synced" {
+		t.Errorf("works-under-role does not say that rights are missing:\n%s", describe(results[0]))
 	}
 }
 

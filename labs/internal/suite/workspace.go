@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -43,7 +44,8 @@ func RoleRules(workspace string) ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// ReadRoles reads every ClusterRole and Role of a workspace's config/rbac/role.yaml.
+// ReadRoles reads every ClusterRole and Role of a workspace's config/rbac/role.yaml: their rules and namespaces, and nothing
+// else. Neither a name nor an aggregation may give them more rights than their rules say.
 func ReadRoles(workspace string) ([]client.Object, error) {
 	data, err := os.ReadFile(filepath.Join(workspace, RolePath))
 	if err != nil {
@@ -65,9 +67,9 @@ func parseRoles(manifest string) ([]client.Object, error) {
 		case err != nil:
 			return nil, fmt.Errorf("read %s: %w", RolePath, err)
 		case role.Kind == "ClusterRole":
-			roles = append(roles, role)
+			roles = append(roles, &rbacv1.ClusterRole{Rules: role.Rules})
 		case role.Kind == "Role":
-			roles = append(roles, &rbacv1.Role{ObjectMeta: role.ObjectMeta, Rules: role.Rules})
+			roles = append(roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: role.Namespace}, Rules: role.Rules})
 		}
 	}
 }
