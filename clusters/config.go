@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -15,14 +16,10 @@ import (
 // with, pinned by digest.
 const DefaultNodeImage = defaults.Image
 
-// labConfig is the kind configuration of a lab cluster.
+// labConfig is the kind configuration of a lab cluster, which is what an empty [Spec.Config] means.
 //
 //go:embed kind.yaml
 var labConfig []byte
-
-// LabConfig returns a copy of the kind configuration of a lab cluster, which is
-// what an empty [Spec.Config] means.
-func LabConfig() []byte { return append([]byte(nil), labConfig...) }
 
 // kindConfig is the kind configuration that spec asks for.
 func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
@@ -48,12 +45,15 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 	for range spec.Workers {
 		config.Nodes = append(config.Nodes, v1alpha4.Node{Role: v1alpha4.WorkerRole})
 	}
-	if n := controlPlanes(config); n != 1 {
-		return nil, fmt.Errorf("read kind configuration: %d control-plane nodes: %w", n, errOneControlPlane)
-	}
-	image := nodeImage(spec)
+	planes := 0
 	for i := range config.Nodes {
-		config.Nodes[i].Image = image
+		config.Nodes[i].Image = nodeImage(spec)
+		if config.Nodes[i].Role == v1alpha4.ControlPlaneRole {
+			planes++
+		}
+	}
+	if planes != 1 {
+		return nil, fmt.Errorf("read kind configuration: %d control-plane nodes: %w", planes, errOneControlPlane)
 	}
 	return config, nil
 }
@@ -72,19 +72,4 @@ func CheckAddress(address string) error {
 // node image brings along, so kind would pull it without having been asked to.
 var errOneControlPlane = errors.New("exactly one is supported")
 
-func controlPlanes(config *v1alpha4.Cluster) int {
-	n := 0
-	for _, node := range config.Nodes {
-		if node.Role == v1alpha4.ControlPlaneRole {
-			n++
-		}
-	}
-	return n
-}
-
-func nodeImage(spec Spec) string {
-	if spec.NodeImage == "" {
-		return DefaultNodeImage
-	}
-	return spec.NodeImage
-}
+func nodeImage(spec Spec) string { return cmp.Or(spec.NodeImage, DefaultNodeImage) }

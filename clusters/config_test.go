@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 )
@@ -88,33 +87,6 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	}
 	if _, err := kindConfig(Spec{Workers: -1}); err == nil {
 		t.Error("-1 workers were accepted")
-	}
-}
-
-// What stock clusters are compared with must not be in them.
-func TestStockConfigurationIsThatOfKind(t *testing.T) {
-	config, err := kindConfig(Spec{Config: StockConfig()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var own v1alpha4.Cluster
-	v1alpha4.SetDefaultsCluster(&own)
-	if len(config.KubeadmConfigPatches) != 1 {
-		t.Errorf("patches = %q, want the one without which nothing starts on cgroup v1", config.KubeadmConfigPatches)
-	}
-	for _, patch := range config.KubeadmConfigPatches {
-		var settings map[string]any
-		if err := yaml.Unmarshal([]byte(patch), &settings); err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]any{"kind": "KubeletConfiguration", "failCgroupV1": false}
-		if diff := cmp.Diff(want, settings); diff != "" {
-			t.Errorf("patch (-want +got):\n%s", diff)
-		}
-	}
-	config.TypeMeta, config.KubeadmConfigPatches = own.TypeMeta, nil
-	if diff := cmp.Diff(&own, config); diff != "" {
-		t.Errorf("configuration (-kind's own +stock):\n%s", diff)
 	}
 }
 

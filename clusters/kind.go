@@ -27,7 +27,6 @@ type Kind struct {
 	kind   *cluster.Provider
 	// readyTimeout is ReadyTimeout, except in a test of what happens after it.
 	readyTimeout time.Duration
-	kindsWait    time.Duration // 0, except for WithKindsWait
 }
 
 var (

@@ -117,9 +117,6 @@ func (a *attempt) run(ctx context.Context) (c *Cluster, err error) {
 
 // awaitReady returns the version of the API server when the cluster is ready.
 func (a *attempt) awaitReady(ctx context.Context) (string, error) {
-	if a.kindsWait > 0 {
-		return serverVersion(a.Kubeconfig(a.name)) // kind has waited
-	}
 	a.log("Installing CoreDNS")
 	if err := a.installDNS(ctx); err != nil {
 		return "", err
@@ -170,9 +167,6 @@ func (a *attempt) boot(ctx context.Context) error {
 				cluster.CreateWithKubeconfigPath(a.Kubeconfig(a.name)),
 				// So that there are logs to collect; abandon deletes.
 				cluster.CreateWithRetain(true),
-				// kind's own waiting does not fail, and looks at one node only; so it
-				// is 0 unless that is wanted.
-				cluster.CreateWithWaitForReady(a.kindsWait),
 			)
 		})
 		done <- err

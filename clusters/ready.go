@@ -53,7 +53,11 @@ func WaitReady(ctx context.Context, kubeconfig string, want Readiness, timeout t
 	if err := watchReady(ctx, client, want, timeout); err != nil {
 		return "", err
 	}
-	return versionOf(client)
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("read version of the API server: %w", err)
+	}
+	return version.GitVersion, nil
 }
 
 // Unready says in words what the cluster behind kubeconfig does not show of what is wanted, nothing when it is ready. It
@@ -63,8 +67,6 @@ func Unready(ctx context.Context, kubeconfig string, want Readiness) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	store := func() cache.Store { return cache.NewStore(cache.MetaNamespaceKeyFunc) }
-	r := readiness{want: want, nodes: store(), accounts: store()}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
@@ -73,36 +75,11 @@ func Unready(ctx context.Context, kubeconfig string, want Readiness) ([]string, 
 	if err != nil {
 		return nil, fmt.Errorf("list ServiceAccounts: %w", err)
 	}
-	err = errors.Join(fill(r.nodes, nodes.Items), fill(r.accounts, accounts.Items))
-	if want.DNS {
-		deployments, listErr := client.AppsV1().Deployments(dnsNamespace).List(ctx, metav1.ListOptions{})
-		if listErr != nil {
-			return nil, fmt.Errorf("list Deployments: %w", listErr)
-		}
-		r.deployments = store()
-		err = errors.Join(err, fill(r.deployments, deployments.Items))
-	}
+	deployments, err := client.AppsV1().Deployments(dnsNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("keep what the cluster shows: %w", err)
+		return nil, fmt.Errorf("list Deployments: %w", err)
 	}
-	return r.missing(), nil
-}
-
-// fill puts the items into the store.
-func fill[T any](store cache.Store, items []T) (err error) {
-	for i := range items {
-		err = errors.Join(err, store.Add(&items[i]))
-	}
-	return err
-}
-
-// serverVersion is the version of the API server behind kubeconfig.
-func serverVersion(kubeconfig string) (string, error) {
-	client, err := connect(kubeconfig)
-	if err != nil {
-		return "", err
-	}
-	return versionOf(client)
+	return missing(want, nodes.Items, accounts.Items, deployments.Items), nil
 }
 
 func connect(kubeconfig string) (kubernetes.Interface, error) {
@@ -117,14 +94,6 @@ func connect(kubeconfig string) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-func versionOf(client kubernetes.Interface) (string, error) {
-	version, err := client.Discovery().ServerVersion()
-	if err != nil {
-		return "", fmt.Errorf("read version of the API server: %w", err)
-	}
-	return version.GitVersion, nil
-}
-
 // watchReady keeps a local copy of the kinds of objects that tell whether a cluster
 // is ready, and looks at it after every change.
 func watchReady(ctx context.Context, client kubernetes.Interface, want Readiness, timeout time.Duration) error {
@@ -134,16 +103,15 @@ func watchReady(ctx context.Context, client kubernetes.Interface, want Readiness
 	// in the log for each refused connection.
 	ctx = klog.NewContext(ctx, logr.Discard())
 	changed := make(chan struct{}, 1)
-	r := readiness{
-		want:     want,
-		nodes:    watch(ctx, client.CoreV1().RESTClient(), "nodes", "", &corev1.Node{}, changed),
-		accounts: watch(ctx, client.CoreV1().RESTClient(), "serviceaccounts", "default", &corev1.ServiceAccount{}, changed),
-	}
+	core := client.CoreV1().RESTClient()
+	nodes := watch(ctx, core, "nodes", "", &corev1.Node{}, changed)
+	accounts := watch(ctx, core, "serviceaccounts", metav1.NamespaceDefault, &corev1.ServiceAccount{}, changed)
+	deployments := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	if want.DNS {
-		r.deployments = watch(ctx, client.AppsV1().RESTClient(), "deployments", dnsNamespace, &appsv1.Deployment{}, changed)
+		deployments = watch(ctx, client.AppsV1().RESTClient(), "deployments", dnsNamespace, &appsv1.Deployment{}, changed)
 	}
 	for {
-		missing := r.missing()
+		missing := missing(want, items[corev1.Node](nodes), items[corev1.ServiceAccount](accounts), items[appsv1.Deployment](deployments))
 		if len(missing) == 0 {
 			return nil
 		}
@@ -188,39 +156,36 @@ func watch(ctx context.Context, client cache.Getter, resource, namespace string,
 	return store
 }
 
-// readiness judges the objects that are known so far.
-type readiness struct {
-	want            Readiness
-	nodes, accounts cache.Store
-	deployments     cache.Store // nil where no CoreDNS is wanted
+// items are the objects in a store, which are of one type.
+func items[T any](store cache.Store) (all []T) {
+	for _, object := range store.List() {
+		all = append(all, *object.(*T))
+	}
+	return all
 }
 
 // missing says in words what is not ready yet.
-func (r readiness) missing() []string {
+func missing(want Readiness, nodes []corev1.Node, accounts []corev1.ServiceAccount, deployments []appsv1.Deployment) []string {
 	var missing []string
-	var nodes []corev1.Node
-	for _, object := range r.nodes.List() {
-		nodes = append(nodes, *object.(*corev1.Node))
-	}
-	if len(nodes) < r.want.Nodes {
-		missing = append(missing, fmt.Sprintf("%d of %d nodes are known", len(nodes), r.want.Nodes))
+	if len(nodes) < want.Nodes {
+		missing = append(missing, fmt.Sprintf("%d of %d nodes are known", len(nodes), want.Nodes))
 	}
 	missing = append(missing, unreadyNodes(nodes)...)
-	if r.want.DNS {
-		missing = append(missing, r.missingDNS()...)
+	if want.DNS {
+		missing = append(missing, missingDNS(deployments)...)
 	}
-	if _, exists, _ := r.accounts.GetByKey("default/default"); !exists {
+	if !slices.ContainsFunc(accounts, func(a corev1.ServiceAccount) bool { return a.Name == "default" }) {
 		missing = append(missing, "the ServiceAccount default in namespace default does not exist")
 	}
 	return missing
 }
 
-func (r readiness) missingDNS() []string {
-	object, exists, _ := r.deployments.GetByKey(dnsNamespace + "/" + dnsName)
-	if !exists {
+func missingDNS(deployments []appsv1.Deployment) []string {
+	i := slices.IndexFunc(deployments, func(d appsv1.Deployment) bool { return d.Name == dnsName })
+	if i < 0 {
 		return []string{"the Deployment coredns in namespace kube-system does not exist"}
 	}
-	deployment := object.(*appsv1.Deployment)
+	deployment := deployments[i]
 	want, status := int32(1), deployment.Status
 	if deployment.Spec.Replicas != nil {
 		want = *deployment.Spec.Replicas

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -118,20 +117,14 @@ func oneDNS(t *testing.T, c *clusters.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dns := coreDNS(t, kubernetes.NewForConfigOrDie(config))
+	dns, err := kubernetes.NewForConfigOrDie(config).AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	probe := dns.Spec.Template.Spec.Containers[0].ReadinessProbe
 	if dns.Generation != 1 || *dns.Spec.Replicas != 1 || probe == nil || probe.PeriodSeconds != 1 {
 		t.Errorf("CoreDNS has %d replicas, generation %d, readiness probe %+v, want 1, 1 and every second", *dns.Spec.Replicas, dns.Generation, probe)
 	}
-}
-
-func coreDNS(t *testing.T, client kubernetes.Interface) *appsv1.Deployment {
-	t.Helper()
-	dns, err := client.AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dns
 }
 
 // A patch that kubeadm cannot accept stands for everything that makes kind fail.
@@ -140,13 +133,16 @@ func TestFailedBootShowsWhatKubeadmSaid(t *testing.T) {
 	kind, _ := newKind(t)
 	const name = "lab-boot-fails"
 	defer mustBeGone(t, kind, name)
-	config := string(clusters.LabConfig()) + `
+	config, err := os.ReadFile("../kind.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = append(config, `
 - |
   kind: ClusterConfiguration
   encryptionAlgorithm: CAESAR
-`
-	_, err := kind.Create(t.Context(), name,
-		clusters.Spec{NodeImage: nodeImage(t, kind.Engine()), Config: []byte(config)})
+`...)
+	_, err = kind.Create(t.Context(), name, clusters.Spec{NodeImage: nodeImage(t, kind.Engine()), Config: config})
 	if _, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(err.Error(), "CAESAR") {
 		t.Errorf("Create() error = %v, want a *Problem with the words of kubeadm", err)
 	}

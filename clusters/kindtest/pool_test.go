@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,11 +17,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	toolswatch "k8s.io/client-go/tools/watch"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
@@ -69,9 +67,8 @@ func startPool(t *testing.T, kind *clusters.Kind, state string) (*pool.Pool, *cl
 // awaitWaiting returns when a cluster of the pool sleeps, and says which.
 func awaitWaiting(t *testing.T, p *pool.Pool, owned *clusters.Owned, kind *clusters.Kind) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), fillLimit)
-	defer cancel()
-	if err := p.Rest(ctx); err != nil {
+	ctx := t.Context()
+	if err := awaitPool(ctx, p); err != nil {
 		t.Fatalf("no cluster waits: %v", err)
 	}
 	owners, err := owned.List(ctx)
@@ -85,6 +82,13 @@ func awaitWaiting(t *testing.T, p *pool.Pool, owned *clusters.Owned, kind *clust
 	}
 	t.Fatalf("none of %+v is paused", owners)
 	return ""
+}
+
+// awaitPool returns when a cluster of the pool waits, paused.
+func awaitPool(ctx context.Context, p *pool.Pool) error {
+	return wait.PollUntilContextTimeout(ctx, lookPeriod, fillLimit, true, func(context.Context) (bool, error) {
+		return p.Waiting() > 0, nil
+	})
 }
 
 func TestAClusterThatWaitedIsReadyWhenItIsClaimed(t *testing.T) {
@@ -133,7 +137,7 @@ func runPod(t *testing.T, c *clusters.Cluster) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := kubernetes.NewForConfigOrDie(config).CoreV1()
+	client := kubernetes.NewForConfigOrDie(config)
 	started := time.Now()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-", Namespace: metav1.NamespaceDefault},
@@ -141,22 +145,14 @@ func runPod(t *testing.T, c *clusters.Cluster) time.Duration {
 			Name: "memcached", Image: nodeimage.Operand, ImagePullPolicy: corev1.PullNever,
 		}}},
 	}
-	pod, err = client.Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	pod, err = client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods := cache.NewListWatchFromClient(client.RESTClient(), "pods", pod.Namespace, fields.OneTermEqualSelector("metadata.name", pod.Name))
-	_, err = toolswatch.UntilWithSync(ctx, pods, &corev1.Pod{}, nil, func(e watch.Event) (bool, error) {
-		now, ok := e.Object.(*corev1.Pod)
-		if !ok {
-			return false, nil
-		}
-		for _, condition := range now.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				return true, nil
-			}
-		}
-		return false, nil
+	err = clusters.WaitForPod(ctx, client, pod.Namespace, pod.Name, func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+		})
 	})
 	if err != nil {
 		t.Fatalf("await the Pod: %v", err)
@@ -171,7 +167,7 @@ func poolChild(ctx context.Context, owned *clusters.Owned, spec clusters.Spec) e
 	c, _, err := p.Claim(ctx)
 	if err == nil {
 		fmt.Println("claimed")
-		if err = p.Rest(ctx); err == nil {
+		if err = awaitPool(ctx, p); err == nil {
 			fmt.Println("waiting")
 			<-ctx.Done()
 		}
@@ -219,14 +215,11 @@ func TestSweepRemovesAPoolWhoseProcessWasKilled(t *testing.T) {
 // awaitRecords waits until the child has begun so many clusters: each is recorded before kind is called.
 func (o *owner) awaitRecords(t *testing.T, want int) {
 	t.Helper()
-	limit := time.Now().Add(fillLimit)
-	tick := time.NewTicker(lookPeriod)
-	defer tick.Stop()
-	for records := o.records(t); len(records) < want; records = o.records(t) {
-		if time.Now().After(limit) {
-			t.Fatalf("records = %+v, want %d", records, want)
-		}
-		<-tick.C
+	err := wait.PollUntilContextTimeout(t.Context(), lookPeriod, fillLimit, true, func(context.Context) (bool, error) {
+		return len(o.records(t)) >= want, nil
+	})
+	if err != nil {
+		t.Fatalf("records = %+v, want %d", o.records(t), want)
 	}
 }
 

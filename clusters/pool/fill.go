@@ -14,7 +14,7 @@ const Purpose = "pool"
 
 // fill makes one cluster after the other, as long as some are missing.
 func (p *Pool) fill() {
-	delay := p.delay
+	delay := retryDelay
 	for p.ctx.Err() == nil {
 		idle, err := p.step()
 		switch {
@@ -23,9 +23,9 @@ func (p *Pool) fill() {
 			p.pause(delay)
 			delay = min(2*delay, maxRetryDelay)
 		case idle:
-			p.pause(p.checkEvery)
+			p.pause(healthPeriod)
 		default:
-			delay = p.delay
+			delay = retryDelay
 		}
 	}
 }
@@ -108,11 +108,6 @@ func (p *Pool) putToSleep(e *entry) error {
 	e.broken = p.provider.Pause(p.ctx, e.cluster.Name)
 	e.paused.Store(e.broken == nil)
 	e.waited = true
-	defer func() { // whoever waits for the pool to come to rest
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.notify()
-	}()
 	if e.broken != nil && p.remove(e) {
 		p.Discard(e.cluster.Name)
 	}
@@ -157,7 +152,7 @@ func (p *Pool) rememberLeft(name string) {
 // keepWatch gives up those that are gone or too old, and one after the other while memory is short. It removes what
 // could not be removed before.
 func (p *Pool) keepWatch() {
-	tick := time.NewTicker(p.checkEvery)
+	tick := time.NewTicker(healthPeriod)
 	defer tick.Stop()
 	for {
 		select {

@@ -64,12 +64,9 @@ type Pool struct {
 	owned    *clusters.Owned
 	provider Provider
 	opts     Options
-	// checkEvery and delay are healthPeriod and retryDelay, except in tests.
-	checkEvery, delay time.Duration
-
-	ctx    context.Context //nolint:containedctx // the life of the pool, which outlives each call
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup // the filler, health checks and deletions
+	ctx      context.Context //nolint:containedctx // the life of the pool, which outlives each call
+	cancel   context.CancelFunc
+	tasks    sync.WaitGroup // the filler, health checks and deletions
 
 	mu        sync.Mutex
 	waiting   []*entry        // the oldest first
@@ -97,11 +94,7 @@ type entry struct {
 // Start begins to fill a pool. The caller has to Close it. Clusters of a provider that cannot pause do not
 // wait; each claim makes its own.
 func Start(owned *clusters.Owned, opts Options) *Pool {
-	return start(owned, opts, healthPeriod, retryDelay)
-}
-
-func start(owned *clusters.Owned, opts Options, checkEvery, delay time.Duration) *Pool {
-	p := &Pool{owned: owned, opts: opts, checkEvery: checkEvery, delay: delay, changed: make(chan struct{}), left: map[string]bool{}}
+	p := &Pool{owned: owned, opts: opts, changed: make(chan struct{}), left: map[string]bool{}}
 	if p.opts.Progress == nil {
 		p.opts.Progress = func(string) {}
 	}
@@ -120,14 +113,17 @@ func start(owned *clusters.Owned, opts Options, checkEvery, delay time.Duration)
 	return p
 }
 
-// Size is how many clusters the pool keeps: 0 where they cannot wait.
-func (p *Pool) Size() int { return p.opts.Size }
-
-// Waiting is how many clusters wait.
+// Waiting is how many clusters wait, paused.
 func (p *Pool) Waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.waiting)
+	n := 0
+	for _, e := range p.waiting {
+		if e.paused.Load() {
+			n++
+		}
+	}
+	return n
 }
 
 // Close ends the pool and deletes what waits, and what is being made or was discarded before. It returns when

@@ -26,7 +26,6 @@ type fake struct {
 	fails  error           // what creations fail with
 	away   error           // what deletions fail with
 	stuck  map[string]error
-	pause  time.Duration // how long a pause takes
 }
 
 func (f *fake) Create(ctx context.Context, name string, _ clusters.Spec) (*clusters.Cluster, error) {
@@ -78,11 +77,7 @@ func (f *fake) List(context.Context) ([]string, error) {
 func (f *fake) LoadImageArchive(context.Context, string, string) error { return nil }
 func (f *fake) CollectLogs(context.Context, string, string) error      { return nil }
 
-func (f *fake) Pause(_ context.Context, name string) error {
-	time.Sleep(f.pause)
-	return f.set(name, true)
-}
-
+func (f *fake) Pause(_ context.Context, name string) error  { return f.set(name, true) }
 func (f *fake) Resume(_ context.Context, name string) error { return f.set(name, false) }
 
 func (f *fake) set(name string, paused bool) error {
