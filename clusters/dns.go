@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/kind/pkg/cluster/nodes"
-	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 )
 
 // Where kubeadm puts CoreDNS.
@@ -66,13 +64,9 @@ func (a *attempt) installDNS(ctx context.Context) error {
 // dnsManifests are the objects of which kubeadm's CoreDNS consists, for this version and network. kubeadm prints them
 // since 1.25 (kubernetes/kubernetes#109995).
 func (a *attempt) dnsManifests(ctx context.Context) ([]runtime.Object, error) {
-	list, err := a.nodes(ctx, a.name)
-	var plane nodes.Node
-	if err == nil {
-		plane, err = nodeutils.BootstrapControlPlaneNode(list)
-	}
+	plane, err := a.controlPlane(ctx, a.name)
 	if err != nil {
-		return nil, fmt.Errorf("find the control plane: %w", err)
+		return nil, err
 	}
 	var out, complaint bytes.Buffer
 	print := plane.CommandContext(ctx, "kubeadm", "init", "phase", "addon", "coredns", "--config=/kind/kubeadm.conf", "--print-manifest")

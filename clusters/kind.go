@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"sigs.k8s.io/kind/pkg/cluster"
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
+	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 	"sigs.k8s.io/kind/pkg/exec"
 )
 
@@ -146,7 +146,7 @@ func (k *Kind) Delete(ctx context.Context, name string) error {
 func (k *Kind) deleteOnce(ctx context.Context, name string) error {
 	// A creation that was killed leaves its lock on the kubeconfig, with which
 	// kind could not take its entry out. The whole file goes, so the lock may.
-	if err := remove(k.Kubeconfig(name) + ".lock"); err != nil {
+	if err := os.RemoveAll(k.Kubeconfig(name) + ".lock"); err != nil {
 		return err
 	}
 	_, err := inBackground(ctx, func() (struct{}, error) {
@@ -155,16 +155,16 @@ func (k *Kind) deleteOnce(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	left, err := k.nodeNames(ctx, name)
+	left, err := k.nodes(ctx, name)
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("still there: %s", strings.Join(left, ", "))
+		err = fmt.Errorf("still there: %s", strings.Join(namesOf(left), ", "))
 	}
 	return err
 }
 
 func (k *Kind) removeKubeconfig(name string) error {
 	for _, file := range []string{k.Kubeconfig(name), k.Kubeconfig(name) + ".lock"} {
-		if err := remove(file); err != nil {
+		if err := os.RemoveAll(file); err != nil {
 			return fmt.Errorf("delete kubeconfig of cluster %s: %w", name, err)
 		}
 	}
@@ -173,32 +173,55 @@ func (k *Kind) removeKubeconfig(name string) error {
 	return nil
 }
 
-// remove is os.Remove that does not mind when there is nothing.
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
+// nodes lists the nodes of a cluster, none when there is no such cluster. All of them are Kubernetes nodes: with one
+// control plane, kind makes no load balancer.
 func (k *Kind) nodes(ctx context.Context, name string) ([]nodes.Node, error) {
-	return ask(ctx, func() ([]nodes.Node, error) { return k.kind.ListInternalNodes(name) })
+	list, err := ask(ctx, func() ([]nodes.Node, error) { return k.kind.ListNodes(name) })
+	if err != nil {
+		return nil, problem(describe(err), fixEngine, "cannot list the nodes of cluster %s", name)
+	}
+	return list, nil
 }
 
-func (k *Kind) nodeNames(ctx context.Context, name string) ([]string, error) {
-	list, err := ask(ctx, func() ([]nodes.Node, error) { return k.kind.ListNodes(name) })
-	var names []string
+// existing is nodes for a cluster that has to exist.
+func (k *Kind) existing(ctx context.Context, name string) ([]nodes.Node, error) {
+	list, err := k.nodes(ctx, name)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("cluster %s: %w", name, errNoCluster)
+	}
+	return list, err
+}
+
+// controlPlane is the one control-plane node of a cluster.
+func (k *Kind) controlPlane(ctx context.Context, name string) (nodes.Node, error) {
+	list, err := k.existing(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	plane, err := nodeutils.BootstrapControlPlaneNode(list)
+	if err != nil {
+		return nil, problem(describe(err), fixEngine, "cannot find the control plane of cluster %s", name)
+	}
+	return plane, nil
+}
+
+// errNoCluster says that there is no cluster of that name.
+var errNoCluster = errors.New("no such cluster")
+
+// namesOf are the names of nodes, which are those of their containers.
+func namesOf(list []nodes.Node) []string {
+	names := make([]string, 0, len(list))
 	for _, node := range list {
 		names = append(names, node.String())
 	}
-	return names, err
+	return names
 }
 
 // Nodes looks at the node containers through the engine.
 func (k *Kind) Nodes(ctx context.Context, name string) ([]Node, error) {
 	list, err := k.nodes(ctx, name)
 	if err != nil {
-		return nil, problem(describe(err), fixEngine, "cannot list the nodes of cluster %s", name)
+		return nil, err
 	}
 	result := make([]Node, 0, len(list))
 	for _, n := range list {
@@ -224,8 +247,8 @@ func (k *Kind) Nodes(ctx context.Context, name string) ([]Node, error) {
 
 // vanished says whether the engine, which answers, has no such node any more.
 func (k *Kind) vanished(ctx context.Context, name string, node nodes.Node) bool {
-	names, err := k.nodeNames(ctx, name)
-	return err == nil && !slices.Contains(names, node.String())
+	list, err := k.nodes(ctx, name)
+	return err == nil && !slices.Contains(namesOf(list), node.String())
 }
 
 // insideScript prints the free disk space, how many programs the kernel has
@@ -253,12 +276,9 @@ func inspectNode(ctx context.Context, n nodes.Node, node *Node) {
 // CollectLogs writes the journal, the logs of the containers and the engine's
 // view of every node into dir.
 func (k *Kind) CollectLogs(ctx context.Context, name, dir string) error {
-	list, err := k.nodes(ctx, name)
+	list, err := k.existing(ctx, name)
 	if err != nil {
-		return problem(describe(err), fixEngine, "cannot list the nodes of cluster %s", name)
-	}
-	if len(list) == 0 {
-		return fmt.Errorf("collect logs: cluster %s: %w", name, errNoCluster)
+		return err
 	}
 	_, err = inBackground(ctx, func() (struct{}, error) { return struct{}{}, k.kind.CollectLogs(name, dir) })
 	if ctx.Err() != nil {

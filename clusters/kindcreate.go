@@ -289,7 +289,7 @@ const settleTime = time.Second
 
 func (a *attempt) settle(ctx context.Context) error {
 	for end := time.Now().Add(settleTime); time.Now().Before(end); {
-		left, err := a.nodeNames(ctx, a.name)
+		left, err := a.nodes(ctx, a.name)
 		if err != nil {
 			return err
 		}

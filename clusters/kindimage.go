@@ -2,10 +2,10 @@ package clusters
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -23,12 +23,9 @@ func (k *Kind) LoadImageArchive(ctx context.Context, name, archive string) error
 	if _, err := os.Stat(archive); err != nil {
 		return fmt.Errorf("load image archive: %w", err)
 	}
-	list, err := k.nodes(ctx, name)
+	list, err := k.existing(ctx, name)
 	if err != nil {
-		return problem(describe(err), fixEngine, "cannot list the nodes of cluster %s", name)
-	}
-	if len(list) == 0 {
-		return fmt.Errorf("load image archive: cluster %s: %w", name, errNoCluster)
+		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelLoads)
@@ -37,9 +34,6 @@ func (k *Kind) LoadImageArchive(ctx context.Context, name, archive string) error
 	}
 	return group.Wait()
 }
-
-// errNoCluster says that there is no cluster of that name.
-var errNoCluster = errors.New("no such cluster")
 
 func loadImage(ctx context.Context, node nodes.Node, archive string) error {
 	// Each node reads the file from its beginning.
@@ -80,18 +74,16 @@ func (k *Kind) SaveImage(ctx context.Context, image, archive string) error {
 	if err != nil {
 		return fmt.Errorf("save image: %w", err)
 	}
-	saved, err := os.CreateTemp("", "image-*.tar")
+	dir, err := os.MkdirTemp("", "image-")
 	if err != nil {
 		return fmt.Errorf("save image %s: %w", image, err)
 	}
-	defer func() { _ = os.Remove(saved.Name()) }()
-	if err := saved.Close(); err != nil {
+	defer os.RemoveAll(dir)
+	saved := filepath.Join(dir, "image.tar")
+	if _, err := commandEngine(ctx, k.engine, "save", "--output", saved, image); err != nil {
 		return fmt.Errorf("save image %s: %w", image, err)
 	}
-	if _, err := commandEngine(ctx, k.engine, "save", "--output", saved.Name(), image); err != nil {
-		return fmt.Errorf("save image %s: %w", image, err)
-	}
-	img, err := tarball.ImageFromPath(saved.Name(), nil)
+	img, err := tarball.ImageFromPath(saved, nil)
 	if err == nil {
 		err = tarball.WriteToFile(archive, tag, img)
 	}

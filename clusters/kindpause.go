@@ -30,15 +30,12 @@ func (k *Kind) Resume(ctx context.Context, name string) error {
 }
 
 func (k *Kind) freeze(ctx context.Context, name, verb string, attempts int) error {
-	nodes, err := k.nodeNames(ctx, name)
+	nodes, err := k.existing(ctx, name)
 	if err != nil {
-		return problem(describe(err), fixEngine, "cannot list the nodes of cluster %s", name)
-	}
-	if len(nodes) == 0 {
-		return problem(errNoCluster, FixCluster, "cannot %s cluster %s", verb, name)
+		return problem(err, FixCluster, "cannot %s cluster %s", verb, name)
 	}
 	err = retry(ctx, attempts, 500*time.Millisecond, func() error {
-		_, err := runEngine(ctx, k.engine, append([]string{verb}, nodes...)...)
+		_, err := runEngine(ctx, k.engine, append([]string{verb}, namesOf(nodes)...)...)
 		return err
 	})
 	if err != nil {

@@ -13,13 +13,11 @@ const nodeRestartTimeout = 2 * time.Minute
 // Restart ends the node containers, as far as they run, and starts them again. They find their data, and their
 // port on the host, where they were; kind's entrypoint adapts to a new address of the node.
 func (k *Kind) Restart(ctx context.Context, name string) error {
-	nodes, err := k.nodeNames(ctx, name)
+	list, err := k.existing(ctx, name)
 	if err != nil {
-		return problem(describe(err), fixEngine, "cannot list the nodes of cluster %s", name)
+		return problem(err, FixCluster, "cannot restart cluster %s", name)
 	}
-	if len(nodes) == 0 {
-		return problem(errNoCluster, FixCluster, "cannot restart cluster %s", name)
-	}
+	nodes := namesOf(list)
 	ctx, cancel := context.WithTimeoutCause(ctx, nodeRestartTimeout, fmt.Errorf("not done within %v", nodeRestartTimeout))
 	defer cancel()
 	for _, node := range nodes {

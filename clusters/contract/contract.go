@@ -5,8 +5,6 @@ package contract
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,12 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	toolswatch "k8s.io/client-go/tools/watch"
 
 	"github.com/example/operator-lab/clusters"
 )
@@ -63,11 +57,7 @@ type suite struct {
 }
 
 // newName is one that nobody else uses.
-func newName() string {
-	var random [4]byte
-	rand.Read(random[:]) // never fails
-	return "lab-contract-" + hex.EncodeToString(random[:])
-}
+func newName() string { return clusters.NewName("contract") }
 
 // create makes the cluster that most of the contract is about, and removes it
 // however the test ends.
@@ -224,11 +214,11 @@ func (s *suite) images(t *testing.T) {
 }
 
 // Images checks that LoadImageArchive reaches every node of a cluster with real
-// Pods. It loads an image that holds no program and looks how a Pod of it fails:
+// Pods. It loads an image without a program to run and looks how a Pod of it fails:
 // a node that lacks the image would say ErrImageNeverPull.
 func Images(t *testing.T, p clusters.Provider, c *clusters.Cluster) {
 	t.Helper()
-	ref, archive := emptyImage(t)
+	ref, archive := otherImage(t)
 	if err := p.LoadImageArchive(t.Context(), c.Name, archive); err != nil {
 		t.Fatal(err)
 	}
@@ -264,21 +254,44 @@ func podFailure(t *testing.T, client *kubernetes.Clientset, node, image string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", pod.Namespace,
-		fields.OneTermEqualSelector("metadata.name", pod.Name))
 	reason := ""
-	_, err = toolswatch.UntilWithSync(ctx, watcher, &corev1.Pod{}, nil, func(event watch.Event) (bool, error) {
-		pod, ok := event.Object.(*corev1.Pod)
-		if !ok {
-			return false, fmt.Errorf("watch Pods: %v", event.Object)
-		}
+	err = clusters.WaitForPod(ctx, client, pod.Namespace, pod.Name, func(pod *corev1.Pod) bool {
 		reason = failureReason(pod)
-		return reason != "", nil
+		return reason != ""
 	})
 	if err != nil {
 		t.Fatalf("Pod of %s on node %s shows no reason for its failure: %v", image, node, err)
 	}
 	return reason
+}
+
+// failureReason says why the Pod's container does not run, "" while that is not
+// known.
+func failureReason(pod *corev1.Pod) string {
+	for _, status := range pod.Status.ContainerStatuses {
+		switch {
+		case status.State.Terminated != nil:
+			return status.State.Terminated.Reason
+		case status.State.Waiting != nil && status.State.Waiting.Reason != "ContainerCreating":
+			return status.State.Waiting.Reason
+		}
+	}
+	return ""
+}
+
+// otherImage writes an image that no node has, and returns its name and the archive.
+func otherImage(t *testing.T) (ref, archive string) {
+	t.Helper()
+	dir := t.TempDir()
+	content := filepath.Join(dir, "content")
+	if err := os.WriteFile(content, []byte(rand.Text()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ref, archive = "operator-lab.local/contract:"+strings.ToLower(rand.Text()), filepath.Join(dir, "image.tar")
+	if err := clusters.WriteProgramImage(archive, ref, content); err != nil {
+		t.Fatal(err)
+	}
+	return ref, archive
 }
 
 func (s *suite) logs(t *testing.T) {

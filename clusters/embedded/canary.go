@@ -7,31 +7,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	toolswatch "k8s.io/client-go/tools/watch"
+
+	"github.com/example/operator-lab/clusters"
 )
 
 // canaryPoll is how often to try to create a Pod while its ServiceAccount is still to
 // come.
 const canaryPoll = 50 * time.Millisecond
 
-// canary is a Pod that shows that Pods come to run: admitted, scheduled and played.
-// The scheduler has no other sign of being at work.
-func canary() *corev1.Pod {
-	return &corev1.Pod{
+// AwaitPods returns as soon as a Pod of its own was admitted, scheduled and counted as
+// running: the scheduler has no other sign of being at work. Of that Pod nothing but an
+// event in kube-system is left.
+func AwaitPods(ctx context.Context, client kubernetes.Interface) error {
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "lab-canary", Namespace: metav1.NamespaceSystem},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "canary", Image: "none"}}},
 	}
-}
-
-// AwaitPods returns as soon as a Pod of its own was scheduled and counted as
-// running. Of that Pod nothing but an event in kube-system is left.
-func AwaitPods(ctx context.Context, client kubernetes.Interface) error {
-	pod := canary()
 	pods := client.CoreV1().Pods(pod.Namespace)
 	var last error
 	err := wait.PollUntilContextCancel(ctx, canaryPoll, true, func(context.Context) (bool, error) {
@@ -42,11 +35,8 @@ func AwaitPods(ctx context.Context, client kubernetes.Interface) error {
 	if err != nil {
 		return fmt.Errorf("create a Pod: %w", last)
 	}
-	watcher := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", pod.Namespace,
-		fields.OneTermEqualSelector("metadata.name", pod.Name))
-	_, err = toolswatch.UntilWithSync(ctx, watcher, &corev1.Pod{}, nil, func(event watch.Event) (bool, error) {
-		pod, ok := event.Object.(*corev1.Pod)
-		return ok && pod.Status.Phase == corev1.PodRunning, nil
+	err = clusters.WaitForPod(ctx, client, pod.Namespace, pod.Name, func(pod *corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodRunning
 	})
 	if err != nil {
 		return fmt.Errorf("wait for a Pod to be scheduled and run: %w", err)
