@@ -25,14 +25,14 @@ import (
 //
 // Several processes may use the same state directory at once.
 type Owned struct {
-	records
+	state    string
 	provider Provider
 }
 
 // NewOwned gives a provider a memory in stateDir, the absolute path of the
 // checkout's .lab folder.
 func NewOwned(stateDir string, p Provider) *Owned {
-	return &Owned{records: records{stateDir}, provider: p}
+	return &Owned{state: stateDir, provider: p}
 }
 
 // Provider is the provider that makes the clusters.
@@ -199,11 +199,6 @@ func (o *Owned) Restart(ctx context.Context, name string) error {
 	return o.write(owner)
 }
 
-// List returns the records of all clusters of this state directory, sorted by
-// name, those of other processes and providers included. With an error it
-// returns what could be read.
-func (o *Owned) List(context.Context) ([]Owner, error) { return o.list() }
-
 // Delete removes a cluster that is recorded here, and its record once the
 // provider no longer lists it. A cluster that exists without a record is
 // refused; one that neither exists nor is recorded is no error.
@@ -223,7 +218,10 @@ func (o *Owned) Delete(ctx context.Context, name string) error {
 	if err := o.verifyGone(ctx, owner); err != nil {
 		return err
 	}
-	return o.remove(name)
+	if err := os.RemoveAll(Dir(o.state, name)); err != nil {
+		return fmt.Errorf("remove record of cluster %s: %w", name, err)
+	}
+	return nil
 }
 
 // orphanTime is how long programs that a killed process had started may go on
@@ -293,7 +291,7 @@ func (o *Owned) Sweep(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	defer func() { _ = lock.Unlock() }()
-	owners, err := o.list()
+	owners, err := o.List(ctx)
 	errs := []error{err}
 	var swept []string
 	for _, owner := range owners {

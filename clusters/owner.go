@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,39 +46,28 @@ func (o Owner) Abandoned() bool { return !o.Kept && !o.Alive() }
 // ownerSchema is the version of the format of owner.json.
 const ownerSchema = 1
 
-// records are the owner.json files under a state directory.
-type records struct{ state string }
-
-func (r records) path(name string) string {
-	return filepath.Join(Dir(r.state, name), "owner.json")
+func (o *Owned) path(name string) string {
+	return filepath.Join(Dir(o.state, name), "owner.json")
 }
 
 // write puts the record on disk and returns when it is there for good: a
 // cluster of which nothing is written down could never be found again.
-func (r records) write(o Owner) error {
-	data, err := json.MarshalIndent(o, "", "  ")
+func (o *Owned) write(owner Owner) error {
+	data, err := json.MarshalIndent(owner, "", "  ")
 	if err == nil {
-		err = MakeDir(r.state, o.Name)
+		err = MakeDir(o.state, owner.Name)
 	}
 	if err == nil {
-		err = writeSynced(r.path(o.Name), append(data, '\n'))
+		err = maybe.WriteFile(o.path(owner.Name), append(data, '\n'), 0o600)
 	}
 	if err == nil {
-		// The folder's own entry must not be lost either.
-		err = syncDir(filepath.Join(r.state, "clusters"))
+		// Neither the file's entry in its folder nor the folder's own must be lost.
+		err = errors.Join(syncDir(Dir(o.state, owner.Name)), syncDir(filepath.Join(o.state, "clusters")))
 	}
 	if err != nil {
-		return fmt.Errorf("record cluster %s: %w", o.Name, err)
+		return fmt.Errorf("record cluster %s: %w", owner.Name, err)
 	}
 	return nil
-}
-
-// writeSynced replaces path as a whole, so that no reader sees half of it, and returns when it is on the disk.
-func writeSynced(path string, data []byte) error {
-	if err := maybe.WriteFile(path, data, 0o600); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
 }
 
 func syncDir(dir string) error {
@@ -92,25 +82,26 @@ func syncDir(dir string) error {
 
 // read returns the record of a cluster; the error is fs.ErrNotExist when there
 // is none.
-func (r records) read(name string) (Owner, error) {
-	data, err := os.ReadFile(r.path(name))
+func (o *Owned) read(name string) (Owner, error) {
+	data, err := os.ReadFile(o.path(name))
 	if err != nil {
 		return Owner{}, err
 	}
-	var o Owner
-	if err := json.Unmarshal(data, &o); err != nil {
-		return Owner{}, fmt.Errorf("read %s: %w", r.path(name), err)
+	var owner Owner
+	if err := json.Unmarshal(data, &owner); err != nil {
+		return Owner{}, fmt.Errorf("read %s: %w", o.path(name), err)
 	}
-	if o.Schema != ownerSchema || o.Name != name {
-		return Owner{}, fmt.Errorf("read %s: it does not describe cluster %s in a format of this version", r.path(name), name)
+	if owner.Schema != ownerSchema || owner.Name != name {
+		return Owner{}, fmt.Errorf("read %s: it does not describe cluster %s in a format of this version", o.path(name), name)
 	}
-	return o, nil
+	return owner, nil
 }
 
-// list returns all records by name. A record that cannot be read is part of the
-// error and does not hide the others.
-func (r records) list() ([]Owner, error) {
-	entries, err := os.ReadDir(filepath.Join(r.state, "clusters"))
+// List returns the records of all clusters of this state directory, sorted by
+// name, those of other processes and providers included. With an error it
+// returns what could be read.
+func (o *Owned) List(context.Context) ([]Owner, error) {
+	entries, err := os.ReadDir(filepath.Join(o.state, "clusters"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -123,21 +114,13 @@ func (r records) list() ([]Owner, error) {
 		if !entry.IsDir() {
 			continue
 		}
-		switch o, err := r.read(entry.Name()); {
+		switch owner, err := o.read(entry.Name()); {
 		case err == nil:
-			owners = append(owners, o)
+			owners = append(owners, owner)
 		case !errors.Is(err, fs.ErrNotExist):
 			errs = append(errs, err)
 		}
 	}
 	slices.SortFunc(owners, func(a, b Owner) int { return strings.Compare(a.Name, b.Name) })
 	return owners, errors.Join(errs...)
-}
-
-// remove takes the record and the folder of a cluster away.
-func (r records) remove(name string) error {
-	if err := os.RemoveAll(Dir(r.state, name)); err != nil {
-		return fmt.Errorf("remove record of cluster %s: %w", name, err)
-	}
-	return nil
 }
