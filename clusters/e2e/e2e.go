@@ -34,9 +34,8 @@ type Cluster struct {
 	// misuse is what Create reports about an earlier call that has no meaning here.
 	misuse error
 
-	// cluster and config are known once the cluster exists.
+	// cluster is known once it exists.
 	cluster *clusters.Cluster
-	config  *rest.Config
 }
 
 var _ support.E2EClusterProviderWithImageLoader = (*Cluster)(nil)
@@ -111,11 +110,7 @@ func (c *Cluster) Create(ctx context.Context, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	config, err := clusters.RESTConfig(cluster.Kubeconfig)
-	if err != nil {
-		return "", errors.Join(err, c.provider.Delete(context.WithoutCancel(ctx), c.name))
-	}
-	c.cluster, c.config = cluster, config
+	c.cluster = cluster
 	return cluster.Kubeconfig, nil
 }
 
@@ -181,10 +176,14 @@ func (c *Cluster) WaitForControlPlane(ctx context.Context, _ klient.Client) erro
 
 // KubernetesRestConfig is the configuration of a client, nil before Create.
 func (c *Cluster) KubernetesRestConfig() *rest.Config {
-	if c.config == nil {
+	if c.cluster == nil {
 		return nil
 	}
-	return rest.CopyConfig(c.config)
+	config, err := clusters.RESTConfig(c.cluster.Kubeconfig)
+	if err != nil {
+		return nil
+	}
+	return config
 }
 
 // LoadImage brings an image of the container engine into every node. It fails

@@ -96,16 +96,6 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Missing says in one line each what Run would do.
-func Missing(ctx context.Context, o Options) ([]string, error) {
-	steps, err := plan(ctx, o.withDefaults())
-	var lines []string
-	for _, s := range steps {
-		lines = append(lines, s.name+": "+s.what)
-	}
-	return lines, err
-}
-
 // step is one thing to set up.
 type step struct {
 	name string
