@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
+	"github.com/example/operator-lab/clusters/internal/lock"
 )
 
 // module is a folder below clusters/components that can be built.
@@ -110,9 +110,9 @@ func (b *Builder) Build(ctx context.Context, names ...string) (map[string]string
 	if unknown := without(names, Names()); len(unknown) > 0 {
 		return nil, fmt.Errorf("build components: no component is called %s", strings.Join(unknown, ", "))
 	}
-	unlock, err := b.lock(ctx)
+	unlock, err := lock.Wait(ctx, filepath.Join(b.CacheDir, "components", "lock"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("build components: %w", err)
 	}
 	defer unlock()
 	missing, err := b.Missing(ctx, names...)
@@ -132,18 +132,6 @@ func (b *Builder) Build(ctx context.Context, names ...string) (map[string]string
 // without returns the elements of list that are not in known.
 func without(list, known []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(known, s) })
-}
-
-func (b *Builder) lock(ctx context.Context) (unlock func(), err error) {
-	dir := filepath.Join(b.CacheDir, "components")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("create component cache: %w", err)
-	}
-	lock := flock.New(filepath.Join(dir, "lock"))
-	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
-		return nil, fmt.Errorf("wait for another build of components: %w", err)
-	}
-	return func() { _ = lock.Close() }, nil
 }
 
 // Missing returns those of the named programs that Build would have to build.

@@ -24,8 +24,6 @@ const (
 	arch = runtime.GOARCH
 	// nodeOS is what runs in every node, wherever its container engine is.
 	nodeOS = "linux"
-	// lockPoll is how often a waiting build looks whether the other one is done.
-	lockPoll = 200 * time.Millisecond
 	// killDelay is what is left to the children of a cancelled go command.
 	killDelay = 2 * time.Second
 )

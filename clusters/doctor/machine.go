@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/example/operator-lab/clusters/internal/disk"
 )
 
 // machine is everything that is asked about this machine, so that tests can
@@ -41,7 +43,7 @@ func thisMachine() machine {
 		files: os.DirFS("/"),
 		look:  exec.LookPath,
 		run:   run,
-		free:  freeSpace,
+		free:  disk.Free,
 		pull:  canPull,
 		modified: func(path string) (time.Time, error) {
 			info, err := os.Stat(path)

@@ -21,6 +21,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/embedded/supervisor"
+	"github.com/example/operator-lab/clusters/internal/disk"
 )
 
 // Identity is what clusters of this provider are recorded under.
@@ -93,7 +94,7 @@ func New(stateDir, root, cacheDir string, opts ...Option) (*Embedded, error) {
 func Supervise(dir string) error {
 	g, err := openHealthProxy(dir)
 	if err != nil {
-		return err
+		return fmt.Errorf("open health proxy: %w", err)
 	}
 	go g.serve()
 	defer g.close()
@@ -293,6 +294,10 @@ func (e *Embedded) Nodes(_ context.Context, name string) ([]clusters.Node, error
 		return nil, err
 	}
 	running, stopped, starts := health(plane)
+	free, err := disk.Free(plane)
+	if err == nil {
+		free = max(1, free)
+	}
 	state := "running"
 	if !running {
 		state = "without its processes"
@@ -300,7 +305,7 @@ func (e *Embedded) Nodes(_ context.Context, name string) ([]clusters.Node, error
 	nodes := make([]clusters.Node, 0, description.Nodes)
 	for i := range description.Nodes {
 		nodes = append(nodes, clusters.Node{
-			Name: nodeName(name, i), Running: running, State: state, Stopped: stopped, Starts: starts, FreeDisk: freeDisk(plane),
+			Name: nodeName(name, i), Running: running, State: state, Stopped: stopped, Starts: starts, FreeDisk: free,
 		})
 	}
 	return nodes, nil

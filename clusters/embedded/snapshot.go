@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -16,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded/supervisor"
+	"github.com/example/operator-lab/clusters/internal/lock"
 )
 
 // A snapshot is the data of an etcd to which an API server of the same build has written
@@ -44,8 +43,6 @@ const (
 	snapshotName = "lab-snapshot"
 	// snapshotTimeout bounds the making of a snapshot: 3 s on an idle machine.
 	snapshotTimeout = time.Minute
-	// lockPoll is how often to look whether another process has made it.
-	lockPoll = 100 * time.Millisecond
 )
 
 // snapshot returns the folder of the snapshot for today's programs, and makes it if there is
@@ -55,20 +52,17 @@ func (e *Embedded) snapshot(ctx context.Context, programs map[string]string) (st
 	if exists(dir) {
 		return dir, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	unlock, err := lock.Wait(ctx, filepath.Join(filepath.Dir(dir), "lock"))
+	if err != nil {
 		return "", fmt.Errorf("make snapshot: %w", err)
 	}
-	lock := flock.New(filepath.Join(filepath.Dir(dir), "lock"))
-	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
-		return "", fmt.Errorf("wait for another process that makes a snapshot: %w", err)
-	}
-	defer func() { _ = lock.Close() }()
+	defer unlock()
 	if exists(dir) {
 		return dir, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
-	if err := e.makeSeed(ctx, programs, dir); err != nil {
+	if err := e.makeSnapshot(ctx, programs, dir); err != nil {
 		return "", fmt.Errorf("make snapshot: %w", err)
 	}
 	return dir, nil
@@ -85,9 +79,9 @@ func snapshotKey(programs map[string]string) string {
 	return fmt.Sprintf("%x", hash.Sum(nil)[:6])
 }
 
-// makeSeed runs an etcd and an API server until the latter is ready, and keeps a
+// makeSnapshot runs an etcd and an API server until the latter is ready, and keeps a
 // part of what is in the former.
-func (e *Embedded) makeSeed(ctx context.Context, programs map[string]string, dir string) (err error) {
+func (e *Embedded) makeSnapshot(ctx context.Context, programs map[string]string, dir string) (err error) {
 	work, err := os.MkdirTemp(filepath.Dir(dir), "making-")
 	if err != nil {
 		return err
@@ -115,11 +109,11 @@ func (e *Embedded) makeSeed(ctx context.Context, programs map[string]string, dir
 	if err := supervisor.Freeze(plane, etcd); err != nil {
 		return err
 	}
-	kept := filepath.Join(work, "snapshot")
-	if err := copyData(filepath.Join(plane, etcdData), kept); err != nil {
+	data := filepath.Join(plane, etcdData)
+	if err := trim(data); err != nil {
 		return err
 	}
-	return os.Rename(kept, dir)
+	return os.Rename(data, dir)
 }
 
 // awaitHooks returns when the API server has done everything that it does first.
@@ -202,38 +196,32 @@ func dialShort(ctx context.Context, socket string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", link)
 }
 
-// copyData copies the folder of an etcd without the space that it has reserved.
-func copyData(from, to string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+// trim takes away the space that an etcd has reserved in its logs.
+func trim(data string) error {
+	logs, err := filepath.Glob(filepath.Join(data, "member", "wal", "*"))
+	if err != nil {
+		return err
+	}
+	for _, log := range logs {
+		if filepath.Ext(log) == ".tmp" { // a log that is not yet one
+			err = os.Remove(log)
+		} else {
+			err = cutReserve(log)
+		}
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		switch {
-		case entry.IsDir():
-			return os.MkdirAll(target, 0o700)
-		case filepath.Ext(path) == ".tmp":
-			return nil // a log that is not yet one
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if filepath.Ext(path) == ".wal" {
-			data = withoutReserve(data)
-		}
-		return os.WriteFile(target, data, 0o600)
-	})
+	}
+	return nil
 }
 
-// withoutReserve cuts the zeros off the end of a log, and leaves some by which its
-// end is known.
-func withoutReserve(log []byte) []byte {
+// cutReserve cuts the zeros off the end of a log, and leaves some by which its end is known.
+func cutReserve(log string) error {
 	const keep = 4096
-	used := len(bytes.TrimRight(log, "\x00"))
-	return log[:min(len(log), (used/keep+2)*keep)]
+	data, err := os.ReadFile(log)
+	if err != nil {
+		return err
+	}
+	used := len(bytes.TrimRight(data, "\x00"))
+	return os.Truncate(log, int64(min(len(data), (used/keep+2)*keep)))
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/internal/lock"
 )
 
 // Archive is a node image in one file, as container engines load it: for machines that can neither pull one nor have the
@@ -64,7 +65,7 @@ func Pack(ctx context.Context, engineName, cacheDir string, log func(line string
 		return Archive{}, &clusters.Problem{What: "no node image was built here that could be packed", Fix: fixImage}
 	}
 	path := filepath.Join(archiveDir(cacheDir), found.archiveName())
-	unlock, err := lock(ctx, filepath.Join(archiveDir(cacheDir), "node"))
+	unlock, err := lock.Wait(ctx, filepath.Join(archiveDir(cacheDir), "node.lock"))
 	if err != nil {
 		return Archive{}, err
 	}

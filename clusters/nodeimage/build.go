@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/example/operator-lab/clusters/components"
+	"github.com/example/operator-lab/clusters/internal/lock"
 )
 
 // Options say how [Build] builds.
@@ -40,7 +41,7 @@ func Build(ctx context.Context, o Options) (Image, error) {
 		o.Log = func(string) {}
 	}
 	ref := localRef(o.WithOperand)
-	unlock, err := lock(ctx, filepath.Join(o.CacheDir, "node-image"))
+	unlock, err := lock.Wait(ctx, filepath.Join(o.CacheDir, "node-image.lock"))
 	if err != nil {
 		return Image{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/internal/lock"
 )
 
 // operandSource is where a registry has the operand, for machines that have one in reach and no Debian packages.
@@ -30,7 +31,7 @@ func OperandArchive(ctx context.Context, engineName, cacheDir string) (string, e
 
 func operandArchive(ctx context.Context, e engine, cacheDir, source string) (string, error) {
 	out := filepath.Join(cacheDir, "operand", fmt.Sprintf("memcached-%s-%s.tar", OperandVersion, operandKey()))
-	unlock, err := lock(ctx, out)
+	unlock, err := lock.Wait(ctx, out+".lock")
 	if err != nil {
 		return "", err
 	}

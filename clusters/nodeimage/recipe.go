@@ -7,15 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/mod/modfile"
 
 	"github.com/example/operator-lab/clusters/components"
 )
-
-// lockPoll is how often a waiting process looks whether the other one is done.
-const lockPoll = 200 * time.Millisecond
 
 // recipe holds everything that decides what is in the images, except for the modules of components and kind.
 //

@@ -13,9 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/internal/lock"
 )
 
 const (
@@ -39,7 +38,7 @@ func rootfsPath(cacheDir string) string {
 // buildRootfs returns the path of the root file system as a tar file, and makes it first when it is not there.
 func buildRootfs(ctx context.Context, cacheDir string, log func(string)) (string, error) {
 	out := rootfsPath(cacheDir)
-	unlock, err := lock(ctx, out)
+	unlock, err := lock.Wait(ctx, out+".lock")
 	if err != nil {
 		return "", err
 	}
@@ -84,18 +83,6 @@ func asRoot(command ...string) []string {
 		return command
 	}
 	return append([]string{"sudo"}, command...)
-}
-
-// lock keeps other processes from making the same file; they wait for it.
-func lock(ctx context.Context, name string) (unlock func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return nil, fmt.Errorf("create cache: %w", err)
-	}
-	l := flock.New(name + ".lock")
-	if _, err := l.TryLockContext(ctx, lockPoll); err != nil {
-		return nil, fmt.Errorf("wait for another process that makes %s: %w", name, err)
-	}
-	return func() { _ = l.Close() }, nil
 }
 
 func fileExists(name string) bool {

@@ -1,8 +1,9 @@
-package doctor
+package disk
 
 import "golang.org/x/sys/windows"
 
-func freeSpace(path string) (uint64, error) {
+// Free is the space in bytes that is left on the file system of path.
+func Free(path string) (uint64, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
 		return 0, err
