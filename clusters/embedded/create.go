@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -32,13 +31,10 @@ const (
 	attempts = 3
 )
 
-// stages is kwok's configuration.
+// stages is kwok's configuration: what becomes of nodes and Pods.
 //
 //go:embed stages.yaml
 var stages []byte
-
-// Stages is the configuration of kwok: what becomes of nodes and Pods.
-func Stages() []byte { return bytes.Clone(stages) }
 
 // Create starts a control plane and waits until a Pod would be scheduled and run.
 // When it fails, the logs are under artifacts/NAME of the state directory and
@@ -172,7 +168,7 @@ func (a *attempt) writeIdentities(plane, server string) error {
 		return err
 	}
 	// Its kubeconfig is written by the proxy.
-	manager, err := ca.client("system:kube-controller-manager", masters)
+	manager, err := ca.client("system:kube-controller-manager")
 	if err != nil {
 		return err
 	}
@@ -184,7 +180,7 @@ func (a *attempt) writeIdentities(plane, server string) error {
 		{filepath.Join(plane, kubeconfigOf(scheduler)), "system:kube-scheduler"},
 		{filepath.Join(plane, kubeconfigOf(kwok)), kwok},
 	} {
-		identity, err := ca.client(user.name, masters)
+		identity, err := ca.client(user.name)
 		if err != nil {
 			return err
 		}
@@ -194,11 +190,6 @@ func (a *attempt) writeIdentities(plane, server string) error {
 	}
 	return nil
 }
-
-// masters is the group that may do everything. The programs of the control plane are
-// in it, so that they need not wait until the API server has written down what
-// everybody may do; kwok acts for all nodes, of which a kubelet may touch its own only.
-const masters = "system:masters"
 
 func writeKubeconfig(file, server, cluster string, ca []byte, identity pair) error {
 	config := clientcmdapi.NewConfig()

@@ -14,6 +14,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/cert"
 )
 
 // healthProxy is the controller manager's way to the API server. A controller manager does
@@ -50,18 +53,20 @@ func openHealthProxy(plane string) (*healthProxy, error) {
 	}
 	upstream, err := url.Parse(d.Server)
 	if err != nil {
-		return nil, fmt.Errorf("open health proxy: %w", err)
+		return nil, err
 	}
 	dir := filepath.Join(plane, pki)
 	authority, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err != nil {
-		return nil, fmt.Errorf("open health proxy: %w", err)
+		return nil, err
 	}
-	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(authority)
+	trusted, err := cert.NewPoolFromBytes(authority)
+	if err != nil {
+		return nil, err
+	}
 	serving, err := tls.LoadX509KeyPair(filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key"))
 	if err != nil {
-		return nil, fmt.Errorf("open health proxy: %w", err)
+		return nil, err
 	}
 	user, err := readPair(dir, controllerManager)
 	if err != nil {
@@ -69,7 +74,7 @@ func openHealthProxy(plane string) (*healthProxy, error) {
 	}
 	identity, err := tls.X509KeyPair(user.cert, user.key)
 	if err != nil {
-		return nil, fmt.Errorf("open health proxy: %w", err)
+		return nil, err
 	}
 	g := &healthProxy{upstream: upstream}
 	g.proxy = &httputil.ReverseProxy{
@@ -91,7 +96,7 @@ func openHealthProxy(plane string) (*healthProxy, error) {
 		ErrorLog:          log.New(os.Stderr, "health proxy: ", log.LstdFlags),
 	}
 	if g.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, fmt.Errorf("open health proxy: %w", err)
+		return nil, err
 	}
 	return g, writeKubeconfig(filepath.Join(plane, kubeconfigOf(controllerManager)), "https://"+g.listener.Addr().String(), "gate", authority, user)
 }
@@ -113,15 +118,9 @@ func (g *healthProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // awaitHealth returns when the API server is healthy, or when it has taken long.
 func (g *healthProxy) awaitHealth(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, healthHold)
-	defer cancel()
-	for tick := time.NewTicker(apiPoll); !g.healthy(ctx); {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	_ = wait.PollUntilContextTimeout(ctx, apiPoll, healthHold, true, func(ctx context.Context) (bool, error) {
+		return g.healthy(ctx), nil
+	})
 }
 
 func (g *healthProxy) healthy(ctx context.Context) bool {

@@ -75,7 +75,7 @@ func opened(t *testing.T) (plane string, u *upstream) {
 
 func client(t *testing.T, ca *authority, user string) pair {
 	t.Helper()
-	p, err := ca.client(user, masters)
+	p, err := ca.client(user)
 	if err != nil {
 		t.Fatal(err)
 	}

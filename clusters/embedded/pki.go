@@ -9,11 +9,13 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 const (
@@ -45,52 +47,43 @@ func newAuthority(dir string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	template := newTemplate(pkix.Name{CommonName: "operator-lab"})
-	template.IsCA, template.BasicConstraintsValid = true, true
-	template.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign
-	a := &authority{dir: dir, cert: template, key: key}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err == nil {
-		a.cert, err = x509.ParseCertificate(der)
-	}
+	ca, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "operator-lab", NotBefore: time.Now().Add(-backdated)}, key)
 	if err != nil {
 		return nil, fmt.Errorf("make certificate authority: %w", err)
 	}
-	a.pem = certPEM(der)
+	a := &authority{dir: dir, cert: ca, key: key, pem: certPEM(ca.Raw)}
 	return a, a.write("ca", pair{a.pem, keyPEM})
-}
-
-func newTemplate(subject pkix.Name) *x509.Certificate {
-	now := time.Now()
-	serial := make([]byte, 16)
-	_, _ = rand.Read(serial) // never fails
-	return &x509.Certificate{
-		SerialNumber: new(big.Int).SetBytes(serial), Subject: subject,
-		NotBefore: now.Add(-backdated), NotAfter: now.Add(validFor),
-	}
 }
 
 // server makes the certificate of the API server.
 func (a *authority) server(names []string, addresses []net.IP) (pair, error) {
-	template := newTemplate(pkix.Name{CommonName: "kube-apiserver"})
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	template.DNSNames, template.IPAddresses = names, addresses
-	return a.sign(template)
+	return a.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "kube-apiserver"}, DNSNames: names, IPAddresses: addresses,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
 }
 
-// client makes the certificate of a user.
-func (a *authority) client(user string, groups ...string) (pair, error) {
-	template := newTemplate(pkix.Name{CommonName: user, Organization: groups})
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	return a.sign(template)
+// masters is the group that may do everything. The programs of the control plane are
+// in it, so that they need not wait until the API server has written down what
+// everybody may do; kwok acts for all nodes, of which a kubelet may touch its own only.
+const masters = "system:masters"
+
+// client makes the certificate of a user, who may do everything.
+func (a *authority) client(user string) (pair, error) {
+	return a.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: user, Organization: []string{masters}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
 }
 
 func (a *authority) sign(template *x509.Certificate) (pair, error) {
-	template.KeyUsage = x509.KeyUsageDigitalSignature
 	key, keyPEM, err := newKey()
 	if err != nil {
 		return pair{}, err
 	}
+	now := time.Now()
+	template.NotBefore, template.NotAfter = now.Add(-backdated), now.Add(validFor)
+	template.KeyUsage = x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
 		return pair{}, fmt.Errorf("sign certificate of %s: %w", template.Subject.CommonName, err)
@@ -100,12 +93,7 @@ func (a *authority) sign(template *x509.Certificate) (pair, error) {
 
 // write puts a pair into NAME.crt and NAME.key.
 func (a *authority) write(name string, p pair) error {
-	for suffix, data := range map[string][]byte{".crt": p.cert, ".key": p.key} {
-		if err := os.WriteFile(filepath.Join(a.dir, name+suffix), data, 0o600); err != nil {
-			return fmt.Errorf("write certificate: %w", err)
-		}
-	}
-	return nil
+	return a.writeFiles(name, map[string][]byte{".crt": p.cert, ".key": p.key})
 }
 
 // readPair reads what write wrote.
@@ -132,10 +120,15 @@ func (a *authority) writeKey(name string) error {
 	if err != nil {
 		return fmt.Errorf("make key %s: %w", name, err)
 	}
-	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	for suffix, data := range map[string][]byte{".pub": public, ".key": keyPEM} {
+	public := pem.EncodeToMemory(&pem.Block{Type: keyutil.PublicKeyBlockType, Bytes: der})
+	return a.writeFiles(name, map[string][]byte{".pub": public, ".key": keyPEM})
+}
+
+// writeFiles writes files by what their names end in.
+func (a *authority) writeFiles(name string, contents map[string][]byte) error {
+	for suffix, data := range contents {
 		if err := os.WriteFile(filepath.Join(a.dir, name+suffix), data, 0o600); err != nil {
-			return fmt.Errorf("write key: %w", err)
+			return fmt.Errorf("write certificate: %w", err)
 		}
 	}
 	return nil
@@ -146,13 +139,13 @@ func newKey() (*ecdsa.PrivateKey, []byte, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("make key: %w", err)
 	}
-	der, err := x509.MarshalECPrivateKey(key)
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make key: %w", err)
 	}
-	return key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+	return key, keyPEM, nil
 }
 
 func certPEM(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der})
 }
