@@ -79,11 +79,6 @@ func namesOf(modules []module) []string {
 	return names
 }
 
-// Build builds programs without reporting progress; see [Builder.Build].
-func Build(ctx context.Context, root, cacheDir string, names ...string) (map[string]string, error) {
-	return (&Builder{Root: root, CacheDir: cacheDir}).Build(ctx, names...)
-}
-
 // Builder builds programs for the architecture of this process. It is for one goroutine at a time.
 type Builder struct {
 	// Root is the checkout.

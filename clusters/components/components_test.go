@@ -105,7 +105,7 @@ func TestEveryProgramIsAToolOfItsModule(t *testing.T) {
 }
 
 func TestUnknownComponentIsNamed(t *testing.T) {
-	_, err := Build(t.Context(), checkout, t.TempDir(), "pause", "moon")
+	_, err := (&Builder{Root: checkout, CacheDir: t.TempDir()}).Build(t.Context(), "pause", "moon")
 	if err == nil || !strings.Contains(err.Error(), "moon") {
 		t.Errorf("error %v does not name moon", err)
 	}

@@ -3,18 +3,16 @@
 package embeddedtest
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,24 +71,19 @@ func (s *sample) measure(b *testing.B, start func() (stop func())) {
 
 // coreSeconds is what the living descendants of a process have used.
 func coreSeconds(root int) float64 {
-	const ticks = 100 // per second, on every Linux that Go runs on
-	children := map[string][]string{}
-	used := map[string]float64{}
-	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
+	children := map[int][]int{}
+	used := map[int]float64{}
+	processes, _ := procfs.AllProcs()
+	for _, p := range processes {
+		stat, err := p.Stat()
 		if err != nil {
 			continue // it has ended
 		}
-		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-		pid := filepath.Base(filepath.Dir(path))
-		children[fields[1]] = append(children[fields[1]], pid)
-		user, _ := strconv.ParseFloat(fields[11], 64)
-		system, _ := strconv.ParseFloat(fields[12], 64)
-		used[pid] = (user + system) / ticks
+		children[stat.PPID] = append(children[stat.PPID], p.PID)
+		used[p.PID] = stat.CPUTime()
 	}
 	total := 0.0
-	for queue := children[strconv.Itoa(root)]; len(queue) > 0; queue = queue[1:] {
+	for queue := children[root]; len(queue) > 0; queue = queue[1:] {
 		total += used[queue[0]]
 		queue = append(queue, children[queue[0]]...)
 	}

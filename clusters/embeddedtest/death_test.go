@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onsi/gomega"
+
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/embedded/supervisor"
@@ -94,19 +96,12 @@ func (m *maker) processes(t *testing.T) []process.ID {
 // awaitProcesses waits until they have been started again.
 func (m *maker) awaitProcesses(t *testing.T) []process.ID {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), makeTimeout)
-	defer cancel()
-	for tick := time.NewTicker(10 * time.Millisecond); ; {
-		ids := m.recorded(t)
-		if len(running(ids)) == 6 {
-			return ids
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("processes %v run after %v, want a supervisor and five programs", running(ids), makeTimeout)
-		}
-	}
+	var ids []process.ID
+	gomega.NewWithT(t).Eventually(func() []process.ID {
+		ids = m.recorded(t)
+		return running(ids)
+	}).WithTimeout(makeTimeout).Should(gomega.HaveLen(6), "a supervisor and five programs")
+	return ids
 }
 
 // recorded are the supervisor and the programs that it has written down.
@@ -116,11 +111,7 @@ func (m *maker) recorded(t *testing.T) []process.ID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := []process.ID{s.Supervisor}
-	for _, p := range s.Programs {
-		ids = append(ids, p.Process)
-	}
-	return ids
+	return s.Processes()
 }
 
 func running(ids []process.ID) []process.ID {
@@ -130,19 +121,8 @@ func running(ids []process.ID) []process.ID {
 // awaitEnd fails the test when a process is left.
 func awaitEnd(t *testing.T, ids []process.ID) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), endTimeout)
-	defer cancel()
-	for tick := time.NewTicker(10 * time.Millisecond); ; {
-		left := running(ids)
-		if len(left) == 0 {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("processes %v are left after %v", left, endTimeout)
-		}
-	}
+	gomega.NewWithT(t).Eventually(func() []process.ID { return running(ids) }).
+		WithTimeout(endTimeout).Should(gomega.BeEmpty(), "processes that are left")
 }
 
 func TestNothingOutlivesAMakerThatWasKilled(t *testing.T) {
@@ -251,15 +231,9 @@ func TestAProgramThatWasKilledIsBackAndNotForgotten(t *testing.T) {
 	if err := syscall.Kill(s.Program("etcd").Process.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), endTimeout)
-	defer cancel()
-	for tick := time.NewTicker(10 * time.Millisecond); etcdStarts(t, e, c) != 2 || clusters.Healthy(ctx, e, c) != nil; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal("etcd is not started again")
-		}
-	}
+	gomega.NewWithT(t).Eventually(func() bool {
+		return etcdStarts(t, e, c) == 2 && clusters.Healthy(t.Context(), e, c) == nil
+	}).WithTimeout(endTimeout).Should(gomega.BeTrue(), "etcd is started again")
 }
 
 func etcdStarts(t *testing.T, p clusters.NodeInspector, c *clusters.Cluster) int {

@@ -27,9 +27,6 @@ type Handle struct {
 // [Run] with its last argument, which is dir. The supervisor and all its programs
 // end when this process does, in whatever way, unless Keep was called.
 func Start(dir string, command ...string) (*Handle, error) {
-	if len(command) == 0 {
-		return nil, errors.New("start supervisor: no command")
-	}
 	log, err := os.Create(Log(dir, Self))
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
@@ -134,11 +131,11 @@ func Restart(dir, program string) error {
 		return fmt.Errorf("restart %s: %w", program, err)
 	}
 	kill(pid)
-	another := func() bool {
+	old := func() bool {
 		now, err := running(dir, program)
-		return err == nil && now != pid
+		return err != nil || now == pid
 	}
-	if !gone(restartTimeout, func() bool { return !another() }) {
+	if !gone(restartTimeout, old) {
 		return fmt.Errorf("restart %s: it does not come back within %v", program, restartTimeout)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/renameio/v2/maybe"
@@ -104,23 +105,18 @@ func (s State) Program(name string) *Running {
 	return nil
 }
 
-// living are all processes that run, the supervisor first.
-func (s State) living() []process.ID {
-	var ids []process.ID
-	for _, id := range append([]process.ID{s.Supervisor}, s.ids()...) {
-		if id.PID > 0 && id.Alive() {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-func (s State) ids() []process.ID {
-	ids := make([]process.ID, 0, len(s.Programs))
+// Processes are all that were started last, the supervisor first.
+func (s State) Processes() []process.ID {
+	ids := []process.ID{s.Supervisor}
 	for _, p := range s.Programs {
 		ids = append(ids, p.Process)
 	}
 	return ids
+}
+
+// living are the processes that run.
+func (s State) living() []process.ID {
+	return slices.DeleteFunc(s.Processes(), func(id process.ID) bool { return id.PID <= 0 || !id.Alive() })
 }
 
 // writeJSON replaces path as a whole, so that no reader sees half of it.

@@ -2,11 +2,13 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/prometheus/procfs"
 )
 
 func bootID() (string, error) {
@@ -14,11 +16,13 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
-// startOf reads field 22 of /proc/PID/stat, the start in clock ticks after the
-// boot. The second field, the name, is in brackets and may contain anything. A
-// zombie has ended: only its parent has not looked yet.
+// startOf is the start in clock ticks after the boot. A zombie has ended: only its parent has not looked yet.
 func startOf(pid int) (string, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	var stat procfs.ProcStat
+	p, err := procfs.NewProc(pid)
+	if err == nil {
+		stat, err = p.Stat()
+	}
 	switch {
 	case errors.Is(err, syscall.ESRCH):
 		return "", errGone
@@ -31,15 +35,8 @@ func startOf(pid int) (string, error) {
 		return "", err
 	case err != nil:
 		return "", err
-	}
-	_, rest, ok := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	const state, started = 0, 19 // fields 3 and 22, counted from 1 with the name
-	if !ok || len(fields) <= started {
-		return "", fmt.Errorf("read /proc/%d/stat: %q is not understood", pid, data)
-	}
-	if s := fields[state]; s == "Z" || s == "X" {
+	case stat.State == "Z" || stat.State == "X":
 		return "", errGone
 	}
-	return fields[started], nil
+	return strconv.FormatUint(stat.Starttime, 10), nil
 }

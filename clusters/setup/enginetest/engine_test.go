@@ -1,13 +1,12 @@
 package enginetest
 
 import (
-	"archive/tar"
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/setup/private"
 )
@@ -35,29 +34,18 @@ func newEngine(t *testing.T) *engine {
 func (e *engine) runPause() {
 	e.t.Helper()
 	cache := e.t.TempDir()
-	programs, err := components.Build(e.t.Context(), e.root, cache, "pause")
+	programs, err := (&components.Builder{Root: e.root, CacheDir: cache}).Build(e.t.Context(), "pause")
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	program, err := os.ReadFile(programs["pause"])
-	if err != nil {
+	const image = "operator-lab.local/pause:test"
+	archive := filepath.Join(cache, "pause.tar")
+	if err := clusters.WriteProgramImage(archive, image, programs["pause"]); err != nil {
 		e.t.Fatal(err)
 	}
-	var image bytes.Buffer
-	w := tar.NewWriter(&image)
-	header := &tar.Header{Name: "pause", Mode: 0o755, Size: int64(len(program)), Typeflag: tar.TypeReg}
-	if err := w.WriteHeader(header); err != nil {
-		e.t.Fatal(err)
-	}
-	if _, err := w.Write(program); err != nil {
-		e.t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		e.t.Fatal(err)
-	}
-	e.Import(&image, "pause")
+	e.Docker("load", "--quiet", "--input", archive)
 	e.Docker("network", "create", "pods")
-	e.Docker("run", "--detach", "--privileged", "--network=pods", "--restart=always", "pause", "/pause")
+	e.Docker("run", "--detach", "--privileged", "--network=pods", "--restart=always", image)
 }
 
 func (e *engine) running() int { return len(strings.Fields(e.Docker("ps", "-q"))) }

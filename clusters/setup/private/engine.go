@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,7 +44,7 @@ func New(t *testing.T, root string) *Engine {
 	e := &Engine{Dir: dir, t: t, root: root}
 	t.Cleanup(func() {
 		e.Stop()
-		_, _ = run(nil, "umount", "-l", e.Data()) // unless stopping did
+		_, _ = run("umount", "-l", e.Data()) // unless stopping did
 		e.AsRoot("rm", "-rf", dir)
 	})
 	return e
@@ -119,15 +118,7 @@ func (e *Engine) Docker(args ...string) string {
 
 // TryDocker is [Engine.Docker] for what the engine may refuse.
 func (e *Engine) TryDocker(args ...string) (string, error) {
-	return run(nil, "docker", append([]string{"-H", e.Host}, args...)...)
-}
-
-// Import makes an image of a tar archive.
-func (e *Engine) Import(archive io.Reader, name string) {
-	e.t.Helper()
-	if _, err := run(archive, "docker", "-H", e.Host, "import", "-", name); err != nil {
-		e.t.Fatal(err)
-	}
+	return run("docker", append([]string{"-H", e.Host}, args...)...)
 }
 
 // Copy copies an image from the machine's own engine.
@@ -139,7 +130,7 @@ func (e *Engine) Copy(image string) {
 // AsRoot runs a command as root, with sudo where that is needed, and returns what it printed.
 func (e *Engine) AsRoot(name string, args ...string) string {
 	e.t.Helper()
-	out, err := run(nil, name, args...)
+	out, err := run(name, args...)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -147,7 +138,7 @@ func (e *Engine) AsRoot(name string, args ...string) string {
 }
 
 // run uses a context of its own, because it is needed after the test's has ended too.
-func run(stdin io.Reader, name string, args ...string) (string, error) {
+func run(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
 	defer cancel()
 	command := append([]string{name}, args...)
@@ -156,7 +147,7 @@ func run(stdin io.Reader, name string, args ...string) (string, error) {
 	}
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, &stderr)
 	}
