@@ -41,14 +41,7 @@ func TestTheRoomLendsForVerdictsOnly(t *testing.T) {
 }
 
 func TestWhoWaitsIsOfferedWhatAnswersAtOnce(t *testing.T) {
-	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := course.Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := coursetest.Load(t, "../../..")
 	all := 0
 	for _, lab := range c.Labs {
 		for _, check := range lab.Checks {

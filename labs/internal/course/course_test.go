@@ -10,17 +10,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
-func load(t *testing.T, root string) *course.Course {
-	t.Helper()
-	c, err := course.Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 func TestLoadReadsLabsInOrder(t *testing.T) {
-	c := load(t, coursetest.New(t))
+	c := coursetest.Load(t, coursetest.New(t))
 	var got []string
 	for _, lab := range c.Labs {
 		got = append(got, lab.Dir+" "+lab.Title)
@@ -50,7 +41,7 @@ func TestLoadReadsLabsInOrder(t *testing.T) {
 }
 
 func TestLabNamesTheValidRange(t *testing.T) {
-	c := load(t, coursetest.New(t))
+	c := coursetest.Load(t, coursetest.New(t))
 	for _, n := range []int{-1, 0, 4, 99} {
 		if _, err := c.Lab(n); err == nil || !strings.Contains(err.Error(), "1 to 3") {
 			t.Errorf("Lab(%d): %v", n, err)
@@ -156,7 +147,7 @@ func TestLoadMissesALab(t *testing.T) {
 }
 
 func TestRepresentativesLeaveOutWhatRunsAgainAsAWhole(t *testing.T) {
-	c := load(t, coursetest.New(t))
+	c := coursetest.Load(t, coursetest.New(t))
 	c.Labs[0].Representative, c.Labs[1].Representative = "says-hello", "takes-name"
 	c.Labs[2].Reruns = []int{1}
 	want := []course.Representative{{Lab: c.Labs[1], ID: "takes-name"}}

@@ -13,7 +13,7 @@ import (
 // lint returns the problems of a checkout, one a line.
 func lint(t *testing.T, root string, suite course.Suite) []string {
 	t.Helper()
-	problems, err := load(t, root).Lint(suite)
+	problems, err := coursetest.Load(t, root).Lint(suite)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestQuotesAreComparedAndRewritten(t *testing.T) {
 	if diff := cmp.Diff(want, lint(t, root, nil)); diff != "" {
 		t.Error(diff)
 	}
-	changed, err := load(t, root).FixLessons()
+	changed, err := coursetest.Load(t, root).FixLessons()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestQuotesAreComparedAndRewritten(t *testing.T) {
 	if diff := cmp.Diff(good, coursetest.Read(t, root, lesson)); diff != "" {
 		t.Error(diff)
 	}
-	if changed, err := load(t, root).FixLessons(); err != nil || changed != nil {
+	if changed, err := coursetest.Load(t, root).FixLessons(); err != nil || changed != nil {
 		t.Errorf("the second time: %q, %v", changed, err)
 	}
 }
@@ -175,7 +175,7 @@ func TestQuotesWithoutSourceAreNamed(t *testing.T) {
 			if len(problems) != 1 || !strings.HasPrefix(problems[0], tc.want) {
 				t.Errorf("%q, want %q", problems, tc.want)
 			}
-			if _, err := load(t, root).FixLessons(); err != nil || coursetest.Read(t, root, "README.md") != tc.text {
+			if _, err := coursetest.Load(t, root).FixLessons(); err != nil || coursetest.Read(t, root, "README.md") != tc.text {
 				t.Errorf("fix changed what it cannot fix, or %v", err)
 			}
 		})
@@ -183,7 +183,7 @@ func TestQuotesWithoutSourceAreNamed(t *testing.T) {
 }
 
 func TestSnippetIsTheRegionAtItsOwnLab(t *testing.T) {
-	c := load(t, coursetest.New(t))
+	c := coursetest.Load(t, coursetest.New(t))
 	for id, want := range map[string]string{
 		"greet":      "if len(os.Args) > 1 {\n\tfmt.Println(\"hello\", os.Args[1])\n\treturn\n}\n",
 		"greet@3":    "if len(os.Args) > 1 {\n\tos.Args[1] = strings.ToUpper(os.Args[1])\n\tfmt.Println(\"hello\", os.Args[1])\n\treturn\n}\n",

@@ -3,6 +3,8 @@ package course_test
 import (
 	"regexp"
 	"testing"
+
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
 // These are about the course itself, not about this package's code.
@@ -16,7 +18,7 @@ func TestTheCourseIsInOrder(t *testing.T) {
 var leftover = regexp.MustCompile(`\blab:[0-9]|TODO\(lab|\n\n\n`)
 
 func TestTheFinishedOperatorShowsNoTraceOfTheCourse(t *testing.T) {
-	c := load(t, checkout(t))
+	c := coursetest.Load(t, checkout(t))
 	for name, file := range render(t, c, len(c.Labs)) {
 		if found := leftover.Find(file.Data); found != nil && name != "go.sum" {
 			t.Errorf("%s: %q", name, found)
@@ -25,7 +27,7 @@ func TestTheFinishedOperatorShowsNoTraceOfTheCourse(t *testing.T) {
 }
 
 func TestEveryStageDiffersFromTheOneBefore(t *testing.T) {
-	c := load(t, checkout(t))
+	c := coursetest.Load(t, checkout(t))
 	for _, lab := range c.Labs {
 		if render(t, c, lab.Number).Diff(render(t, c, lab.Number-1)) == nil {
 			t.Errorf("lab %d changes nothing", lab.Number)

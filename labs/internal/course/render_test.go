@@ -36,7 +36,7 @@ func main() {
 	println("?")
 }
 `
-	tree := render(t, load(t, coursetest.New(t)), 0)
+	tree := render(t, coursetest.Load(t, coursetest.New(t)), 0)
 	if diff := cmp.Diff(want, string(tree["main.go"].Data)); diff != "" {
 		t.Error(diff)
 	}
@@ -67,14 +67,14 @@ func main() {
 	fmt.Println("hello")
 }
 `
-	tree := render(t, load(t, coursetest.New(t)), 2)
+	tree := render(t, coursetest.Load(t, coursetest.New(t)), 2)
 	if diff := cmp.Diff(want, string(tree["main.go"].Data)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestRenderLastStageHasNoMarkerAndNoTodo(t *testing.T) {
-	for name, file := range render(t, load(t, coursetest.New(t)), 3) {
+	for name, file := range render(t, coursetest.Load(t, coursetest.New(t)), 3) {
 		if text := string(file.Data); strings.Contains(text, "lab:") || strings.Contains(text, "TODO") || strings.Contains(text, "\n\n\n") {
 			t.Errorf("%s:\n%s", name, text)
 		}
@@ -82,7 +82,7 @@ func TestRenderLastStageHasNoMarkerAndNoTodo(t *testing.T) {
 }
 
 func TestRenderUncommentsBefore(t *testing.T) {
-	c := load(t, coursetest.New(t))
+	c := coursetest.Load(t, coursetest.New(t))
 	stage1, stage2 := render(t, c, 1), render(t, c, 2)
 	for _, tc := range []struct {
 		tree       course.Tree
@@ -100,7 +100,7 @@ func TestRenderUncommentsBefore(t *testing.T) {
 }
 
 func TestRenderKnowsFromWhichLabOnAFileExists(t *testing.T) {
-	c := load(t, coursetest.New(t))
+	c := coursetest.Load(t, coursetest.New(t))
 	for stage, want := range map[int][]string{
 		0: {"Makefile", "config/config.yaml", "go.mod", "main.go", "zz_generated.txt"},
 		2: {"Makefile", "config/config.yaml", "go.mod", "main.go", "zz_generated.txt"},
@@ -115,7 +115,7 @@ func TestRenderKnowsFromWhichLabOnAFileExists(t *testing.T) {
 // The generated file goes stale at stage 1, as it does for a learner who
 // changes its input and does not know generators yet.
 func TestRenderGivesGeneratedFilesOfTheirStage(t *testing.T) {
-	c := load(t, coursetest.New(t))
+	c := coursetest.Load(t, coursetest.New(t))
 	for stage, want := range []string{"made of stage 0\n", "made of stage 0\n", "made of stage 3\n", "made of stage 3\n"} {
 		if got := string(render(t, c, stage)["zz_generated.txt"].Data); got != want {
 			t.Errorf("stage %d: %q", stage, got)
@@ -124,7 +124,7 @@ func TestRenderGivesGeneratedFilesOfTheirStage(t *testing.T) {
 }
 
 func TestRenderRefusesUnknownStages(t *testing.T) {
-	c := load(t, coursetest.New(t))
+	c := coursetest.Load(t, coursetest.New(t))
 	for _, stage := range []int{-1, 4} {
 		if _, err := c.Render(stage); err == nil || !strings.Contains(err.Error(), "0 to 3") {
 			t.Errorf("stage %d: %v", stage, err)
@@ -137,7 +137,7 @@ func renderText(t *testing.T, name, text string, stage int) (string, error) {
 	t.Helper()
 	root := coursetest.New(t)
 	coursetest.Write(t, root, "operator/"+name, text)
-	tree, err := load(t, root).Render(stage)
+	tree, err := coursetest.Load(t, root).Render(stage)
 	return string(tree[name].Data), err
 }
 
@@ -272,7 +272,7 @@ func TestRenderSaysWhichStageIsNotGoAnyMore(t *testing.T) {
 
 // A course with another source renders that one, and leaves the first course as it is.
 func TestRenderAnotherSource(t *testing.T) {
-	c := load(t, coursetest.New(t))
+	c := coursetest.Load(t, coursetest.New(t))
 	source, err := c.Source()
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ type T struct {
 
 func verify(t *testing.T, root, generator string) []string {
 	t.Helper()
-	problems, err := (&course.Verifier{Course: load(t, root), Generator: generator}).Verify(t.Context())
+	problems, err := (&course.Verifier{Course: coursetest.Load(t, root), Generator: generator}).Verify(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func verify(t *testing.T, root, generator string) []string {
 func TestFixGeneratesWhatVerifyWants(t *testing.T) {
 	generator, root := buildGenerator(t), newGenerating(t)
 	coursetest.Write(t, root, "operator/api/zz_generated.deepcopy.go", "package api\n") // stale
-	changed, err := (&course.Verifier{Course: load(t, root), Generator: generator}).Fix(t.Context())
+	changed, err := (&course.Verifier{Course: coursetest.Load(t, root), Generator: generator}).Fix(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestFixGeneratesWhatVerifyWants(t *testing.T) {
 	if diff := cmp.Diff(want, changed); diff != "" {
 		t.Fatal(diff)
 	}
-	c := load(t, root)
+	c := coursetest.Load(t, root)
 	for stage, deep := range []bool{false, false, true, true} {
 		text := string(render(t, c, stage)["api/zz_generated.deepcopy.go"].Data)
 		if !strings.Contains(text, "func (in *T) DeepCopyInto") || strings.Contains(text, "Names") != deep {
@@ -136,7 +136,7 @@ func TestVerifyNamesTheStageThatDoesNotCompile(t *testing.T) {
 func TestVerifyComparesTheAnnotatedOperatorWithTheLastStage(t *testing.T) {
 	generator, root := buildGenerator(t), newGenerating(t)
 	replace(t, root, "operator/api/types.go", "// T is copied.", "// +kubebuilder:object:generate=false\n\n// lab:1 begin hides\n// lab:1 end\n\n// T is copied.")
-	if _, err := (&course.Verifier{Course: load(t, root), Generator: generator}).Fix(t.Context()); err != nil {
+	if _, err := (&course.Verifier{Course: coursetest.Load(t, root), Generator: generator}).Fix(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	problems := strings.Join(verify(t, root, generator), "\n")
@@ -150,7 +150,7 @@ func TestRegenerateMakesWhatTheStageHas(t *testing.T) {
 	generator, root := buildGenerator(t), newGenerating(t)
 	replace(t, root, "labs/course.yaml", "made: [0, 2]", "made: [2]")
 	coursetest.Write(t, root, "operator/api/zz_generated.deepcopy.go", "package api\n") // stale
-	c := load(t, root)
+	c := coursetest.Load(t, root)
 	for stage, want := range [][]string{nil, nil, {"api/zz_generated.deepcopy.go"}, {"api/zz_generated.deepcopy.go"}} {
 		tree, err := (&course.Verifier{Course: c, Generator: generator}).Regenerate(t.Context(), stage)
 		if err != nil {

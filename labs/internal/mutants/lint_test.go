@@ -21,7 +21,7 @@ func lint(t *testing.T, write func(root string)) []string {
 		coursetest.Write(t, root, fmt.Sprintf("labs/02-name/mutants/m%d.patch", i), commonly(i, text))
 	}
 	write(root)
-	problems, err := mutants.Lint(t.Context(), loadCourse(t, root))
+	problems, err := mutants.Lint(t.Context(), coursetest.Load(t, root))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestLintKnowsWhatIsJudgedAgain(t *testing.T) {
 			coursetest.Write(t, root, manifest, strings.Replace(coursetest.Read(t, root, manifest), reruns, c.reruns, 1))
 			earlier := coursetest.Read(t, root, "labs/02-name/lab.yaml")
 			coursetest.Write(t, root, "labs/02-name/lab.yaml", strings.Replace(earlier, "checks:", c.representative+"checks:", 1))
-			problems, err := mutants.Lint(t.Context(), loadCourse(t, root))
+			problems, err := mutants.Lint(t.Context(), coursetest.Load(t, root))
 			if err != nil {
 				t.Fatal(err)
 			}

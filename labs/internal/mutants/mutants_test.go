@@ -86,16 +86,7 @@ func withMutant(t *testing.T, text string) *course.Course {
 	t.Helper()
 	root := coursetest.New(t)
 	coursetest.Write(t, root, "labs/02-name/mutants/says-nothing.patch", text)
-	return loadCourse(t, root)
-}
-
-func loadCourse(t *testing.T, root string) *course.Course {
-	t.Helper()
-	c, err := course.Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return coursetest.Load(t, root)
 }
 
 // only loads the one wrong answer of a course.

@@ -3,22 +3,13 @@ package mutants_test
 import (
 	"testing"
 
-	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/mutants"
 )
 
-func whole(t *testing.T) *course.Course {
-	t.Helper()
-	c, err := course.Load("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // This is about the course itself, not about this package's code.
 func TestTheWrongAnswersOfTheCourseAreInOrder(t *testing.T) {
-	c := whole(t)
+	c := coursetest.Load(t, "../../..")
 	problems, err := mutants.Lint(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +22,7 @@ func TestTheWrongAnswersOfTheCourseAreInOrder(t *testing.T) {
 // Every change is asked the same: of each lab the starter, the solution and one wrong answer; and the last solution on all
 // labs.
 func TestTheGateAsksEveryLab(t *testing.T) {
-	c := whole(t)
+	c := coursetest.Load(t, "../../..")
 	all, err := mutants.Load(c)
 	if err != nil {
 		t.Fatal(err)

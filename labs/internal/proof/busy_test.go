@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -31,7 +32,7 @@ func TestABusyMachineIsNoFault(t *testing.T) {
 	}
 	var answers []answer
 	for n := 4; n <= 7; n++ {
-		answers = append(answers, answer{fmt.Sprintf("solution-%d", n), rendered(t, c, n), []int{n}})
+		answers = append(answers, answer{fmt.Sprintf("solution-%d", n), coursetest.Stage(t, c, n), []int{n}})
 	}
 	for _, workspace := range rightAnswers(t) {
 		answers = append(answers, answer{filepath.Base(workspace), workspace, []int{4, 5, 6, 7}})
@@ -52,7 +53,7 @@ func TestABusyMachineIsNoFault(t *testing.T) {
 	}
 	if loops > calmLoops {
 		j.Cluster = lasting(t, j)
-		r := judgeBeside(t, j, loops, rendered(t, c, 3), []int{4})[0]
+		r := judgeBeside(t, j, loops, coursetest.Stage(t, c, 3), []int{4})[0]
 		if r.Verdict != verdict.Environment || !strings.Contains(r.Environment.Finding, "too busy") {
 			t.Errorf("the starter of lab 4 is %s, want environment\n%s", r.Verdict, describe(r))
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -71,7 +72,7 @@ func rightAnswers(t *testing.T) (folders []string) {
 // stays at the end of controller-runtime's queue for as long as other checks make news.
 func TestASlowRightAnswerPasses(t *testing.T) {
 	c := load(t)
-	workspace := rendered(t, c, 7)
+	workspace := coursetest.Stage(t, c, 7)
 	write(t, workspace, "internal/controller/slow.go",
 		"package controller\n\nimport \"time\"\n\nfunc slow() { time.Sleep(80 * time.Millisecond) }\n")
 	beginReconcile(t, workspace, "slow()")
@@ -85,7 +86,7 @@ func TestASlowRightAnswerPasses(t *testing.T) {
 // process.
 func TestARightAnswerThatCannotRunTwicePasses(t *testing.T) {
 	c := load(t)
-	workspace := rendered(t, c, 5)
+	workspace := coursetest.Stage(t, c, 5)
 	write(t, workspace, "cmd/ports.go", fmt.Sprintf(`package main
 
 import "os"

@@ -16,6 +16,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -70,7 +71,7 @@ func TestUnbuildableWorkspacesFail(t *testing.T) {
 			state := t.TempDir()
 			never := &neverReady{}
 			j := &verdict.Judge{
-				Course: c, State: state, Cache: t.TempDir(), Workspace: rendered(t, c, 4),
+				Course: c, State: state, Cache: t.TempDir(), Workspace: coursetest.Stage(t, c, 4),
 				Clusters: clusters.NewOwned(state, never), NodeImage: nodeimage.Image{Ref: "none", HasOperand: true},
 				Progress: func(line string) { t.Log(line) },
 			}
@@ -244,7 +245,7 @@ type hostileRun struct {
 func newHostileRun(t *testing.T, c *course.Course, body string) *hostileRun {
 	t.Helper()
 	h := &hostileRun{t: t, judge: newJudge(t, c), marker: fmt.Sprintf("hostile-%d-%d", os.Getpid(), time.Now().UnixNano())}
-	h.judge.Workspace = rendered(t, c, 4)
+	h.judge.Workspace = coursetest.Stage(t, c, 4)
 	remove(t, h.judge.State) // results of an earlier run of this test
 	h.add("", body)
 	h.judge.Progress = func(line string) {

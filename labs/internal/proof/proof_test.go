@@ -16,6 +16,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/mutants"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -66,7 +67,7 @@ func TestARightAnswerInOtherWordsPasses(t *testing.T) {
 func TestARoleWithABorrowedNameBorrowsNoRights(t *testing.T) {
 	t.Parallel()
 	c := load(t)
-	workspace := rendered(t, c, 7)
+	workspace := coursetest.Stage(t, c, 7)
 	write(t, workspace, suite.RolePath, `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
@@ -103,7 +104,7 @@ func TestOperandIsLoadedIntoAnImageWithoutIt(t *testing.T) {
 	if image.HasOperand {
 		t.Fatalf("%s has the operand", image.Ref)
 	}
-	j.NodeImage, j.Cache, j.Workspace = image, cacheDir(t), rendered(t, c, 4)
+	j.NodeImage, j.Cache, j.Workspace = image, cacheDir(t), coursetest.Stage(t, c, 4)
 	results, err := j.Check(t.Context(), []int{4})
 	if err != nil {
 		t.Fatal(err)
@@ -123,11 +124,7 @@ func cacheDir(t *testing.T) string {
 
 func load(t *testing.T) *course.Course {
 	t.Helper()
-	c, err := course.Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return coursetest.Load(t, root)
 }
 
 func upTo(n int) []int {
@@ -141,21 +138,7 @@ func upTo(n int) []int {
 // judge renders a stage into a folder of its own and judges labs on it, on a fresh cluster.
 func judge(t *testing.T, c *course.Course, stage int, labs []int, starter bool) []*verdict.Result {
 	t.Helper()
-	return judgeFolder(t, c, rendered(t, c, stage), labs, starter)
-}
-
-// rendered writes a stage into a folder of its own.
-func rendered(t *testing.T, c *course.Course, stage int) string {
-	t.Helper()
-	workspace := filepath.Join(t.TempDir(), "workspace")
-	tree, err := c.Render(stage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tree.WriteTo(workspace); err != nil {
-		t.Fatal(err)
-	}
-	return workspace
+	return judgeFolder(t, c, coursetest.Stage(t, c, stage), labs, starter)
 }
 
 // judgeFolder judges labs on whatever is in the folder, on a fresh cluster.

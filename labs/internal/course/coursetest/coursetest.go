@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/example/operator-lab/labs/internal/course"
 )
 
 //go:embed course.txtar
@@ -22,6 +24,30 @@ func New(t testing.TB) (root string) {
 		Write(t, root, f.Name, string(f.Data))
 	}
 	return root
+}
+
+// Load loads the course of the checkout at root.
+func Load(t testing.TB, root string) *course.Course {
+	t.Helper()
+	c, err := course.Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Stage returns a temporary folder with a stage of the course.
+func Stage(t testing.TB, c *course.Course, stage int) (dir string) {
+	t.Helper()
+	tree, err := c.Render(stage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	if err := tree.WriteTo(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // Write writes a file of a checkout; name is a slash path below root.

@@ -48,13 +48,7 @@ func room(t *testing.T, guideText string) (root string, load func() *course.Cour
 	} {
 		coursetest.Write(t, root, "labs/02-name/mutants/"+name+".patch", answer)
 	}
-	return root, func() *course.Course {
-		c, err := course.Load(root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
+	return root, func() *course.Course { return coursetest.Load(t, root) }
 }
 
 func lint(t *testing.T, c *course.Course) (lines []string) {
@@ -171,10 +165,7 @@ func TestAGuideWithoutAPlaceIsLeftAlone(t *testing.T) {
 }
 
 func TestAMissingGuideIsMissed(t *testing.T) {
-	c, err := course.Load(coursetest.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := coursetest.Load(t, coursetest.New(t))
 	if diff := cmp.Diff([]string{": there is no such file"}, lint(t, c)); diff != "" {
 		t.Error(diff)
 	}

@@ -1,12 +1,10 @@
 package guide_test
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"testing"
 
-	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/course/guide"
 )
 
@@ -15,16 +13,8 @@ import (
 const checkout = "../../../.."
 
 func TestTheGuideIsInOrder(t *testing.T) {
-	c, err := course.Load(checkout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	problems, err := guide.Lint(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range problems {
-		t.Error(p)
+	for _, problem := range lint(t, coursetest.Load(t, checkout)) {
+		t.Error(problem)
 	}
 }
 
@@ -38,12 +28,12 @@ var (
 func TestTheGuideNamesCommandsThatExist(t *testing.T) {
 	exists := map[string]bool{}
 	for _, file := range []string{"Makefile", "operator/Makefile"} {
-		for _, m := range makeRule.FindAllStringSubmatch(read(t, file), -1) {
+		for _, m := range makeRule.FindAllStringSubmatch(coursetest.Read(t, checkout, file), -1) {
 			exists[m[1]] = true
 		}
 	}
 	named := 0
-	for _, m := range command.FindAllStringSubmatch(read(t, guide.File), -1) {
+	for _, m := range command.FindAllStringSubmatch(coursetest.Read(t, checkout, guide.File), -1) {
 		named++
 		target := labNumber.ReplaceAllString(m[1], "-%")
 		if !exists[target] {
@@ -53,13 +43,4 @@ func TestTheGuideNamesCommandsThatExist(t *testing.T) {
 	if named < 20 {
 		t.Errorf("the test found only %d commands in the guide", named)
 	}
-}
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(checkout, filepath.FromSlash(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }

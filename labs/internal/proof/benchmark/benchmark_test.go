@@ -22,6 +22,7 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -103,10 +104,7 @@ func memory(b *testing.B, container string) int64 {
 // BenchmarkVerdict is a check of the solution until its answer, for the labs with most to ask: with a cluster that is
 // made for it (cold), with one that waits in a pool as for lab watch (warm), and on the embedded control plane.
 func BenchmarkVerdict(b *testing.B) {
-	c, err := course.Load(root)
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := coursetest.Load(b, root)
 	tools, err := verdict.BuildTools(b.Context(), c.Root, filepath.Join(c.Root, ".lab", "proof"))
 	if err != nil {
 		b.Fatal(err)
@@ -177,14 +175,7 @@ func judgeSolution(b *testing.B, judge verdict.Judge, lab int, p *pool.Pool) {
 // solution is a workspace with the solution of a lab, which was compiled once.
 func solution(b *testing.B, c *course.Course, lab int) string {
 	b.Helper()
-	dir := filepath.Join(b.TempDir(), fmt.Sprintf("solution-%d", lab))
-	tree, err := c.Render(lab)
-	if err == nil {
-		err = tree.WriteTo(dir)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	dir := coursetest.Stage(b, c, lab)
 	if build, err := verdict.BuildManager(b.Context(), dir, filepath.Join(b.TempDir(), "manager")); err != nil || build != nil {
 		b.Fatal(build, err)
 	}

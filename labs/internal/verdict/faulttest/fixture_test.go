@@ -20,6 +20,7 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/setup/private"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -43,10 +44,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	c, err := course.Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := coursetest.Load(t, root)
 	image, err := nodeimage.Resolve(t.Context(), "docker", os.Getenv("NODE_IMAGE"))
 	if err != nil {
 		t.Fatal(err)
@@ -64,26 +62,8 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	b.clusters = clusters.NewOwned(b.state, kind)
-	b.solution = solution(t)
+	b.solution = coursetest.Stage(t, c, lab)
 	return b
-}
-
-// solution is a folder with an operator that is right.
-func solution(t *testing.T) string {
-	t.Helper()
-	c, err := course.Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := c.Render(lab)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "workspace")
-	if err := tree.WriteTo(dir); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // create makes a cluster that several runs share.

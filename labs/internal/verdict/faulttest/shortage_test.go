@@ -19,6 +19,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/setup/private"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -135,7 +136,7 @@ func TestACompilationThatFillsTheDiskIsTheMachines(t *testing.T) {
 	small.Limit("48m")
 	small.AsRoot("chmod", "1777", small.Data())
 	t.Setenv("TMPDIR", small.Data())
-	build, err := verdict.BuildManager(t.Context(), solution(t), filepath.Join(small.Data(), "manager"))
+	build, err := verdict.BuildManager(t.Context(), coursetest.Stage(t, coursetest.Load(t, root), lab), filepath.Join(small.Data(), "manager"))
 	problem, ok := errors.AsType[*clusters.Problem](err)
 	if build != nil || !ok || !strings.Contains(problem.What, "temporary files") || !strings.Contains(problem.Fix, "TMPDIR") {
 		t.Errorf("the build gives %+v, %v, want that there is no room for temporary files", build, err)
