@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -129,28 +128,7 @@ func (r *run) record(results []*Result, labs []int) error {
 			return err
 		}
 	}
-	if err := r.keepJUnit(labs); err != nil {
-		return err
-	}
 	return remember(r.State, results)
-}
-
-// keepJUnit puts Ginkgo's JUnit report beside each result. Without a run of the suite there is none.
-func (r *run) keepJUnit(labs []int) error {
-	data, err := os.ReadFile(filepath.Join(r.artifacts, junitFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read JUnit report: %w", err)
-	}
-	for _, n := range labs {
-		file := strings.TrimSuffix(Path(r.State, n), ".json") + ".xml"
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			return fmt.Errorf("keep JUnit report: %w", err)
-		}
-	}
-	return nil
 }
 
 // newRun also gives a run with its error, for the blame.

@@ -28,8 +28,6 @@ const (
 	suiteLimit = 10 * time.Minute
 	// suiteFile is Ginkgo's report as JSON, in the run's artifacts.
 	suiteFile = "suite.json"
-	// junitFile is Ginkgo's report for other tools, in the run's artifacts.
-	junitFile = "junit.xml"
 	// suiteGrace is how long an interrupted suite may clean up before it is killed.
 	suiteGrace = 15 * time.Second
 )
@@ -61,7 +59,7 @@ func (t Tools) runSuite(ctx context.Context, config suite.Config, procs int) (ty
 		"--procs="+strconv.Itoa(procs), "--label-filter="+labelFilter(config), "--no-color", "--keep-going",
 		"--fail-on-empty", "--fail-on-pending", "--timeout="+suiteLimit.String(), "--grace-period=10s",
 		"--randomize-all", fmt.Sprintf("--seed=%d", config.Seed%1_000_000),
-		"--output-dir="+config.Artifacts, "--json-report="+filepath.Base(reports), "--junit-report="+junitFile, t.Suite)
+		"--output-dir="+config.Artifacts, "--json-report="+filepath.Base(reports), t.Suite)
 	cmd.Dir = config.Artifacts
 	cmd.Env = append(os.Environ(), suite.ConfigEnv+"="+path)
 	process.Own(cmd, syscall.SIGTERM)
