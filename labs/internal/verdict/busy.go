@@ -2,10 +2,10 @@ package verdict
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/internal/verdict/load"
 )
 
 const (
@@ -42,7 +42,7 @@ func (r *run) tooBusy(c Classification, numbers []int) error {
 }
 
 func (r *run) busyWhile(while string, from, to time.Time, numbers []int) error {
-	threads, processors := r.others(from, to), load.Processors()
+	threads, processors := r.others(from, to), runtime.NumCPU()
 	if threads < float64(tooManyThreads*processors) {
 		return nil
 	}

@@ -1,11 +1,10 @@
 package verdict
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/example/operator-lab/labs/internal/verdict/load"
 )
 
 func TestAFailureOnABusyMachineIsNobodys(t *testing.T) {
@@ -39,7 +38,7 @@ func TestAFailureOnABusyMachineIsNobodys(t *testing.T) {
 				if from.After(at(tc.to)) || to.Before(at(tc.from)) {
 					return 0
 				}
-				return float64(tc.crowd * load.Processors())
+				return float64(tc.crowd * runtime.NumCPU())
 			}}
 			err := r.tooBusy(Classification{Checks: tc.checks, Defect: tc.defect}, []int{5})
 			if (err != nil) != (tc.says != "") || err != nil && !strings.Contains(err.Error(), tc.says) || err != nil && !strings.Contains(err.Error(), tc.fix) {

@@ -87,15 +87,32 @@ func classify(specs map[string]types.SpecReport, lab *course.Lab, check course.C
 }
 
 func findingOf(spec types.SpecReport) *finding.Finding {
-	for _, entry := range spec.ReportEntries {
-		if entry.Name != suite.FindingEntry {
-			continue
-		}
-		if f, err := finding.Parse(entry.Value.AsJSON); err == nil {
+	for _, text := range entries(spec, suite.FindingEntry) {
+		if f, err := finding.Parse(text); err == nil {
 			return f
 		}
 	}
 	return &finding.Finding{Cause: finding.CauseOther, Expected: "the check to end", Seen: strings.TrimSpace(spec.Failure.Message)}
+}
+
+// evidenceOf is what the harness saw around a failure; it may be nothing.
+func evidenceOf(spec types.SpecReport) (evidence []finding.Evidence) {
+	for _, text := range entries(spec, suite.EvidenceEntry) {
+		if json.Unmarshal([]byte(text), &evidence) == nil {
+			return evidence
+		}
+	}
+	return nil
+}
+
+// entries are the JSON texts of the report entries of a name.
+func entries(spec types.SpecReport, name string) (texts []string) {
+	for _, entry := range spec.ReportEntries {
+		if entry.Name == name {
+			texts = append(texts, entry.Value.AsJSON)
+		}
+	}
+	return texts
 }
 
 // Block turns failed checks whose prerequisite failed into blocked ones. Without it every check is

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/example/operator-lab/labs/internal/course"
@@ -80,28 +79,30 @@ func TestChecksThatNeedPodsAreNotPassedWithoutThem(t *testing.T) {
 }
 
 func TestBlockNamesTheRoot(t *testing.T) {
-	checks := []verdict.Check{
-		{ID: "first", State: verdict.Failed}, {ID: "second", State: verdict.Failed}, {ID: "third", State: verdict.Failed},
-	}
-	verdict.Block(checks, []*course.Lab{lab})
-	want := []verdict.Check{
-		{ID: "first", State: verdict.Failed},
-		{ID: "second", State: verdict.Blocked, BlockedBy: "first"},
-		{ID: "third", State: verdict.Blocked, BlockedBy: "first"},
-	}
-	if diff := cmp.Diff(want, checks); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestBlockLeavesChecksAloneWhosePrerequisitesHold(t *testing.T) {
-	checks := []verdict.Check{
-		{ID: "first", State: verdict.Passed}, {ID: "second", State: verdict.Passed}, {ID: "third", State: verdict.Failed, Cause: "x"},
-	}
-	want := append([]verdict.Check(nil), checks...)
-	verdict.Block(checks, []*course.Lab{lab})
-	if diff := cmp.Diff(want, checks, cmpopts.EquateEmpty()); diff != "" {
-		t.Error(diff)
+	const fails, holds = verdict.Failed, verdict.Passed
+	waits := func(id, by string) verdict.Check { return blocked(by, id)[0] }
+	for name, tc := range map[string]struct{ checks, want []verdict.Check }{
+		"of all that stand on it": {
+			[]verdict.Check{check("first", fails), check("second", fails), check("third", fails)},
+			[]verdict.Check{check("first", fails), waits("second", "first"), waits("third", "first")},
+		},
+		"unless the prerequisites hold": {
+			[]verdict.Check{check("first", holds), check("second", holds), check("third", fails)},
+			[]verdict.Check{check("first", holds), check("second", holds), check("third", fails)},
+		},
+		"of those that were given up for it": {
+			[]verdict.Check{waits("first", "fourth"), waits("second", "first"), waits("third", "second"), check("fourth", fails)},
+			[]verdict.Check{waits("first", "fourth"), waits("second", "fourth"), waits("third", "fourth"), check("fourth", fails)},
+		},
+		"of one that was given up for a check that requires it": {
+			[]verdict.Check{waits("first", "second"), check("second", fails), check("third", holds)},
+			[]verdict.Check{waits("first", "second"), check("second", fails), check("third", holds)},
+		},
+	} {
+		verdict.Block(tc.checks, []*course.Lab{lab, {Checks: []course.Check{{ID: "fourth"}}}})
+		if diff := cmp.Diff(tc.want, tc.checks); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
 	}
 }
 
@@ -118,38 +119,6 @@ func TestACheckThatWasGivenUpIsBlocked(t *testing.T) {
 		{ID: "third", Title: "The third", Lab: 4, State: verdict.Blocked, BlockedBy: "first"},
 	}
 	if diff := cmp.Diff(want, got.Checks); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestACheckIsFoldedUnderTheOneThatItWasGivenUpFor(t *testing.T) {
-	checks := []verdict.Check{
-		{ID: "first", State: verdict.Blocked, BlockedBy: "fourth"},
-		{ID: "second", State: verdict.Blocked, BlockedBy: "first"},
-		{ID: "third", State: verdict.Blocked, BlockedBy: "second"},
-		{ID: "fourth", State: verdict.Failed},
-	}
-	verdict.Block(checks, []*course.Lab{lab, {Checks: []course.Check{{ID: "fourth"}}}})
-	want := []verdict.Check{
-		{ID: "first", State: verdict.Blocked, BlockedBy: "fourth"},
-		{ID: "second", State: verdict.Blocked, BlockedBy: "fourth"},
-		{ID: "third", State: verdict.Blocked, BlockedBy: "fourth"},
-		{ID: "fourth", State: verdict.Failed},
-	}
-	if diff := cmp.Diff(want, checks); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestACheckThatWasGivenUpForOneThatNeedsIt(t *testing.T) {
-	checks := []verdict.Check{
-		{ID: "first", State: verdict.Blocked, BlockedBy: "second"}, {ID: "second", State: verdict.Failed}, {ID: "third", State: verdict.Passed},
-	}
-	verdict.Block(checks, []*course.Lab{lab})
-	want := []verdict.Check{
-		{ID: "first", State: verdict.Blocked, BlockedBy: "second"}, {ID: "second", State: verdict.Failed}, {ID: "third", State: verdict.Passed},
-	}
-	if diff := cmp.Diff(want, checks); diff != "" {
 		t.Error(diff)
 	}
 }

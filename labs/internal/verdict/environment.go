@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -22,11 +23,14 @@ import (
 const (
 	// doctorLimit bounds the doctor's visit after a run. On a living machine it takes a second or two.
 	doctorLimit = 30 * time.Second
+	// logsLimit is how long the logs of a cluster may take to be copied. They are for whoever looks into what
+	// is wrong with the machine; nobody waits longer for them.
+	logsLimit = 15 * time.Second
 	// askDoctor is the Fix of a problem whose cause has to be looked for.
 	askDoctor = "make doctor"
 )
 
-// attended runs the suite on a cluster that is watched, and ends it when the cluster has to be given up:
+// monitored runs the suite on a cluster that is watched, and ends it when the cluster has to be given up:
 // its checks would only wait for what cannot come.
 func (r *run) monitored(ctx context.Context, config suite.Config) (types.Report, error) {
 	monitor, watched, err := clusters.MonitorHealth(ctx, r.Clusters.Provider(), r.cluster)
@@ -198,4 +202,15 @@ func (r *run) blamed(ctx context.Context, err error, numbers []int) error {
 	}
 	f := r.diagnose(ctx, err, numbers)
 	return &clusters.Problem{What: f.Finding, Fix: f.Fix}
+}
+
+// keepLogs copies what the cluster's nodes logged into the run's artifacts when the environment is at
+// fault. A cluster that has none to give has been told about already.
+func (r *run) keepLogs(ctx context.Context, environment Finding) {
+	if environment.Finding == "" || !r.cluster.Logs {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, logsLimit)
+	defer cancel()
+	_ = r.Clusters.Provider().CollectLogs(ctx, r.cluster.Name, filepath.Join(r.artifacts, r.cluster.Provider))
 }

@@ -3,7 +3,6 @@
 package load
 
 import (
-	"runtime"
 	"sync"
 	"time"
 )
@@ -73,6 +72,3 @@ func (r *Record) During(from, to time.Time) float64 {
 	}
 	return float64(sum) / float64(max(n, 1))
 }
-
-// Processors is how many this process may use.
-func Processors() int { return runtime.NumCPU() }
