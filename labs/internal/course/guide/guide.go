@@ -26,53 +26,32 @@ const (
 // Lint returns what is wrong with the guide: a part about the labs that is not what it is made from. What is wrong with
 // a wrong answer itself, [mutants.Lint] says.
 func Lint(c *course.Course) ([]course.Problem, error) {
-	text, err := read(c)
-	if errors.Is(err, fs.ErrNotExist) {
-		return []course.Problem{{File: File, Text: "there is no such file"}}, nil
-	} else if err != nil {
-		return nil, err
-	}
-	wrong, err := mutants.Load(c)
-	if _, known := errors.AsType[course.Problem](err); known {
+	have, want, line, err := compare(c)
+	if problem, ok := errors.AsType[course.Problem](err); ok {
+		if problem.File == File {
+			return []course.Problem{problem}, nil
+		}
 		return nil, nil
-	} else if err != nil {
+	}
+	if err != nil || have == want {
 		return nil, err
-	}
-	first, after, err := between(text)
-	if err != nil {
-		return []course.Problem{{File: File, Text: err.Error()}}, nil //nolint:nilerr // it is what the author has to fix
-	}
-	if text[first:after] == labs(c, wrong) {
-		return nil, nil
 	}
 	return []course.Problem{{
-		File: File, Line: 1 + strings.Count(text[:first], "\n"),
-		Text: "differs from the manifests and the wrong answers: bin/lab lint --fix rewrites it",
+		File: File, Line: line, Text: "differs from the manifests and the wrong answers: bin/lab lint --fix rewrites it",
 	}}, nil
 }
 
 // Fix writes the part about the labs anew and returns the slash paths of the files that it changed. A guide
 // without a place for it stays as it is; Lint complains.
 func Fix(c *course.Course) (changed []string, err error) {
-	text, err := read(c)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	first, after, err := between(text)
-	if err != nil {
-		return nil, nil //nolint:nilerr // Lint says so, and nothing else keeps the others from being fixed
-	}
-	wrong, err := mutants.Load(c)
-	if err != nil {
-		return nil, fmt.Errorf("fix %s: %w", File, err)
-	}
-	fixed := text[:first] + labs(c, wrong) + text[after:]
-	if fixed == text {
+	have, want, _, err := compare(c)
+	if problem, ok := errors.AsType[course.Problem](err); ok && problem.File == File || have == want && err == nil {
 		return nil, nil
 	}
-	if err := os.WriteFile(path(c), []byte(fixed), 0o644); err != nil {
+	if err == nil {
+		err = os.WriteFile(path(c), []byte(want), 0o644)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("fix %s: %w", File, err)
 	}
 	return []string{File}, nil
@@ -80,26 +59,29 @@ func Fix(c *course.Course) (changed []string, err error) {
 
 func path(c *course.Course) string { return filepath.Join(c.Root, filepath.FromSlash(File)) }
 
-func read(c *course.Course) (string, error) {
+// compare returns the guide as it is, as it should be, and the line at which the part about the labs begins. The error is
+// a [course.Problem] when there is no such part, or when a wrong answer cannot be read.
+func compare(c *course.Course) (have, want string, line int, err error) {
 	data, err := os.ReadFile(path(c))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", 0, course.Problem{File: File, Text: "there is no such file"}
+	} else if err != nil {
+		return "", "", 0, fmt.Errorf("read the guide for instructors: %w", err)
+	}
+	before, rest, ok := strings.Cut(string(data), labsBegin+"\n")
+	if !ok {
+		return "", "", 0, course.Problem{File: File, Text: "has no line " + labsBegin}
+	}
+	_, after, ok := strings.Cut(rest, labsEnd+"\n")
+	if !ok {
+		return "", "", 0, course.Problem{File: File, Text: fmt.Sprintf("has no line %s below %s", labsEnd, labsBegin)}
+	}
+	wrong, err := mutants.Load(c)
 	if err != nil {
-		return "", fmt.Errorf("read the guide for instructors: %w", err)
+		return "", "", 0, err
 	}
-	return string(data), nil
-}
-
-// between finds what is written by Fix: text[first:after].
-func between(text string) (first, after int, err error) {
-	first = strings.Index(text, labsBegin+"\n")
-	if first < 0 {
-		return 0, 0, fmt.Errorf("has no line %s", labsBegin)
-	}
-	first += len(labsBegin) + 1
-	length := strings.Index(text[first:], labsEnd+"\n")
-	if length < 0 {
-		return 0, 0, fmt.Errorf("has no line %s below %s", labsEnd, labsBegin)
-	}
-	return first, first + length, nil
+	before += labsBegin + "\n"
+	return string(data), before + labs(c, wrong) + labsEnd + "\n" + after, 1 + strings.Count(before, "\n"), nil
 }
 
 // labs is the part about the labs.
