@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/example/operator-lab/labs/internal/outbox"
 )
@@ -23,25 +22,17 @@ var (
 // answerLimit is more than a kubeconfig and everything around it takes.
 const answerLimit = 1 << 20
 
-// room is the server that lends.
-type room struct {
-	config outbox.Config
-	client *http.Client
-}
-
-func newRoom(c outbox.Config) *room { return &room{config: c, client: outbox.Client()} }
-
 // ask asks the room, and reads what it says into the value, if there is one. The error is an *[EndedError],
 // errNoLending, errToken, errors.ErrUnsupported, or one for which [away] is true; it has no token in it.
-func (r *room) ask(ctx context.Context, method, path string, into any) error {
-	req, err := r.config.Request(ctx, method, Path+path, nil)
+func (p *Provider) ask(ctx context.Context, method, path string, into any) error {
+	req, err := p.config.Request(ctx, method, Path+path, nil)
 	if err != nil {
 		return fmt.Errorf("ask the room: %w", err)
 	}
 	// All requests say the same when they are sent twice. net/http sends them again when the connection that they went
 	// out on had just been closed.
 	req.Header["Idempotency-Key"] = nil
-	resp, err := r.client.Do(req)
+	resp, err := p.client.Do(req)
 	if err != nil {
 		return fmt.Errorf("ask the room: %w", err)
 	}
@@ -60,7 +51,7 @@ func (r *room) ask(ctx context.Context, method, path string, into any) error {
 		}
 		return nil
 	case http.StatusGone:
-		return &EndedError{Why: said(body)}
+		return &EndedError{Why: outbox.Said(body)}
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return errToken
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
@@ -68,16 +59,7 @@ func (r *room) ask(ctx context.Context, method, path string, into any) error {
 	case http.StatusNotImplemented:
 		return fmt.Errorf("ask the room: %w", errors.ErrUnsupported)
 	}
-	return fmt.Errorf("the room answered %s: %s", resp.Status, said(body))
-}
-
-// said is what an answer says, in one line.
-func said(body []byte) string {
-	var answer struct{ Error string }
-	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
-		return answer.Error
-	}
-	return strings.Join(strings.Fields(string(body)), " ")
+	return fmt.Errorf("the room answered %s: %s", resp.Status, outbox.Said(body))
 }
 
 // away says that the room could not be reached, in contrast to one that answers something unpleasant.

@@ -54,9 +54,10 @@ type Options struct {
 
 // Provider borrows clusters from a room.
 type Provider struct {
-	state string
-	room  *room
-	opts  Options
+	state  string
+	config outbox.Config
+	client *http.Client
+	opts   Options
 
 	mu    sync.Mutex
 	beats map[string]context.CancelFunc // of the clusters that are borrowed, by name
@@ -80,12 +81,12 @@ func New(stateDir string, c outbox.Config, opts Options) *Provider {
 	if opts.Beat == 0 {
 		opts.Beat = BeatPeriod
 	}
-	return &Provider{state: stateDir, room: newRoom(c), opts: opts, beats: map[string]context.CancelFunc{}}
+	return &Provider{state: stateDir, config: c, client: outbox.Client(), opts: opts, beats: map[string]context.CancelFunc{}}
 }
 
 // Identity names the room.
 func (p *Provider) Identity() string {
-	if u, err := url.Parse(p.room.config.URL); err == nil {
+	if u, err := url.Parse(p.config.URL); err == nil {
 		return identity + u.Host
 	}
 	return identity
@@ -147,7 +148,7 @@ func (p *Provider) claim(ctx context.Context, name, seen string) (Answer, error)
 	ctx, cancel := context.WithTimeout(ctx, PollTime+pollSlack)
 	defer cancel()
 	var a Answer
-	err := p.room.ask(ctx, http.MethodPost, "/"+name+"?"+url.Values{SeenParameter: {seen}}.Encode(), &a)
+	err := p.ask(ctx, http.MethodPost, "/"+name+"?"+url.Values{SeenParameter: {seen}}.Encode(), &a)
 	return a, err
 }
 
@@ -223,7 +224,7 @@ func (p *Provider) keepAlive(ctx context.Context, name string) {
 		case <-tick.C:
 		}
 		asking, cancel := context.WithTimeout(ctx, answerTime)
-		err := p.room.ask(asking, http.MethodPost, "/"+name+BeatPath, nil)
+		err := p.ask(asking, http.MethodPost, "/"+name+BeatPath, nil)
 		cancel()
 		if _, ended := errors.AsType[*EndedError](err); ended {
 			return // whoever works with the cluster notices, and asks for its nodes
@@ -244,7 +245,7 @@ func (p *Provider) Delete(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if err := p.room.ask(ctx, http.MethodDelete, "/"+name, nil); err != nil {
+	if err := p.ask(ctx, http.MethodDelete, "/"+name, nil); err != nil {
 		return &clusters.Problem{
 			What: "cluster " + name + " could not be given back; the room takes it back by itself",
 			Fix:  "rm -r " + clusters.Dir(p.state, name) + " forgets it here", Err: err,
@@ -258,7 +259,7 @@ func (p *Provider) List(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	var answer struct{ Claims []string }
-	if err := p.room.ask(ctx, http.MethodGet, "", &answer); err != nil {
+	if err := p.ask(ctx, http.MethodGet, "", &answer); err != nil {
 		return nil, p.explain("", err)
 	}
 	return answer.Claims, nil
@@ -269,7 +270,7 @@ func (p *Provider) List(ctx context.Context) ([]string, error) {
 func (p *Provider) Nodes(ctx context.Context, name string) (nodes []clusters.Node, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	err = p.room.ask(ctx, http.MethodGet, "/"+name+NodesPath, &nodes)
+	err = p.ask(ctx, http.MethodGet, "/"+name+NodesPath, &nodes)
 	switch {
 	case err == nil:
 		return nodes, nil
@@ -285,7 +286,7 @@ func (p *Provider) Nodes(ctx context.Context, name string) (nodes []clusters.Nod
 func (p *Provider) RestartControllers(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, RestartTime)
 	defer cancel()
-	err := p.room.ask(ctx, http.MethodPost, "/"+name+ControllersPath, nil)
+	err := p.ask(ctx, http.MethodPost, "/"+name+ControllersPath, nil)
 	if err == nil || errors.Is(err, errors.ErrUnsupported) {
 		return nil // without it some checks take longer
 	}

@@ -67,15 +67,6 @@ func ReadConfig(state string) (*Config, error) {
 	return c, nil
 }
 
-// Configured is the configuration, nil where there is none. One that LAB_BOARD names has to be there.
-func Configured(state string) (*Config, error) {
-	c, err := ReadConfig(state)
-	if errors.Is(err, os.ErrNotExist) && os.Getenv(ConfigVariable) == "" {
-		return nil, nil
-	}
-	return c, err
-}
-
 // WriteConfig writes the configuration below the state folder, readable by its owner alone.
 func WriteConfig(state string, c Config) error {
 	if err := c.valid(); err != nil {
@@ -266,15 +257,15 @@ func (o *Outbox) send(ctx context.Context, data []byte) error {
 	case http.StatusOK, http.StatusCreated:
 		return nil
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return &refusal{fmt.Errorf("the board takes this result never: %s", said(text))}
+		return &refusal{fmt.Errorf("the board takes this result never: %s", Said(text))}
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("the board does not know the token of %s: ask the instructor for a new handout", o.config.Learner)
 	}
-	return fmt.Errorf("the board answered %s: %s", resp.Status, said(text))
+	return fmt.Errorf("the board answered %s: %s", resp.Status, Said(text))
 }
 
-// said is what a board's answer says, in one line.
-func said(body []byte) string {
+// Said is what an answer of the room's server says, in one line.
+func Said(body []byte) string {
 	var answer struct{ Error string }
 	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
 		return answer.Error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -15,18 +16,18 @@ const SendLimit = time.Second
 
 // Report puts results into the outbox of the configured board and sends them beside what comes next. The
 // function it returns waits until they are sent or [SendLimit] is over; it never fails. Without a configuration
-// nothing happens. tell gets a line when something is worth one.
+// nothing happens; one that LAB_BOARD names has to be there. tell gets a line when something is worth one.
 func Report(ctx context.Context, state string, results []*verdict.Result, tell func(line string)) (wait func()) {
-	c, err := Configured(state)
-	if err == nil && c == nil {
+	c, err := ReadConfig(state)
+	if errors.Is(err, os.ErrNotExist) && os.Getenv(ConfigVariable) == "" {
 		return func() {}
+	}
+	var box *Outbox
+	if err == nil {
+		box = Open(state, *c)
+		err = box.Put(results)
 	}
 	if err != nil {
-		tell(fmt.Sprintf("the board hears nothing of this: %v", err))
-		return func() {}
-	}
-	box := Open(state, *c)
-	if err := box.Put(results); err != nil {
 		tell(fmt.Sprintf("the board hears nothing of this: %v", err))
 		return func() {}
 	}
