@@ -58,11 +58,13 @@ func NewFiles(dir string) *Files {
 
 // Run tells changes until ctx ends. It is called once.
 func (f *Files) Run(ctx context.Context, changes chan<- Change) {
+	happened := make(chan struct{}, 1)
 	if f.events != nil {
 		defer f.events.Close()
+		go forward(f.events, happened)
 	}
 	var took time.Duration
-	for more := false; more || f.wait(ctx, took); {
+	for more := false; more || f.wait(ctx, took, happened); {
 		begun := time.Now()
 		now := take(f.dir, f.told)
 		took = time.Since(begun)
@@ -86,7 +88,10 @@ func (f *Files) Run(ctx context.Context, changes chan<- Change) {
 // settle waits for the end of a burst and returns what it left.
 func (f *Files) settle(ctx context.Context, now snapshot) snapshot {
 	for end := time.Now().Add(f.longest); time.Now().Before(end) && ctx.Err() == nil; {
-		f.pass(ctx, f.quiet)
+		select {
+		case <-f.after(f.quiet):
+		case <-ctx.Done():
+		}
 		next := take(f.dir, now)
 		more := f.follow(next.folders) || len(now.changed(next)) > 0
 		if now = next; !more {
@@ -98,7 +103,7 @@ func (f *Files) settle(ctx context.Context, now snapshot) snapshot {
 
 // wait returns when it is time for the next look, after one that took so long: when something happened, or after
 // the period. It returns false when ctx has ended.
-func (f *Files) wait(ctx context.Context, took time.Duration) bool {
+func (f *Files) wait(ctx context.Context, took time.Duration, happened <-chan struct{}) bool {
 	rest := time.NewTimer(took) // whatever happens: a log that is written in the workspace is a flood of events
 	defer rest.Stop()
 	select {
@@ -111,42 +116,29 @@ func (f *Files) wait(ctx context.Context, took time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-f.happenings():
-	case <-f.complaints(): //nolint:errcheck // a reason to look, whatever it says
+	case <-happened:
 	case <-timer.C:
 	}
 	return true
 }
 
-// pass lets time pass, and events with it: a look at its end finds what they were about.
-func (f *Files) pass(ctx context.Context, d time.Duration) {
-	over := f.after(d)
+// forward tells of events until the watcher is closed, of many that nobody has asked for yet as of one. An error says that
+// events were lost, which is as good a reason to look.
+func forward(watcher *fsnotify.Watcher, happened chan<- struct{}) {
 	for {
+		var open bool
 		select {
-		case <-f.happenings():
-		case <-f.complaints(): //nolint:errcheck // a reason to look, whatever it says
-		case <-over:
-			return
-		case <-ctx.Done():
+		case _, open = <-watcher.Events:
+		case _, open = <-watcher.Errors:
+		}
+		if !open {
 			return
 		}
+		select {
+		case happened <- struct{}{}:
+		default:
+		}
 	}
-}
-
-// happenings are the events; none ever where there are none.
-func (f *Files) happenings() <-chan fsnotify.Event {
-	if f.events == nil {
-		return nil
-	}
-	return f.events.Events
-}
-
-// complaints are about events that were lost: a reason to look.
-func (f *Files) complaints() <-chan error {
-	if f.events == nil {
-		return nil
-	}
-	return f.events.Errors
 }
 
 // follow asks for the events of these folders and of no others, and says whether there are new ones among them. One
