@@ -167,26 +167,10 @@ func (p *Provider) report(last, now Answer) {
 	case now.Held:
 		p.opts.Progress("another check of yours has a cluster of the room; this one begins when that ends" + offer)
 	case now.Place > 0:
-		p.opts.Progress(fmt.Sprintf("all clusters of the room are lent; you are %s in the queue%s", ordinal(now.Place), offer))
+		p.opts.Progress(fmt.Sprintf("all clusters of the room are lent; your place in the queue is %d%s", now.Place, offer))
 	default:
 		p.opts.Progress("the room makes a cluster ready for you")
 	}
-}
-
-// ordinal is 1st, 2nd, 3rd, 4th and so on.
-func ordinal(n int) string {
-	suffix := "th"
-	if n%100/10 != 1 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return fmt.Sprint(n, suffix)
 }
 
 // take keeps the key of a cluster, and begins to say that its borrower is there.

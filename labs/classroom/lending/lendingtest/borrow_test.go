@@ -215,7 +215,7 @@ func TestWhoWaitsIsToldTheirPlaceAndWhatAnswersWithoutWaiting(t *testing.T) {
 		}
 		got <- c
 	}()
-	const want = "you are 1st in the queue; CLUSTER=embedded make lab-4 answers without waiting (all its checks run there)"
+	const want = "your place in the queue is 1; CLUSTER=embedded make lab-4 answers without waiting (all its checks run there)"
 	if line := <-bo.told; !strings.Contains(line, want) {
 		t.Errorf("told %q", line)
 	}
