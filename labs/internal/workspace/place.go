@@ -39,35 +39,21 @@ func locate(root, dir string) (place, error) {
 func resolve(given, abs string) (place, error) {
 	rest := ""
 	for dir := abs; ; dir = filepath.Dir(dir) {
-		info, err := os.Stat(dir)
-		switch {
-		case err == nil && !info.IsDir():
-			return place{}, exit.Usage("workspace %s: %s is a file: name a folder, or one that does not exist yet", given, dir)
-		case err == nil:
-			real, err := filepath.EvalSymlinks(dir)
-			if err != nil {
-				return place{}, exit.Usage("workspace %s: %w", given, err)
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil {
+			if info, err := os.Stat(real); err == nil && !info.IsDir() {
+				return place{}, exit.Usage("workspace %s: %s is a file: name a folder, or one that does not exist yet", given, dir)
 			}
 			return place{given: given, real: filepath.Join(real, rest), exists: rest == ""}, nil
-		case isLink(dir):
+		}
+		if _, lstatErr := os.Lstat(dir); lstatErr == nil {
 			return place{}, exit.Usage("workspace %s: %s is a symbolic link that leads nowhere", given, dir)
-		case !errors.Is(err, os.ErrNotExist) && !isBelowFile(dir):
+		}
+		if dir == filepath.Dir(dir) {
 			return place{}, exit.Usage("workspace %s: %w", given, err)
 		}
 		rest = filepath.Join(filepath.Base(dir), rest)
 	}
-}
-
-func isLink(name string) bool {
-	info, err := os.Lstat(name)
-	return err == nil && info.Mode()&os.ModeSymlink != 0
-}
-
-// isBelowFile says whether a path cannot exist because what should contain it
-// is a file: the next step up finds it and says so.
-func isBelowFile(name string) bool {
-	info, err := os.Stat(filepath.Dir(name))
-	return err != nil || !info.IsDir()
 }
 
 func (p place) refuseProtected(root string) error {
