@@ -132,7 +132,6 @@ func TestHintsAreAboutThisWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := with(newHintCommand(a), "1")
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	if err := cmd.ExecuteContext(t.Context()); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "make lab-1") {
 		t.Errorf("got %v after %q", err, out)
 	}

@@ -29,7 +29,6 @@ func appInSmallCourse(t *testing.T) (*app, *bytes.Buffer) {
 func says(t *testing.T, out *bytes.Buffer, cmd *cobra.Command, want ...string) {
 	t.Helper()
 	out.Reset()
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +42,10 @@ func says(t *testing.T, out *bytes.Buffer, cmd *cobra.Command, want ...string) {
 	}
 }
 
+// with is the command with arguments, and without what cobra prints about errors.
 func with(cmd *cobra.Command, args ...string) *cobra.Command {
 	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	return cmd
 }
 
@@ -96,7 +97,6 @@ func TestBadLabNumbersNameTheRange(t *testing.T) {
 	for _, arg := range []string{"0", "4", "99", "four", "-1", "1.5", ""} {
 		a, _ := appInSmallCourse(t)
 		for _, cmd := range []*cobra.Command{newSolveCommand(a), newResetCommand(a)} {
-			cmd.SilenceErrors, cmd.SilenceUsage = true, true
 			err := with(cmd, "--", arg).ExecuteContext(t.Context())
 			if exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "1 to 3") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s %q: %v", cmd.Name(), arg, err)

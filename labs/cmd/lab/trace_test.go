@@ -77,7 +77,6 @@ func TestTraceSaysWhyThereIsNone(t *testing.T) {
 	judged(t, a, 2, time.Now(), recording)
 	for _, args := range [][]string{{"3"}, {"4"}, {"2", "--check", "nonsense"}, {"1", "2"}} {
 		cmd := with(newTraceCommand(a), args...)
-		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		if err := cmd.ExecuteContext(t.Context()); exit.Code(err) != exit.UsageError {
 			t.Errorf("%q: %v", args, err)
 		}
@@ -88,7 +87,6 @@ func TestDiffWaitsForAPass(t *testing.T) {
 	a, out := appInSmallCourse(t)
 	refused := func() error {
 		cmd := with(newDiffCommand(a), "2")
-		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		return cmd.ExecuteContext(t.Context())
 	}
 	if err := refused(); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "no workspace") {

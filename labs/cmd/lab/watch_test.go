@@ -50,7 +50,6 @@ func TestWatchRefusesBadInputAndChangesNothing(t *testing.T) {
 			a.workspace = filepath.Join(a.Root, "labs", "course.yaml")
 		}
 		cmd := with(newWatchCommand(a), args...)
-		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		err := cmd.ExecuteContext(t.Context())
 		if exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), says) {
 			t.Errorf("watch %v: %v", args, err)

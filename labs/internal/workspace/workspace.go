@@ -24,8 +24,6 @@ import (
 
 // Change tells what a command did to a workspace.
 type Change struct {
-	// Dir is the workspace, without symbolic links.
-	Dir string
 	// Created says that the workspace did not exist before.
 	Created bool
 	// Paths are the files that were written or removed, sorted; none when the
@@ -83,7 +81,7 @@ func bring(ctx context.Context, c *course.Course, dir string, lab, stage int, co
 		return Change{}, err
 	}
 	if !p.exists {
-		return Change{Dir: p.real, Created: true}, create(ctx, c, p, stage)
+		return Change{Created: true}, create(ctx, c, p, stage)
 	}
 	want, err := c.Render(stage)
 	if err != nil {
@@ -237,7 +235,7 @@ func (w *workspace) close() {
 
 // become saves the workspace and makes its files equal to want.
 func (w *workspace) become(ctx context.Context, want course.Tree, command string) (Change, error) {
-	change := Change{Dir: w.dir}
+	var change Change
 	have, err := course.ReadTreeExcept(w.dir, untouched)
 	if errors.Is(err, fs.ErrPermission) {
 		return change, cannotChange(w.dir, err)
