@@ -106,10 +106,15 @@ const (
 
 // detail writes paragraphs behind a label, at most n lines of them.
 func (s *screen) detail(label, text string, n int) {
-	head := strings.Repeat(" ", margin) + s.faint(fmt.Sprintf("%-*s", labels, label))
-	for _, line := range s.fold(text, margin+labels, n) {
+	s.beside(strings.Repeat(" ", margin)+s.faint(fmt.Sprintf("%-*s", labels, label)), text, n)
+}
+
+// beside writes paragraphs behind a head, at most n lines of them.
+func (s *screen) beside(head, text string, n int) {
+	indent := visible(head)
+	for _, line := range s.fold(text, indent, n) {
 		fmt.Fprintln(s.w, strings.TrimRight(head+line, " "))
-		head = strings.Repeat(" ", margin+labels)
+		head = strings.Repeat(" ", indent)
 	}
 }
 

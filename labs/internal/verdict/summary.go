@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/example/operator-lab/labs/internal/trace"
 )
@@ -51,19 +50,9 @@ const traceLines, adviceLines = 5, 4
 // summary writes the timeline's line and the advice, where there are any.
 func (p *printer) summary() {
 	if p.r.Trace != "" {
-		p.aside("trace", fmt.Sprintf("%s (`make trace-%d` tells all)", p.r.Trace, p.r.Lab), traceLines)
+		p.beside(p.faint("trace")+" ", fmt.Sprintf("%s (`make trace-%d` tells all)", p.r.Trace, p.r.Lab), traceLines)
 	}
 	for _, advice := range p.r.Advice[:min(advices, len(p.r.Advice))] {
-		p.aside("advice", advice, adviceLines)
-	}
-}
-
-// aside writes a paragraph behind a label, at most n lines of it.
-func (p *printer) aside(label, text string, n int) {
-	head := p.faint(label) + " "
-	indent := visible(head)
-	for _, line := range p.fold(text, indent, n) {
-		fmt.Fprintln(p.w, head+line)
-		head = strings.Repeat(" ", indent)
+		p.beside(p.faint("advice")+" ", advice, adviceLines)
 	}
 }
