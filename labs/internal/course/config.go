@@ -35,14 +35,6 @@ type generated struct {
 	Made []int `yaml:"made"`
 }
 
-func loadConfig(root string) (*config, error) {
-	var cfg config
-	if err := decodeFile(root, configFile, &cfg); err != nil {
-		return nil, err
-	}
-	return &cfg, nil
-}
-
 func (c *config) validate(labs int) error {
 	if c.Schema != manifestSchema {
 		return fmt.Errorf("%s: schema: must be %d, is %d", configFile, manifestSchema, c.Schema)

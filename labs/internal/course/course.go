@@ -68,17 +68,17 @@ type Lab struct {
 // Check describes one thing that a lesson asks for.
 type Check struct {
 	// ID is unique in the course.
-	ID string
+	ID string `yaml:"id"`
 	// Title says what holds when the check passes.
-	Title string
+	Title string `yaml:"title"`
 	// Requires are checks above this one, in its lab or an earlier one; when
 	// one of them failed, this one is blocked.
-	Requires []string
+	Requires []string `yaml:"requires"`
 	// Needs are abilities that the cluster must have: NeedsPods.
-	Needs []string
+	Needs []string `yaml:"needs"`
 	// Hints are layers of hints by cause, the gentlest first. There is always
 	// the cause OtherCause.
-	Hints map[string][]string
+	Hints map[string][]string `yaml:"hints"`
 }
 
 // NeedsPods says whether the check can only be judged where Pods really run.
@@ -103,15 +103,14 @@ func Load(root string) (*Course, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load course: %w", err)
 	}
-	cfg, err := loadConfig(root)
-	if err != nil {
+	c := &Course{Root: root, config: &config{}}
+	if err := decodeFile(root, configFile, c.config); err != nil {
 		return nil, err
 	}
-	c := &Course{Root: root, config: cfg}
 	if err := c.loadLabs(); err != nil {
 		return nil, err
 	}
-	if err := cfg.validate(len(c.Labs)); err != nil {
+	if err := c.config.validate(len(c.Labs)); err != nil {
 		return nil, err
 	}
 	c.source = sync.OnceValues(func() (*source, error) { return readSource(c) })

@@ -30,16 +30,8 @@ type manifest struct {
 	// RerunsRequire are ids of checks of this lab that every rerun check requires.
 	RerunsRequire []string `yaml:"rerunsRequire"`
 	// Representative is the id of the check that stands for this lab in later ones.
-	Representative string          `yaml:"representative"`
-	Checks         []manifestCheck `yaml:"checks"`
-}
-
-type manifestCheck struct {
-	ID       string              `yaml:"id"`
-	Title    string              `yaml:"title"`
-	Requires []string            `yaml:"requires"`
-	Needs    []string            `yaml:"needs"`
-	Hints    map[string][]string `yaml:"hints"`
+	Representative string  `yaml:"representative"`
+	Checks         []Check `yaml:"checks"`
 }
 
 // identifier is what ids of checks, causes and regions look like.
@@ -54,14 +46,10 @@ func loadLab(root, dir string, number int, name string) (*Lab, error) {
 	if err := m.validate(number, name); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	lab := &Lab{
+	return &Lab{
 		Number: number, Name: name, Title: m.Title, Dir: dir, Minutes: int(m.Minutes), Instructor: m.Instructor,
-		Reruns: m.Reruns, RerunsRequire: m.RerunsRequire, Representative: m.Representative,
-	}
-	for _, c := range m.Checks {
-		lab.Checks = append(lab.Checks, Check(c))
-	}
-	return lab, nil
+		Checks: m.Checks, Reruns: m.Reruns, RerunsRequire: m.RerunsRequire, Representative: m.Representative,
+	}, nil
 }
 
 // decodeFile reads one YAML document strictly: unknown and repeated fields,
@@ -143,7 +131,7 @@ func (m *manifest) validate(number int, name string) error {
 }
 
 // validate looks at one check; earlier holds the ids of those above it.
-func (c *manifestCheck) validate(earlier map[string]bool) error {
+func (c *Check) validate(earlier map[string]bool) error {
 	switch {
 	case c.ID == "":
 		return errors.New("id: is missing")
@@ -162,7 +150,7 @@ func (c *manifestCheck) validate(earlier map[string]bool) error {
 	return c.validateHints()
 }
 
-func (c *manifestCheck) validateHints() error {
+func (c *Check) validateHints() error {
 	if len(c.Hints[OtherCause]) == 0 {
 		return fmt.Errorf("hints: %q is missing: every check has hints for a cause that nobody thought of", OtherCause)
 	}

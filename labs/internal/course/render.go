@@ -109,24 +109,15 @@ func (c *Course) WithSource(files Tree) (*Course, error) {
 	return &other, nil
 }
 
-// Stages are 0, the starter of lab 1, to the number of labs, the finished
-// operator.
-func (c *Course) checkStage(stage int) error {
-	if stage < 0 || stage > len(c.Labs) {
-		return fmt.Errorf("there is no stage %d: the stages are 0 to %d", stage, len(c.Labs))
-	}
-	return nil
-}
-
 // Render returns the tree of a stage: what a learner has after doing the labs
-// 1 to stage. Stage 0 is the starter of lab 1, and the starter of lab n is
-// Render(n-1). Every call returns a tree of its own.
+// 1 to stage. Stage 0 is the starter of lab 1, the starter of lab n is Render(n-1),
+// and the last stage is the finished operator. Every call returns a tree of its own.
 func (c *Course) Render(stage int) (Tree, error) { return c.render(stage, true) }
 
 // render is Render, with the generated files or without them.
 func (c *Course) render(stage int, withGenerated bool) (Tree, error) {
-	if err := c.checkStage(stage); err != nil {
-		return nil, err
+	if stage < 0 || stage > len(c.Labs) {
+		return nil, fmt.Errorf("there is no stage %d: the stages are 0 to %d", stage, len(c.Labs))
 	}
 	s, err := c.source()
 	if err != nil {
