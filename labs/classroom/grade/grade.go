@@ -161,7 +161,7 @@ func blame(r *verdict.Result, err error) {
 func (g *Grader) report(state string, grade Grade) error {
 	var text bytes.Buffer
 	for _, r := range grade.Results {
-		verdict.Print(&text, r, g.Course.Labs[r.Lab-1], verdict.CourseHints{Course: g.Course})
+		verdict.Print(&text, r, g.Course.Labs[r.Lab-1], g.Course.Hint)
 	}
 	return os.WriteFile(filepath.Join(state, "report.txt"), text.Bytes(), 0o600)
 }

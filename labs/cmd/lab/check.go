@@ -161,7 +161,7 @@ func (a *app) answer(c *course.Course, results []*verdict.Result, cluster *clust
 		if err != nil {
 			continue
 		}
-		verdict.Print(a.Out, r, lab, verdict.CourseHints{Course: c})
+		verdict.Print(a.Out, r, lab, c.Hint)
 		a.next(c, r)
 	}
 	if keep && cluster != nil {

@@ -49,20 +49,19 @@ func (a *app) hint(c *course.Course, n int) error {
 	if err != nil {
 		return err
 	}
-	hints := verdict.CourseHints{Course: c}
 	failed := result.First()
 	switch {
 	case result.Verdict == verdict.Environment:
 		fmt.Fprintf(a.Out, "The last check of lab %d says nothing about your code: %s\nWhat fixes it: %s\n", n, result.Environment.Finding, result.Environment.Fix)
 	case result.Build != nil:
-		verdict.PrintHints(a.Out, result, hints, 0)
+		verdict.PrintHints(a.Out, result, c.Hint, 0)
 	case failed == nil:
 		fmt.Fprintf(a.Out, "Nothing failed when lab %d was checked last.\n", n)
 	default:
 		path := filepath.Join(a.State, "hints", fmt.Sprintf("lab-%d.json", n))
 		next := given{result.Workspace, failed.ID, failed.Cause, 1} // the verdict itself gave the first
 		next.Layers = max(next.Layers, told(path, next)) + 1
-		if !verdict.PrintHints(a.Out, result, hints, next.Layers) {
+		if !verdict.PrintHints(a.Out, result, c.Hint, next.Layers) {
 			next.Layers-- // there is no next one
 		}
 		return keep(path, next)

@@ -21,7 +21,7 @@ func (a *app) onOutcome(c *course.Course) func(verdict.Outcome) {
 		}
 		switch {
 		case o.State == verdict.Failed, o.Fixed:
-			verdict.PrintOutcome(a.Err, o, verdict.CourseHints{Course: c})
+			verdict.PrintOutcome(a.Err, o, c.Hint)
 		case time.Since(counted) >= countPeriod:
 			counted = time.Now()
 			a.Progress(fmt.Sprintf("%d of %d checks hold so far", o.Holding, o.All))

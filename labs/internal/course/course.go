@@ -180,3 +180,20 @@ func (c *Course) Check(id string) (*Lab, *Check, error) {
 	}
 	return nil, nil, fmt.Errorf("there is no check %q in the course", id)
 }
+
+// Hint gives the layer, counted from 0, of a check's hints for a cause, or for [OtherCause] when the cause has none. It is
+// "" when there is no such check or layer.
+func (c *Course) Hint(check, cause string, layer int) string {
+	_, found, err := c.Check(check)
+	if err != nil {
+		return ""
+	}
+	layers, ok := found.Hints[cause]
+	if !ok {
+		layers = found.Hints[OtherCause]
+	}
+	if layer < 0 || layer >= len(layers) {
+		return ""
+	}
+	return layers[layer]
+}

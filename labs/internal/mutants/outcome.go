@@ -99,7 +99,7 @@ func Compare(c *course.Course, a Answer, results ...*verdict.Result) Outcome {
 	first := r.First()
 	if first != nil {
 		o.Caught, o.Cause = first.ID, first.Cause
-		o.Hint = verdict.CourseHints{Course: c}.Hint(first.ID, first.Cause, 0)
+		o.Hint = c.Hint(first.ID, first.Cause, 0)
 	}
 	for _, check := range r.Checks {
 		if check.State == verdict.Failed && check.ID != o.Caught {

@@ -247,7 +247,7 @@ func (b *Runner) keepReport(path string, result *verdict.Result) error {
 		return err
 	}
 	var report bytes.Buffer
-	verdict.Print(&report, result, lab, verdict.CourseHints{Course: b.Course})
+	verdict.Print(&report, result, lab, b.Course.Hint)
 	if err := os.WriteFile(path, report.Bytes(), 0o600); err != nil {
 		return fmt.Errorf("keep report: %w", err)
 	}

@@ -62,30 +62,9 @@ func PrintOutcome(w io.Writer, o Outcome, hints Hints) {
 	p.hint(&o.Check)
 }
 
-// Hints finds the hint for a failed check.
-type Hints interface {
-	// Hint is the text for the check and cause at a layer that counts from 0, "" when there is none.
-	Hint(check, cause string, layer int) string
-}
-
-// CourseHints are the hints of the course's manifests.
-type CourseHints struct{ Course *course.Course }
-
-// Hint gives the layer of the cause's hints, or of the cause "other" when lab.yaml has none for it.
-func (h CourseHints) Hint(check, cause string, layer int) string {
-	_, c, err := h.Course.Check(check)
-	if err != nil {
-		return ""
-	}
-	layers, ok := c.Hints[cause]
-	if !ok {
-		layers = c.Hints[course.OtherCause]
-	}
-	if layer < 0 || layer >= len(layers) {
-		return ""
-	}
-	return layers[layer]
-}
+// Hints gives the hint for a check that failed for a cause, at a layer that counts from 0, "" when there is none.
+// [course.Course.Hint] is one.
+type Hints func(check, cause string, layer int) string
 
 // printer writes one result.
 type printer struct {
@@ -136,12 +115,12 @@ func PrintHints(w io.Writer, r *Result, hints Hints, layers int) (more bool) {
 	p.detail("saw", saw(c), expectedLines)
 	p.gap()
 	for i := range layers {
-		if text := hints.Hint(c.ID, c.Cause, i); text != "" {
+		if text := hints(c.ID, c.Cause, i); text != "" {
 			p.print(fmt.Sprintf("%d. ", i+1), text, nil)
 		}
 	}
 	p.gap()
-	more = hints.Hint(c.ID, c.Cause, layers) != ""
+	more = hints(c.ID, c.Cause, layers) != ""
 	if more {
 		p.line(fmt.Sprintf("`make hint-%d` again says more.", r.Lab))
 	} else {
@@ -265,7 +244,7 @@ func (p *printer) first(c *Check) {
 }
 
 func (p *printer) hint(c *Check) {
-	if hint := p.hints.Hint(c.ID, c.Cause, 0); hint != "" {
+	if hint := p.hints(c.ID, c.Cause, 0); hint != "" {
 		p.detail("hint", hint, hintLines)
 	}
 }

@@ -19,10 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/golden from what is printed")
 
-// hints has one for everything, of the length of a real one.
-type hints struct{}
-
-func (hints) Hint(check, cause string, layer int) string {
+// hints gives one for everything, of the length of a real one.
+func hints(check, cause string, layer int) string {
 	return fmt.Sprintf("This is hint %d for `%s` of `%s`. It is a nudge and never the code; what it says stands in lab.yaml.", layer+1, cause, check)
 }
 
@@ -235,14 +233,14 @@ func printed(t *testing.T, r *verdict.Result, columns string) string {
 	}
 	t.Setenv("COLUMNS", columns)
 	var out bytes.Buffer
-	verdict.Print(&out, r, &course.Lab{Number: r.Lab, Title: "Make the world match the spec"}, hints{})
+	verdict.Print(&out, r, &course.Lab{Number: r.Lab, Title: "Make the world match the spec"}, hints)
 	return out.String()
 }
 
 func TestWhoWaitsReadsWhatACheckSawAndItsHint(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	var out bytes.Buffer
-	verdict.PrintOutcome(&out, verdict.Outcome{Check: failed("creates-deployment", noDeployment), Asked: 7}, hints{})
+	verdict.PrintOutcome(&out, verdict.Outcome{Check: failed("creates-deployment", noDeployment), Asked: 7}, hints)
 	for _, part := range []string{"✗ A Deployment appears for a Memcached (lab 4 again)\n", " saw       none\n", " hint      This is hint 1 for"} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("%q is missing in\n%s", part, &out)
@@ -254,7 +252,7 @@ func TestWhoWaitsReadsThatWhatFailedHoldsNow(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	var out bytes.Buffer
 	now := verdict.Check{ID: "creates-deployment", Lab: 4, Title: "A Deployment appears for a Memcached", State: verdict.Passed}
-	verdict.PrintOutcome(&out, verdict.Outcome{Check: now, Asked: 4, Fixed: true}, hints{})
+	verdict.PrintOutcome(&out, verdict.Outcome{Check: now, Asked: 4, Fixed: true}, hints)
 	if want := "✓ A Deployment appears for a Memcached (failed last time)\n"; out.String() != want {
 		t.Errorf("read %q, want %q", &out, want)
 	}

@@ -63,7 +63,7 @@ func NewDetail(c *course.Course, l *room.Learner, lab *course.Lab, id int64, res
 		d.Checks = append(d.Checks, newCheck(result, check))
 	}
 	var report bytes.Buffer
-	verdict.Print(&report, result, lab, verdict.CourseHints{Course: c})
+	verdict.Print(&report, result, lab, c.Hint)
 	d.Report = report.String()
 	return d
 }
