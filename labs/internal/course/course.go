@@ -151,22 +151,19 @@ func (c *Course) Lab(n int) (*Lab, error) {
 	return c.Labs[n-1], nil
 }
 
-// Representatives are the checks of earlier labs that lab n asks again: one of
-// each that has one, but for those that it runs again as a whole.
-func (c *Course) Representatives(n int) []Representative {
-	var found []Representative
+// Representatives are the earlier labs of which lab n asks one check again, each with that check alone. Those
+// that it runs again as a whole are not among them.
+func (c *Course) Representatives(n int) []*Lab {
+	var found []*Lab
 	for _, lab := range c.Labs[:n-1] {
-		if lab.Representative != "" && !slices.Contains(c.Labs[n-1].Reruns, lab.Number) {
-			found = append(found, Representative{Lab: lab, ID: lab.Representative})
+		i := slices.IndexFunc(lab.Checks, func(check Check) bool { return check.ID == lab.Representative })
+		if i >= 0 && !slices.Contains(c.Labs[n-1].Reruns, lab.Number) {
+			part := *lab
+			part.Checks = lab.Checks[i : i+1]
+			found = append(found, &part)
 		}
 	}
 	return found
-}
-
-// Representative is one check that stands for its lab in a later one.
-type Representative struct {
-	Lab *Lab
-	ID  string
 }
 
 // Check returns the check with the given id and its lab.

@@ -150,8 +150,9 @@ func TestRepresentativesLeaveOutWhatRunsAgainAsAWhole(t *testing.T) {
 	c := coursetest.Load(t, coursetest.New(t))
 	c.Labs[0].Representative, c.Labs[1].Representative = "says-hello", "takes-name"
 	c.Labs[2].Reruns = []int{1}
-	want := []course.Representative{{Lab: c.Labs[1], ID: "takes-name"}}
-	if diff := cmp.Diff(want, c.Representatives(3), cmp.Comparer(func(a, b *course.Lab) bool { return a == b })); diff != "" {
+	want := *c.Labs[1]
+	want.Checks = want.Checks[:1] // takes-name
+	if diff := cmp.Diff([]*course.Lab{&want}, c.Representatives(3)); diff != "" {
 		t.Error(diff)
 	}
 	if got := c.Representatives(1); got != nil {

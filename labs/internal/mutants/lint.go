@@ -107,10 +107,8 @@ func judgedChecks(c *course.Course, lab *course.Lab) []course.Check {
 	for _, n := range lab.Reruns {
 		checks = append(checks, c.Labs[n-1].Checks...)
 	}
-	for _, r := range c.Representatives(lab.Number) {
-		if check := find(r.Lab.Checks, r.ID); check != nil {
-			checks = append(checks, *check)
-		}
+	for _, earlier := range c.Representatives(lab.Number) {
+		checks = append(checks, earlier.Checks...)
 	}
 	return checks
 }

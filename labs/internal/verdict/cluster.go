@@ -11,14 +11,6 @@ import (
 // cleanupLimit is how long a run may take to delete its cluster, also after an interrupt.
 const cleanupLimit = 90 * time.Second
 
-// Pool hands out fresh clusters, ready for a run. *pool.Pool is one.
-type Pool interface {
-	// Claim takes a cluster for good. pooled says that it had been waiting.
-	Claim(ctx context.Context) (c *clusters.Cluster, pooled bool, err error)
-	// Discard takes it away after its use, and does not wait for that.
-	Discard(name string)
-}
-
 // takeCluster gets the run its cluster, and brings the learner's definition to it.
 func (r *run) takeCluster(ctx context.Context) (err error) {
 	switch {

@@ -110,16 +110,7 @@ func (r *run) unjudged(ctx context.Context, numbers []int, err error) ([]*Result
 	if r.cluster != nil {
 		r.keepLogs(ctx, environment)
 	}
-	var results []*Result
-	for _, n := range numbers {
-		result, err := r.result(n)
-		if err != nil {
-			return nil, err
-		}
-		result.Checks, result.Environment, result.Verdict = r.checksOf(r.unasked("environment"), n), environment, Environment
-		results = append(results, result)
-	}
-	return results, nil
+	return r.resultsOf(numbers, r.unasked("environment"), environment), nil
 }
 
 // unasked are all checks of the run, which nobody asked because of something else.

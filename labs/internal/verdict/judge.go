@@ -15,6 +15,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/suite"
@@ -31,7 +32,7 @@ type Judge struct {
 	// Cluster is a ready cluster to judge on, which stays; nil takes a fresh one, and deletes it.
 	Cluster *clusters.Cluster
 	// Pool has fresh clusters that are ready; nil makes one.
-	Pool Pool
+	Pool *pool.Pool
 	// Tools are what [BuildTools] made; the zero value has it make them.
 	Tools Tools
 	// Launcher runs what contains or reads the learner's code, which nobody trusts; nil trusts it. Its Scratch is set for
@@ -87,9 +88,7 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	}
 	defer os.RemoveAll(r.scratch)
 	defer func() { err = errors.Join(err, r.deleteCluster(ctx, results)) }()
-	if r.wanted, err = r.suiteLabs(labs); err != nil {
-		return nil, err
-	}
+	r.wanted = r.suiteLabs(labs)
 	events, err := History(r.State, r.Workspace)
 	if err != nil {
 		return nil, err
@@ -98,7 +97,7 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	if results, err = r.results(ctx, labs); err != nil {
 		return nil, err
 	}
-	if err := r.record(results, labs); err != nil {
+	if err := r.record(results); err != nil {
 		return nil, r.blamed(ctx, err, labs)
 	}
 	if j.Answer != nil {
@@ -122,7 +121,7 @@ func (r *run) results(ctx context.Context, labs []int) (results []*Result, err e
 }
 
 // record keeps the results where others find them.
-func (r *run) record(results []*Result, labs []int) error {
+func (r *run) record(results []*Result) error {
 	for _, result := range results {
 		if err := result.Write(r.State); err != nil {
 			return err
@@ -231,7 +230,7 @@ func interrupted(ctx context.Context, err error) error {
 // judge runs the suite and makes one result for each lab.
 func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	if r.build != nil {
-		return r.unbuilt(numbers)
+		return r.resultsOf(numbers, r.unasked("build"), Finding{}), nil
 	}
 	r.Progress("checking")
 	if r.Ready != nil {
@@ -250,62 +249,33 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	}
 	environment := r.environment(ctx, c, numbers)
 	r.keepLogs(ctx, environment)
-	var results []*Result
-	for _, n := range numbers {
-		result, err := r.result(n)
-		if err != nil {
-			return nil, err
-		}
-		result.Checks = r.checksOf(c.Checks, n)
-		result.Environment = environment
-		result.Verdict = verdictOf(result)
-		results = append(results, result)
-	}
+	results := r.resultsOf(numbers, c.Checks, environment)
 	r.afterwords(results)
 	return results, nil
 }
 
 // suiteLabs are the labs to run: those asked for, those that they run again, and of other earlier labs as
 // much as stands for them.
-func (r *run) suiteLabs(numbers []int) ([]*course.Lab, error) {
+func (r *run) suiteLabs(numbers []int) []*course.Lab {
 	all := slices.Clone(numbers)
 	for _, n := range numbers {
-		lab, err := r.Course.Lab(n)
-		if err != nil {
-			return nil, err
-		}
 		if !r.WithoutReruns {
-			all = append(all, lab.Reruns...)
+			all = append(all, r.Course.Labs[n-1].Reruns...)
 		}
 	}
 	slices.Sort(all)
 	var labs []*course.Lab
 	for _, n := range slices.Compact(all) {
-		lab, err := r.Course.Lab(n)
-		if err != nil {
-			return nil, err
-		}
-		labs = append(labs, lab)
+		labs = append(labs, r.Course.Labs[n-1])
 	}
-	return append(r.represented(numbers, all), ownFirst(labs)...), nil
-}
-
-// represented are the earlier labs that numbers ask again, each with its one check, without those that
-// run as a whole.
-func (r *run) represented(numbers, whole []int) []*course.Lab {
-	var labs []*course.Lab
-	if r.WithoutReruns || len(numbers) == 0 {
+	labs = ownFirst(labs)
+	if r.WithoutReruns {
 		return labs
 	}
-	for _, rep := range r.Course.Representatives(slices.Max(numbers)) {
-		if slices.Contains(whole, rep.Lab.Number) {
-			continue
-		}
-		part := *rep.Lab
-		part.Checks = slices.DeleteFunc(slices.Clone(part.Checks), func(c course.Check) bool { return c.ID != rep.ID })
-		labs = append(labs, &part)
-	}
-	return labs
+	represented := slices.DeleteFunc(r.Course.Representatives(slices.Max(numbers)), func(lab *course.Lab) bool {
+		return slices.Contains(all, lab.Number)
+	})
+	return append(represented, labs...)
 }
 
 // config is the suite's configuration. A lab that runs others again does so with the manager under its
@@ -351,8 +321,8 @@ func (r *run) checksOf(all []Check, n int) []Check {
 	lab := r.Course.Labs[n-1]
 	again := map[string]bool{}
 	if !r.WithoutReruns {
-		for _, rep := range r.Course.Representatives(n) {
-			again[rep.ID] = true
+		for _, lab := range r.Course.Representatives(n) {
+			again[lab.Checks[0].ID] = true
 		}
 	}
 	var own []Check
@@ -366,30 +336,20 @@ func (r *run) checksOf(all []Check, n int) []Check {
 	return own
 }
 
-func (r *run) result(n int) (*Result, error) {
-	if _, err := r.Course.Lab(n); err != nil {
-		return nil, err
-	}
-	result := &Result{
-		Schema: schema, Lab: n, Started: r.started, Seconds: time.Since(r.started).Seconds(),
-		Workspace: r.Workspace, Run: r.id, Seed: r.Seed, Artifacts: r.artifacts, Build: r.build,
-	}
-	if r.cluster != nil {
-		result.Cluster = Cluster{Provider: r.cluster.Provider, Version: r.cluster.Version, Pooled: r.pooled}
-	}
-	return result, nil
-}
-
-// unbuilt is the verdict on code that does not compile: no check could be asked.
-func (r *run) unbuilt(numbers []int) ([]*Result, error) {
+// resultsOf makes the result of each lab.
+func (r *run) resultsOf(numbers []int, checks []Check, environment Finding) []*Result {
 	var results []*Result
 	for _, n := range numbers {
-		result, err := r.result(n)
-		if err != nil {
-			return nil, err
+		result := &Result{
+			Schema: schema, Lab: n, Started: r.started, Seconds: time.Since(r.started).Seconds(),
+			Workspace: r.Workspace, Run: r.id, Seed: r.Seed, Artifacts: r.artifacts, Build: r.build,
+			Checks: r.checksOf(checks, n), Environment: environment,
 		}
-		result.Checks, result.Verdict = r.checksOf(r.unasked("build"), n), Fail
+		if r.cluster != nil {
+			result.Cluster = Cluster{Provider: r.cluster.Provider, Version: r.cluster.Version, Pooled: r.pooled}
+		}
+		result.Verdict = verdictOf(result)
 		results = append(results, result)
 	}
-	return results, nil
+	return results
 }

@@ -145,9 +145,7 @@ func judgeSolution(b *testing.B, judge verdict.Judge, lab int, p *pool.Pool) {
 	b.Helper()
 	judge.State = b.TempDir()
 	judge.Answer = func([]*verdict.Result, *clusters.Cluster) { b.StopTimer() }
-	if p != nil {
-		judge.Pool = p
-	}
+	judge.Pool = p
 	for b.Loop() {
 		if p != nil {
 			b.StopTimer()
