@@ -27,7 +27,7 @@ func newCheckCommand(a *app) *cobra.Command {
 against it and says which hold and, if one does not, why. The workspace is never written to.
 
 With "all" it judges every step up to the one that you are at.`,
-		Args: cobra.MatchAll(cli.One("check N, such as check 4, or check all")),
+		Args: cli.One("check N, such as check 4, or check all"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.check(cmd.Context(), args[0], seed, storm, keep)
 		},
@@ -51,7 +51,6 @@ func knownStorm(storm string) error {
 	return nil
 }
 
-// one wants exactly one argument, and says which.
 func (a *app) check(ctx context.Context, which string, seed int64, storm string, keep bool) (err error) {
 	if err := knownStorm(storm); err != nil {
 		return err
@@ -152,37 +151,29 @@ func (a *app) lab(text string) (*course.Course, int, error) {
 	return c, n, err
 }
 
-// labNumber reads the number of a lab of the course.
-
 // answer prints the results, and what to do next.
 func (a *app) answer(c *course.Course, results []*verdict.Result, cluster *clusters.Cluster, keep bool) {
 	for _, r := range results {
-		lab, err := c.Lab(r.Lab)
-		if err != nil {
-			continue
-		}
+		lab := c.Labs[r.Lab-1]
 		verdict.Print(a.Out, r, lab, c.Hint)
-		a.next(c, r)
+		a.next(c, r, lab)
 	}
 	if keep && cluster != nil {
 		fmt.Fprintf(a.Out, "The cluster stays: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
 	}
 }
 
-func (a *app) next(c *course.Course, r *verdict.Result) {
-	lab, err := c.Lab(r.Lab)
-	if err != nil {
-		return
-	}
-	switch {
-	case r.Verdict == verdict.Fail:
+func (a *app) next(c *course.Course, r *verdict.Result, lab *course.Lab) {
+	switch r.Verdict {
+	case verdict.Fail:
 		fmt.Fprintf(a.Out, "Write in %s; the lesson is %s/README.md\n", a.workspace, lab.Dir)
-	case r.Verdict == verdict.Pass && r.Lab < len(c.Labs):
+	case verdict.Pass:
 		fmt.Fprintf(a.Out, "`make diff-%d%s` shows what our solution does differently.\n", r.Lab, a.workspaceArg())
+		if r.Lab == len(c.Labs) {
+			fmt.Fprintln(a.Out, "That was the last step: you have written a working operator.")
+			return
+		}
 		fmt.Fprintf(a.Out, "Next: %s/README.md, then `make lab-%d`\n", c.Labs[r.Lab].Dir, r.Lab+1)
-	case r.Verdict == verdict.Pass:
-		fmt.Fprintf(a.Out, "`make diff-%d%s` shows what our solution does differently.\n", r.Lab, a.workspaceArg())
-		fmt.Fprintln(a.Out, "That was the last step: you have written a working operator.")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -15,13 +15,8 @@ func newProgressCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "progress",
 		Short: "Which steps pass, when, how long they took (make progress)",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return exit.Usage("progress takes no arguments")
-			}
-			return nil
-		},
-		RunE: func(*cobra.Command, []string) error { return a.printProgress() },
+		Args:  cli.NoArguments("progress"),
+		RunE:  func(*cobra.Command, []string) error { return a.printProgress() },
 	}
 }
 

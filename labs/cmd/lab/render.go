@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
@@ -15,13 +16,8 @@ func newRenderCommand(a *app) *cobra.Command {
 		Use:    "render STAGE DIR",
 		Short:  "For authors: write a stage of operator/ into a new folder (0 is the starter of lab 1)",
 		Hidden: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return exit.Usage("%d arguments: use lab render STAGE DIR", len(args))
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.render(args[0], args[1]) },
+		Args:   cli.Arguments(2, 2, "render STAGE DIR"),
+		RunE:   func(_ *cobra.Command, args []string) error { return a.render(args[0], args[1]) },
 	}
 }
 

@@ -23,6 +23,17 @@ func newSolveCommand(a *app) *cobra.Command {
 	}
 }
 
+func newResetCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "reset N",
+		Short: "Save your work, then bring the workspace to the starter of lab N",
+		Args:  cli.One("reset N"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.bring(cmd.Context(), args[0], "the starter of lab %d", workspace.Reset)
+		},
+	}
+}
+
 // bring does what solve and reset have in common. state says, with %d for the lab, what the workspace
 // becomes.
 func (a *app) bring(ctx context.Context, lab, state string,

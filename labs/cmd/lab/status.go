@@ -64,13 +64,9 @@ func (a *app) stateWord(ctx context.Context, o clusters.Owner) string {
 	if o.Cluster == nil {
 		return "being made"
 	}
-	owned, err := a.owner(o)
-	if err != nil {
-		return err.Error()
-	}
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
-	if err := clusters.Healthy(ctx, owned.Provider(), o.Cluster); err != nil {
+	if err := a.healthy(ctx, &o); err != nil {
 		return err.Error()
 	}
 	return "ready, Kubernetes " + o.Cluster.Version

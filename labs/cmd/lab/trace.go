@@ -25,12 +25,7 @@ func newTraceCommand(a *app) *cobra.Command {
 		Long: `trace tells the control loop of a run as a timeline: what the check did in your place, what your operator
 wrote because of it, and what Kubernetes made of that. Times count from the moment the check touched the
 world. Without N it takes the step that was checked last.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return exit.Usage("%d arguments: use lab trace, or lab trace N", len(args))
-			}
-			return nil
-		},
+		Args: cli.Arguments(0, 1, "trace, or lab trace N"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := a.Course()
 			if err != nil {

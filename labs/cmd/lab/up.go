@@ -6,12 +6,16 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
+
+// playgroundPurpose marks the cluster of `lab up` among those of this checkout.
+const playgroundPurpose = "up"
 
 // newUpCommand is `lab up`.
 func newUpCommand(a *app) *cobra.Command {
@@ -28,7 +32,7 @@ installs them anew in the cluster that is there.`,
 }
 
 func (a *app) up(ctx context.Context) error {
-	unlock, err := a.lockPlayground()
+	unlock, err := a.Lock("playground", "the cluster to play with")
 	if err != nil {
 		return err
 	}
@@ -54,21 +58,24 @@ func (a *app) up(ctx context.Context) error {
 	return nil
 }
 
-// lockPlayground keeps two commands from starting two clusters to play with.
-func (a *app) lockPlayground() (unlock func(), err error) {
-	dir := filepath.Join(a.State, "locks")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("lock the playground: %w", err)
+// playground finds the cluster of `lab up`; nil if there is none.
+func (a *app) playground(ctx context.Context) (*clusters.Owner, error) {
+	owners, err := a.Owners(ctx)
+	for _, owner := range owners {
+		if owner.Purpose == playgroundPurpose && owner.Kept && owner.Cluster != nil {
+			return &owner, nil
+		}
 	}
-	lock := flock.New(filepath.Join(dir, "playground"))
-	locked, err := lock.TryLock()
+	return nil, err
+}
+
+// healthy says whether the cluster of a record can be worked with.
+func (a *app) healthy(ctx context.Context, owner *clusters.Owner) error {
+	owned, err := a.owner(*owner)
 	if err != nil {
-		return nil, fmt.Errorf("lock the playground: %w", err)
+		return err
 	}
-	if !locked {
-		return nil, exit.Usage("another lab up is at work: wait for it to end")
-	}
-	return func() { _ = lock.Unlock() }, nil
+	return clusters.Healthy(ctx, owned.Provider(), owner.Cluster)
 }
 
 // startPlayground makes the cluster and sees to it that it has the operand's image.
@@ -91,4 +98,39 @@ In a shell of your own:
 
   export KUBECONFIG=%s
 `, c.Name, c.Version, c.Kubeconfig)
+}
+
+// installCRDs brings the custom resource definitions of the workspace to the cluster.
+func (a *app) installCRDs(ctx context.Context, c *clusters.Cluster) error {
+	dir := filepath.Join(a.workspace, filepath.FromSlash(suite.ManifestDir))
+	if _, err := os.Stat(dir); err != nil {
+		a.Progress("the workspace has no CRD yet (lab 3 makes one), so none is installed")
+		return nil //nolint:nilerr // a missing folder is where every workspace starts
+	}
+	manifests, err := generate.ReadManifests(dir)
+	if err != nil {
+		return err
+	}
+	config, err := clusters.RESTConfig(c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	api, err := crd.Connect(config)
+	if err != nil {
+		return fmt.Errorf("connect to cluster %s: %w", c.Name, err)
+	}
+	for _, m := range manifests {
+		if m.Kind() != "CustomResourceDefinition" {
+			continue
+		}
+		definition, err := m.Definition()
+		if err != nil {
+			return err
+		}
+		if err := crd.Install(ctx, api, definition); err != nil {
+			return err
+		}
+		a.Progress("installed " + definition.Name)
+	}
+	return nil
 }

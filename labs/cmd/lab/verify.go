@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"go/ast"
@@ -105,7 +104,7 @@ func (a *app) untidy(ctx context.Context) ([]course.Problem, error) {
 	}
 	var problems []course.Problem
 	for _, module := range modules {
-		if out, err := a.goTool(ctx, module, nil, "mod", "tidy", "-diff"); err != nil {
+		if out, err := a.goTool(ctx, module, "mod", "tidy", "-diff"); err != nil {
 			problems = append(problems, course.Problem{File: filepath.Join(module, "go.mod"), Text: "go mod tidy would change it:\n" + firstLines(out)})
 		}
 	}
@@ -191,10 +190,10 @@ func withoutBodies(file *ast.File) {
 }
 
 // goTool runs the go command in a module of the checkout and returns what it printed.
-func (a *app) goTool(ctx context.Context, module string, env []string, args ...string) (string, error) {
+func (a *app) goTool(ctx context.Context, module string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(a.Root, module)
-	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off"), env...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -203,6 +202,6 @@ func (a *app) goTool(ctx context.Context, module string, env []string, args ...s
 const shownLines = 12
 
 func firstLines(out string) string {
-	lines := bytes.SplitAfter([]byte(strings.TrimSpace(out)), []byte("\n"))
-	return string(bytes.Join(lines[:min(len(lines), shownLines)], nil))
+	lines := strings.SplitAfter(strings.TrimSpace(out), "\n")
+	return strings.Join(lines[:min(len(lines), shownLines)], "")
 }

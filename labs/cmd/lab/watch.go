@@ -29,12 +29,7 @@ the next ones, paused.
 
 Without N it is the first step that you have not passed. In a terminal, keys ask for more: h the next hint, n the next
 step, once this one has passed, r or Enter another check, q the end.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return exit.Usage("%d arguments: use lab watch, or lab watch N, such as watch 4", len(args))
-			}
-			return nil
-		},
+		Args: cli.Arguments(0, 1, "watch, or lab watch N, such as watch 4"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args, size) },
 	}
 	cmd.Flags().IntVar(&size, "pool", 1, "ready clusters that wait beside the one in use; 0 makes one when a check needs it")

@@ -15,9 +15,12 @@ import (
 )
 
 // One refuses all but one argument. usage is the command as it should be, without the program.
-func One(usage string) cobra.PositionalArgs {
+func One(usage string) cobra.PositionalArgs { return Arguments(1, 1, usage) }
+
+// Arguments refuses fewer arguments than least, and more than most.
+func Arguments(least, most int, usage string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
+		if len(args) < least || len(args) > most {
 			return exit.Usage("%d arguments: use %s %s", len(args), cmd.Root().Name(), usage)
 		}
 		return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
 )
 
@@ -55,7 +54,6 @@ func Environment(err error) error {
 // An unforeseen error is never counted against the learner.
 func Code(err error) int {
 	var c *coded
-	var p *clusters.Problem
 	var input *nodeimage.InputError
 	switch {
 	case err == nil:
@@ -68,8 +66,6 @@ func Code(err error) int {
 		return c.code
 	case errors.As(err, &input):
 		return UsageError
-	case errors.As(err, &p):
-		return EnvironmentError
 	default:
 		return EnvironmentError
 	}

@@ -132,19 +132,14 @@ func TestTheShellsLastCommandIsNobodysFailure(t *testing.T) {
 
 func TestOnlyOneUpAtATime(t *testing.T) {
 	a, _, _ := newTestApp(t)
-	unlock, err := a.lockPlayground()
+	unlock, err := a.Lock("playground", "the cluster")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.lockPlayground(); err == nil {
-		t.Error("two commands hold the playground")
+	defer unlock()
+	if err := a.up(t.Context()); !errors.Is(err, cli.ErrBusy) {
+		t.Errorf("a second command gives %v, want a refusal", err)
 	}
-	unlock()
-	again, err := a.lockPlayground()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again()
 }
 
 func TestThePlaygroundIsTheKeptClusterOfUp(t *testing.T) {
