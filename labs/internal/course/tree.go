@@ -2,6 +2,7 @@ package course
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -18,21 +19,8 @@ type Tree map[string]File
 type File struct {
 	// Data is the file's content, or the target of a symbolic link.
 	Data []byte
-	// Mode is 0o644, 0o755 or fs.ModeSymlink; see NormalMode.
+	// Mode is 0o644, 0o755 for what can be executed, or fs.ModeSymlink. So no tree depends on anybody's umask.
 	Mode fs.FileMode
-}
-
-// NormalMode reduces a mode to what a Tree keeps: executable or not, or a
-// symbolic link. So no tree depends on anybody's umask.
-func NormalMode(mode fs.FileMode) fs.FileMode {
-	switch {
-	case mode&fs.ModeSymlink != 0:
-		return fs.ModeSymlink
-	case mode&0o111 != 0:
-		return 0o755
-	default:
-		return 0o644
-	}
 }
 
 // Equal says whether two files are the same: content, executable or not,
@@ -75,25 +63,32 @@ func (t Tree) WriteTo(dir string) error {
 	}
 	defer root.Close()
 	for _, p := range t.Paths() {
-		if err := t[p].write(root, p); err != nil {
+		err := root.Remove(filepath.FromSlash(p))
+		if err == nil || os.IsNotExist(err) {
+			err = t[p].Create(root, p)
+		}
+		if err != nil {
 			return fmt.Errorf("write tree: %w", err)
 		}
 	}
 	return nil
 }
 
-func (f File) write(root *os.Root, slash string) error {
+// Create writes the file where there is none, and the folders above it. slash is its path below root.
+func (f File) Create(root *os.Root, slash string) error {
 	name := filepath.FromSlash(slash)
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	if err := root.Remove(name); err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	if f.Mode&fs.ModeSymlink != 0 {
 		return root.Symlink(string(f.Data), name)
 	}
-	return root.WriteFile(name, f.Data, f.Mode.Perm())
+	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, f.Mode.Perm())
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(f.Data)
+	return errors.Join(err, file.Close())
 }
 
 // ReadTree reads the folder dir: all regular files and symbolic links, the
@@ -106,8 +101,13 @@ func ReadTree(dir string) (Tree, error) {
 // ReadTreeExcept is ReadTree without the files and whole folders that skip
 // names by their slash path below dir.
 func ReadTreeExcept(dir string, skip func(path string, entry fs.DirEntry) bool) (Tree, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", dir, err)
+	}
+	defer root.Close()
 	tree := Tree{}
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == dir {
 			return err
 		}
@@ -122,7 +122,7 @@ func ReadTreeExcept(dir string, skip func(path string, entry fs.DirEntry) bool) 
 		if d.IsDir() {
 			return nil
 		}
-		tree[slash], err = ReadFile(name, d.Type())
+		tree[slash], err = ReadFile(root, slash)
 		return err
 	})
 	if err != nil {
@@ -138,19 +138,23 @@ func leaveOut(d fs.DirEntry) error {
 	return nil
 }
 
-// ReadFile reads one entry of a Tree whose type (fs.DirEntry.Type) is known.
-func ReadFile(name string, kind fs.FileMode) (File, error) {
-	if kind&fs.ModeSymlink != 0 {
-		target, err := os.Readlink(name)
-		return File{Data: []byte(target), Mode: fs.ModeSymlink}, err
-	}
-	if !kind.IsRegular() {
-		return File{}, fmt.Errorf("%s is neither a file nor a symbolic link", name)
-	}
-	info, err := os.Lstat(name)
-	if err != nil {
+// ReadFile reads one file of a Tree. slash is its path below root.
+func ReadFile(root *os.Root, slash string) (File, error) {
+	name := filepath.FromSlash(slash)
+	info, err := root.Lstat(name)
+	switch {
+	case err != nil:
 		return File{}, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := root.Readlink(name)
+		return File{Data: []byte(target), Mode: fs.ModeSymlink}, err
+	case !info.Mode().IsRegular():
+		return File{}, fmt.Errorf("%s is neither a file nor a symbolic link", slash)
 	}
-	data, err := os.ReadFile(name)
-	return File{Data: data, Mode: NormalMode(info.Mode())}, err
+	mode := fs.FileMode(0o644)
+	if info.Mode()&0o111 != 0 {
+		mode = 0o755
+	}
+	data, err := root.ReadFile(name)
+	return File{Data: data, Mode: mode}, err
 }

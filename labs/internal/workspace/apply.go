@@ -3,7 +3,6 @@ package workspace
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -101,7 +100,7 @@ func (w *workspace) replace(have, want course.Tree) error {
 	}
 	for _, p := range changed {
 		if f, ok := want[p]; ok {
-			if err := w.put(p, f); err != nil {
+			if err := f.Create(w.root, p); err != nil {
 				return err
 			}
 		}
@@ -112,7 +111,7 @@ func (w *workspace) replace(have, want course.Tree) error {
 // takeAway removes a file that is still what it was, and the folders that are
 // empty without it.
 func (w *workspace) takeAway(p string, was course.File) error {
-	is, err := w.read(p)
+	is, err := course.ReadFile(w.root, p)
 	if err != nil {
 		return err
 	}
@@ -128,35 +127,4 @@ func (w *workspace) takeAway(p string, was course.File) error {
 		}
 	}
 	return nil //nolint:nilerr // a folder with something in it stays
-}
-
-func (w *workspace) read(p string) (course.File, error) {
-	name := filepath.FromSlash(p)
-	info, err := w.root.Lstat(name)
-	if err != nil {
-		return course.File{}, err
-	}
-	if info.Mode()&fs.ModeSymlink != 0 {
-		target, err := w.root.Readlink(name)
-		return course.File{Data: []byte(target), Mode: fs.ModeSymlink}, err
-	}
-	data, err := w.root.ReadFile(name)
-	return course.File{Data: data, Mode: course.NormalMode(info.Mode())}, err
-}
-
-// put writes a file where there is none.
-func (w *workspace) put(p string, f course.File) error {
-	name := filepath.FromSlash(p)
-	if err := w.root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	if f.Mode&fs.ModeSymlink != 0 {
-		return w.root.Symlink(string(f.Data), name)
-	}
-	file, err := w.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, f.Mode.Perm())
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(f.Data)
-	return errors.Join(err, file.Close())
 }

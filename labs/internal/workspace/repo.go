@@ -157,7 +157,7 @@ func (r *repo) commit(ctx context.Context, ref string, tree course.Tree, message
 	fmt.Fprintf(&in, "data %d\n%s\n", len(message), message)
 	for _, path := range tree.Paths() {
 		file := tree[path]
-		fmt.Fprintf(&in, "M %s inline %s\ndata %d\n", gitMode(file.Mode), quote(path), len(file.Data))
+		fmt.Fprintf(&in, "M %s inline %s\ndata %d\n", gitModes[file.Mode], quote(path), len(file.Data))
 		in.Write(file.Data)
 		in.WriteByte('\n')
 	}
@@ -166,16 +166,8 @@ func (r *repo) commit(ctx context.Context, ref string, tree course.Tree, message
 	return err
 }
 
-func gitMode(mode fs.FileMode) string {
-	switch {
-	case mode&fs.ModeSymlink != 0:
-		return "120000"
-	case mode&0o111 != 0:
-		return "100755"
-	default:
-		return "100644"
-	}
-}
+// gitModes are the modes of files in a tree as git has them.
+var gitModes = map[fs.FileMode]string{0o644: "100644", 0o755: "100755", fs.ModeSymlink: "120000"}
 
 // quote writes a path so that any byte can be in it.
 func quote(path string) string {
@@ -225,15 +217,13 @@ func (r *repo) readTree(ctx context.Context, commit string) (course.Tree, error)
 	return tree, fillTree(tree, paths, blobs)
 }
 
-func fileMode(mode string) fs.FileMode {
-	switch mode {
-	case "120000":
-		return fs.ModeSymlink
-	case "100755":
-		return 0o755
-	default:
-		return 0o644
+func fileMode(git string) fs.FileMode {
+	for mode, text := range gitModes {
+		if text == git {
+			return mode
+		}
 	}
+	return 0o644
 }
 
 // fillTree gives the files at paths their content from what `git cat-file
