@@ -164,7 +164,6 @@ func TestQuotesWithoutSourceAreNamed(t *testing.T) {
 		"unknown region": {"<!-- snippet: nope -->\n```go\n```\n", `README.md:1: there is no region "nope" in operator/`},
 		"no code":        {"<!-- snippet: greet -->\n\n```go\n```\n", "README.md:1: a code block (```) follows a snippet comment at once"},
 		"no end":         {"<!-- snippet: greet -->\n```go\n", "README.md:1: a code block (```) follows"},
-		"too early":      {"<!-- snippet: greet@1 -->\n```go\n```\n", "README.md:1: region greet@1: it exists at the stages 2 to 3"},
 		"unknown lab":    {"<!-- contract: 7 -->\n<!-- contract end -->\n", `README.md:1: contract: "7" is no lab`},
 		"open contract":  {"<!-- contract: 1 -->\n", "README.md:1: a contract comment is followed by"},
 	} {
@@ -186,7 +185,6 @@ func TestSnippetIsTheRegionAtItsOwnLab(t *testing.T) {
 	c := coursetest.Load(t, coursetest.New(t))
 	for id, want := range map[string]string{
 		"greet":      "if len(os.Args) > 1 {\n\tfmt.Println(\"hello\", os.Args[1])\n\treturn\n}\n",
-		"greet@3":    "if len(os.Args) > 1 {\n\tos.Args[1] = strings.ToUpper(os.Args[1])\n\tfmt.Println(\"hello\", os.Args[1])\n\treturn\n}\n",
 		"loud-field": "// Loud asks for shouting.\nLoud bool\n",
 		"hello":      "fmt.Println(\"hello\")\n",
 		"the-b":      "b: 2\n",

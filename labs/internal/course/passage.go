@@ -1,7 +1,6 @@
 package course
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -34,21 +33,12 @@ func (c *Course) Passages(stage int, name string) ([]Passage, error) {
 		if r.Lab > stage || r.Text == "" {
 			continue
 		}
-		lines, _ := wordy(p.renderRegion(r, stage))
+		lines, _ := wordy(r.render(stage, true))
 		if at := find(text, lines); at >= 0 {
 			passages = append(passages, Passage{Region: r, From: numbers[at], To: numbers[at+len(lines)-1]})
 		}
 	}
 	return passages, nil
-}
-
-// renderRegion returns the text of one region as a stage's file has it.
-func (p *parsed) renderRegion(r *Region, stage int) string {
-	w := &writer{comment: p.comment, stage: stage, todo: true, braces: filepath.Ext(p.name) == ".go"}
-	w.gone()
-	w.region(r)
-	w.gone()
-	return w.String()
 }
 
 // wordy returns the lines that are not empty, without their indentation, and their numbers: what gofmt

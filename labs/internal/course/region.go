@@ -34,7 +34,6 @@ type Region struct {
 	airy   bool   // an empty line follows the begin line
 	body   []node
 	before []string
-	inner  []*Region
 }
 
 // node is one line of text, or a region.
@@ -60,46 +59,27 @@ func (p Problem) Error() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 }
 
-// comment is how a kind of file writes a comment that fills a line.
-type comment struct{ open, close string }
+// comment is how a kind of file begins a comment that fills a line.
+type comment string
 
 func commentOf(name string) comment {
 	switch path.Ext(name) {
 	case ".go", ".mod":
-		return comment{open: "//"}
-	case ".md":
-		return comment{open: "<!--", close: "-->"}
-	default:
-		return comment{open: "#"}
+		return "//"
 	}
+	return "#"
 }
 
-// cut returns what stands before and after the comment's opening, without the
+// cut returns what stands before and after the comment's beginning, without the
 // one space that belongs to it. ok is false for a line that is no comment.
 func (c comment) cut(line string) (indent, text string, ok bool) {
 	trimmed := strings.TrimLeft(line, " \t")
-	indent = line[:len(line)-len(trimmed)]
-	text, ok = strings.CutPrefix(trimmed, c.open)
-	if !ok {
-		return "", "", false
-	}
-	if c.close != "" {
-		if text, ok = strings.CutSuffix(strings.TrimRight(text, " \t"), c.close); !ok {
-			return "", "", false
-		}
-		text = strings.TrimSuffix(text, " ")
-	}
-	return indent, strings.TrimPrefix(text, " "), true
+	text, ok = strings.CutPrefix(trimmed, string(c))
+	return line[:len(line)-len(trimmed)], strings.TrimPrefix(text, " "), ok
 }
 
 // line writes text as a comment that fills a line.
-func (c comment) line(indent, text string) string {
-	line := indent + c.open + " " + text
-	if c.close != "" {
-		line += " " + c.close
-	}
-	return line
-}
+func (c comment) line(indent, text string) string { return indent + string(c) + " " + text }
 
 var (
 	marker     = regexp.MustCompile(`^lab:(\S*)\s*(\S*)\s*(.*)$`)
@@ -217,11 +197,8 @@ func (p *parsed) begin(lab int, indent, rest string) {
 	if p.inBefore {
 		p.problem(p.line, "region %s: no region begins after \"before\"", id)
 	}
-	if outer := p.current(); outer != nil {
-		if outer.Lab > lab {
-			p.problem(p.line, "region %s: lab %d inside of lab %d: an inner region's lab is not smaller", id, lab, outer.Lab)
-		}
-		outer.inner = append(outer.inner, r)
+	if outer := p.current(); outer != nil && outer.Lab > lab {
+		p.problem(p.line, "region %s: lab %d inside of lab %d: an inner region's lab is not smaller", id, lab, outer.Lab)
 	}
 	p.add(node{region: r})
 	p.regions = append(p.regions, r)

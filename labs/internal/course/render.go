@@ -19,8 +19,10 @@ type source struct {
 
 // readSource reads operator/ without what course.yaml calls "never". A mistake
 // in a region is an error.
-func readSource(c *Course) (*source, error) {
-	s, problems, err := parseSource(c)
+func readSource(c *Course) (*source, error) { return first(parseSource(c)) }
+
+// first makes an error of the first problem.
+func first(s *source, problems []Problem, err error) (*source, error) {
 	if err == nil && len(problems) > 0 {
 		err = problems[0]
 	}
@@ -97,10 +99,7 @@ func (c *Course) Source() (Tree, error) {
 // WithSource returns the same course with another annotated operator in the
 // place of operator/, which stays as it is.
 func (c *Course) WithSource(files Tree) (*Course, error) {
-	s, problems, err := c.parseFiles(files)
-	if err == nil && len(problems) > 0 {
-		err = problems[0]
-	}
+	s, err := first(c.parseFiles(files))
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +175,13 @@ func (s *source) generated(g generated, finished File, stage int) (File, bool, e
 func (p *parsed) render(stage int) string {
 	w := &writer{comment: p.comment, stage: stage, todo: true, braces: filepath.Ext(p.name) == ".go"}
 	w.nodes(p.top)
+	return w.String()
+}
+
+// render returns the text of the region alone, at a stage, with or without TODOs.
+func (r *Region) render(stage int, todo bool) string {
+	w := &writer{comment: commentOf(r.File), stage: stage, todo: todo, braces: filepath.Ext(r.File) == ".go"}
+	w.nodes([]node{{region: r}})
 	return w.String()
 }
 

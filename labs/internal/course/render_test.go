@@ -223,15 +223,6 @@ func TestRenderLeavesNoDoubledEmptyLines(t *testing.T) {
 	}
 }
 
-func TestRenderMarkdown(t *testing.T) {
-	const source = "# A\n\n<!-- lab:2 begin more Write more. -->\nmore\n<!-- lab:2 end -->\n"
-	for stage, want := range map[int]string{1: "# A\n\n<!-- TODO(lab 2): Write more. -->\n", 2: "# A\n\nmore\n"} {
-		if got, err := renderText(t, "a.md", source, stage); err != nil || got != want {
-			t.Errorf("stage %d: %q, %v", stage, got, err)
-		}
-	}
-}
-
 func TestRenderRefusesBrokenRegions(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"no end":              {"# lab:1 begin a\n", "operator/f.yaml:1: region a has no \"lab:1 end\""},

@@ -117,25 +117,20 @@ func ReadTreeExcept(dir string, skip func(path string, entry fs.DirEntry) bool) 
 		}
 		slash := filepath.ToSlash(rel)
 		if d.Name() == ".git" || skip(slash, d) {
-			return leaveOut(d)
-		}
-		if d.IsDir() {
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
 			return nil
 		}
-		tree[slash], err = ReadFile(root, slash)
+		if !d.IsDir() {
+			tree[slash], err = ReadFile(root, slash)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
 	}
 	return tree, nil
-}
-
-func leaveOut(d fs.DirEntry) error {
-	if d.IsDir() {
-		return filepath.SkipDir
-	}
-	return nil
 }
 
 // ReadFile reads one file of a Tree. slash is its path below root.
