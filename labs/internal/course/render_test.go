@@ -150,7 +150,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/api/core/v1"
-	"example.com/greet/v2"
+	greet "example.com/greet/v2"
 
 	// +kubebuilder:scaffold:imports
 )
