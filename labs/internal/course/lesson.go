@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -173,22 +174,27 @@ func dedent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// staleQuotes compares every quote of a document with its source.
-func (c *Course) staleQuotes(file, text string) []Problem {
+// requote returns a document with its quotes as their sources have them, and says what is wrong with it. A quote
+// without a source stays as it is.
+func (c *Course) requote(file, text string) (fixed string, problems []Problem) {
 	lines := strings.Split(text, "\n")
 	found, problems := findQuotes(file, lines)
+	var out []string
+	done := 0
 	for _, q := range found {
 		want, err := q.source(c)
 		if err != nil {
 			problems = append(problems, Problem{file, q.line, err.Error()})
 			continue
 		}
-		if strings.Join(want, "\n") != strings.Join(lines[q.first:q.after], "\n") {
+		if !slices.Equal(want, lines[q.first:q.after]) {
 			problems = append(problems, Problem{file, q.line,
 				fmt.Sprintf("differs from %s %s: bin/lab lint --fix rewrites it", q.origin(), q.name)})
 		}
+		out = append(append(out, lines[done:q.first]...), want...)
+		done = q.after
 	}
-	return problems
+	return strings.Join(append(out, lines[done:]...), "\n"), problems
 }
 
 func (q *quote) origin() string {
@@ -196,24 +202,6 @@ func (q *quote) origin() string {
 		return "the contract card's lab"
 	}
 	return "region"
-}
-
-// refresh returns the text of a document with its quotes as their sources have
-// them. A quote without a source stays as it is; staleQuotes complains.
-func (c *Course) refresh(file, text string) string {
-	lines := strings.Split(text, "\n")
-	found, _ := findQuotes(file, lines)
-	var out []string
-	done := 0
-	for _, q := range found {
-		want, err := q.source(c)
-		if err != nil {
-			continue
-		}
-		out = append(append(out, lines[done:q.first]...), want...)
-		done = q.after
-	}
-	return strings.Join(append(out, lines[done:]...), "\n")
 }
 
 // FixLessons rewrites the quotes in all lessons and documents and returns the
@@ -229,7 +217,7 @@ func (c *Course) FixLessons() (changed []string, err error) {
 		if err != nil {
 			return changed, fmt.Errorf("fix lessons: %w", err)
 		}
-		fixed := c.refresh(file, string(text))
+		fixed, _ := c.requote(file, string(text))
 		if fixed == string(text) {
 			continue
 		}

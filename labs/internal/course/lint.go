@@ -35,7 +35,8 @@ func (c *Course) Lint(suite Suite) ([]Problem, error) {
 		if err != nil {
 			return nil, fmt.Errorf("lint: %w", err)
 		}
-		problems = append(problems, c.staleQuotes(file, string(text))...)
+		_, stale := c.requote(file, string(text))
+		problems = append(problems, stale...)
 		problems = append(problems, c.deadLinks(file, string(text))...)
 	}
 	problems = append(problems, c.lintLessons()...)
