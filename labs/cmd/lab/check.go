@@ -74,7 +74,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 		return err
 	}
 	defer unlock()
-	a.judges = judging{command(which), c, labs}
+	a.asked = command(which)
 	owned, image, err := a.readyToJudge(ctx, 1)
 	if err != nil {
 		return err

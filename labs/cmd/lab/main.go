@@ -21,7 +21,7 @@ type app struct {
 	cli.App
 	workspace string // --workspace, absolute
 
-	judges judging // what the room is asked for a cluster for
+	asked string // the check for which a cluster is needed, as the learner types it; "" for none
 }
 
 func newRootCommand(a *app) *cobra.Command {

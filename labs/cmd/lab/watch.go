@@ -129,7 +129,7 @@ func (k *checker) Check(ctx context.Context, lab int, answered func(*verdict.Res
 		return err
 	}
 	defer unlock()
-	k.judges = judging{fmt.Sprintf("make watch-%d", lab), k.judge.Course, []int{lab}}
+	k.asked = fmt.Sprintf("make watch-%d", lab)
 	judge := k.judge // its own, because a run draws its seed
 	judge.OnOutcome, judge.Answer = k.onOutcome(k.judge.Course), answer
 	_, err = judge.Check(ctx, []int{lab})
