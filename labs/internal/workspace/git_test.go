@@ -214,9 +214,9 @@ func TestSavesSurviveGarbageCollection(t *testing.T) {
 func TestNothingChangesWhenTheWorkCannotBeSaved(t *testing.T) {
 	for name, damage := range map[string]func(b *fixture){
 		"a damaged configuration": func(b *fixture) { b.write(".git/config", "[core\n") },
-		"no objects":              func(b *fixture) { _ = os.RemoveAll(filepath.Join(b.dir, ".git", "objects")) },
+		"no objects":              func(b *fixture) { b.remove(".git/objects") },
 		"refs that are a file": func(b *fixture) {
-			_ = os.RemoveAll(filepath.Join(b.dir, ".git", "refs", "lab"))
+			b.remove(".git/refs/lab")
 			b.write(".git/refs/lab", "")
 		},
 		"no git on PATH": func(b *fixture) { b.Setenv("PATH", b.TempDir()) },

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gofrs/flock"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
@@ -107,7 +106,7 @@ func TestSomebodysFolderIsRefused(t *testing.T) {
 	b.refused(b.dir, b.dir, "only folders that it created")
 	b.git("init", "--quiet")
 	b.refused(b.dir, b.dir, "only folders that it created")
-	if _, err := workspace.Undo(t.Context(), b.dir); exit.Code(err) != exit.UsageError {
+	if _, err := workspace.Restore(t.Context(), b.dir, ""); exit.Code(err) != exit.UsageError {
 		t.Error(err)
 	}
 }
@@ -127,13 +126,10 @@ func TestMarksThatAreLinksDoNotCount(t *testing.T) {
 		t.Run(part, func(t *testing.T) {
 			b := newFixture(t)
 			b.write("thesis.txt", "my life")
-			link := filepath.Join(b.dir, part)
-			if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+			if err := os.MkdirAll(filepath.Join(b.dir, filepath.Dir(part)), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Symlink(filepath.Join(made.dir, part), link); err != nil {
-				t.Fatal(err)
-			}
+			b.link(filepath.Join(made.dir, part), part)
 			b.refused(b.dir, b.dir, "only folders that it created")
 		})
 	}
@@ -141,24 +137,14 @@ func TestMarksThatAreLinksDoNotCount(t *testing.T) {
 
 func TestLinksAreFollowedToWhatTheyName(t *testing.T) {
 	b := newWorkspace(t)
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(b.dir, link); err != nil {
-		t.Fatal(err)
-	}
-	b.must(workspace.Solve(t.Context(), b.course, link, 2))
+	links := &fixture{T: t, dir: t.TempDir()}
+	links.link(b.dir, "link")
+	b.must(workspace.Solve(t.Context(), b.course, filepath.Join(links.dir, "link"), 2))
 	b.mustEqual(b.stage(2))
-
-	home := filepath.Join(t.TempDir(), "innocent")
-	if err := os.Symlink(os.Getenv("HOME"), home); err != nil {
-		t.Fatal(err)
-	}
-	b.refused(home, os.Getenv("HOME"), "home folder")
-
-	nowhere := filepath.Join(t.TempDir(), "nowhere")
-	if err := os.Symlink(filepath.Join(t.TempDir(), "gone"), nowhere); err != nil {
-		t.Fatal(err)
-	}
-	b.neverAWorkspace(nowhere, "leads nowhere")
+	links.link(os.Getenv("HOME"), "innocent")
+	b.refused(filepath.Join(links.dir, "innocent"), os.Getenv("HOME"), "home folder")
+	links.link(filepath.Join(t.TempDir(), "gone"), "nowhere")
+	b.neverAWorkspace(filepath.Join(links.dir, "nowhere"), "leads nowhere")
 }
 
 // A folder of the workspace that was replaced by a link is replaced again;
@@ -167,18 +153,8 @@ func TestLinksInsideAreNotFollowed(t *testing.T) {
 	b := newWorkspace(t)
 	victim := &fixture{T: t, dir: t.TempDir()}
 	victim.write("config.yaml", "precious")
-	if err := os.RemoveAll(filepath.Join(b.dir, "config")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(victim.dir, filepath.Join(b.dir, "config")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(b.dir, "main.go")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(victim.dir, "config.yaml"), filepath.Join(b.dir, "main.go")); err != nil {
-		t.Fatal(err)
-	}
+	b.link(victim.dir, "config")
+	b.link(filepath.Join(victim.dir, "config.yaml"), "main.go")
 	mine, before := b.tree(), victim.tree()
 	b.solve(3)
 	b.mustEqual(b.stage(3))
@@ -191,13 +167,9 @@ func TestLinksInsideAreNotFollowed(t *testing.T) {
 
 func TestFilesBecomeFoldersAndBack(t *testing.T) {
 	b := newWorkspace(t)
-	if err := os.RemoveAll(filepath.Join(b.dir, "config")); err != nil {
-		t.Fatal(err)
-	}
+	b.remove("config")
 	b.write("config", "a file")
-	if err := os.Remove(filepath.Join(b.dir, "main.go")); err != nil {
-		t.Fatal(err)
-	}
+	b.remove("main.go")
 	b.write("main.go/inside", "a folder")
 	mine := b.tree()
 	b.solve(2)
@@ -239,16 +211,6 @@ func TestPermissionsAreAskedFirst(t *testing.T) {
 		}
 		b.mustEqual(mine)
 	}
-}
-
-func TestBusyWorkspaceIsSaidInOneLine(t *testing.T) {
-	b := newWorkspace(t)
-	lock := flock.New(filepath.Join(b.dir, ".git", "lab", "lock"))
-	if ok, err := lock.TryLock(); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	defer func() { _ = lock.Unlock() }()
-	b.refused(b.dir, b.dir, "another lab command")
 }
 
 // A pipe cannot be saved, so it stays where it is.

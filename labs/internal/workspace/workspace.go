@@ -7,7 +7,8 @@
 // workspace's own repository, as a commit under refs/lab/saves. The learner's
 // branches, index and HEAD stay as they are. What it leaves alone, it need not
 // save: everything called .git, and at the top bin/ (what a build leaves) and
-// the folders of editors.
+// the folders of editors. Its callers see to it that only one of them works on a
+// workspace at a time.
 package workspace
 
 import (
@@ -30,9 +31,9 @@ type Change struct {
 	// workspace was already what it should be.
 	Paths []string
 	// Saved is the name under which the state before was saved, "" when there
-	// was nothing to save. Undo brings it back; so does Restore, by this name.
+	// was nothing to save. Restore brings it back.
 	Saved string
-	// Restored is the save that Undo or Restore brought back.
+	// Restored is the save that Restore brought back.
 	Restored Save
 }
 
@@ -91,15 +92,13 @@ func bring(ctx context.Context, c *course.Course, dir string, lab, stage int, co
 	if err != nil {
 		return Change{}, err
 	}
-	defer w.close()
+	defer w.root.Close()
 	return w.become(ctx, want, command)
 }
 
-// Undo brings back what the last command that changed the workspace replaced,
-// and saves what is there now: a second Undo takes the first one back.
-func Undo(ctx context.Context, dir string) (Change, error) { return Restore(ctx, dir, "") }
-
-// Restore brings back the save of the given name; "" means the latest.
+// Restore brings back the save of the given name; "" means the latest, which is
+// what the last command that changed the workspace replaced. It saves what is
+// there now: a second Restore of the latest takes the first one back.
 func Restore(ctx context.Context, dir, name string) (Change, error) {
 	p, err := locate("", dir)
 	if err != nil {
@@ -112,7 +111,7 @@ func Restore(ctx context.Context, dir, name string) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	defer w.close()
+	defer w.root.Close()
 	save, err := w.repo.save(ctx, name)
 	if err != nil {
 		return Change{}, err
@@ -135,7 +134,7 @@ func Saves(ctx context.Context, dir string) ([]Save, error) {
 	if err := p.requireOurs(); err != nil {
 		return nil, err
 	}
-	return newRepo(p.real).saves(ctx)
+	return (&repo{p.real}).saves(ctx)
 }
 
 // create makes the workspace with the files of a stage and a repository with
@@ -167,7 +166,7 @@ func create(ctx context.Context, c *course.Course, p place, stage int) (err erro
 	if err := tree.WriteTo(tmp); err != nil {
 		return fmt.Errorf("create the workspace: %w", err)
 	}
-	if err := newRepo(tmp).init(ctx, tree, startOf(stage)); err != nil {
+	if err := (&repo{tmp}).init(ctx, tree, startOf(stage)); err != nil {
 		return err
 	}
 	if err := os.Rename(tmp, p.real); err != nil {
@@ -180,7 +179,7 @@ func startOf(stage int) string { return fmt.Sprintf("Start of lab %d", stage+1) 
 
 // Starter returns the workspace that Ensure creates, the repository in .git
 // included, for those who write it elsewhere: what is unpacked from it is a
-// workspace that Solve, Reset and Undo take.
+// workspace that Solve, Reset and Restore take.
 func Starter(ctx context.Context, c *course.Course) (course.Tree, error) {
 	tree, err := c.Render(0)
 	if err != nil {
@@ -191,7 +190,7 @@ func Starter(ctx context.Context, c *course.Course) (course.Tree, error) {
 		return nil, fmt.Errorf("make a workspace to hand out: %w", err)
 	}
 	defer os.RemoveAll(tmp)
-	if err := newRepo(tmp).init(ctx, tree, startOf(0)); err != nil {
+	if err := (&repo{tmp}).init(ctx, tree, startOf(0)); err != nil {
 		return nil, err
 	}
 	repository, err := course.ReadTree(filepath.Join(tmp, gitDir))
@@ -204,33 +203,22 @@ func Starter(ctx context.Context, c *course.Course) (course.Tree, error) {
 	return tree, nil
 }
 
-// workspace is an open workspace that nobody else changes meanwhile.
+// workspace is an open workspace.
 type workspace struct {
 	dir  string
 	root *os.Root
 	repo *repo
-	lock interface{ Unlock() error }
 }
 
 func open(p place) (*workspace, error) {
 	if err := p.requireOurs(); err != nil {
 		return nil, err
 	}
-	repo := newRepo(p.real)
-	lock, err := repo.tryLock()
-	if err != nil {
-		return nil, err
-	}
 	root, err := os.OpenRoot(p.real)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the workspace: %w", err), lock.Unlock())
+		return nil, fmt.Errorf("open the workspace: %w", err)
 	}
-	return &workspace{dir: p.real, root: root, repo: repo, lock: lock}, nil
-}
-
-func (w *workspace) close() {
-	_ = w.root.Close()
-	_ = w.lock.Unlock()
+	return &workspace{dir: p.real, root: root, repo: &repo{p.real}}, nil
 }
 
 // become saves the workspace and makes its files equal to want.

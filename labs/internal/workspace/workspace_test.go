@@ -31,10 +31,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
-	c, err := course.Load(coursetest.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := coursetest.Load(t, coursetest.New(t))
 	return &fixture{T: t, course: c, dir: filepath.Join(c.Root, "workspace")}
 }
 
@@ -51,6 +48,22 @@ func newWorkspace(t *testing.T) *fixture {
 func (b *fixture) write(name, text string) {
 	b.Helper()
 	coursetest.Write(b, b.dir, name, text)
+}
+
+func (b *fixture) remove(name string) {
+	b.Helper()
+	if err := os.RemoveAll(filepath.Join(b.dir, name)); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// link makes a symbolic link in the place of whatever is there.
+func (b *fixture) link(to, name string) {
+	b.Helper()
+	b.remove(name)
+	if err := os.Symlink(to, filepath.Join(b.dir, name)); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // tree is everything in the workspace but .git.
@@ -95,7 +108,7 @@ func (b *fixture) solve(lab int) workspace.Change {
 
 func (b *fixture) undo() workspace.Change {
 	b.Helper()
-	return b.must(workspace.Undo(b.Context(), b.dir))
+	return b.must(workspace.Restore(b.Context(), b.dir, ""))
 }
 
 // git runs the learner's own git in the workspace.
@@ -212,12 +225,8 @@ func TestUndoBringsBackEveryByte(t *testing.T) {
 	if err := os.Chmod(filepath.Join(b.dir, "script.sh"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("../../nowhere", filepath.Join(b.dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(b.dir, "Makefile")); err != nil {
-		t.Fatal(err)
-	}
+	b.link("../../nowhere", "link")
+	b.remove("Makefile")
 	mine := b.tree()
 	b.solve(3)
 	b.mustEqual(b.stage(3))
@@ -329,7 +338,7 @@ func TestTheLatestSaveIsTheLatestWhateverTheClockSays(t *testing.T) {
 
 func TestNothingToUndo(t *testing.T) {
 	b := newWorkspace(t)
-	if _, err := workspace.Undo(t.Context(), b.dir); exit.Code(err) != exit.UsageError {
+	if _, err := workspace.Restore(t.Context(), b.dir, ""); exit.Code(err) != exit.UsageError {
 		t.Error(err)
 	}
 	b.solve(1)
