@@ -1,10 +1,10 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
 // A mistake is found on the platform that has it, wherever in the module it is.
@@ -18,13 +18,7 @@ func TestTypeErrorsOfAPlatform(t *testing.T) {
 		"inner/inner_windows.go":  "package inner\n\nfunc Name() string { return 7 }\n",
 		"inner/outer/no_error.go": "package outer\n\nvar broken int = \"nobody imports it\"\n",
 	} {
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		coursetest.Write(t, dir, name, text)
 	}
 	for platform, want := range map[string]string{
 		"linux/amd64": "", "windows/amd64": "inner_windows.go:3:29: cannot use 7", "darwin/arm64": "undefined: inner.Name",

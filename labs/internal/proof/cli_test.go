@@ -18,6 +18,7 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
 // cliLimit bounds one call of the command. None of those here works for longer than a second; the rest
@@ -60,10 +61,10 @@ func badInputIsOneLine(t *testing.T, binary string) {
 		"hint without a check": {[]string{"hint", "3"}, []string{"make lab-3"}, nil},
 		"undo without work":    {[]string{"undo"}, []string{"workspace"}, nil},
 		"workspace is a file": {[]string{"--workspace", "HOME/letter", "check", "1"}, []string{"is a file"}, func(t *testing.T, l lab) {
-			write(t, l.home, "letter", "dear reader")
+			coursetest.Write(t, l.home, "letter", "dear reader")
 		}},
 		"workspace below a file": {[]string{"--workspace", "HOME/letter/inside", "check", "1"}, []string{"is a file"}, func(t *testing.T, l lab) {
-			write(t, l.home, "letter", "dear reader")
+			coursetest.Write(t, l.home, "letter", "dear reader")
 		}},
 		"workspace has no name":            {[]string{"--workspace", "", "check", "1"}, []string{"name a folder"}, nil},
 		"workspace is home":                {[]string{"--workspace", "HOME", "check", "1"}, []string{"home folder"}, nil},
@@ -72,16 +73,13 @@ func badInputIsOneLine(t *testing.T, binary string) {
 		"workspace is the checkout":        {[]string{"--workspace", "ROOT", "check", "1"}, []string{"course"}, nil},
 		"workspace would be in the course": {[]string{"--workspace", "ROOT/labs/mine", "check", "1"}, []string{"course"}, nil},
 		"workspace is somebody's, to be solved": {[]string{"--workspace", "HOME/diary", "solve", "1"}, []string{"created"}, func(t *testing.T, l lab) {
-			if err := os.Mkdir(filepath.Join(l.home, "diary"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			write(t, l.home, "diary/monday", "rain")
+			coursetest.Write(t, l.home, "diary/monday", "rain")
 		}},
 		"lab.yaml is not YAML": {[]string{"check", "1"}, []string{"labs/04-reconciler/lab.yaml"}, func(t *testing.T, l lab) {
-			write(t, l.root, "labs/04-reconciler/lab.yaml", "schema: 1\n\tlab: 4\n")
+			coursetest.Write(t, l.root, "labs/04-reconciler/lab.yaml", "schema: 1\n\tlab: 4\n")
 		}},
 		"lab.yaml misses a field": {[]string{"check", "1"}, []string{"labs/04-reconciler/lab.yaml", "title"}, func(t *testing.T, l lab) {
-			write(t, l.root, "labs/04-reconciler/lab.yaml", "schema: 1\nlab: 4\nname: reconciler\n")
+			coursetest.Write(t, l.root, "labs/04-reconciler/lab.yaml", "schema: 1\nlab: 4\nname: reconciler\n")
 		}},
 		"lab.yaml is gone": {[]string{"solve", "1"}, []string{"labs/04-reconciler/lab.yaml"}, func(t *testing.T, l lab) {
 			remove(t, filepath.Join(l.root, "labs/04-reconciler/lab.yaml"))
@@ -165,11 +163,7 @@ func nodeImageThatIsNone(t *testing.T, binary string) {
 // for the work of whoever asked it.
 func withoutTelemetry(t *testing.T, home string) {
 	t.Helper()
-	dir := filepath.Join(home, ".config", "go", "telemetry")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	write(t, dir, "mode", "off")
+	coursetest.Write(t, home, ".config/go/telemetry/mode", "off")
 }
 
 // importImage gives the engine an image that holds one file, and takes it away again.
@@ -206,8 +200,8 @@ func workIsNeverLost(t *testing.T, binary string) {
 	requireStage(t, c, dir, 4)
 
 	const mine = "package controller\n\n// my own idea\n"
-	write(t, dir, "internal/controller/memcached_controller.go", mine)
-	write(t, dir, "notes.txt", "remember the milk\n")
+	coursetest.Write(t, dir, "internal/controller/memcached_controller.go", mine)
+	coursetest.Write(t, dir, "notes.txt", "remember the milk\n")
 	l.requireDone(t, l.run(t, "reset", "3"), "starter of lab 3", "make undo")
 	requireStage(t, c, dir, 2)
 

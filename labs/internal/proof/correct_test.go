@@ -73,10 +73,10 @@ func rightAnswers(t *testing.T) (folders []string) {
 func TestASlowRightAnswerPasses(t *testing.T) {
 	c := load(t)
 	workspace := coursetest.Stage(t, c, 7)
-	write(t, workspace, "internal/controller/slow.go",
+	coursetest.Write(t, workspace, "internal/controller/slow.go",
 		"package controller\n\nimport \"time\"\n\nfunc slow() { time.Sleep(80 * time.Millisecond) }\n")
 	beginReconcile(t, workspace, "slow()")
-	write(t, workspace, "cmd/slow.go", "package main\n\nimport \"time\"\n\nfunc init() { time.Sleep(2 * time.Second) }\n")
+	coursetest.Write(t, workspace, "cmd/slow.go", "package main\n\nimport \"time\"\n\nfunc init() { time.Sleep(2 * time.Second) }\n")
 	for _, r := range judgeFolder(t, c, workspace, []int{7}, false) {
 		requirePass(t, r)
 	}
@@ -87,7 +87,7 @@ func TestASlowRightAnswerPasses(t *testing.T) {
 func TestARightAnswerThatCannotRunTwicePasses(t *testing.T) {
 	c := load(t)
 	workspace := coursetest.Stage(t, c, 5)
-	write(t, workspace, "cmd/ports.go", fmt.Sprintf(`package main
+	coursetest.Write(t, workspace, "cmd/ports.go", fmt.Sprintf(`package main
 
 import "os"
 

@@ -1,14 +1,12 @@
 package proof
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -156,15 +154,7 @@ func children(n string) string {
 func TestWhateverIsTheLearnersFaultIsNotEnvironment(t *testing.T) {
 	c := load(t) // not in parallel: the burdens take what other tests need to pass
 	j := newJudge(t, c)
-	cluster, err := j.Clusters.Create(t.Context(), "burdens", clusters.Spec{NodeImage: j.NodeImage.Ref}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := j.Clusters.Delete(context.WithoutCancel(t.Context()), cluster.Name); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := lasting(t, j)
 	for _, tc := range burdens {
 		t.Run(tc.name, func(t *testing.T) {
 			h := newHostileRun(t, c, "")

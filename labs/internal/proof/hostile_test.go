@@ -44,7 +44,7 @@ func TestUnbuildableWorkspacesFail(t *testing.T) {
 	}{
 		"does not compile": {
 			edit: func(t *testing.T, dir string) {
-				write(t, dir, "cmd/hostile.go", "package main\n\nvar size int = \"three\"\n")
+				coursetest.Write(t, dir, "cmd/hostile.go", "package main\n\nvar size int = \"three\"\n")
 			},
 			says: []string{"cmd/hostile.go:3", "cannot use"},
 		},
@@ -264,10 +264,10 @@ func (h *hostileRun) add(reconcile, start string) {
 	h.t.Helper()
 	names := strings.NewReplacer("MARKER", h.marker, "CHECKOUT", h.judge.Course.Root, "WORKSPACE", h.judge.Workspace)
 	start = names.Replace(start)
-	write(h.t, h.judge.Workspace, "cmd/hostile.go", importing("main", start)+"\nfunc init() {\n"+start+"\n}\n")
+	coursetest.Write(h.t, h.judge.Workspace, "cmd/hostile.go", importing("main", start)+"\nfunc init() {\n"+start+"\n}\n")
 	if reconcile != "" {
 		// In a file of its own, so that the imports of the operator's stay as they are.
-		write(h.t, h.judge.Workspace, "internal/controller/hostile.go", importing("controller", reconcile)+
+		coursetest.Write(h.t, h.judge.Workspace, "internal/controller/hostile.go", importing("controller", reconcile)+
 			"\nfunc hostile(req ctrl.Request) {\n"+reconcile+"\n}\n")
 		beginReconcile(h.t, h.judge.Workspace, "hostile(req)")
 	}
@@ -289,7 +289,7 @@ func beginReconcile(t *testing.T, workspace, statement string) {
 	if !found {
 		t.Fatalf("%s has no Reconcile", name)
 	}
-	write(t, workspace, name, before+begin+"\t"+statement+"\n"+after)
+	coursetest.Write(t, workspace, name, before+begin+"\t"+statement+"\n"+after)
 }
 
 // importing begins a file with the imports that the body needs.
@@ -402,13 +402,6 @@ func processesOf(t *testing.T, dir string) (found []string) {
 		}
 	}
 	return found
-}
-
-func write(t *testing.T, dir, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func remove(t *testing.T, path string) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
 const (
@@ -63,15 +64,8 @@ type plug struct {
 func newPlug(t *testing.T) *plug {
 	t.Helper()
 	p := &plug{binary: buildLab(t), root: filepath.Join(t.TempDir(), "checkout"), seen: map[string]bool{}}
-	if err := os.MkdirAll(p.root, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"go.mod", "go.sum"} {
-		data, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, p.root, name, string(data))
+		coursetest.Write(t, p.root, name, coursetest.Read(t, root, name))
 	}
 	for _, dir := range []string{"clusters", "labs", "operator", "scripts"} {
 		if err := os.CopyFS(filepath.Join(p.root, dir), os.DirFS(filepath.Join(root, dir))); err != nil {

@@ -68,7 +68,7 @@ func TestARoleWithABorrowedNameBorrowsNoRights(t *testing.T) {
 	t.Parallel()
 	c := load(t)
 	workspace := coursetest.Stage(t, c, 7)
-	write(t, workspace, suite.RolePath, `apiVersion: rbac.authorization.k8s.io/v1
+	coursetest.Write(t, workspace, suite.RolePath, `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
   name: cluster-admin

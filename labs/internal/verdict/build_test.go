@@ -22,6 +22,7 @@ import (
 	"golang.org/x/mod/zip"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/process"
 )
@@ -59,10 +60,7 @@ func newCompilation(t *testing.T, p *proxy, main string) compilation {
 func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		coursetest.Write(t, dir, name, text)
 	}
 }
 
@@ -265,31 +263,17 @@ func requireBlame(t *testing.T, build *Build, err error, says, fix string) {
 func TestLookingForModulesLeavesTheWorkspaceAlone(t *testing.T) {
 	p := newProxy(t)
 	c := newCompilation(t, p, usesLib)
-	before := readFiles(t, c.workspace)
+	before, err := course.ReadTree(c.workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p.out.Store(1)
 	if build, err := c.judge(t.Context()); build != nil || err != nil {
 		t.Fatalf("the build gives %+v, %v", build, err)
 	}
-	if diff := cmp.Diff(before, readFiles(t, c.workspace)); diff != "" {
-		t.Error(diff)
+	if after, err := course.ReadTree(c.workspace); err != nil || before.Diff(after) != nil {
+		t.Errorf("changed: %q, %v", before.Diff(after), err)
 	}
-}
-
-func readFiles(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		files[path] = string(data)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
 }
 
 func TestABuildThatTakesTooLongIsTheMachines(t *testing.T) {

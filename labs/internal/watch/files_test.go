@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
 const (
@@ -74,12 +76,7 @@ func (p place) path(name string) string { return filepath.Join(p.dir, filepath.F
 
 func (p place) write(name, text string) {
 	p.Helper()
-	if err := os.MkdirAll(filepath.Dir(p.path(name)), 0o755); err != nil {
-		p.Fatal(err)
-	}
-	if err := os.WriteFile(p.path(name), []byte(text), 0o644); err != nil {
-		p.Fatal(err)
-	}
+	coursetest.Write(p, p.dir, name, text)
 }
 
 // replace writes as editors do: a new file that takes the place of the old one. There is no moment in which it is empty.

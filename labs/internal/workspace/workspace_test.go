@@ -111,6 +111,17 @@ func (b *fixture) undo() workspace.Change {
 	return b.must(workspace.Restore(b.Context(), b.dir, ""))
 }
 
+// comesBack solves a lab, and expects an undo to bring back every file.
+func (b *fixture) comesBack(lab int) workspace.Change {
+	b.Helper()
+	mine := b.tree()
+	b.solve(lab)
+	b.mustEqual(b.stage(lab))
+	change := b.undo()
+	b.mustEqual(mine)
+	return change
+}
+
 // git runs the learner's own git in the workspace.
 func (b *fixture) git(args ...string) string {
 	b.Helper()
@@ -227,11 +238,7 @@ func TestUndoBringsBackEveryByte(t *testing.T) {
 	}
 	b.link("../../nowhere", "link")
 	b.remove("Makefile")
-	mine := b.tree()
-	b.solve(3)
-	b.mustEqual(b.stage(3))
-	change := b.undo()
-	b.mustEqual(mine)
+	change := b.comesBack(3)
 	if change.Restored.Reason != "before solve 3" {
 		t.Errorf("%+v", change)
 	}
@@ -241,10 +248,7 @@ func TestIgnoredFilesAreSavedToo(t *testing.T) {
 	b := newWorkspace(t)
 	b.write(".gitignore", "*\n")
 	b.write(".env", "SECRET=1\n")
-	mine := b.tree()
-	b.solve(1)
-	b.undo()
-	b.mustEqual(mine)
+	b.comesBack(1)
 }
 
 // What a build leaves and what editors keep is nobody's answer to a lab.
@@ -330,10 +334,7 @@ func TestTheLatestSaveIsTheLatestWhateverTheClockSays(t *testing.T) {
 	b := newWorkspace(t)
 	b.git("update-ref", "refs/lab/saves/20990101T000000.000000000Z", "HEAD")
 	b.write("notes", "mine")
-	mine := b.tree()
-	b.solve(1)
-	b.undo()
-	b.mustEqual(mine)
+	b.comesBack(1)
 }
 
 func TestNothingToUndo(t *testing.T) {

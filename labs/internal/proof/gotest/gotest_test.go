@@ -2,13 +2,12 @@ package gotest_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/proof/gotest"
 )
 
@@ -16,18 +15,9 @@ import (
 func count(t *testing.T, tests ...string) (gotest.Count, string) {
 	t.Helper()
 	dir := t.TempDir()
-	files := map[string]string{"go.mod": "module example.org/m\n\ngo 1.26\n"}
+	coursetest.Write(t, dir, "go.mod", "module example.org/m\n\ngo 1.26\n")
 	for i, test := range tests {
-		files[fmt.Sprintf("p%d/m_test.go", i)] = "package m\n\n" + test
-	}
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		coursetest.Write(t, dir, fmt.Sprintf("p%d/m_test.go", i), "package m\n\n"+test)
 	}
 	var out strings.Builder
 	c, err := gotest.Run{Dir: dir, Args: []string{"./..."}, Env: []string{"GOWORK=off"}, Out: &out}.Test(t.Context())

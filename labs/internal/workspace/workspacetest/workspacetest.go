@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
 // The files of the module, each with .txt appended so that they are not part of ours.
@@ -37,11 +39,7 @@ func New(t testing.TB, edits ...Edit) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"go.mod", "go.sum"} {
-		data, err := os.ReadFile(filepath.Join(operator(), name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, name), string(data))
+		coursetest.Write(t, dir, name, coursetest.Read(t, operator(), name))
 	}
 	err := fs.WalkDir(files, "files", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -49,7 +47,7 @@ func New(t testing.TB, edits ...Edit) string {
 		}
 		data, err := files.ReadFile(path)
 		rel := strings.TrimSuffix(strings.TrimPrefix(path, "files/"), ".txt")
-		write(t, filepath.Join(dir, filepath.FromSlash(rel)), string(data))
+		coursetest.Write(t, dir, rel, string(data))
 		return err
 	})
 	if err != nil {
@@ -65,15 +63,11 @@ func New(t testing.TB, edits ...Edit) string {
 func Replace(path, old, replacement string) Edit {
 	return func(t testing.TB, dir string) {
 		t.Helper()
-		file := filepath.Join(dir, filepath.FromSlash(path))
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(data), old) {
+		text := coursetest.Read(t, dir, path)
+		if !strings.Contains(text, old) {
 			t.Fatalf("%s does not contain %q", path, old)
 		}
-		write(t, file, strings.ReplaceAll(string(data), old, replacement))
+		coursetest.Write(t, dir, path, strings.ReplaceAll(text, old, replacement))
 	}
 }
 
@@ -81,7 +75,7 @@ func Replace(path, old, replacement string) Edit {
 func Write(path, text string) Edit {
 	return func(t testing.TB, dir string) {
 		t.Helper()
-		write(t, filepath.Join(dir, filepath.FromSlash(path)), text)
+		coursetest.Write(t, dir, path, text)
 	}
 }
 
@@ -99,14 +93,4 @@ func Remove(path string) Edit {
 func operator() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "operator")
-}
-
-func write(t testing.TB, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
