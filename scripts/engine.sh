@@ -261,6 +261,17 @@ delete_links() {
 	done
 }
 
+# delete_leftovers takes away the bridges of an engine that was killed. With two bridges of the same addresses, no cluster
+# can be reached.
+delete_leftovers() {
+	local links pid
+	for pid in $(pgrep -x dockerd); do # a zombie is among them
+		if is_running "$pid" dockerd; then return; fi
+	done
+	mapfile -t links < <(ip -o link show type bridge | grep -oE '\bbr-[0-9a-f]{12}\b')
+	delete_links "${links[@]}"
+}
+
 # ---------------------------------------------------------------------------------------------- the machine's engine
 
 # Without systemd, cgroup v1 puts all containers into one group that weighs as much as a single program of the host:
@@ -291,6 +302,7 @@ start() {
 		return
 	fi
 	mkdir -p "$STATE"
+	delete_leftovers
 	write_config "$STATE" /etc/docker/daemon.json
 	launch "$STATE" "$SOCKET" /var/run/docker
 	weigh_containers
