@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -8,8 +9,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/prometheus/procfs"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/example/operator-lab/labs/internal/process"
 )
@@ -44,7 +47,12 @@ func TestWhoIsAnother(t *testing.T) {
 	if !ours[os.Getpid()] || !ours[own.Process.Pid] {
 		t.Error("this process and what it started are taken for others")
 	}
-	if n := new(census).others(); n < loops {
+	n := 0
+	err = wait.PollUntilContextTimeout(t.Context(), interval, 30*time.Second, true, func(context.Context) (bool, error) {
+		n = new(census).others()
+		return n >= loops, nil // a loop may not have begun yet
+	})
+	if err != nil {
 		t.Errorf("%d threads of others, want at least the %d loops", n, loops)
 	}
 	other := firstProcess(t, all, ours)
