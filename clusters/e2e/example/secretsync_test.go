@@ -4,6 +4,7 @@ package secretsync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -68,10 +69,9 @@ func startOperator(ctx context.Context, cfg *envconf.Config) (context.Context, e
 	if err := build.Run(); err != nil {
 		return ctx, err
 	}
-	defer os.Remove(program)
 	operator = exec.Command(program)
 	operator.Env = append(os.Environ(), "KUBECONFIG="+cfg.KubeconfigFile())
-	return ctx, operator.Start()
+	return ctx, errors.Join(operator.Start(), os.Remove(program))
 }
 
 func stopOperator(ctx context.Context, _ *envconf.Config) (context.Context, error) {

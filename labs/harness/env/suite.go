@@ -1,3 +1,5 @@
+// Package env is what a check works with: the cluster and its namespaces, the learner's manager with the proxy in front of
+// it, the objects that the check makes, and what stands in the report when it fails.
 package env
 
 import (
@@ -104,7 +106,7 @@ func Join(ctx context.Context, prepared []byte) (err error) {
 	current.progress = newProgress(current.config.Artifacts)
 	switch {
 	case current.shared.Gone != nil:
-		return nil
+		return nil //nolint:nilerr // that the manager is gone, the checks say
 	case current.env != nil: // the first process: that others start their managers does not end this one
 	default:
 		w := trace.Join(filepath.Join(current.config.Artifacts, trace.File))

@@ -16,8 +16,10 @@ import (
 
 // What the contract card says of a workspace.
 const (
-	// Group is the API group of the Memcached, and Kind its kind.
-	Group, Kind = "cache.example.com", "Memcached"
+	// Group is the API group of the Memcached.
+	Group = "cache.example.com"
+	// Kind is its kind.
+	Kind = "Memcached"
 	// CRDName is the name of the definition of Memcached.
 	CRDName = "memcacheds." + Group
 	// ManifestDir is where the workspace keeps its definitions.
