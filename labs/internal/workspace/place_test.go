@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gofrs/flock"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
@@ -204,6 +205,16 @@ func TestPermissionsAreAskedFirst(t *testing.T) {
 		}
 		b.mustEqual(mine)
 	}
+}
+
+func TestBusyWorkspaceIsSaidInOneLine(t *testing.T) {
+	b := newWorkspace(t)
+	lock := flock.New(filepath.Join(b.dir, ".git", "lab", "lock"))
+	if ok, err := lock.TryLock(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	defer func() { _ = lock.Unlock() }()
+	b.refused(b.dir, b.dir, "another lab command")
 }
 
 // A pipe cannot be saved, so it stays where it is.

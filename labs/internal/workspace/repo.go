@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 )
@@ -23,6 +25,7 @@ const (
 	gitDir   = ".git"
 	labDir   = "lab"     // below gitDir: what this package keeps there
 	markFile = "created" // below labDir: says that this package created the workspace
+	lockFile = "lock"    // below labDir
 
 	savesPrefix = "refs/lab/saves/"
 	// saveTime sorts as text as it does in time.
@@ -61,6 +64,19 @@ func (r *repo) init(ctx context.Context, tree course.Tree, message string) error
 		return fmt.Errorf("mark the workspace: %w", err)
 	}
 	return nil
+}
+
+// tryLock takes the workspace for this process; a busy one is a usage error.
+func (r *repo) tryLock() (*flock.Flock, error) {
+	lock := flock.New(r.path(labDir, lockFile))
+	ok, err := lock.TryLock()
+	if err != nil {
+		return nil, cannotChange(r.dir, err)
+	}
+	if !ok {
+		return nil, exit.Usage("another lab command is changing %s right now: try again when it is done", r.dir)
+	}
+	return lock, nil
 }
 
 // Save is a state of a workspace that was saved before it was replaced.

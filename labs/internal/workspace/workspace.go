@@ -7,8 +7,7 @@
 // workspace's own repository, as a commit under refs/lab/saves. The learner's
 // branches, index and HEAD stay as they are. What it leaves alone, it need not
 // save: everything called .git, and at the top bin/ (what a build leaves) and
-// the folders of editors. Its callers see to it that only one of them works on a
-// workspace at a time.
+// the folders of editors.
 package workspace
 
 import (
@@ -92,7 +91,7 @@ func bring(ctx context.Context, c *course.Course, dir string, lab, stage int, co
 	if err != nil {
 		return Change{}, err
 	}
-	defer w.root.Close()
+	defer w.close()
 	return w.become(ctx, want, command)
 }
 
@@ -111,7 +110,7 @@ func Restore(ctx context.Context, dir, name string) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	defer w.root.Close()
+	defer w.close()
 	save, err := w.repo.save(ctx, name)
 	if err != nil {
 		return Change{}, err
@@ -203,22 +202,34 @@ func Starter(ctx context.Context, c *course.Course) (course.Tree, error) {
 	return tree, nil
 }
 
-// workspace is an open workspace.
+// workspace is an open workspace that nobody else changes meanwhile, not even a
+// command of another checkout.
 type workspace struct {
 	dir  string
 	root *os.Root
 	repo *repo
+	lock interface{ Unlock() error }
 }
 
 func open(p place) (*workspace, error) {
 	if err := p.requireOurs(); err != nil {
 		return nil, err
 	}
+	repo := &repo{p.real}
+	lock, err := repo.tryLock()
+	if err != nil {
+		return nil, err
+	}
 	root, err := os.OpenRoot(p.real)
 	if err != nil {
-		return nil, fmt.Errorf("open the workspace: %w", err)
+		return nil, errors.Join(fmt.Errorf("open the workspace: %w", err), lock.Unlock())
 	}
-	return &workspace{dir: p.real, root: root, repo: &repo{p.real}}, nil
+	return &workspace{dir: p.real, root: root, repo: repo, lock: lock}, nil
+}
+
+func (w *workspace) close() {
+	_ = w.root.Close()
+	_ = w.lock.Unlock()
 }
 
 // become saves the workspace and makes its files equal to want.
