@@ -264,9 +264,9 @@ delete_links() {
 # delete_leftovers takes away the bridges of an engine that was killed. With two bridges of the same addresses, no cluster
 # can be reached.
 delete_leftovers() {
-	local links pid
-	for pid in $(pgrep -x dockerd); do # a zombie is among them
-		if is_running "$pid" dockerd; then return; fi
+	local links proc
+	for proc in /proc/[0-9]*; do
+		if is_running "${proc#/proc/}" dockerd; then return; fi
 	done
 	mapfile -t links < <(ip -o link show type bridge | grep -oE '\bbr-[0-9a-f]{12}\b')
 	delete_links "${links[@]}"
