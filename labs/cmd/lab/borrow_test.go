@@ -40,8 +40,9 @@ func TestTheRoomLendsForVerdictsOnly(t *testing.T) {
 
 func TestWhoWaitsIsOfferedWhatAnswersAtOnce(t *testing.T) {
 	for asked, want := range map[string]string{"": "CLUSTER=embedded make lab-N", "make watch-7": "CLUSTER=embedded make watch-7"} {
-		if command, _ := (&app{asked: asked}).instead(); command != want {
-			t.Errorf("%q: %q, want %q", asked, command, want)
+		command, difference := (&app{asked: asked}).instead()
+		if command != want || difference != "checks that need real Pods stay open there" {
+			t.Errorf("%q: %q (%s), want %q", asked, command, difference, want)
 		}
 	}
 }

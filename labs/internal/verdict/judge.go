@@ -321,8 +321,8 @@ func (r *run) checksOf(all []Check, n int) []Check {
 	lab := r.Course.Labs[n-1]
 	again := map[string]bool{}
 	if !r.WithoutReruns {
-		for _, lab := range r.Course.Representatives(n) {
-			again[lab.Checks[0].ID] = true
+		for _, earlier := range r.Course.Representatives(n) {
+			again[earlier.Checks[0].ID] = true
 		}
 	}
 	var own []Check
