@@ -60,7 +60,7 @@ type Provider struct {
 	opts   Options
 
 	mu    sync.Mutex
-	beats map[string]context.CancelFunc // of the clusters that are borrowed, by name
+	beats map[string]func() // end those of the clusters that are borrowed, by name, and wait until the last has ended
 }
 
 var (
@@ -81,7 +81,7 @@ func New(stateDir string, c outbox.Config, opts Options) *Provider {
 	if opts.Beat == 0 {
 		opts.Beat = BeatPeriod
 	}
-	return &Provider{state: stateDir, config: c, client: outbox.Client(), opts: opts, beats: map[string]context.CancelFunc{}}
+	return &Provider{state: stateDir, config: c, client: outbox.Client(), opts: opts, beats: map[string]func(){}}
 }
 
 // Identity names the room.
@@ -188,10 +188,11 @@ func (p *Provider) take(name string, loan *Loan) (*clusters.Cluster, error) {
 		return nil, fmt.Errorf("keep the kubeconfig of cluster %s: %w", name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	var beats sync.WaitGroup
+	beats.Go(func() { p.keepAlive(ctx, name) })
 	p.mu.Lock()
-	p.beats[name] = cancel
+	p.beats[name] = func() { cancel(); beats.Wait() }
 	p.mu.Unlock()
-	go p.keepAlive(ctx, name)
 	c := loan.Cluster
 	c.Name, c.Kubeconfig, c.Logs = name, path, false
 	return &c, nil
@@ -219,11 +220,14 @@ func (p *Provider) keepAlive(ctx context.Context, name string) {
 // Delete gives the cluster back, or the place in the queue.
 func (p *Provider) Delete(ctx context.Context, name string) error {
 	p.mu.Lock()
-	if stop := p.beats[name]; stop != nil {
-		stop()
-	}
+	stop := p.beats[name]
 	delete(p.beats, name)
 	p.mu.Unlock()
+	if stop != nil {
+		// net/http may hand the connection of a beat whose answer has just arrived to the next request, and close it when
+		// the beat is cancelled.
+		stop()
+	}
 	if err := os.Remove(clusters.Kubeconfig(p.state, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("delete kubeconfig of cluster %s: %w", name, err)
 	}
