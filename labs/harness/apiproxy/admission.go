@@ -17,11 +17,12 @@ var (
 	// subresources leave out what connects to somewhere (exec, proxy, portforward), what makes credentials (token), and
 	// what adds containers to Pods.
 	subresources = []string{"", "status", "scale", "finalizers", "log", "eviction"}
-	// coreWrites are the resources of the group "" that may be written.
-	coreWrites = []string{"pods", "services", "endpoints", "configmaps", "secrets", "events", "persistentvolumeclaims", "serviceaccounts", "replicationcontrollers", "podtemplates"}
+	// coreWrites are the resources of the group "" that may be written. Endpoints are not among them: a Service leads to
+	// whatever address stands in them.
+	coreWrites = []string{"pods", "services", "configmaps", "events", "replicationcontrollers", "podtemplates"}
 	// groupWrites are the groups of Kubernetes that may be written. Those of custom resources may, too. Not among them
 	// are rights, admission, certificates, aggregation, definitions and storage.
-	groupWrites = []string{"apps", "batch", "autoscaling", "policy", "events.k8s.io", "coordination.k8s.io", "networking.k8s.io", "discovery.k8s.io",
+	groupWrites = []string{"apps", "batch", "autoscaling", "policy", "events.k8s.io", "coordination.k8s.io", "networking.k8s.io",
 		"authorization.k8s.io", "authentication.k8s.io"}
 	// kept are namespaces in which nothing may be written.
 	kept = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage", "lab-system"}
@@ -46,6 +47,8 @@ func AdmissionRule(req *http.Request, info *request.RequestInfo) string {
 	switch {
 	case !slices.Contains(subresources, info.Subresource):
 		return fmt.Sprintf("a learner's program may not use %s/%s", info.Resource, info.Subresource)
+	case info.APIGroup == "" && info.Resource == "secrets": // tokens that the API server accepts are among them
+		return "a learner's program may not use secrets"
 	case slices.Contains(reads, info.Verb):
 		return ""
 	case !slices.Contains(writes, info.Verb):

@@ -126,11 +126,13 @@ func (e *testEnv) note(actor, text string) {
 // restrictPods keeps the Pods of a manager that nobody trusts to its own cluster; a trusted one may do everything that
 // it has a right to.
 func restrictPods(ctx context.Context) error {
-	if current.config.Launcher == nil || !current.config.RealPods {
+	if !restrictsPods() {
 		return nil
 	}
 	return apiproxy.InstallPodPolicy(ctx, current.admin, current.config.MemcachedImage)
 }
+
+func restrictsPods() bool { return current.config.Launcher != nil && current.config.RealPods }
 
 // admissionRule does so for its requests.
 func admissionRule() apiproxy.Rule {

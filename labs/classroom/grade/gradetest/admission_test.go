@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,23 +80,36 @@ func api(t *testing.T) client.Client {
 
 // pod is one that a right operator's Deployment makes, with an edit.
 func pod(edit func(*corev1.PodSpec, *corev1.Container)) *corev1.Pod {
-	yes, no := true, false
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: metav1.NamespaceDefault},
 		Spec: corev1.PodSpec{
-			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			AutomountServiceAccountToken: new(false),
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 				Sysctls: []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}}},
 			Containers: []corev1.Container{{
 				Name: "memcached", Image: operand, Command: []string{"memcached", "-m=64"},
 				Ports: []corev1.ContainerPort{{ContainerPort: 11211}},
 				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+					AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 				},
 			}},
 		},
 	}
 	edit(&p.Spec, &p.Spec.Containers[0])
 	return p
+}
+
+// mount gives the container a volume.
+func mount(s *corev1.PodSpec, c *corev1.Container, path string, source corev1.VolumeSource) {
+	s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: source}}
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: path}}
+}
+
+// mounting gives it an empty folder.
+func mounting(path string) func(*corev1.PodSpec, *corev1.Container) {
+	return func(s *corev1.PodSpec, c *corev1.Container) {
+		mount(s, c, path, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+	}
 }
 
 func probe(handler corev1.ProbeHandler) *corev1.Probe { return &corev1.Probe{ProbeHandler: handler} }
@@ -104,7 +119,6 @@ func TestPodPolicy(t *testing.T) {
 	if err := apiproxy.InstallPodPolicy(t.Context(), c, operand); err != nil {
 		t.Fatal(err)
 	}
-	yes := true
 	type edit = func(*corev1.PodSpec, *corev1.Container)
 	for name, right := range map[string]edit{
 		"as the lessons have it": func(*corev1.PodSpec, *corev1.Container) {},
@@ -116,8 +130,10 @@ func TestPodPolicy(t *testing.T) {
 			c.ReadinessProbe = probe(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(11211)}})
 			c.LivenessProbe = c.ReadinessProbe
 		},
-		"with a folder of its own": func(s *corev1.PodSpec, _ *corev1.Container) {
-			s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		"with a folder of its own":    mounting("/tmp/cache"),
+		"with a folder for its state": mounting("/run"),
+		"with its port in a variable": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.Env = []corev1.EnvVar{{Name: "PORT", Value: "11211"}, {Name: "EMPTY"}}
 		},
 	} {
 		if err := c.Create(t.Context(), pod(right), client.DryRunAll); err != nil {
@@ -138,8 +154,39 @@ func TestPodPolicy(t *testing.T) {
 		"a folder of the node": func(s *corev1.PodSpec, _ *corev1.Container) {
 			s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
 		},
+		"a file of its own over a program": func(s *corev1.PodSpec, c *corev1.Container) {
+			mount(s, c, "/usr/bin/memcached", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, DefaultMode: new(int32(0o755))}})
+		},
+		"a Secret": func(s *corev1.PodSpec, c *corev1.Container) {
+			mount(s, c, "/run/v", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}})
+		},
+		"a token": func(s *corev1.PodSpec, c *corev1.Container) {
+			mount(s, c, "/run/v", corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
+			}}})
+		},
+		"the token of its ServiceAccount": func(s *corev1.PodSpec, _ *corev1.Container) { s.AutomountServiceAccountToken = nil },
+		"a folder over its programs":      mounting("/usr/bin"),
+		"a folder that turns back":        mounting("/tmp/../usr/bin"),
+		"a folder that only begins so":    mounting("/variable"),
+		"a message over a file of its own": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.TerminationMessagePath = "/etc/ld.so.preload"
+		},
+		"a library of its own": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.Env = []corev1.EnvVar{{Name: "ANYTHING", Value: "/tmp/evil.so"}}
+		},
+		"a library with a number": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.Env = []corev1.EnvVar{{Name: "LD_PRELOAD", Value: "1"}}
+		},
+		"a path of programs": func(_ *corev1.PodSpec, c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "PATH", Value: "1"}} },
+		"a variable from elsewhere": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.Env = []corev1.EnvVar{{Name: "PORT", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}
+		},
+		"variables from elsewhere": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}}}
+		},
 		"all rights": func(_ *corev1.PodSpec, c *corev1.Container) {
-			c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
+			c.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 		},
 		"a capability": func(_ *corev1.PodSpec, c *corev1.Container) {
 			c.SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_ADMIN"}
@@ -154,8 +201,83 @@ func TestPodPolicy(t *testing.T) {
 			c.StartupProbe = probe(corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "169.254.169.254", Port: intstr.FromInt32(80)}})
 		},
 	} {
-		if err := c.Create(t.Context(), pod(wrong), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "lab-pod-policy") {
+		if err := c.Create(t.Context(), pod(wrong), client.DryRunAll); !refused(err, "lab-pod-policy") {
 			t.Errorf("a Pod with %s: %v", name, err)
 		}
+	}
+	for kind, object := range templates() {
+		t.Run(kind, func(t *testing.T) {
+			for name, right := range map[string]edit{
+				"as the lessons have it": func(*corev1.PodSpec, *corev1.Container) {},
+				"another image":          func(_ *corev1.PodSpec, c *corev1.Container) { c.Image = "example.test/drifted" },
+			} {
+				if err := c.Create(t.Context(), object(pod(right).Spec), client.DryRunAll); err != nil {
+					t.Errorf("%s is refused: %v", name, err)
+				}
+			}
+			for name, wrong := range map[string]edit{
+				"a library of its own": func(_ *corev1.PodSpec, c *corev1.Container) {
+					c.Env = []corev1.EnvVar{{Name: "LD_PRELOAD", Value: "/tmp/evil.so"}}
+				},
+				"the node's processes": func(s *corev1.PodSpec, _ *corev1.Container) { s.HostPID = true },
+			} {
+				if err := c.Create(t.Context(), object(pod(wrong).Spec), client.DryRunAll); !refused(err, "lab-pod-policy") {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+	service := func(addresses ...string) *corev1.Service {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: metav1.NamespaceDefault},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 11211}}, ExternalIPs: addresses},
+		}
+	}
+	if err := c.Create(t.Context(), service(), client.DryRunAll); err != nil {
+		t.Errorf("a Service is refused: %v", err)
+	}
+	if err := c.Create(t.Context(), service("192.0.2.1"), client.DryRunAll); !refused(err, "lab-service-policy") {
+		t.Errorf("a Service with an address of somebody else: %v", err)
+	}
+}
+
+func refused(err error, policy string) bool {
+	return err != nil && strings.Contains(err.Error(), policy)
+}
+
+// templates are all kinds of objects that Pods are made from.
+func templates() map[string]func(corev1.PodSpec) client.Object {
+	meta := metav1.ObjectMeta{Name: "o", Namespace: metav1.NamespaceDefault, Labels: map[string]string{"app": "o"}}
+	selector := &metav1.LabelSelector{MatchLabels: meta.Labels}
+	template := func(s corev1.PodSpec) corev1.PodTemplateSpec {
+		return corev1.PodTemplateSpec{ObjectMeta: meta, Spec: s}
+	}
+	once := func(s corev1.PodSpec) batchv1.JobSpec {
+		s.RestartPolicy = corev1.RestartPolicyNever
+		return batchv1.JobSpec{Template: template(s)}
+	}
+	return map[string]func(corev1.PodSpec) client.Object{
+		"Deployment": func(s corev1.PodSpec) client.Object {
+			return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template(s)}}
+		},
+		"ReplicaSet": func(s corev1.PodSpec) client.Object {
+			return &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: selector, Template: template(s)}}
+		},
+		"StatefulSet": func(s corev1.PodSpec) client.Object {
+			return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template(s)}}
+		},
+		"DaemonSet": func(s corev1.PodSpec) client.Object {
+			return &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template(s)}}
+		},
+		"ReplicationController": func(s corev1.PodSpec) client.Object {
+			return &corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Selector: meta.Labels, Template: new(template(s))}}
+		},
+		"PodTemplate": func(s corev1.PodSpec) client.Object {
+			return &corev1.PodTemplate{ObjectMeta: meta, Template: template(s)}
+		},
+		"Job": func(s corev1.PodSpec) client.Object { return &batchv1.Job{ObjectMeta: meta, Spec: once(s)} },
+		"CronJob": func(s corev1.PodSpec) client.Object {
+			return &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "@daily", JobTemplate: batchv1.JobTemplateSpec{Spec: once(s)}}}
+		},
 	}
 }
