@@ -11,32 +11,45 @@ import (
 // cleanupLimit is how long a run may take to delete its cluster, also after an interrupt.
 const cleanupLimit = 90 * time.Second
 
-// takeCluster gets the run its cluster, and brings the learner's definition to it.
-func (r *run) takeCluster(ctx context.Context) (err error) {
-	switch {
-	case r.Cluster != nil:
-		r.cluster = r.Cluster
-		return r.introduce(ctx)
-	case r.Pool != nil:
-		r.Progress("taking a fresh cluster")
-		r.cluster, r.pooled, err = r.Pool.Claim(ctx)
-		if err != nil {
-			return err
-		}
-		return r.introduce(ctx)
-	}
-	r.Progress("creating a fresh cluster")
-	r.cluster, err = r.Clusters.Create(ctx, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
-	if err != nil {
+// takeCluster gets the run its cluster, and makes it what the run needs.
+func (r *run) takeCluster(ctx context.Context) error {
+	if err := r.findCluster(ctx); err != nil {
 		return err
 	}
 	if err := r.introduce(ctx); err != nil {
 		return err
 	}
-	if !r.cluster.RealPods {
+	return r.isolatePods(ctx)
+}
+
+func (r *run) findCluster(ctx context.Context) (err error) {
+	switch {
+	case r.Cluster != nil:
+		r.cluster = r.Cluster
 		return nil
+	case r.Pool != nil:
+		r.Progress("taking a fresh cluster")
+		r.cluster, r.pooled, err = r.Pool.Claim(ctx)
+		return err
+	}
+	r.Progress("creating a fresh cluster")
+	r.cluster, err = r.Clusters.Create(ctx, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
+	if err != nil || !r.cluster.RealPods {
+		return err
 	}
 	return nodeimage.EnsureOperand(ctx, r.Clusters.Provider(), r.cluster.Name, r.NodeImage, r.Cache)
+}
+
+// isolatePods keeps the Pods of a learner whom nobody trusts from all networks.
+func (r *run) isolatePods(ctx context.Context) error {
+	if r.Launcher == nil || !r.cluster.RealPods {
+		return nil
+	}
+	isolator, ok := r.Clusters.Provider().(clusters.PodIsolator)
+	if !ok {
+		return &clusters.Problem{What: "Pods of a learner's operator cannot be kept from the network on this kind of cluster", Fix: "CLUSTER=kind"}
+	}
+	return isolator.IsolatePods(ctx, r.cluster.Name)
 }
 
 // deleteCluster deletes the run's own cluster. Where the machine is at fault and does not let it, the
