@@ -13,9 +13,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/clusters"
@@ -36,8 +35,8 @@ func TestMain(m *testing.M) {
 
 const operand = "operator-lab.local/memcached:test"
 
-// api is the API server of a cluster of its own.
-func api(t *testing.T) client.Client {
+// startAPI starts a cluster for the test, and returns its admin's configuration.
+func startAPI(t *testing.T) *rest.Config {
 	t.Helper()
 	cache, err := clusters.CacheDir()
 	if err != nil {
@@ -67,15 +66,7 @@ func api(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return config
 }
 
 // pod is one that a right operator's Deployment makes, with an edit.
@@ -115,7 +106,10 @@ func mounting(path string) func(*corev1.PodSpec, *corev1.Container) {
 func probe(handler corev1.ProbeHandler) *corev1.Probe { return &corev1.Probe{ProbeHandler: handler} }
 
 func TestPodPolicy(t *testing.T) {
-	c := api(t)
+	c, err := client.New(startAPI(t), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := apiproxy.InstallPodPolicy(t.Context(), c, operand); err != nil {
 		t.Fatal(err)
 	}
