@@ -101,6 +101,9 @@ func (g *Grader) grade(ctx context.Context, s Submission) (Grade, error) {
 	workspace := ""
 	err := os.RemoveAll(state)
 	if err == nil {
+		err = os.MkdirAll(state, 0o700) // nobody else reads what somebody handed in
+	}
+	if err == nil {
 		workspace, err = take(ctx, s, filepath.Join(state, "workspace"))
 	}
 	if ctx.Err() != nil {

@@ -115,6 +115,9 @@ func TestResultsThatWereHandedInCountForNothing(t *testing.T) {
 	if got := grades["eve"]; got.Verdict() != verdict.Fail || grade.First(got.Results) != "lab 4: "+red {
 		t.Errorf("%s, %s", got.Verdict(), grade.First(got.Results))
 	}
+	if info, err := os.Stat(filepath.Join(out, "eve")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("what was handed in is for others to read: %v, %v", info.Mode(), err)
+	}
 	if report, err := os.ReadFile(filepath.Join(out, "eve", "report.txt")); err != nil || strings.Contains(string(report), forged) {
 		t.Errorf("%s, %v", report, err)
 	}

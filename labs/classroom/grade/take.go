@@ -24,14 +24,21 @@ import (
 const (
 	bytesLimit = 100 << 20
 	filesLimit = 20_000
+	// sourceLimit is for one file that is read outside of a container. The largest that a right answer has takes 30 KB.
+	sourceLimit = 1 << 20
 	// historyFactor is how much more a repository may have, with all that was ever in it.
 	historyFactor = 5
 )
 
-// gitLimit bounds one git command.
-const gitLimit = time.Minute
+const (
+	// gitLimit bounds one git command.
+	gitLimit = time.Minute
+	// gitMemory is what git may ask for at once, in its own form: a few kilobytes of a repository can claim to be
+	// gigabytes.
+	gitMemory = "256m"
+)
 
-// take copies what was handed in to a new folder, for everybody to read: plain files and folders, without programs in
+// take copies what was handed in to a new folder, which containers can read: plain files and folders, without programs in
 // bin and without hidden folders, which are no part of a Go module. Of a bare repository it is what HEAD has. Nothing
 // of it is run, git's hooks, filters and settings included. The error is a [*Refused] where it is the learner's.
 func take(ctx context.Context, s Submission, to string) (module string, err error) {
@@ -154,15 +161,29 @@ func (c *taken) file(rel string, content io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", quoted(rel), err)
 	}
-	n, err := io.Copy(out, io.LimitReader(content, c.bytesLeft+1))
+	limit := c.bytesLeft
+	if isSource(rel) {
+		limit = min(limit, sourceLimit)
+	}
+	n, err := io.Copy(out, io.LimitReader(content, limit+1))
 	c.bytesLeft -= n
 	if err := errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("copy %s: %w", quoted(rel), err)
+	}
+	if n > sourceLimit && isSource(rel) {
+		return refuse("%s has more than %d MiB, and no file of an operator needs so much", quoted(rel), sourceLimit>>20)
 	}
 	if c.bytesLeft < 0 {
 		return refuse("it has more than %d MiB; leave out what is built or downloaded", bytesLimit>>20)
 	}
 	return nil
+}
+
+// isSource says whether a file may be read here, and not only in a container: Go, YAML and what is in go.mod, but for
+// modules of others.
+func isSource(rel string) bool {
+	vendored := strings.HasPrefix(rel, "vendor/") || strings.HasPrefix(rel, "workspace/vendor/")
+	return !vendored && slices.Contains([]string{".go", ".mod", ".sum", ".yaml", ".yml"}, path.Ext(rel))
 }
 
 // quoted is the path of a file as it may be printed.
@@ -200,7 +221,7 @@ func (c *taken) checkOut(ctx context.Context, dir string) error {
 	cmd.Dir = dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
-		"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
+		"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_ALLOC_LIMIT=" + gitMemory, "LC_ALL=C",
 	}
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint

@@ -3,8 +3,10 @@
 package grade
 
 import (
+	"compress/zlib"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -255,5 +257,49 @@ func TestALinkOutOfARepositoryIsRefused(t *testing.T) {
 	var refused *Refused
 	if _, got, err := taking(t, bare(t, map[string]string{"go.mod": "module x"}, map[string]string{"root": "/"})); !errors.As(err, &refused) {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// A megabyte of zeros takes a kilobyte in a repository. git would ask for all that the object claims to have before it
+// looks at it.
+func TestARepositoryTakesNoMemory(t *testing.T) {
+	dir := bare(t, map[string]string{"go.mod": "module x"}, nil)
+	const claimed = 512 << 20
+	commit := strings.Repeat("ab", 20)
+	file := filepath.Join(dir, "objects", commit[:2], commit[2:])
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	object, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := zlib.NewWriter(object)
+	_, err = fmt.Fprintf(w, "commit %d\x00", claimed)
+	zeros := make([]byte, 1<<20)
+	for written := 0; err == nil && written < claimed; written += len(zeros) {
+		_, err = w.Write(zeros)
+	}
+	if err := errors.Join(err, w.Close(), object.Close(), os.WriteFile(filepath.Join(dir, "HEAD"), []byte(commit+"\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var refused *Refused
+	if _, _, err := taking(t, dir); !errors.As(err, &refused) || !strings.Contains(refused.Why, "over limit") {
+		t.Error(err)
+	}
+}
+
+func TestAFileThatIsReadHereHasALimit(t *testing.T) {
+	large := strings.Repeat("x", sourceLimit+1)
+	for name, ok := range map[string]bool{
+		"a.go": false, "config/crd/a.yaml": false, "go.sum": false, "a.bin": true, "vendor/a/a.go": true, "workspace/vendor/a.go": true,
+	} {
+		dir := t.TempDir()
+		write(t, dir, map[string]string{name: large})
+		var refused *Refused
+		_, _, err := taking(t, dir)
+		if ok != (err == nil) || !ok && (!errors.As(err, &refused) || !strings.Contains(refused.Why, name)) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
