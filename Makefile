@@ -121,8 +121,8 @@ classroom-handouts: bin/classroom ## what each learner of the room is given (SER
 	$(CLASSROOM) handouts $(if $(SERVER),--server '$(SERVER)') $(if $(EXPIRES),--expires '$(EXPIRES)')
 
 .PHONY: grade
-grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7)
-	$(CLASSROOM) grade '$(DIR)' $(if $(LABS),--labs '$(LABS)')
+grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7; SANDBOX_RUNTIME=runsc has gVisor run it)
+	$(CLASSROOM) grade '$(DIR)' $(if $(LABS),--labs '$(LABS)') $(if $(SANDBOX_RUNTIME),--runtime '$(SANDBOX_RUNTIME)')
 
 ##@ Prepare the machine
 

@@ -131,14 +131,14 @@ func TestMoreThanIsWantedIsNotTaken(t *testing.T) {
 
 // Whoever takes one of these away has to say so here, and in docs/design.md.
 func TestAContainerIsGivenNothingThatItDoesNotNeed(t *testing.T) {
-	args, err := engineArgs("me", process.Job{Args: []string{"/x/manager"}, Writes: "/home/x"}, programLimits, []mount{{"/x/manager", "/x/manager"}})
+	args, err := Container{Owner: "me", Runtime: "runsc"}.engineArgs(process.Job{Args: []string{"/x/manager"}, Writes: "/home/x"}, programLimits, []mount{{"/x/manager", "/x/manager"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := strings.Join(args, " ") + " "
 	for _, wanted := range []string{
 		"--network none", "--ipc none", "--cap-drop ALL", "--security-opt no-new-privileges", "--user 65534:65534", "--read-only",
-		"--memory 1610612736 --memory-swap 1610612736", "--pids-limit 400", "--log-driver none", "--pull never", "--rm", "core=0:0",
+		"--memory 1610612736 --memory-swap 1610612736", "--pids-limit 400", "--log-driver none", "--pull never", "--rm", "core=0:0", "--runtime runsc",
 		"type=tmpfs,target=/home/x,tmpfs-size=67108864", "type=bind,source=/x/manager,target=/x/manager,readonly",
 	} {
 		if !strings.Contains(all, wanted+" ") && !strings.Contains(all, wanted+",") {

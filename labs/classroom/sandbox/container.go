@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,6 +76,9 @@ var (
 type Container struct {
 	// Engine is the container engine's command line, such as docker.
 	Engine string `json:"engine"`
+	// Runtime is what the engine runs containers with, such as runsc, which is gVisor; "" is the engine's default. It has
+	// to let a container open a Unix socket of this machine (for runsc: --host-uds=open).
+	Runtime string `json:"runtime,omitempty"`
 	// Shim is the path of our program on both sides of a container (labs/classroom/cmd/sandbox-shim), statically linked. Its name
 	// is [process.LauncherProcess].
 	Shim string `json:"shim"`
@@ -104,6 +108,11 @@ func (c *Container) Prepare(ctx context.Context) error {
 	if runtime.GOOS != "linux" {
 		return errors.New("containers for code that nobody trusts need Linux (on Windows: WSL2)")
 	}
+	if c.Runtime != "" {
+		if all, _, err := c.Runtimes(ctx); err != nil || !slices.Contains(all, c.Runtime) {
+			return errors.Join(fmt.Errorf("%s has no runtime %q; it has %s", c.Engine, c.Runtime, strings.Join(all, ", ")), err)
+		}
+	}
 	if _, err := c.engine(ctx, nil, "image", "inspect", "--format", "{{.Id}}", imageRef); err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -113,6 +122,22 @@ func (c *Container) Prepare(ctx context.Context) error {
 	}
 	_, err = c.engine(ctx, image, "import", "-", imageRef)
 	return err
+}
+
+// Runtimes are those that the engine knows, and which of them is its default. Only docker tells.
+func (c *Container) Runtimes(ctx context.Context) (all []string, standard string, err error) {
+	out, err := c.engine(ctx, nil, "info", "--format", "{{json .}}")
+	if err != nil {
+		return nil, "", err
+	}
+	var info struct {
+		Runtimes       map[string]any
+		DefaultRuntime string
+	}
+	if err := json.Unmarshal([]byte(out), &info); err != nil {
+		return nil, "", fmt.Errorf("%s info: %w", c.Engine, err)
+	}
+	return slices.Sorted(maps.Keys(info.Runtimes)), info.DefaultRuntime, nil
 }
 
 // imageArchive is the root file system of a container.
@@ -228,7 +253,7 @@ func (c Container) request(job process.Job, l limits, mounts ...mount) (request,
 			mounts = append(mounts, mount{path, path})
 		}
 	}
-	args, err := engineArgs(c.Owner, job, l, mounts)
+	args, err := c.engineArgs(job, l, mounts)
 	return request{Container: c, job: job, limits: l, engineArgs: args}, err
 }
 
@@ -238,15 +263,18 @@ func within(path, dir string) bool {
 }
 
 // engineArgs are the arguments of the engine's run for a job, without name, socket and image.
-func engineArgs(owner string, job process.Job, l limits, mounts []mount) ([]string, error) {
+func (c Container) engineArgs(job process.Job, l limits, mounts []mount) ([]string, error) {
 	user := strconv.Itoa(process.Unprivileged)
 	args := []string{
-		"run", "--detach", "--rm", "--pull", "never", "--label", label + "=" + owner, "--hostname", "learner",
+		"run", "--detach", "--rm", "--pull", "never", "--label", label + "=" + c.Owner, "--hostname", "learner",
 		"--network", "none", "--ipc", "none", "--log-driver", "none",
 		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", user + ":" + user, "--read-only",
 		"--memory", size(l.Memory), "--memory-swap", size(l.Memory), "--pids-limit", strconv.Itoa(l.Tasks),
 		"--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--ulimit", "fsize=" + size(l.File) + ":" + size(l.File),
 		"--mount", tmpfs(tmpPath, l.Tmp),
+	}
+	if c.Runtime != "" {
+		args = append(args, "--runtime", c.Runtime)
 	}
 	if job.Writes != "" {
 		args = append(args, "--mount", tmpfs(job.Writes, l.Writes))

@@ -146,10 +146,18 @@ func (m *mux) called(ctx context.Context, r request) (control, output *net.UnixC
 		case control = <-m.control:
 		case output = <-m.output:
 		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("the container does not call: %w", ctx.Err())
+			return nil, nil, fmt.Errorf("the container does not call%s: %w", r.mayLackSockets(), ctx.Err())
 		}
 	}
 	return control, output, pack(control, order{Job: r.job, Supervisor: r.limits.Supervisor}, r.job.Writes)
+}
+
+// mayLackSockets says what a runtime that was chosen may be lacking.
+func (r request) mayLackSockets() string {
+	if r.Runtime == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s has to let it open Unix sockets of this machine; for runsc, runtimeArgs in /etc/docker/daemon.json: --host-uds=open)", r.Runtime)
 }
 
 // serve passes on what comes and goes, until everything in the container has ended.

@@ -16,6 +16,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/checkout"
 	"github.com/example/operator-lab/labs/classroom/room"
 	"github.com/example/operator-lab/labs/classroom/roster"
+	"github.com/example/operator-lab/labs/classroom/sandbox"
 	"github.com/example/operator-lab/labs/internal/cli"
 )
 
@@ -30,6 +31,8 @@ type roomDoctor struct {
 	machine func(context.Context) []doctor.Finding // what lab doctor finds
 	image   func(context.Context) (nodeimage.Image, bool, error)
 	packed  func(context.Context) (bool, error) // whether learners' engines can have the node image
+	// runtimes are those of the container engine, and its default
+	runtimes func(context.Context) ([]string, string, error)
 
 	room   *roster.Room // as it will be
 	before int          // how many learners are in it now
@@ -66,6 +69,9 @@ func newRoomDoctor(c *roomCommand) *roomDoctor {
 		machine:     func(ctx context.Context) []doctor.Finding { return doctor.Run(ctx, c.DoctorOptions()) },
 		image:       func(ctx context.Context) (nodeimage.Image, bool, error) { return c.LocalNodeImage(ctx, c.Engine()) },
 		packed:      func(ctx context.Context) (bool, error) { return nodeimage.IsPacked(ctx, c.Engine(), c.Cache) },
+		runtimes: func(ctx context.Context) ([]string, string, error) {
+			return (&sandbox.Container{Engine: c.Engine()}).Runtimes(ctx)
+		},
 	}
 }
 
@@ -74,7 +80,7 @@ func (d *roomDoctor) run(ctx context.Context) error {
 		return err
 	}
 	var all []doctor.Finding
-	for _, look := range []func(context.Context) []doctor.Finding{d.machine, d.fit, d.modules, d.course, d.port} {
+	for _, look := range []func(context.Context) []doctor.Finding{d.machine, d.fit, d.modules, d.course, d.port, d.grading} {
 		found := look(ctx)
 		if err := ctx.Err(); err != nil {
 			return err
@@ -230,6 +236,25 @@ func (d *roomDoctor) port(ctx context.Context) []doctor.Finding {
 	}
 	listener.Close()
 	return append(all, good(name, "%s is free", where))
+}
+
+// gVisor is the name that its runtime has in its documentation (https://gvisor.dev/docs/user_guide/quick_start/docker/).
+const gVisor = "runsc"
+
+// grading says what graded code would run in.
+func (d *roomDoctor) grading(ctx context.Context) []doctor.Finding {
+	all, standard, err := d.runtimes(ctx)
+	if err != nil || standard == "" || standard == gVisor {
+		return nil // what is wrong with the engine, others say
+	}
+	fix := "install gVisor: docs/classroom.md#grading"
+	if slices.Contains(all, gVisor) {
+		fix = "make grade SANDBOX_RUNTIME=" + gVisor
+	}
+	return []doctor.Finding{{
+		Name: "graded code", OK: true, Severity: doctor.Tells, Fix: fix,
+		Detail: fmt.Sprintf("runs in containers of %s, which share this machine's kernel; gVisor gives them one of their own", standard),
+	}}
 }
 
 // anAddress is one of this machine that learners might reach, or an example.

@@ -48,6 +48,7 @@ func doctored(t *testing.T) (d *roomDoctor, out *bytes.Buffer) {
 		return nodeimage.Image{Ref: "node:v1", Local: true, HasOperand: true}, true, nil
 	}
 	d.packed = func(context.Context) (bool, error) { return false, nil }
+	d.runtimes = func(context.Context) ([]string, string, error) { return []string{"runc"}, "runc", nil }
 	return d, out
 }
 
@@ -72,6 +73,8 @@ func TestClassroomDoctorLooksAtTheMachineAndTheRoomAndChangesNothing(t *testing.
 		"ok course learners get commit ",
 		"warns port only this machine reaches the room",
 		"ok port 127.0.0.1:0 is free",
+		"ok graded code runs in containers of runc, which share this machine's kernel",
+		"-> install gVisor: docs/classroom.md#grading",
 	)
 	if strings.Contains(out.String(), "image file") {
 		t.Error("a room that lends is asked for an image that nobody takes")
@@ -115,6 +118,18 @@ func TestClassroomDoctorNamesTheCommandThatFixes(t *testing.T) {
 	out.Reset()
 	_ = d.run(t.Context())
 	contains(t, lines(out), "warns image file the node image is not packed")
+}
+
+func TestClassroomDoctorNamesABetterRuntimeThatIsThere(t *testing.T) {
+	d, _ := doctored(t)
+	d.runtimes = func(context.Context) ([]string, string, error) { return []string{"runc", "runsc"}, "runc", nil }
+	if got := d.grading(t.Context()); len(got) != 1 || got[0].Fix != "make grade SANDBOX_RUNTIME=runsc" {
+		t.Errorf("%v", got)
+	}
+	d.runtimes = func(context.Context) ([]string, string, error) { return []string{"runc", "runsc"}, "runsc", nil }
+	if got := d.grading(t.Context()); len(got) > 0 {
+		t.Errorf("nothing is better than what there is: %v", got)
+	}
 }
 
 func TestClassroomDoctorSaysWhatTheKernelLacks(t *testing.T) {

@@ -35,6 +35,8 @@ type gradeRun struct {
 	lab  int // 0 for labs
 	out  string
 	seed int64
+	// runtime is the container engine's for what was handed in, "" for its default.
+	runtime string
 }
 
 func newGradeCommand(a *app) *cobra.Command {
@@ -57,6 +59,8 @@ It prints a table, and writes grades.csv, grades.json, and a folder with report 
 	flags.StringVar(&run.labs, "labs", "", "labs to judge, such as 1-4 or 2,5 (default: all)")
 	flags.IntVar(&run.lab, "lab", 0, "judge this lab alone")
 	flags.StringVar(&run.out, "out", filepath.Join(a.State, "grade"), "folder for the results")
+	flags.StringVar(&run.runtime, "runtime", "",
+		"the container engine's runtime for what was handed in, such as runsc, which is gVisor (default: the engine's own)")
 	flags.Int64Var(&run.seed, "seed", 0, "names and sizes of an earlier run (default: drawn once for all learners)")
 	return cmd
 }
@@ -82,7 +86,7 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 		return err
 	}
 	defer unlock()
-	container, err := a.container(ctx, c)
+	container, err := a.container(ctx, c, run.runtime)
 	if err != nil {
 		return err
 	}
@@ -90,7 +94,8 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	if run.seed == 0 {
 		run.seed = 1 + rand.Int64N(1<<32)
 	}
-	fmt.Fprintf(a.Out, "%d learners, labs %s, seed %d\n", len(all), strings.Trim(fmt.Sprint(labs), "[]"), run.seed)
+	fmt.Fprintf(a.Out, "%s, labs %s, seed %d, containers of %s\n", cli.Count(len(all), "learner"), strings.Trim(fmt.Sprint(labs), "[]"),
+		run.seed, runtimeOf(ctx, container))
 	judge, closeJudge, err := a.distrusting(ctx, c, container, run.seed)
 	if err != nil {
 		return err
@@ -187,7 +192,7 @@ func labsIn(c *course.Course, list string) ([]int, error) {
 }
 
 // container is how what nobody trusts is built and run, ready to be used.
-func (a *app) container(ctx context.Context, c *course.Course) (*sandbox.Container, error) {
+func (a *app) container(ctx context.Context, c *course.Course, runtime string) (*sandbox.Container, error) {
 	if err := clusters.PingEngine(ctx, a.Engine()); err != nil {
 		return nil, err // also for embedded clusters: without an engine there are no containers
 	}
@@ -200,7 +205,7 @@ func (a *app) container(ctx context.Context, c *course.Course) (*sandbox.Contain
 	if err != nil || len(settings) != 2 {
 		return nil, fmt.Errorf("go env: %w", err)
 	}
-	container := &sandbox.Container{Engine: a.Engine(), Shim: shim, Owner: c.Root, GoRoot: settings[0], ModCache: settings[1]}
+	container := &sandbox.Container{Engine: a.Engine(), Runtime: runtime, Shim: shim, Owner: c.Root, GoRoot: settings[0], ModCache: settings[1]}
 	if err := container.Prepare(ctx); err != nil {
 		return nil, exit.Environment(err)
 	}
@@ -208,6 +213,17 @@ func (a *app) container(ctx context.Context, c *course.Course) (*sandbox.Contain
 		return nil, err
 	}
 	return container, a.sweepContainers(ctx, container)
+}
+
+// runtimeOf says what runs the containers.
+func runtimeOf(ctx context.Context, container *sandbox.Container) string {
+	if container.Runtime != "" {
+		return container.Runtime
+	}
+	if _, standard, err := container.Runtimes(ctx); err == nil && standard != "" {
+		return standard
+	}
+	return container.Engine
 }
 
 // sweepContainers removes what this run, or one that was killed, has left.

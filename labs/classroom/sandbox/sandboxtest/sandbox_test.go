@@ -51,7 +51,7 @@ func newFixture(t *testing.T) fixture {
 	t.Cleanup(func() { os.RemoveAll(scratch) })
 	settings := strings.Fields(run(t, root, "go", "env", "GOROOT", "GOMODCACHE", "GOCACHE"))
 	container := &sandbox.Container{
-		Engine: "docker", Shim: filepath.Join(scratch, process.LauncherProcess), Owner: "sandboxtest-" + rand.Text(),
+		Engine: "docker", Runtime: os.Getenv("SANDBOX_RUNTIME"), Shim: filepath.Join(scratch, process.LauncherProcess), Owner: "sandboxtest-" + rand.Text(),
 		GoRoot: settings[0], ModCache: settings[1], BuildCache: settings[2],
 	}
 	launcher, err := container.Launcher(filepath.Join(scratch, "settings.json"))

@@ -15,8 +15,13 @@ import (
 const settle = 5 * time.Millisecond
 
 // adopt makes this process the parent of its orphaned descendants, so that none can escape by a
-// double fork.
-func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+// double fork. The first process of a container is that anyway, and gVisor may not know the call.
+func adopt() error {
+	if os.Getpid() == 1 {
+		return nil
+	}
+	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+}
 
 func attributes(uid int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
