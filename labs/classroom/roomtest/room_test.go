@@ -33,8 +33,8 @@ type instructor struct {
 	provider, binary, root, cache string
 }
 
-// newRoom makes a room with the clusters of learners learner-1, learner-2 and so on.
-func newRoom(t *testing.T, provider string, learners int) *instructor {
+// newInstructor gives an instructor the program and a checkout.
+func newInstructor(t *testing.T, provider string) *instructor {
 	t.Helper()
 	r := &instructor{provider: provider, binary: filepath.Join(t.TempDir(), "classroom"), root: filepath.Join(t.TempDir(), "checkout"), cache: cacheDir(t)}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", r.binary, "./labs/classroom/cmd/classroom")
@@ -43,6 +43,13 @@ func newRoom(t *testing.T, provider string, learners int) *instructor {
 		t.Fatalf("build classroom: %v\n%s", err, out)
 	}
 	copyCheckout(t, r.root)
+	return r
+}
+
+// newRoom makes a room with the clusters of learners learner-1, learner-2 and so on.
+func newRoom(t *testing.T, provider string, learners int) *instructor {
+	t.Helper()
+	r := newInstructor(t, provider)
 	t.Cleanup(func() {
 		// A test's context has ended when it cleans up.
 		if out, err := r.command(context.WithoutCancel(t.Context()), "down").CombinedOutput(); err != nil {
