@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,8 +28,10 @@ func TestWhatFailedLastTimeBeginsFirst(t *testing.T) {
 	}
 	got := map[string]int{}
 	for _, spec := range report.SpecReports {
-		if _, ok := want[spec.LeafNodeText]; ok {
-			got[spec.LeafNodeText] = spec.SpecPriority
+		for id := range want {
+			if slices.Contains(spec.LeafNodeLabels, suite.CheckLabel+id) {
+				got[id] = spec.SpecPriority
+			}
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

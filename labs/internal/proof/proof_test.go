@@ -78,7 +78,8 @@ rules:
   verbs: [get, list, watch]
 `)
 	j := newJudge(t, c)
-	j.Workspace, j.WithoutReruns = workspace, true
+	// The role is stale, too, and that would keep the check from being asked.
+	j.Workspace, j.WithoutReruns, j.Unblocked = workspace, true, true
 	results, err := j.Check(t.Context(), []int{7})
 	if err != nil {
 		t.Fatal(err)
