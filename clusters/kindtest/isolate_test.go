@@ -30,7 +30,11 @@ func TestIsolatedPodsReachNothing(t *testing.T) {
 	t.Parallel()
 	kind, _ := newKind(t)
 	name := clusters.NewName("isolate")
-	defer mustBeGone(t, kind, name)
+	t.Cleanup(func() {
+		if err := kind.Delete(context.WithoutCancel(t.Context()), name); err != nil {
+			t.Error(err)
+		}
+	})
 	cluster, err := kind.Create(t.Context(), name, clusters.Spec{NodeImage: nodeImage(t, kind.Engine())})
 	if err != nil {
 		t.Fatal(err)
