@@ -379,13 +379,19 @@ func (m *ManagerProcess) LogTail() string { return m.output.String() }
 // counter is a line of the metric that controller-runtime counts passes with.
 var counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{[^}]*\} ([0-9.e+]+)$`)
 
+// metricsClient asks the manager alone, which may not send it on to an address of its choice.
+var metricsClient = &http.Client{
+	Transport:     &http.Transport{DisableKeepAlives: true}, // no proxy of the environment
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
 // Passes adds up the manager's own count of reconciles, -1 when it exposes none.
 func (m *ManagerProcess) Passes(ctx context.Context) int {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", nil)
 	if err != nil {
 		return -1
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := metricsClient.Do(req)
 	if err != nil {
 		return -1
 	}

@@ -1,0 +1,37 @@
+package env
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// A redirection would have the instructor's machine ask whomever a learner names.
+func TestTheMetricsOfAManagerAreItsOwn(t *testing.T) {
+	const metrics = `controller_runtime_reconcile_total{controller="memcached"} 7` + "\n"
+	var asked atomic.Bool
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Store(true)
+		_, _ = w.Write([]byte(metrics))
+	}))
+	defer elsewhere.Close()
+	for name, tc := range map[string]struct {
+		answer http.HandlerFunc
+		passes int
+	}{
+		"counts":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(metrics)) }, 7},
+		"sends on": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }, -1},
+	} {
+		server := httptest.NewServer(tc.answer)
+		m := &ManagerProcess{metrics: strings.TrimPrefix(server.URL, "http://")}
+		if got := m.Passes(t.Context()); got != tc.passes {
+			t.Errorf("a manager that %s has %d passes, want %d", name, got, tc.passes)
+		}
+		server.Close()
+	}
+	if asked.Load() {
+		t.Error("somebody else was asked")
+	}
+}
