@@ -68,8 +68,9 @@ func grant(ctx context.Context, account *corev1.ServiceAccount) error {
 	for i, role := range roles {
 		// Not its own name: a role that is called like one of Kubernetes' would get that one's rights.
 		role.SetName(fmt.Sprintf("lab-%s-%d", current.shared.Run, i))
-		if err := install(ctx, account, role); err != nil {
-			return err
+		err := install(ctx, account, role)
+		if refused := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err); err != nil && !refused {
+			return err // one that the API server does not take is the learner's, too
 		}
 	}
 	return nil
