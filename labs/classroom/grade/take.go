@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
@@ -33,9 +34,10 @@ const (
 const (
 	// gitLimit bounds one git command.
 	gitLimit = time.Minute
-	// gitMemory is what git may ask for at once, in its own form: a few kilobytes of a repository can claim to be
-	// gigabytes.
-	gitMemory = "256m"
+	// gitBlock is what git may ask for at once, in its own form: a few kilobytes of a repository can claim to be gigabytes.
+	gitBlock = "256m"
+	// gitMemory is what git may have in all, in KiB, where the system knows such a limit: folders in folders add up.
+	gitMemory = 1 << 20
 )
 
 // take copies what was handed in to a new folder, which containers can read: plain files and folders, without programs in
@@ -139,7 +141,18 @@ func (c *taken) mkdir(rel string) error {
 	if err := c.count(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(c.to, filepath.FromSlash(rel)), 0o755); err != nil {
+	return copied(rel, os.MkdirAll(filepath.Join(c.to, filepath.FromSlash(rel)), 0o755))
+}
+
+// copied blames a name that no file can have on whoever handed it in: git keeps names that are too long for a disk, and
+// the same name twice.
+func copied(rel string, err error) error {
+	for _, theirs := range []error{fs.ErrExist, syscall.ENAMETOOLONG, syscall.ENOTDIR, syscall.EISDIR} {
+		if errors.Is(err, theirs) {
+			return refuse("%s cannot be the name of a file here", quoted(rel))
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("copy %s: %w", quoted(rel), err)
 	}
 	return nil
@@ -159,18 +172,19 @@ func (c *taken) file(rel string, content io.Reader) error {
 	}
 	out, err := os.OpenFile(filepath.Join(c.to, filepath.FromSlash(rel)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
-		return fmt.Errorf("copy %s: %w", quoted(rel), err)
+		return copied(rel, err)
 	}
 	limit := c.bytesLeft
-	if isSource(rel) {
+	source := isSource(rel)
+	if source {
 		limit = min(limit, sourceLimit)
 	}
 	n, err := io.Copy(out, io.LimitReader(content, limit+1))
 	c.bytesLeft -= n
 	if err := errors.Join(err, out.Close()); err != nil {
-		return fmt.Errorf("copy %s: %w", quoted(rel), err)
+		return copied(rel, err)
 	}
-	if n > sourceLimit && isSource(rel) {
+	if source && n > sourceLimit {
 		return refuse("%s has more than %d MiB, and no file of an operator needs so much", quoted(rel), sourceLimit>>20)
 	}
 	if c.bytesLeft < 0 {
@@ -216,12 +230,18 @@ func (c *taken) repository(ctx context.Context, dir string) (err error) {
 func (c *taken) checkOut(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, gitLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", "--git-dir="+dir, "-c", "core.hooksPath="+os.DevNull, "-c", "core.attributesFile="+os.DevNull,
-		"-c", "core.bigFileThreshold=1m", "-c", "gc.auto=0", "archive", "--format=tar", "HEAD")
+	if _, err := exec.LookPath("git"); err != nil {
+		return exit.Environment(errors.New("git is missing, and a repository was handed in: install git"))
+	}
+	// Packs are mapped in small windows, because what is mapped counts as memory.
+	cmd := exec.CommandContext(ctx, "sh", "-c", fmt.Sprintf(`ulimit -v %d 2>/dev/null; exec git "$@"`, gitMemory), "git",
+		"--git-dir="+dir, "-c", "core.hooksPath="+os.DevNull, "-c", "core.attributesFile="+os.DevNull,
+		"-c", "core.packedGitWindowSize=16m", "-c", "core.packedGitLimit=128m", "-c", "core.bigFileThreshold=1m", "-c", "gc.auto=0",
+		"archive", "--format=tar", "HEAD")
 	cmd.Dir = dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
-		"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_ALLOC_LIMIT=" + gitMemory, "LC_ALL=C",
+		"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_ALLOC_LIMIT=" + gitBlock, "LC_ALL=C",
 	}
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
@@ -229,9 +249,6 @@ func (c *taken) checkOut(ctx context.Context, dir string) error {
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
-	}
-	if errors.Is(err, exec.ErrNotFound) {
-		return exit.Environment(errors.New("git is missing, and a repository was handed in: install git"))
 	}
 	if err != nil {
 		return fmt.Errorf("run git: %w", err)
@@ -277,7 +294,7 @@ func (c *taken) unpack(archive io.Reader) error {
 		case header.Typeflag == tar.TypeSymlink && (path.IsAbs(header.Linkname) || !filepath.IsLocal(path.Join(path.Dir(rel), header.Linkname))):
 			err = refuse("%s is a symbolic link that leads out of the folder", quoted(rel))
 		case header.Typeflag == tar.TypeReg:
-			if err = os.MkdirAll(filepath.Join(c.to, filepath.Dir(rel)), 0o755); err == nil {
+			if err = copied(rel, os.MkdirAll(filepath.Join(c.to, filepath.Dir(rel)), 0o755)); err == nil {
 				err = c.file(rel, t)
 			}
 		}

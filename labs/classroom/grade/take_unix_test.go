@@ -184,8 +184,19 @@ func bare(t *testing.T, files map[string]string, links map[string]string) string
 
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
+	return gitReading(t, dir, "", args...)
+}
+
+// tree makes a folder of git's, of entries as git ls-tree prints them.
+func tree(t *testing.T, dir string, entries ...string) string {
+	t.Helper()
+	return gitReading(t, dir, strings.Join(entries, "\n")+"\n", "mktree")
+}
+
+func gitReading(t *testing.T, dir, stdin string, args ...string) string {
+	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "git", args...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(stdin)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -301,5 +312,39 @@ func TestAFileThatIsReadHereHasALimit(t *testing.T) {
 		if ok != (err == nil) || !ok && (!errors.As(err, &refused) || !strings.Contains(refused.Why, name)) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestGitHasALimitOfMemory(t *testing.T) {
+	dir := bare(t, map[string]string{"go.mod": "module x"}, nil)
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\nulimit -v >&2\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	var refused *Refused
+	if _, _, err := taking(t, dir); !errors.As(err, &refused) || !strings.Contains(refused.Why, fmt.Sprint(gitMemory)) {
+		t.Errorf("%v does not say %d", err, gitMemory)
+	}
+}
+
+// git takes names that no disk here does: too long, or once a file and once a folder.
+func TestNamesThatNoFileCanHaveAreRefused(t *testing.T) {
+	dir := bare(t, map[string]string{"go.mod": "module x"}, nil)
+	blob := git(t, dir, "rev-parse", "HEAD:go.mod")
+	for name, entries := range map[string][]string{
+		"too long":         {"100644 blob " + blob + "\t" + strings.Repeat("a", 300)},
+		"twice":            {"100644 blob " + blob + "\ta", "100644 blob " + blob + "\ta"},
+		"file and folder":  {"100644 blob " + blob + "\ta", "040000 tree " + tree(t, dir, "100644 blob "+blob+"\tb") + "\ta"},
+		"too long, folder": {"040000 tree " + tree(t, dir, "100644 blob "+blob+"\tb") + "\t" + strings.Repeat("a", 300)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			commit := git(t, dir, "-c", "user.name=a", "-c", "user.email=a@example.test", "commit-tree", "-m", "x", tree(t, dir, entries...))
+			git(t, dir, "update-ref", "HEAD", commit)
+			var refused *Refused
+			if _, _, err := taking(t, dir); !errors.As(err, &refused) || !strings.Contains(refused.Why, "name of a file") {
+				t.Error(err)
+			}
+		})
 	}
 }
