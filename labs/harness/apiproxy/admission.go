@@ -24,6 +24,8 @@ var (
 	// are rights, admission, certificates, aggregation, definitions and storage.
 	groupWrites = []string{"apps", "batch", "autoscaling", "policy", "events.k8s.io", "coordination.k8s.io", "networking.k8s.io",
 		"authorization.k8s.io", "authentication.k8s.io"}
+	// addresses are resources that could make others' addresses those of a Service.
+	addresses = []string{"services/status", "servicecidrs", "ipaddresses"}
 	// kept are namespaces in which nothing may be written.
 	kept = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage", "lab-system"}
 )
@@ -83,6 +85,8 @@ func crooked(req *http.Request) string {
 func writable(info *request.RequestInfo) bool {
 	group := info.APIGroup
 	switch {
+	case slices.Contains(addresses, path.Join(info.Resource, info.Subresource)):
+		return false
 	case group == "":
 		return slices.Contains(coreWrites, info.Resource)
 	case slices.Contains(groupWrites, group):

@@ -137,8 +137,12 @@ func Start(upstream *rest.Config, token string, rule Rule, filter NamespaceFilte
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(target)
 			p.Out.Host = target.Host
-			if p.In.Header.Get("Authorization") == "Bearer "+r.token {
+			switch p.In.Header.Get("Authorization") {
+			case "":
+			case "Bearer " + r.token:
 				p.Out.Header.Set("Authorization", "Bearer "+token)
+			default: // others that the API server knows are not the client's to use
+				p.Out.Header.Set("Authorization", "Bearer unknown")
 			}
 		},
 		Transport:      transport,
