@@ -52,7 +52,11 @@ func Definitions(manifests []Manifest, kind string) []Manifest {
 	})
 }
 
-// ReadManifests reads all objects of the YAML files directly in dir. A missing folder has none.
+// yamlLimit is how much YAML is read at once. A parsed object takes a multiple of its text, and a learner may be nobody
+// that one trusts. The definition of a Memcached takes 10 KB.
+const yamlLimit = 4 << 20
+
+// ReadManifests reads all objects of the YAML files directly in dir. A missing folder has none. More than 4 MiB are an error.
 func ReadManifests(dir string) ([]Manifest, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,6 +80,13 @@ func ReadManifests(dir string) ([]Manifest, error) {
 }
 
 func parseAll(files map[string]string) ([]Manifest, error) {
+	size := 0
+	for _, text := range files {
+		size += len(text)
+	}
+	if size > yamlLimit {
+		return nil, fmt.Errorf("there are %d MiB of YAML, and at most %d are read", size>>20, yamlLimit>>20)
+	}
 	var all []Manifest
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		manifests, err := parse(name, files[name])
