@@ -18,7 +18,7 @@ var _ PodIsolator = (*Kind)(nil)
 
 // isolateScript gets the addresses of the Pods that stay as they are. Both CNI plugins in use, kind's and that of our
 // node image, give each Pod a veth interface on its node. The table mangle comes before everything that kube-proxy does,
-// and kube-proxy leaves it alone. IPv6 has no Pod networks here, but each interface has an address of its link.
+// and kube-proxy leaves it alone. IPv6 has no Pod networks here, but an interface may have an address of its link.
 const isolateScript = `set -eu
 iptables -w -t mangle -N LAB-PODS
 iptables -w -t mangle -A LAB-PODS -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN
