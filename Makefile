@@ -141,11 +141,11 @@ node-image: bin/lab ## build the node image from Debian packages and Go modules 
 ##@ Work on the project
 
 .PHONY: test
-test: bin/lab ## what every change is asked, in a quarter of an hour: unit tests, then the course on real clusters
+test: bin/lab ## what every change is asked, in ten minutes: unit tests, then the course on real clusters
 	$(LAB) test
 
 .PHONY: proof
-proof: bin/lab ## everything that can be asked, in two hours (Linux, root; YES=1 installs what it lacks); ends with a table for docs/testing.md
+proof: bin/lab ## everything that can be asked, in 100 minutes (Linux, root; YES=1 installs what it lacks); ends with a table for docs/testing.md
 	$(LAB) proof
 
 .PHONY: mutants
@@ -158,7 +158,7 @@ bench: ## how long a cluster and a verdict take, for benchstat (ONLY=Cluster or 
 	@go test ./labs/internal/proof/benchmark -run none -bench '$(or $(ONLY),.)' -benchtime 1x -count '$(or $(N),5)' -timeout 3h
 
 .PHONY: verify
-verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms
+verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms, and all that bin/lab lint finds
 	$(LAB) verify
 
 .PHONY: generate

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// vigilInterval is the time from one look to the next. It costs the API server a few requests in a second.
+	// monitorInterval is the time from one look to the next. It costs the API server a few requests in a second.
 	monitorInterval = 500 * time.Millisecond
-	// vigilTimeout bounds one question of a look. A missing answer is no news yet: the machine may be busy.
+	// monitorTimeout bounds one question of a look. A missing answer is no news yet: the machine may be busy.
 	monitorTimeout = 2 * time.Second
-	// vigilPatience is for how long a cluster may look bad before it is given up, in time in which this process was
+	// monitorTolerance is for how long a cluster may look bad before it is given up, in time in which this process was
 	// served. An API server that is started anew is back sooner.
 	monitorTolerance = 5 * time.Second
 )

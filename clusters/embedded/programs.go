@@ -86,7 +86,8 @@ func etcdArgs() []string {
 	}
 }
 
-// apiServerArgs are kubeadm's, as far as they are not about a network of nodes.
+// apiServerArgs are kubeadm's, as far as they are not about a network of nodes. What checks rely on stands in
+// ../kind.yaml, too.
 func apiServerArgs(address string, port int) []string {
 	return []string{
 		"--bind-address=" + address,

@@ -20,7 +20,7 @@ const complete = "complete"
 
 // BuildCache is a folder with what compiling the course's own solution makes, and nothing else of this machine's build
 // cache, for builds that nobody trusts: without it each of them would compile the libraries of Kubernetes, which takes
-// minutes. It is made once for each version of Go and of the solution's modules. shim is the program cmd/sandbox-shim.
+// minutes. It is made once for each version of Go and of the solution's modules. shim is the program labs/classroom/cmd/sandbox-shim.
 func BuildCache(ctx context.Context, c *course.Course, shim, cache string, progress func(line string)) (string, error) {
 	solution, err := c.Render(len(c.Labs))
 	if err != nil {

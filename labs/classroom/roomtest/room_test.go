@@ -60,7 +60,6 @@ func newRoom(t *testing.T, provider string, learners int) *instructor {
 	return r
 }
 
-// copyCheckout copies what is tracked here, or would be, into a repository of its own: a room serves what is committed.
 func cacheDir(t *testing.T) string {
 	t.Helper()
 	dir, err := clusters.CacheDir()
@@ -70,6 +69,7 @@ func cacheDir(t *testing.T) string {
 	return dir
 }
 
+// copyCheckout copies what is tracked here, or would be, into a repository of its own: a room serves what is committed.
 func copyCheckout(t *testing.T, to string) {
 	t.Helper()
 	coursetest.CopyCheckout(t, repository, to)

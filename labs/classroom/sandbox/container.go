@@ -4,6 +4,9 @@
 // In a container a program finds what it may read under the paths of this machine, and nothing else of it. There is no
 // network. One socket leads out, to the process of ours that started the container (see [Run]); over it go the program's
 // orders, its output, its connections to the one address that it may reach, and what it leaves behind.
+//
+// That address is the proxy of a run, which refuses more ([apiproxy.AdmissionRule]); what the program makes the cluster run
+// has rules of its own ([apiproxy.InstallPodPolicy], [clusters.PodIsolator]).
 package sandbox
 
 import (
@@ -66,7 +69,8 @@ var (
 	// toolLimits have room for compiling the libraries of Kubernetes from nothing, which the build cache lacks in another
 	// version than the course's: that takes 2 GiB of Tmp, where the Go command has each package twice.
 	toolLimits = limits{Memory: 5 << 30, Tasks: 512, Tmp: 3 << 30, Writes: 512 << 20, File: 512 << 20, Output: 4 << 20}
-	// programLimits have room for what a learner's program may take anywhere, so that the answer is the same.
+	// programLimits have room for what a learner's program may take anywhere, so that the answer is the same; but for files,
+	// which are in memory here.
 	programLimits = limits{
 		Memory: 1536 << 20, Tasks: 400, Tmp: 64 << 20, Writes: 64 << 20, File: 64 << 20, Output: process.OutputLimit,
 		Supervisor: supervisor.Limits{Memory: supervisor.DefaultLimits.Memory, Processes: supervisor.DefaultLimits.Processes},

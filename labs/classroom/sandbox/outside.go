@@ -45,8 +45,8 @@ type outcome struct {
 }
 
 // Run is the launcher of [process.Launcher]: it reads the settings of containers from one file and a job from another,
-// starts a container, and is to its starter what the program in there would be. kind is "tool" or "program". parentPipe is
-// read until it ends, which ends the container; nil is none. When this process is killed, the container ends by itself.
+// starts a container, and behaves towards its parent process as the program in there would. kind is "tool" or "program".
+// parentPipe is read until it ends, which ends the container; nil is none. When this process is killed, the container ends by itself.
 func Run(settings, kind, file string, parentPipe *os.File) (int, error) {
 	r, err := readRequest(settings, kind, file)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-// sampleSize is how many wrong answers of each lab a sample has: what CI has time for.
+// sampleSize is how many wrong answers of each lab a sample has, which `make mutants` asks. CI asks [mutants.Gate].
 const sampleSize = 2
 
 // mutantsRun is what `lab mutants` is asked for.

@@ -3,7 +3,7 @@
 //
 //	supervisor [-uid N] [-memory MIB] [-processes N] program [args...]
 //
-// File descriptor 3 is a pipe whose other end the starter holds open: its end is the starter's end.
+// File descriptor 3 is a pipe whose other end the parent process holds open: when it closes, that process has ended.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
-// parentPipe is the descriptor that the starter's end of the pipe hangs on.
+// parentPipe is the descriptor of the pipe to the parent process.
 const parentPipe = 3
 
 func main() {

@@ -1,7 +1,7 @@
 // Package apiproxy is a reverse proxy between one client and an API server that remembers what was
-// asked. It is evidence, not a gate: every request passes unchanged but for the client's token ([Proxy.Token]),
-// unless a storm is asked for with [Proxy.Disturb] or [Proxy.Outage], a [Rule] for a client that nobody trusts, or
-// a [NamespaceFilter] that shows a client a part of the cluster only.
+// asked. Every request passes unchanged but for the client's token ([Proxy.Token]), unless a storm is asked for with
+// [Proxy.Disturb] or [Proxy.Outage], a [Rule] that refuses requests of a client that nobody trusts, or a [NamespaceFilter]
+// that shows a client a part of the cluster only.
 //
 // A client may send as much as it likes: the proxy counts everything, and remembers the latest.
 package apiproxy

@@ -74,7 +74,7 @@ type Check struct {
 	// Requires are checks above this one, in its lab or an earlier one; when
 	// one of them failed, this one is blocked.
 	Requires []string `yaml:"requires"`
-	// Needs are abilities that the cluster must have: NeedsPods.
+	// Needs are abilities that the cluster must have: NeedsPods, NeedsCollection.
 	Needs []string `yaml:"needs"`
 	// Hints are layers of hints by cause, the gentlest first. There is always
 	// the cause OtherCause.

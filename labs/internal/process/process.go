@@ -69,9 +69,9 @@ const LauncherProcess = "sandbox-shim"
 // startDelay is how much longer a launched program may take to begin. A container takes half a second on a quiet machine.
 const startDelay = 15 * time.Second
 
-// Launcher is a program of ours that runs jobs for us somewhere else, such as in containers. To its starter it is what the
-// program itself would be: it passes on output, SIGTERM and the exit code, and what the program leaves in [Job.Writes].
-// It travels to the processes of a run as JSON.
+// Launcher is a program of ours that runs jobs for us somewhere else, such as in containers. It behaves towards its parent
+// process as the program itself would: it passes on output, SIGTERM and the exit code, and what the program leaves in
+// [Job.Writes]. It travels to the processes of a run as JSON.
 type Launcher struct {
 	// Command is the launcher and its first arguments. "tool FILE" follows for a program of ours that reads a learner's
 	// code, and "program FILE" for one that contains it. FILE has the Job as JSON; the launcher removes it, and may leave

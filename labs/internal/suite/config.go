@@ -56,7 +56,7 @@ type Config struct {
 	Disposable bool `json:"disposable,omitempty"`
 	// RealPods says whether containers really run on this provider.
 	RealPods bool `json:"realPods"`
-	// Seed decides names, namespaces, sizes and ports. It is printed with every verdict.
+	// Seed and the id of a check decide names, sizes and ports; namespaces are new in each run. It is printed with every verdict.
 	Seed int64 `json:"seed"`
 	// Scratch is a folder for sockets, logs and copies that unprivileged programs can reach.
 	Scratch string `json:"scratch"`

@@ -1,6 +1,6 @@
 // Command sandbox-shim stands on both sides of a container in which a learner's code is built or run.
 //
-//	sandbox-shim run SETTINGS tool JOB     on this machine: runs a tool of ours in a container, and is to its starter what the tool would be
+//	sandbox-shim run SETTINGS tool JOB     on this machine: runs a tool of ours in a container, and behaves towards its parent process as the tool would
 //	sandbox-shim run SETTINGS program JOB  the same for a program of a learner; the end of file descriptor 3, a pipe, is the end of it all
 //	sandbox-shim inside SOCKET             in the container: its first process
 //	sandbox-shim cache BASE OWN            in the container: a build cache for the Go command (GOCACHEPROG) that is read from BASE, and written to OWN
@@ -18,7 +18,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/process"
 )
 
-// parentPipe is the descriptor that the starter's end of a pipe hangs on.
+// parentPipe is the descriptor of the pipe to the parent process.
 const parentPipe = 3
 
 func main() {
