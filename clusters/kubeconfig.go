@@ -3,6 +3,7 @@ package clusters
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -13,6 +14,8 @@ var (
 	ErrNoKubeconfig = errors.New("it is no kubeconfig")
 	// ErrNeedsMore says that a kubeconfig is of use only with other files or programs of some machine.
 	ErrNeedsMore = errors.New("it needs other files or programs of the machine that it is from")
+	// ErrOpen says that a kubeconfig lets others read what passes, or answer in the cluster's place.
+	ErrOpen = errors.New("it asks its cluster without https, by way of a proxy, or whatever the certificate")
 )
 
 // CheckKubeconfig says what is wrong with a kubeconfig that goes from one machine to another, nil when it opens one
@@ -26,8 +29,11 @@ func CheckKubeconfig(data []byte) error {
 		return fmt.Errorf("it knows %d clusters and %d users, and should know one of each", len(config.Clusters), len(config.AuthInfos))
 	}
 	for _, c := range config.Clusters {
-		if c.CertificateAuthority != "" {
+		switch {
+		case c.CertificateAuthority != "":
 			return ErrNeedsMore
+		case !strings.HasPrefix(c.Server, "https://") || c.InsecureSkipTLSVerify || c.ProxyURL != "":
+			return ErrOpen
 		}
 	}
 	for _, u := range config.AuthInfos {
