@@ -54,7 +54,8 @@ type Spec struct {
 	Prepare func(ctx context.Context, c *Cluster) error
 	// APIServerAddress is the IPv4 address of this machine on which the API server
 	// answers, and which its certificate names. Empty means 127.0.0.1, which nobody
-	// else can reach.
+	// else can reach. With another one, an embedded API server calls nobody: no webhooks, no aggregated API servers, no
+	// proxies to nodes and Services.
 	APIServerAddress string
 }
 

@@ -138,6 +138,9 @@ func (a *attempt) prepare(programs []string) error {
 	if err := os.WriteFile(filepath.Join(plane, stagesFile), stages, 0o600); err != nil {
 		return fmt.Errorf("write stages: %w", err)
 	}
+	if err := os.WriteFile(filepath.Join(plane, egressFile), []byte(egress), 0o600); err != nil {
+		return fmt.Errorf("write egress rules: %w", err)
+	}
 	if err := a.writeIdentities(plane, server); err != nil {
 		return err
 	}

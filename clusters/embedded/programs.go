@@ -39,6 +39,8 @@ const (
 	nodeIP = "10.0.0.1"
 	// stagesFile tells kwok what becomes of nodes and Pods.
 	stagesFile = "stages.yaml"
+	// egressFile tells the API server of a cluster for others whom it may call.
+	egressFile = "egress.yaml"
 )
 
 // pki is the folder of the certificates below that of the control plane.
@@ -82,6 +84,7 @@ func etcdArgs() []string {
 		// One member waits for its own election: 10 to 50 ms instead of 0.1 to 1 s.
 		"--heartbeat-interval=10",
 		"--election-timeout=50",
+		"--quota-backend-bytes=268435456", // a cluster of a lab takes 20 MB
 		"--log-level=warn",
 	}
 }
@@ -89,7 +92,7 @@ func etcdArgs() []string {
 // apiServerArgs are kubeadm's, as far as they are not about a network of nodes. What checks rely on stands in
 // ../kind.yaml, too.
 func apiServerArgs(address string, port int) []string {
-	return []string{
+	args := []string{
 		"--bind-address=" + address,
 		fmt.Sprintf("--secure-port=%d", port),
 		// The address in the Service kubernetes, which may not be a loopback one.
@@ -107,13 +110,35 @@ func apiServerArgs(address string, port int) []string {
 		"--service-account-signing-key-file=" + inPKI("sa.key"),
 		"--service-cluster-ip-range=" + serviceCIDR,
 	}
+	if forOthers(address) {
+		args = append(args, "--egress-selector-config-file="+egressFile)
+	}
+	return args
 }
+
+// forOthers says whether other machines reach a cluster. Then its admin is somebody else than who runs it, and its API
+// server, which is a process of this machine, must not call whomever they name: webhooks, API services, nodes, Services.
+func forOthers(address string) bool { return address != loopback }
+
+// egress sends all that an API server would call through a proxy that is not there.
+const egress = `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection: &nobody
+    proxyProtocol: HTTPConnect
+    transport: {uds: {udsName: nobody.sock}}
+- name: controlplane
+  connection: *nobody
+`
 
 func controllerManagerArgs() []string {
 	return []string{
 		"--kubeconfig=" + kubeconfigOf(controllerManager),
 		"--secure-port=0", // nobody asks it
-		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller",
+		// There are no volumes. Deleting one of the kind hostPath would delete a folder of this machine.
+		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller,-persistentvolume-binder-controller," +
+			"-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller",
 		"--root-ca-file=" + inPKI("ca.crt"),
 		"--cluster-signing-cert-file=" + inPKI("ca.crt"),
 		"--cluster-signing-key-file=" + inPKI("ca.key"),

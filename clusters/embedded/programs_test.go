@@ -114,3 +114,12 @@ func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestTheAPIServerOfAStrangerCallsNobody(t *testing.T) {
+	const flag = "--egress-selector-config-file=" + egressFile
+	for address, closed := range map[string]bool{loopback: false, "192.168.1.5": true} {
+		if got := slices.Contains(planned(t, address)[apiServer], flag); got != closed {
+			t.Errorf("on %s, it runs with %s: %v", address, flag, got)
+		}
+	}
+}
