@@ -4,6 +4,7 @@ package checkout
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -49,6 +50,9 @@ func Pack(ctx context.Context, root string) (Archive, error) {
 
 // Size in bytes.
 func (a Archive) Size() int64 { return int64(len(a.data)) }
+
+// SHA256 is its digest in hexadecimal. The same commit has the same on the same machine.
+func (a Archive) SHA256() string { return fmt.Sprintf("%x", sha256.Sum256(a.data)) }
 
 // ServeHTTP sends the archive, to everybody.
 func (a Archive) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -57,7 +57,7 @@ func (h *Handout) files() (content, error) {
 		files[kubeconfigFile] = file{data: data}
 	}
 	if h.Board != nil {
-		config := outbox.Config{URL: h.Board.URL, Token: h.Board.Token.Reveal(), Learner: h.Learner.name()}
+		config := outbox.Config{URL: h.Board.URL, Key: h.Key, Token: h.Board.Token.Reveal(), Learner: h.Learner.name()}
 		if err := files.addJSON(boardFile, config); err != nil {
 			return nil, err
 		}
@@ -79,18 +79,25 @@ func (c content) addJSON(name string, value any) error {
 
 // page is what the templates of the texts know.
 type page struct {
-	ID, Name, Course           string
+	ID, Name                   string
 	Kubeconfig, Board, Modules bool
-	Image                      *Image
+	Course                     []string // commands
+	Image                      []string // commands
+	Megabytes                  int64    // of the image
 	Lends                      bool
 	Set                        []variable
 }
 
 func (h *Handout) addTexts(files content) error {
 	p := page{
-		ID: h.Learner.ID, Name: h.Learner.name(), Course: h.Course,
-		Kubeconfig: h.Kubeconfig != "", Board: h.Board != nil, Modules: h.Modules != "", Lends: h.Lends,
-		Image: h.Image, Set: h.variables(),
+		ID: h.Learner.ID, Name: h.Learner.name(),
+		Kubeconfig: h.Kubeconfig != "", Board: h.Board != nil, Modules: h.Modules != "", Lends: h.Lends, Set: h.variables(),
+	}
+	if h.Course != nil {
+		p.Course = CourseCommands(h.Key, h.Course)
+	}
+	if h.Image != nil {
+		p.Image, p.Megabytes = ImageCommands(h.Key, h.Image), h.Image.Megabytes()
 	}
 	for _, name := range []string{startFile, shellFile, powerShellFile} {
 		var b bytes.Buffer
@@ -119,8 +126,8 @@ func (h *Handout) check() error {
 		return exit.Usage("%w", err)
 	}
 	if b := h.Board; b != nil {
-		if u, err := address(b.URL); err != nil || strings.Trim(u.Path, "/") != "" {
-			return exit.Usage("the board's address for %s must be like http://192.168.1.5:7777, with nothing behind the port",
+		if u, err := address(b.URL); err != nil || u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
+			return exit.Usage("the board's address for %s must be like https://192.168.1.5:7777, with nothing behind the port",
 				h.Learner.ID)
 		}
 		if b.Token == (token.Token{}) {
@@ -130,17 +137,18 @@ func (h *Handout) check() error {
 	if h.Lends && h.Board == nil {
 		return exit.Usage("%s cannot borrow clusters without the room's address and a token", h.Learner.ID)
 	}
-	if h.Course != "" {
-		if _, err := address(h.Course); err != nil {
-			return exit.Usage("the address of the course for %s must be like http://192.168.1.5:7777/course.tar.gz", h.Learner.ID)
-		}
+	if (h.Board != nil || h.Course != nil || h.Image != nil) && !strings.HasPrefix(h.Key, "sha256//") {
+		return exit.Usage("the handout of %s has no key of the room's server", h.Learner.ID)
+	}
+	if err := h.Course.check("course", "https://192.168.1.5:7777/course.tar.gz", h.Learner.ID); err != nil {
+		return err
 	}
 	if h.Modules != "" {
 		if _, err := address(h.Modules); err != nil {
 			return exit.Usage("the address of the Go modules for %s must be like http://192.168.1.5:7777/modules", h.Learner.ID)
 		}
 	}
-	if err := h.checkImage(); err != nil {
+	if err := h.Image.check("node image", "https://192.168.1.5:7777/images/node.tar.gz", h.Learner.ID); err != nil {
 		return err
 	}
 	return h.checkEnv()

@@ -29,7 +29,7 @@ type Learner struct {
 
 // Board is where a learner's results go.
 type Board struct {
-	// URL is the board's address, such as http://192.168.1.5:7777, and nothing behind it.
+	// URL is the board's address, such as https://192.168.1.5:7777, and nothing behind it.
 	URL string
 	// Token is the learner's. An instructor's would show everybody the room.
 	Token token.Token
@@ -44,16 +44,18 @@ type Handout struct {
 	// Kubeconfig is the path of a file that opens one cluster, as one user, with nothing else from this machine;
 	// "" is a room without playgrounds.
 	Kubeconfig string
+	// Key is the public key of the server that Board, Course and Image are on, as [outbox.KeyOf] has it.
+	Key string
 	// Board is nil in a room without a board.
 	Board *Board
-	// Course is the address of an archive of the course, such as http://192.168.1.5:7777/course.tar.gz, in a folder
-	// operator-lab; "" where learners have it from elsewhere.
-	Course string
+	// Course is an archive of the course, such as https://192.168.1.5:7777/course.tar.gz, in a folder operator-lab; nil
+	// where learners have it from elsewhere.
+	Course *Download
 	// Modules is the GOPROXY of the room, such as http://192.168.1.5:7777/modules, and nothing else is asked; "" where
 	// everybody has the internet.
 	Modules string
 	// Image is nil where the room has no node image for engines of learners.
-	Image *Image
+	Image *Download
 	// Lends says that the room lends a cluster for each verdict, to whoever has the Board's token: CLUSTER=room is set.
 	Lends bool
 	// Workspace is a starter with its repository, from workspace.Starter.

@@ -32,6 +32,8 @@ var update = flag.Bool("update", false, "write testdata anew")
 const (
 	secret = "abcdefghijklmnopqrstuvwxyz"
 	key    = "c2VjcmV0LWtleQ=="
+	// serverKey is that of a room's server.
+	serverKey = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 )
 
 func learnersToken(t *testing.T) token.Token {
@@ -72,8 +74,9 @@ func full(t *testing.T) handout.Handout {
 	return handout.Handout{
 		Learner:    handout.Learner{ID: "learner-7", Name: "Ada"},
 		Kubeconfig: kubeconfig(t, goodKubeconfig),
-		Board:      &handout.Board{URL: "http://192.168.1.5:7777", Token: learnersToken(t)},
-		Course:     "http://192.168.1.5:7777/course.tar.gz",
+		Key:        serverKey,
+		Board:      &handout.Board{URL: "https://192.168.1.5:7777", Token: learnersToken(t)},
+		Course:     &handout.Download{URL: "https://192.168.1.5:7777/course.tar.gz", SHA256: strings.Repeat("ab", 32)},
 		Modules:    "http://192.168.1.5:7777/modules",
 		Lends:      true,
 		Workspace:  small(),
@@ -209,7 +212,7 @@ func TestTheBoardIsFound(t *testing.T) {
 	t.Setenv("LAB_BOARD", "")
 	w := write(t, t.TempDir(), full(t))
 	got, err := outbox.ReadConfig(filepath.Join(w.Dir, ".lab"))
-	want := outbox.Config{URL: "http://192.168.1.5:7777", Token: "labboard-ab12cd34-" + secret, Learner: "Ada"}
+	want := outbox.Config{URL: "https://192.168.1.5:7777", Key: serverKey, Token: "labboard-ab12cd34-" + secret, Learner: "Ada"}
 	if err != nil || *got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -439,16 +442,19 @@ func TestWriteRefuses(t *testing.T) {
 			"the board's address",
 		},
 		"a password": {
-			func(_ *testing.T, h *handout.Handout) { h.Board.URL = "http://me:" + secret + "@board" },
+			func(_ *testing.T, h *handout.Handout) { h.Board.URL = "https://me:" + secret + "@board" },
 			"the board's address",
 		},
-		"a board with a path": {func(_ *testing.T, h *handout.Handout) { h.Board.URL += "/x" }, "the board's address"},
-		"no token":            {func(_ *testing.T, h *handout.Handout) { h.Board.Token = token.Token{} }, "no token"},
+		"a board with a path":           {func(_ *testing.T, h *handout.Handout) { h.Board.URL += "/x" }, "the board's address"},
+		"a board that is not encrypted": {func(_ *testing.T, h *handout.Handout) { h.Board.URL = "http://192.168.1.5:7777" }, "the board's address"},
+		"no key":                        {func(_ *testing.T, h *handout.Handout) { h.Key = "" }, "no key"},
+		"a course without a digest":     {func(_ *testing.T, h *handout.Handout) { h.Course.SHA256 = "" }, "no SHA-256"},
+		"no token":                      {func(_ *testing.T, h *handout.Handout) { h.Board.Token = token.Token{} }, "no token"},
 		"a course that is no address": {
 			func(_ *testing.T, h *handout.Handout) {
-				h.Course = "http://192.168.1.5:7777/course.tar.gz?token=" + secret
+				h.Course.URL += "?token=" + secret
 			},
-			"http://192.168.1.5:7777/course.tar.gz",
+			"https://192.168.1.5:7777/course.tar.gz",
 		},
 		"two proxies": {
 			func(_ *testing.T, h *handout.Handout) { h.Modules = "off" },

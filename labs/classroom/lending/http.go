@@ -40,10 +40,14 @@ func (s *Server) serveClaims(w http.ResponseWriter, _ *http.Request, h store.Hol
 	server.Answer(w, http.StatusOK, map[string][]string{"claims": s.Claims(h.Learner)})
 }
 
-// serveClaim answers 200 with a cluster, 202 with a place in the queue, and 410 when nothing will come of the claim.
+// serveClaim answers 200 with a cluster, 202 with a place in the queue, 410 when nothing will come of the claim, and 429 when it comes too
+// soon after others.
 func (s *Server) serveClaim(w http.ResponseWriter, r *http.Request, h store.Holder) {
 	a, err := s.Claim(r.Context(), h.Learner, r.PathValue("claim"), r.URL.Query().Get(borrow.SeenParameter))
+	tooMany, busy := errors.AsType[*TooManyError](err)
 	switch {
+	case busy:
+		server.TooMany(w, tooMany.Wait)
 	case err != nil:
 		refuseEnded(w, err)
 	case a.Loan != nil:

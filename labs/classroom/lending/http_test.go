@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -218,5 +219,25 @@ func TestWhatTheRoomsMachineCannotDoIsTold(t *testing.T) {
 	h.shelf.broken = errors.ErrUnsupported
 	if code, body = h.ask(t, ada, http.MethodGet, "/check"+borrow.NodesPath); code != http.StatusNotImplemented {
 		t.Errorf("%d %s", code, body)
+	}
+}
+
+func TestALearnerWhoAsksTooMuchIsToldToWait(t *testing.T) {
+	h := serve(t)
+	ada, bob := h.token(t, "Ada", time.Hour), h.token(t, "Bob", time.Hour)
+	last := func(token, method, path string, times int) (code int) {
+		for i := range times {
+			code, _ = h.ask(t, token, method, strings.ReplaceAll(path, "N", strconv.Itoa(i)))
+		}
+		return code
+	}
+	if code := last(ada, http.MethodPost, "/check-N", 6); code != http.StatusTooManyRequests {
+		t.Errorf("the sixth claim: %d", code)
+	}
+	if code := last(bob, http.MethodGet, "", 200); code != http.StatusTooManyRequests {
+		t.Errorf("the 200th look: %d", code)
+	}
+	if code := last(ada, http.MethodGet, "", 1); code != http.StatusOK {
+		t.Errorf("somebody else's look: %d", code)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/internal/borrow"
@@ -26,6 +28,10 @@ const (
 	Longest = 15 * time.Minute
 	// reapPeriod is how often the server looks for those of whom nothing is heard.
 	reapPeriod = time.Second
+	// claimPeriod is how often a learner may claim another cluster, and claimsAtOnce how many times in a row: each costs the
+	// room a cluster, also when it is given back at once. The fastest check takes longer.
+	claimPeriod  = 4 * time.Second
+	claimsAtOnce = 5
 	// remembered is of how many claims of a learner it is known why they ended.
 	remembered = 8
 )
@@ -61,6 +67,7 @@ type Server struct {
 	out     map[int64]*loan    // lent, or being made ready, by learner
 	queue   []*loan            // who waits, one of each learner, the first one first
 	past    map[int64][]ending // by learner, the latest last
+	claims  map[int64]*rate.Limiter
 	closed  bool
 	changed chan struct{} // closed, and replaced, whenever one of the above changes
 }
@@ -97,7 +104,7 @@ func Open(opts Options) *Server {
 	if opts.Log == nil {
 		opts.Log = func(string) {}
 	}
-	s := &Server{opts: opts, out: map[int64]*loan{}, past: map[int64][]ending{}, changed: make(chan struct{})}
+	s := &Server{opts: opts, out: map[int64]*loan{}, past: map[int64][]ending{}, claims: map[int64]*rate.Limiter{}, changed: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.tasks.Go(s.reap)
 	return s
@@ -140,7 +147,8 @@ func (s *Server) Claims(learner store.Learner) []string {
 
 // Claim asks for a cluster under a name that the learner chooses, and asked again, how far that has come: the answer
 // to one claim is the same however often it is lost. It waits for something else than what the mark of an earlier
-// answer stands for, [borrow.PollTime] at most. The error is an *[borrow.EndedError] when the claim will not get anything any more.
+// answer stands for, [borrow.PollTime] at most. The error is an *[borrow.EndedError] when the claim
+// will not get anything any more, and a *[TooManyError] when the learner has claimed many in a row.
 func (s *Server) Claim(ctx context.Context, learner store.Learner, claim, seen string) (borrow.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,6 +183,9 @@ func (s *Server) enter(learner store.Learner, claim string) (*loan, error) {
 	if s.closed {
 		return nil, &borrow.EndedError{Why: whyClosed}
 	}
+	if wait := s.wait(learner); wait > 0 {
+		return nil, &TooManyError{Wait: wait}
+	}
 	l := &loan{learner: learner, claim: claim, heard: time.Now()}
 	l.ctx, l.cancel = context.WithCancel(s.ctx)
 	if i := slices.IndexFunc(s.queue, func(o *loan) bool { return o.learner.ID == learner.ID }); i >= 0 {
@@ -186,6 +197,29 @@ func (s *Server) enter(learner store.Learner, claim string) (*loan, error) {
 	}
 	s.grant()
 	return l, nil
+}
+
+// TooManyError says that a learner has claimed many clusters in a row.
+type TooManyError struct {
+	// Wait is how long they have to wait for the next one.
+	Wait time.Duration
+}
+
+func (e *TooManyError) Error() string { return "too many claims in a row" }
+
+// wait is how long a learner has to wait before another claim, 0 if they need not.
+func (s *Server) wait(learner store.Learner) time.Duration {
+	limiter := s.claims[learner.ID]
+	if limiter == nil {
+		limiter = rate.NewLimiter(rate.Every(claimPeriod), claimsAtOnce)
+		s.claims[learner.ID] = limiter
+	}
+	reservation := limiter.Reserve()
+	delay := reservation.Delay()
+	if delay > 0 {
+		reservation.Cancel()
+	}
+	return delay
 }
 
 // find is the loan of a claim, nil when there is none.

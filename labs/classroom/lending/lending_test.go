@@ -233,6 +233,49 @@ func TestAKeyIsTheBorrowersAndNoClusterIsLentTwice(t *testing.T) {
 	})
 }
 
+// Each claim costs the room a cluster, also when it is given back at once.
+func TestWhoClaimsInARowIsSlowedDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := open(t, 1)
+		claim := func(id int64, name string) (wait time.Duration) {
+			_, err := r.Claim(t.Context(), learner(id), name, "")
+			if tooMany, ok := errors.AsType[*lending.TooManyError](err); ok {
+				return tooMany.Wait
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Return(learner(id), name)
+			return 0
+		}
+		taken, wait := 0, time.Duration(0)
+		for i := range 50 {
+			if w := claim(1, fmt.Sprintf("check-%d", i)); w == 0 {
+				taken++
+			} else {
+				wait = w
+			}
+		}
+		if taken != 5 {
+			t.Errorf("%d of 50 claims were taken, want 5", taken)
+		}
+		if w := claim(2, "check"); w > 0 {
+			t.Errorf("somebody else has to wait for %s", w)
+		}
+		pass(wait)
+		if w := claim(1, "after-a-while"); wait <= 0 || w > 0 {
+			t.Errorf("after the %s that it was told, it has to wait for another %s", wait, w)
+		}
+		pass(time.Hour)
+		for range 20 {
+			if _, err := r.Claim(t.Context(), learner(1), "the-same", ""); err != nil {
+				t.Fatalf("asking how far a claim is counts as one: %v", err)
+			}
+		}
+		pass(creation)
+	})
+}
+
 // A learner who asks twice waits twice.
 func TestALearnerHasOneClusterAndOnePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

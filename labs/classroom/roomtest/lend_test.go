@@ -13,6 +13,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/pool"
+	"github.com/example/operator-lab/labs/classroom/board/certificate"
 	boardroom "github.com/example/operator-lab/labs/classroom/board/room"
 	"github.com/example/operator-lab/labs/classroom/board/server"
 	"github.com/example/operator-lab/labs/classroom/board/store"
@@ -44,7 +45,7 @@ func TestVerdictsOnBorrowedClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider := borrow.New(state, outbox.Config{URL: r.url, Token: r.token}, borrow.Options{
+	provider := borrow.New(state, outbox.Config{URL: r.url, Key: r.key, Token: r.token}, borrow.Options{
 		Progress: func(line string) { t.Log(line) },
 		Instead:  func() (string, string) { return "CLUSTER=embedded make lab-5", "" },
 	})
@@ -84,11 +85,11 @@ func TestVerdictsOnBorrowedClusters(t *testing.T) {
 
 // lendingRoom is a room's server that lends embedded control planes.
 type lendingRoom struct {
-	url, token string
-	owned      *clusters.Owned
-	lender     *lending.Server
-	pool       *pool.Pool
-	ended      chan struct{} // closed when nothing is lent any more
+	url, key, token string
+	owned           *clusters.Owned
+	lender          *lending.Server
+	pool            *pool.Pool
+	ended           chan struct{} // closed when nothing is lent any more
 }
 
 func lend(t *testing.T, c *course.Course) *lendingRoom {
@@ -116,7 +117,13 @@ func lend(t *testing.T, c *course.Course) *lendingRoom {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := server.New(t.Context(), server.Config{Store: s, Course: c, Rules: boardroom.DefaultRules, Learners: r.lender.Routes()})
+	pair, key, err := certificate.Load(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.New(t.Context(), server.Config{
+		Store: s, Course: c, Rules: boardroom.DefaultRules, Certificate: pair, Learners: r.lender.Routes(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +144,7 @@ func lend(t *testing.T, c *course.Course) *lendingRoom {
 			t.Error(err)
 		}
 	})
-	r.url, r.token = "http://"+listener.Addr().String(), given.Reveal()
+	r.url, r.key, r.token = "https://"+listener.Addr().String(), key, given.Reveal()
 	return r
 }
 

@@ -27,11 +27,11 @@ func TestLabsFromAHandoutNeedOnlyTheRoom(t *testing.T) {
 	r := newRoom(t, "embedded", 1)
 	r.classroom(t, "modules")
 	server := r.serve(t)
-	r.classroom(t, "handouts", "--server", "http://"+server)
+	r.classroom(t, "handouts", "--server", "https://"+server)
 	caches, modules := goCaches(t)
 	n := isolate(t, server, modules)
 	n.requireIsolated(t, listen(t), r.apiServer(t))
-	l := newLearner(t, r.handout("learner-1"), server, n.wrap, append(caches, "LAB_CACHE="+r.cache)...)
+	l := newLearner(t, r.handout("learner-1"), n.wrap, append(caches, "LAB_CACHE="+r.cache)...)
 
 	labs := chosen(t)
 	for _, lab := range labs {

@@ -22,13 +22,13 @@ import (
 func TestRoomOfTwoSurvivesADeadNode(t *testing.T) {
 	r := newRoom(t, "kind", 2)
 	server := r.serve(t)
-	r.classroom(t, "handouts", "--server", "http://"+server)
+	r.classroom(t, "handouts", "--server", "https://"+server)
 	env, _ := goCaches(t)
 	env = append(env, "LAB_CACHE="+r.cache)
 	handedIn := t.TempDir()
 	learners := map[string]*learner{}
 	for _, id := range []string{"learner-1", "learner-2"} {
-		l := newLearner(t, r.handout(id), server, nil, env...)
+		l := newLearner(t, r.handout(id), nil, env...)
 		l.requireRed(t, 1, "")
 		learners[id] = l
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 const (
@@ -81,7 +82,7 @@ func New(stateDir string, c outbox.Config, opts Options) *Provider {
 	if opts.Beat == 0 {
 		opts.Beat = BeatPeriod
 	}
-	return &Provider{state: stateDir, config: c, client: outbox.Client(), opts: opts, beats: map[string]func(){}}
+	return &Provider{state: stateDir, config: c, client: c.Client(), opts: opts, beats: map[string]func(){}}
 }
 
 // Identity names the room.
@@ -175,7 +176,7 @@ func (p *Provider) report(last, now Answer) {
 
 // take keeps the key of a cluster, and begins to say that its borrower is there.
 func (p *Provider) take(name string, loan *Loan) (*clusters.Cluster, error) {
-	// Nothing on the way here is encrypted, and a kubeconfig can name programs to run.
+	// A kubeconfig can name programs to run.
 	if err := clusters.CheckKubeconfig(loan.Kubeconfig); err != nil {
 		return nil, &clusters.Problem{What: "the room lent a cluster with a kubeconfig that is not used here", Fix: "tell your instructor", Err: err}
 	}
@@ -194,6 +195,7 @@ func (p *Provider) take(name string, loan *Loan) (*clusters.Cluster, error) {
 	p.beats[name] = func() { cancel(); beats.Wait() }
 	p.mu.Unlock()
 	c := loan.Cluster
+	plain.Within(&c)
 	c.Name, c.Kubeconfig, c.Logs = name, path, false
 	return &c, nil
 }
@@ -308,6 +310,8 @@ func (p *Provider) explain(name string, err error) error {
 		return &clusters.Problem{What: err.Error(), Fix: command + ", or ask your instructor"}
 	case errors.Is(err, errToken):
 		return &clusters.Problem{What: err.Error(), Fix: "ask your instructor for a new handout; meanwhile " + command}
+	case errors.Is(err, outbox.ErrOtherKey):
+		return &clusters.Problem{What: err.Error(), Fix: command + " needs no room"}
 	case p.has(name) && errors.Is(err, syscall.ECONNREFUSED):
 		return &clusters.Problem{What: "the room's server has ended, and took the cluster back", Fix: again}
 	case away(err):

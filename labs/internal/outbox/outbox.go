@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,104 +20,16 @@ import (
 
 	"github.com/google/renameio/v2/maybe"
 
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 const (
-	// ConfigFile is where a handout names the board, below the state folder of the checkout.
-	ConfigFile = "board.json"
-	// ConfigVariable names another such file. It holds no token itself: what is in the environment is seen by
-	// every program that is started from there.
-	ConfigVariable = "LAB_BOARD"
 	// dirName is the folder of results that wait, below the state folder.
 	dirName = "outbox"
 	// waiting is how many results wait at most for a board that does not answer; the oldest go first.
 	waiting = 200
 )
-
-// Config is what a handout says about the board.
-type Config struct {
-	// URL is the board's address, such as http://192.168.1.5:7777.
-	URL string `json:"url"`
-	// Token is the learner's.
-	Token string `json:"token"`
-	// Learner is the name or pseudonym in the room, for people to read.
-	Learner string `json:"learner"`
-}
-
-// ReadConfig reads the configuration below the state folder, or from the file that LAB_BOARD names. Without one
-// the error wraps [os.ErrNotExist].
-func ReadConfig(state string) (*Config, error) {
-	path := os.Getenv(ConfigVariable)
-	if path == "" {
-		path = filepath.Join(state, ConfigFile)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the board's address: %w", err)
-	}
-	c := &Config{}
-	if err := json.Unmarshal(data, c); err != nil {
-		return nil, fmt.Errorf("read the board's address %s: %w", path, err)
-	}
-	if err := c.valid(); err != nil {
-		return nil, fmt.Errorf("read the board's address %s: %w", path, err)
-	}
-	return c, nil
-}
-
-// WriteConfig writes the configuration below the state folder, readable by its owner alone.
-func WriteConfig(state string, c Config) error {
-	if err := c.valid(); err != nil {
-		return fmt.Errorf("write the board's address: %w", err)
-	}
-	data, err := json.MarshalIndent(c, "", " ")
-	if err == nil {
-		err = os.MkdirAll(state, 0o755)
-	}
-	if err == nil {
-		err = maybe.WriteFile(filepath.Join(state, ConfigFile), append(data, '\n'), 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("write the board's address: %w", err)
-	}
-	return nil
-}
-
-func (c *Config) valid() error {
-	u, err := url.Parse(c.URL)
-	switch {
-	case err != nil:
-		return err
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("%q is no address like http://192.168.1.5:7777", c.URL)
-	case c.Token == "":
-		return errors.New("there is no token in it")
-	}
-	return nil
-}
-
-// Request is one of the learner's to the board; path begins with a slash.
-func (c *Config) Request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+c.Token)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	return req, nil
-}
-
-// Client talks to a board, and to nobody else.
-func Client() *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{Proxy: nil}, // the board is in this room, and its token is for nobody else
-		// A board redirects nobody, and a token does not follow whoever says so.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
 
 // Outbox holds results for one board.
 type Outbox struct {
@@ -131,7 +42,7 @@ type Outbox struct {
 // wait until that one is configured again.
 func Open(state string, c Config) *Outbox {
 	sum := sha256.Sum256([]byte(c.URL))
-	return &Outbox{config: c, dir: filepath.Join(state, dirName, hex.EncodeToString(sum[:4])), client: Client()}
+	return &Outbox{config: c, dir: filepath.Join(state, dirName, hex.EncodeToString(sum[:4])), client: c.Client()}
 }
 
 // Put keeps results until the board has them. What would tell more of the learner than the room knows, the
@@ -261,14 +172,14 @@ func (o *Outbox) send(ctx context.Context, data []byte) error {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("the board does not know the token of %s: ask the instructor for a new handout", o.config.Learner)
 	}
-	return fmt.Errorf("the board answered %s: %s", resp.Status, Said(text))
+	return fmt.Errorf("the board answered %s: %s", plain.Line(resp.Status), Said(text))
 }
 
 // Said is what an answer of the room's server says, in one line.
 func Said(body []byte) string {
 	var answer struct{ Error string }
 	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
-		return answer.Error
+		return plain.Line(answer.Error)
 	}
-	return strings.Join(strings.Fields(string(body)), " ")
+	return plain.Line(string(body))
 }

@@ -34,7 +34,7 @@ type board struct {
 func newBoard(t *testing.T, answers ...int) *board {
 	t.Helper()
 	b := &board{answers: answers}
-	b.Server = httptest.NewServer(b)
+	b.Server = httptest.NewTLSServer(b)
 	t.Cleanup(b.Close)
 	return b
 }
@@ -58,12 +58,22 @@ func (b *board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"error":"said the board"}`)
 }
 
+// config is what a handout says of the board.
+func (b *board) config() outbox.Config {
+	return outbox.Config{URL: b.URL, Key: outbox.KeyOf(b.Certificate()), Token: "labboard-secret", Learner: "Ada"}
+}
+
+// nobody is a board that does not answer.
+func nobody() outbox.Config {
+	return outbox.Config{URL: "https://127.0.0.1:1", Key: "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", Token: "x"}
+}
+
 // configure writes the handout's file, and returns the state folder.
-func configure(t *testing.T, url string) string {
+func configure(t *testing.T, c outbox.Config) string {
 	t.Helper()
 	t.Setenv(outbox.ConfigVariable, "")
 	state := t.TempDir()
-	if err := outbox.WriteConfig(state, outbox.Config{URL: url, Token: "labboard-secret", Learner: "Ada"}); err != nil {
+	if err := outbox.WriteConfig(state, c); err != nil {
 		t.Fatal(err)
 	}
 	return state
@@ -96,7 +106,9 @@ func files(t *testing.T, state string) []string {
 
 func TestAResultReachesTheBoard(t *testing.T) {
 	b := newBoard(t, http.StatusCreated)
-	state := configure(t, b.URL+"/")
+	c := b.config()
+	c.URL += "/"
+	state := configure(t, c)
 	if told := report(t, state, result("r1")); len(told) != 0 {
 		t.Errorf("the learner is bothered with %q", told)
 	}
@@ -118,7 +130,7 @@ func TestAResultReachesTheBoard(t *testing.T) {
 // The Wi-Fi comes and goes; the order stays.
 func TestWhatWasNotSentIsSentByTheNextCheck(t *testing.T) {
 	b := newBoard(t, http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusCreated, http.StatusOK, http.StatusCreated)
-	state := configure(t, b.URL)
+	state := configure(t, b.config())
 	told := report(t, state, result("20261121-100000-AAAA"))
 	if len(told) != 1 || !strings.Contains(told[0], "1 of your results wait") {
 		t.Errorf("the board is down: %q", told)
@@ -138,7 +150,7 @@ func TestWhatWasNotSentIsSentByTheNextCheck(t *testing.T) {
 // One result that no board takes must not hold up the others for ever.
 func TestAResultThatNoBoardTakesDoesNotWait(t *testing.T) {
 	b := newBoard(t, http.StatusUnprocessableEntity, http.StatusCreated)
-	state := configure(t, b.URL)
+	state := configure(t, b.config())
 	told := report(t, state, append(result("r1"), result("r2")...))
 	if len(told) != 1 || !strings.Contains(told[0], "said the board") || len(b.got) != 1 || len(files(t, state)) != 0 {
 		t.Errorf("told %q, sent %v, waiting %v", told, b.got, files(t, state))
@@ -147,7 +159,7 @@ func TestAResultThatNoBoardTakesDoesNotWait(t *testing.T) {
 
 func TestATokenThatEndedIsSaidAndTheResultWaits(t *testing.T) {
 	b := newBoard(t, http.StatusUnauthorized)
-	state := configure(t, b.URL)
+	state := configure(t, b.config())
 	if told := report(t, state, result("r1")); len(told) != 1 || !strings.Contains(told[0], "token of Ada") || len(files(t, state)) != 1 {
 		t.Errorf("told %q, waiting %v", told, files(t, state))
 	}
@@ -156,7 +168,7 @@ func TestATokenThatEndedIsSaidAndTheResultWaits(t *testing.T) {
 // An interrupt after the answer does not lose it: the result is a verdict like any other.
 func TestAnInterruptedCheckStillReports(t *testing.T) {
 	b := newBoard(t, http.StatusCreated)
-	state := configure(t, b.URL)
+	state := configure(t, b.config())
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -170,7 +182,7 @@ func TestAnInterruptedCheckStillReports(t *testing.T) {
 // A token goes to its board, and to nobody whom that names.
 func TestATokenDoesNotFollowARedirect(t *testing.T) {
 	b := newBoard(t, http.StatusTemporaryRedirect)
-	state := configure(t, b.URL)
+	state := configure(t, b.config())
 	if told := report(t, state, result("r1")); len(told) != 1 || b.request.URL.Path != "/api/v1/results" {
 		t.Errorf("told %q, asked for %s", told, b.request.URL)
 	}
@@ -190,7 +202,13 @@ func TestWithoutABoardNothingHappens(t *testing.T) {
 // A handout that is damaged is said, and the verdict stands.
 func TestADamagedConfigurationIsSaid(t *testing.T) {
 	for name, text := range map[string]string{
-		"no JSON": "{", "no address": `{"token":"x"}`, "no token": `{"url":"http://127.0.0.1:1"}`, "a path": `{"url":"/etc","token":"x"}`,
+		"no JSON":       "{",
+		"no address":    `{"key":"` + nobody().Key + `","token":"x"}`,
+		"no token":      `{"url":"https://127.0.0.1:1","key":"` + nobody().Key + `"}`,
+		"a path":        `{"url":"/etc","key":"` + nobody().Key + `","token":"x"}`,
+		"no key":        `{"url":"https://127.0.0.1:1","token":"x"}`,
+		"half a key":    `{"url":"https://127.0.0.1:1","key":"sha256//AAAA","token":"x"}`,
+		"not encrypted": `{"url":"http://127.0.0.1:1","key":"` + nobody().Key + `","token":"x"}`,
 	} {
 		t.Setenv(outbox.ConfigVariable, "")
 		state := t.TempDir()
@@ -209,7 +227,7 @@ func TestADamagedConfigurationIsSaid(t *testing.T) {
 
 func TestTheVariableNamesAnotherFile(t *testing.T) {
 	b := newBoard(t, http.StatusCreated)
-	elsewhere := configure(t, b.URL)
+	elsewhere := configure(t, b.config())
 	t.Setenv(outbox.ConfigVariable, filepath.Join(elsewhere, outbox.ConfigFile))
 	if told := report(t, t.TempDir(), result("r1")); len(told) != 0 || len(b.got) != 1 {
 		t.Errorf("told %q, sent %v", told, b.got)
@@ -219,7 +237,7 @@ func TestTheVariableNamesAnotherFile(t *testing.T) {
 // The room knows a pseudonym; a path often has the name in it.
 func TestNoPathOfThisMachineLeavesIt(t *testing.T) {
 	b := newBoard(t, http.StatusCreated)
-	state := configure(t, b.URL)
+	state := configure(t, b.config())
 	home := filepath.Join(t.TempDir(), "ada.lovelace")
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
@@ -242,8 +260,8 @@ func TestNoPathOfThisMachineLeavesIt(t *testing.T) {
 }
 
 func TestWhatWaitsIsNobodyElsesBusinessAndHasAnEnd(t *testing.T) {
-	state := configure(t, "http://127.0.0.1:1")
-	box := outbox.Open(state, outbox.Config{URL: "http://127.0.0.1:1", Token: "x"})
+	state := configure(t, nobody())
+	box := outbox.Open(state, nobody())
 	for i := range 205 {
 		r := result("r")[0]
 		r.Run = "20261121-1" + string(rune('0'+i/100)) + string(rune('0'+i/10%10)) + string(rune('0'+i%10)) + "00-AAAA"
@@ -264,7 +282,7 @@ func TestWhatWaitsIsNobodyElsesBusinessAndHasAnEnd(t *testing.T) {
 	}
 	// Another room's board does not get them.
 	other := newBoard(t, http.StatusCreated)
-	if left, err := outbox.Open(state, outbox.Config{URL: other.URL, Token: "x"}).Flush(t.Context()); left != 0 || err != nil || len(other.got) != 0 {
+	if left, err := outbox.Open(state, other.config()).Flush(t.Context()); left != 0 || err != nil || len(other.got) != 0 {
 		t.Errorf("%d left, %v, sent %v", left, err, other.got)
 	}
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -37,6 +36,18 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			http.Error(w, "This board is not called by that name.", http.StatusMisdirectedRequest)
 			return
 		}
+		if !encrypted(r) && !s.mayBePlain(r) {
+			http.Error(w, "This server takes https alone. Ask your instructor for a new handout.", http.StatusUpgradeRequired)
+			return
+		}
+		if c := connOf(r); c != nil && c.slot.overLimit {
+			if _, err := s.holder(r); err != nil {
+				h.Set("Retry-After", "1")
+				h.Set("Connection", "close")
+				http.Error(w, "Too many connections of your address are open.", http.StatusServiceUnavailable)
+				return
+			}
+		}
 		sameOrigin.ServeHTTP(w, r)
 	})
 }
@@ -69,7 +80,11 @@ func (s *Server) holder(r *http.Request) (store.Holder, error) {
 	if err != nil {
 		return store.Holder{}, store.ErrDenied
 	}
-	return s.Store.Authenticate(r.Context(), t)
+	h, err := s.Store.Authenticate(r.Context(), t)
+	if c := connOf(r); c != nil && err == nil {
+		s.conns.trust(c.slot.from, h.TokenID)
+	}
+	return h, err
 }
 
 // instructor lets only instructors through. Everybody else who asks for a page gets the login.
@@ -89,7 +104,7 @@ func (s *Server) instructor(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// learner lets only learners through, as often as the limits say; without limits, always.
+// learner lets only learners through, as often as the limits say.
 func (s *Server) learner(limits *limits, next LearnerHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h, err := s.holder(r)
@@ -106,8 +121,7 @@ func (s *Server) learner(limits *limits, next LearnerHandler) http.HandlerFunc {
 			return
 		}
 		if wait := limits.wait(h.TokenID, s.Now()); wait > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-			Problem(w, http.StatusTooManyRequests, errors.New("too many requests in a row"))
+			TooMany(w, wait)
 			return
 		}
 		next(w, r, h)
@@ -159,6 +173,7 @@ const cookieAge = 24 * time.Hour
 func cookie(r *http.Request, value string, age time.Duration) *http.Cookie {
 	return &http.Cookie{
 		Name: cookieName(r), Value: value, Path: "/", MaxAge: int(age.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: encrypted(r),
 	}
 }
 

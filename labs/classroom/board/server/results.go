@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,29 +20,34 @@ import (
 )
 
 const (
-	// perSecond is how many requests of a kind a token may send for long, burst how many at once: results that waited
+	// resultsPerSecond is how many results a token may send for long, and resultsAtOnce how many at once: those that waited
 	// while the network was away. The fastest verdict there is takes a second.
-	perSecond, burst = 1, 30
+	resultsPerSecond, resultsAtOnce = 1, 30
+	// requestsPerSecond and requestsAtOnce are for what else learners ask. A check on a borrowed cluster looks at its nodes
+	// twice in a second.
+	requestsPerSecond, requestsAtOnce = 8, 60
 )
 
 // limits are the rates of tokens, by id. Only tokens of the store get here, so that there are as many as those.
 type limits struct {
+	perSecond rate.Limit
+	atOnce    int
+
 	mu      sync.Mutex
 	byToken map[string]*rate.Limiter
 }
 
-func newLimits() *limits { return &limits{byToken: map[string]*rate.Limiter{}} }
+func newLimits(perSecond rate.Limit, atOnce int) *limits {
+	return &limits{perSecond: perSecond, atOnce: atOnce, byToken: map[string]*rate.Limiter{}}
+}
 
-// wait is how long the token has to wait before it may send again, 0 if it may now. No limits are nil.
+// wait is how long the token has to wait before it may send again, 0 if it may now.
 func (l *limits) wait(id string, now time.Time) time.Duration {
-	if l == nil {
-		return 0
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	limiter := l.byToken[id]
 	if limiter == nil {
-		limiter = rate.NewLimiter(perSecond, burst)
+		limiter = rate.NewLimiter(l.perSecond, l.atOnce)
 		l.byToken[id] = limiter
 	}
 	reservation := limiter.ReserveN(now, 1)
@@ -100,6 +107,12 @@ func (s *Server) keep(w http.ResponseWriter, r *http.Request, learner store.Lear
 // Problem answers with an error that the sender can do something about.
 func Problem(w http.ResponseWriter, code int, err error) {
 	Answer(w, code, map[string]string{"error": err.Error()})
+}
+
+// TooMany answers that the sender has to wait.
+func TooMany(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	Problem(w, http.StatusTooManyRequests, errors.New("too many requests in a row"))
 }
 
 // Answer answers with a value as JSON.

@@ -4,14 +4,13 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log"
 	"net"
 	"net/http"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"github.com/example/operator-lab/labs/classroom/board/intake"
 	"github.com/example/operator-lab/labs/classroom/board/page"
@@ -32,9 +31,6 @@ const (
 	shutdownGrace = 3 * time.Second
 	// headerLimit in bytes; browsers and `lab check` send less than one KiB.
 	headerLimit = 16 << 10
-	// connections at once: a room of sixty with two tabs each, and as many again; and where modules are served, sixty
-	// Go commands that open ten each.
-	connections = 1024
 )
 
 // Config is what a server serves.
@@ -46,6 +42,11 @@ type Config struct {
 	Log func(line string)
 	// Now is the clock; nil is the machine's.
 	Now func() time.Time
+	// Certificate is the server's own. Requests of other machines have to be encrypted.
+	Certificate tls.Certificate
+	// Checked is the beginning of the paths of what may be asked for without encryption, because whoever asks checks what
+	// they get; "" is nothing.
+	Checked string
 	// Public is what is served beside the board to everybody who asks, without a token, by its pattern for
 	// [http.ServeMux]. It is for files that are no secrets; what stands before the board's own pages, stands before
 	// them, too.
@@ -54,16 +55,18 @@ type Config struct {
 	Learners map[string]LearnerHandler
 }
 
-// LearnerHandler answers a learner, who is known by their token. Instructors do not get there.
+// LearnerHandler answers a learner, who is trusted by their token. Instructors do not get there.
 type LearnerHandler = func(w http.ResponseWriter, r *http.Request, h store.Holder)
 
 // Server is a board.
 type Server struct {
 	Config
-	live   *live
-	limits *limits
-	intake intake.Intake
-	poke   chan struct{}
+	live *live
+	// results and requests bound what a token sends.
+	results, requests *limits
+	conns             *connLimiter
+	intake            intake.Intake
+	poke              chan struct{}
 	// streams bounds how many browsers follow at once.
 	streams chan struct{}
 }
@@ -77,7 +80,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		c.Now = time.Now
 	}
 	s := &Server{
-		Config: c, live: newLive(c.Store, c.Course, c.Rules, c.Now), limits: newLimits(),
+		Config: c, live: newLive(c.Store, c.Course, c.Rules, c.Now), results: newLimits(resultsPerSecond, resultsAtOnce), requests: newLimits(requestsPerSecond, requestsAtOnce), conns: newConnLimiter(),
 		intake: intake.Intake{Store: c.Store, Course: c.Course, Now: c.Now},
 		poke:   make(chan struct{}, 1), streams: make(chan struct{}, streamLimit),
 	}
@@ -112,9 +115,8 @@ func (s *Server) Follow(ctx context.Context) {
 	}
 }
 
-// Serve serves on the listener until ctx ends, and then lets requests finish that write a result. It closes
-// the listener.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+// Serve serves on the listeners until ctx ends, and then lets requests finish that write a result. It closes them.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	streaming, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	followed := make(chan struct{})
@@ -127,10 +129,12 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	server.RegisterOnShutdown(stop) // a stream would never finish by itself
 	spare := newSpareConnections()
-	server.ConnState = spare.follow
+	server.ConnState, server.ConnContext = spare.follow, withConn
 	server.RegisterOnShutdown(spare.close)
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(netutil.LimitListener(listener, connections)) }()
+	ended := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { ended <- server.Serve(s.listener(l)) }()
+	}
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve board: %w", err)
@@ -157,7 +161,7 @@ func (l lines) Write(p []byte) (int, error) {
 // Handler answers the board's requests. [Server.Follow] has to run beside it.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /api/v1/results", s.learner(s.limits, s.postResult))
+	mux.HandleFunc("POST /api/v1/results", s.learner(s.results, s.postResult))
 	mux.HandleFunc("GET /assets/", s.assets())
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.logout)
@@ -169,7 +173,7 @@ func (s *Server) Handler() http.Handler {
 		mux.Handle(pattern, handler)
 	}
 	for pattern, handler := range s.Learners {
-		mux.HandleFunc(pattern, s.learner(nil, handler))
+		mux.HandleFunc(pattern, s.learner(s.requests, handler))
 	}
 	return s.guarded(mux)
 }

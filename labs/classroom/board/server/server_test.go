@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"net"
@@ -40,10 +41,16 @@ type answer struct {
 
 func ask(t *testing.T, b *boardtest.Board, r request) answer {
 	t.Helper()
+	return askBy(t, &http.Client{}, b.URL, r)
+}
+
+// askBy asks as that client does.
+func askBy(t *testing.T, client *http.Client, url string, r request) answer {
+	t.Helper()
 	if r.method == "" {
 		r.method = http.MethodGet
 	}
-	req, err := http.NewRequestWithContext(t.Context(), r.method, b.URL+r.path, strings.NewReader(r.body))
+	req, err := http.NewRequestWithContext(t.Context(), r.method, url+r.path, strings.NewReader(r.body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +64,7 @@ func ask(t *testing.T, b *boardtest.Board, r request) answer {
 	if r.host != "" {
 		req.Host = r.host
 	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -73,12 +80,23 @@ func ask(t *testing.T, b *boardtest.Board, r request) answer {
 // serveInMemory serves an empty board for a fake clock. stop ends it, as Ctrl-C does.
 func serveInMemory(t *testing.T) (b *boardtest.Board, dial func(context.Context) (net.Conn, error), stop func()) {
 	t.Helper()
+	l := pipetest.Listen()
+	b, stop = serveOn(t, l, tls.Certificate{})
+	b.URL = l.URL
+	return b, l.Dial, stop
+}
+
+// serveOn serves an empty board on a listener. stop ends it.
+func serveOn(t *testing.T, l net.Listener, pair tls.Certificate) (b *boardtest.Board, stop func()) {
+	t.Helper()
 	s, err := store.Open(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, l := boardtest.Course(t), pipetest.Listen()
-	srv, err := server.New(t.Context(), server.Config{Store: s, Course: c, Rules: room.DefaultRules, Log: func(line string) { t.Log(line) }})
+	c := boardtest.Course(t)
+	srv, err := server.New(t.Context(), server.Config{
+		Store: s, Course: c, Rules: room.DefaultRules, Certificate: pair, Log: func(line string) { t.Log(line) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +119,7 @@ func serveInMemory(t *testing.T) (b *boardtest.Board, dial func(context.Context)
 			t.Error(err)
 		}
 	})
-	return &boardtest.Board{Store: s, Course: c, URL: l.URL, Instructor: instructor.Reveal()}, l.Dial, stop
+	return &boardtest.Board{Store: s, Course: c, Instructor: instructor.Reveal()}, stop
 }
 
 // post is a result that is in order.

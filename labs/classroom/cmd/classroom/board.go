@@ -17,6 +17,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/classroom/board/certificate"
 	"github.com/example/operator-lab/labs/classroom/board/export"
 	"github.com/example/operator-lab/labs/classroom/board/room"
 	"github.com/example/operator-lab/labs/classroom/board/server"
@@ -41,7 +42,7 @@ type board struct {
 	rules  room.Rules
 	valid  time.Duration // --expires
 	// opened, if it is not nil, is told where the board answers.
-	opened func(net.Addr)
+	opened func(site)
 	// prepare gives what clusters need, on a machine as the copy of the app has it. Tests have one of their own.
 	prepare func(ctx context.Context, a *app, n int) (*clusters.Owned, nodeimage.Image, error)
 }
@@ -123,9 +124,22 @@ type beside struct {
 	public map[string]http.Handler
 	// learners are handlers for those with a token, by their pattern.
 	learners map[string]server.LearnerHandler
+	// checked is the beginning of the paths that may be plain; see [server.Config].
+	checked string
 	// announce tells where they are.
-	announce func(addr net.Addr)
+	announce func(s site)
 }
+
+// site is where a room's server answers.
+type site struct {
+	// addr is where learners ask it.
+	addr net.Addr
+	// key is that of its certificate, which handouts name.
+	key string
+}
+
+// url is the address for learners.
+func (s site) url() string { return "https://" + s.addr.String() }
 
 func (b *board) serve(ctx context.Context, also beside) (err error) {
 	where, err := bindAddress(b.listen, b.addr)
@@ -141,38 +155,77 @@ func (b *board) serve(ctx context.Context, also beside) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	srv, err := server.New(ctx, server.Config{Store: s, Course: c, Rules: b.rules, Log: b.Progress, Public: also.public, Learners: also.learners})
+	pair, key, err := certificate.Load(b.dir)
+	if err != nil {
+		return exit.Environment(err)
+	}
+	srv, err := server.New(ctx, server.Config{
+		Store: s, Course: c, Rules: b.rules, Log: b.Progress, Certificate: pair, Checked: also.checked, Public: also.public, Learners: also.learners,
+	})
 	if err != nil {
 		return err
 	}
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", where)
+	listeners, err := listen(ctx, where)
 	if err != nil {
-		return exit.Environment(fmt.Errorf("open %s: %w; choose another with --listen 127.0.0.1:0", where, err))
+		return exit.Environment(fmt.Errorf("%w; choose another with --listen 127.0.0.1:0", err))
 	}
-	if err := b.announce(ctx, s, listener.Addr()); err != nil {
-		return errors.Join(err, listener.Close())
+	here := site{addr: listeners[0].Addr(), key: key}
+	if err := b.announce(ctx, s, here, certificate.Fingerprint(pair)); err != nil {
+		for _, l := range listeners {
+			err = errors.Join(err, l.Close())
+		}
+		return err
 	}
 	if also.announce != nil {
-		also.announce(listener.Addr())
+		also.announce(here)
 	}
 	if b.opened != nil {
-		b.opened(listener.Addr())
+		b.opened(here)
 	}
-	return srv.Serve(ctx, listener)
+	return srv.Serve(ctx, listeners...)
+}
+
+// listen opens an address, and the same port on loopback, where the instructor's browser needs no certificate.
+func listen(ctx context.Context, where string) ([]net.Listener, error) {
+	var lc net.ListenConfig
+	first, err := lc.Listen(ctx, "tcp", where)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", where, err)
+	}
+	if ip := first.Addr().(*net.TCPAddr).IP; ip.IsLoopback() || ip.IsUnspecified() {
+		return []net.Listener{first}, nil
+	}
+	loopback := onThisMachine(first.Addr())
+	second, err := lc.Listen(ctx, "tcp", loopback)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", loopback, err), first.Close())
+	}
+	return []net.Listener{first, second}, nil
+}
+
+// onThisMachine is the address of the same port on loopback.
+func onThisMachine(addr net.Addr) string {
+	_, port, _ := net.SplitHostPort(addr.String())
+	return net.JoinHostPort("127.0.0.1", port)
 }
 
 // announce prints the link. Its token stands behind the #, which browsers keep to themselves.
-func (b *board) announce(ctx context.Context, s *store.Store, addr net.Addr) error {
+func (b *board) announce(ctx context.Context, s *store.Store, at site, fingerprint string) error {
 	t, err := s.AddInstructorToken(ctx, "instructor, "+time.Now().Format("2006-01-02 15:04"), b.valid)
 	if err != nil {
 		return err
 	}
+	page := at.addr.String()
 	if b.addr != "" {
-		fmt.Fprintf(b.Err, "Warning: everybody on the network of %s can reach this board. Results and tokens pass unencrypted; "+
-			"use a network that you trust.\n", b.addr)
+		page = onThisMachine(at.addr)
+		fmt.Fprintf(b.Err, "Warning: everybody on the network of %s can reach this board. A token opens it, and what passes is encrypted, "+
+			"but for Go modules, for which go.sum vouches.\n", b.addr)
 	}
-	fmt.Fprintf(b.Out, "The board: http://%s/#token=%s\n", addr, t.Reveal())
+	fmt.Fprintf(b.Out, "The board: http://%s/#token=%s\n", page, t.Reveal())
+	if b.addr != "" {
+		fmt.Fprintf(b.Out, "From another machine it is %s. The browser there warns, as nobody vouches for its certificate; "+
+			"compare the SHA-256 fingerprint:\n  %s\n", at.url(), fingerprint)
+	}
 	fmt.Fprintf(b.Out, "The link is good for %s. Ctrl-C ends the board; what it has is kept in %s\n", b.valid, b.dir)
 	return nil
 }

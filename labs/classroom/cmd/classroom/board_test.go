@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/example/operator-lab/labs/classroom/board/certificate"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
@@ -130,7 +131,7 @@ func TestACheckReachesTheBoard(t *testing.T) {
 	if err := cli.Execute(t.Context(), newRootCommand(&other), []string{"board", "token", "add", "Ada"}); err != nil {
 		t.Fatal(err)
 	}
-	config := outbox.Config{URL: url, Token: strings.TrimSpace(token.String()), Learner: "Ada"}
+	config := outbox.Config{URL: "https" + strings.TrimPrefix(url, "http"), Key: keyOf(t, a), Token: strings.TrimSpace(token.String()), Learner: "Ada"}
 	if err := outbox.WriteConfig(learner, config); err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +159,16 @@ func TestACheckReachesTheBoard(t *testing.T) {
 	if err := cli.Execute(t.Context(), newRootCommand(a), []string{"board", "export"}); err != nil || !strings.Contains(records.String(), "r-check") {
 		t.Errorf("%v\n%s", err, records)
 	}
+}
+
+// keyOf is the key of a room's server.
+func keyOf(t *testing.T, a *app) string {
+	t.Helper()
+	_, key, err := certificate.Load(filepath.Join(a.State, boardDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 func read(t *testing.T, url, token string) string {

@@ -18,6 +18,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board/export"
 	"github.com/example/operator-lab/labs/classroom/grade"
+	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/classroom/sandbox"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
@@ -37,6 +38,8 @@ type gradeRun struct {
 	seed int64
 	// runtime is the container engine's for what was handed in, "" for its default.
 	runtime string
+	// force grades on a machine that learners may have been root on.
+	force bool
 }
 
 func newGradeCommand(a *app) *cobra.Command {
@@ -61,6 +64,7 @@ It prints a table, and writes grades.csv, grades.json, and a folder with report 
 	flags.StringVar(&run.out, "out", filepath.Join(a.State, "grade"), "folder for the results")
 	flags.StringVar(&run.runtime, "runtime", "",
 		"the container engine's runtime for what was handed in, such as runsc, which is gVisor (default: the engine's own)")
+	flags.BoolVar(&run.force, "force", false, "grade although learners may be root on this machine: those of its room have kind clusters")
 	flags.Int64Var(&run.seed, "seed", 0, "names and sizes of an earlier run (default: drawn once for all learners)")
 	return cmd
 }
@@ -80,6 +84,9 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	}
 	if len(others) > 0 {
 		a.Progress(fmt.Sprintf("left out, because it is no folder, or hidden: %s", strings.Join(others, ", ")))
+	}
+	if err := a.refuseToGrade(run.force); err != nil {
+		return err
 	}
 	unlock, err := a.Lock("grade", "classroom grade")
 	if err != nil {
@@ -102,6 +109,17 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeJudge()) }()
 	return a.gradeAll(ctx, c, run.out, labs, all, judge)
+}
+
+// refuseToGrade is an error on a machine that is open to learners.
+func (a *app) refuseToGrade(force bool) error {
+	r, err := roster.Load(a.State)
+	open := err == nil && (r.Open || r.Provider == cli.Kind && r.Address != "")
+	if !open || force {
+		return err
+	}
+	return exit.Usage("whoever has a kubeconfig of this room %s, and could change grades: grade on another machine, "+
+		"or, if you trust all of them, with FORCE=1", rootHere)
 }
 
 // gradeAll grades, and writes what came of it, also when it was interrupted.

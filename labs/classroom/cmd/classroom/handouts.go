@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/classroom/board/certificate"
 	"github.com/example/operator-lab/labs/classroom/board/store"
+	"github.com/example/operator-lab/labs/classroom/checkout"
 	"github.com/example/operator-lab/labs/classroom/handout"
 	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/cli"
@@ -44,7 +46,7 @@ Run again, it writes them anew; tokens that were handed out before stay good unt
 	}
 	h.roomFlags(cmd)
 	h.expiresFlag(cmd)
-	cmd.Flags().StringVar(&h.server, "server", "", "address of the room's server, such as http://192.168.1.5:7777")
+	cmd.Flags().StringVar(&h.server, "server", "", "address of the room's server, such as https://192.168.1.5:7777")
 	return cmd
 }
 
@@ -77,7 +79,7 @@ func (h *handouts) write(ctx context.Context) error {
 	}
 	fmt.Fprintf(h.Out, "%s in %s.\n", cli.Count(len(r.Learners), "handout"), filepath.Join(h.State, handoutsDir))
 	if h.server == "" {
-		fmt.Fprintln(h.Out, "Without --server they name no board, no modules and nobody who lends: make classroom-handouts SERVER=http://192.168.1.5:7777")
+		fmt.Fprintln(h.Out, "Without --server they name no board, no modules and nobody who lends: make classroom-handouts SERVER=https://192.168.1.5:7777")
 	}
 	return nil
 }
@@ -89,8 +91,8 @@ func (h *handouts) checkServer() error {
 		return nil
 	}
 	u, err := url.Parse(h.server)
-	if err != nil || u.Scheme != "http" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return exit.Usage("--server %q: give the address that make classroom-serve PORT=7777 prints, such as http://192.168.1.5:7777", h.server)
+	if err != nil || u.Scheme != "https" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return exit.Usage("--server %q: give the address that make classroom-serve PORT=7777 takes, such as https://192.168.1.5:7777", h.server)
 	}
 	return h.check()
 }
@@ -104,7 +106,9 @@ func (h *handouts) writeAll(ctx context.Context, room *roster.Room, starter cour
 			return openErr
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
-		connect = h.connector(ctx, s)
+		if connect, err = h.connector(ctx, s); err != nil {
+			return err
+		}
 	}
 	for _, l := range room.Learners {
 		own := handout.Handout{Learner: handout.Learner{ID: l.ID, Name: l.Name}, Workspace: starter}
@@ -126,17 +130,25 @@ func (h *handouts) writeAll(ctx context.Context, room *roster.Room, starter cour
 	return nil
 }
 
-// connector gives handouts their tokens and the room's modules.
-func (h *handouts) connector(ctx context.Context, s *store.Store) func(*handout.Handout) error {
+// connector gives handouts their tokens, the key of the room's server and what that has.
+func (h *handouts) connector(ctx context.Context, s *store.Store) (func(*handout.Handout) error, error) {
+	_, key, err := certificate.Load(h.dir)
+	if err != nil {
+		return nil, exit.Environment(err)
+	}
+	course, err := checkout.Pack(ctx, h.Root)
+	if err != nil {
+		return nil, exit.Usage("%w; make handouts from a git checkout", err)
+	}
 	return func(own *handout.Handout) error {
 		t, err := s.AddLearnerToken(ctx, own.Learner.Name, h.valid)
 		if err != nil {
 			return err
 		}
-		own.Board = &handout.Board{URL: h.server, Token: t}
-		own.Course = h.server + coursePath
-		own.Modules = h.server + modulesPath
+		own.Key, own.Board = key, &handout.Board{URL: h.server, Token: t}
+		own.Course = courseDownload(h.server, course)
+		own.Modules = modulesURL(h.server)
 		own.Image = h.roomImage(h.server)
 		return nil
-	}
+	}, nil
 }

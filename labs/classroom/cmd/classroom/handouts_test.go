@@ -41,11 +41,11 @@ func roomOfTwo(t *testing.T) *school {
 // What a learner gets opens the board as that learner, and their own cluster.
 func TestHandoutsOpenWhatIsTheLearners(t *testing.T) {
 	s := roomOfTwo(t)
-	if err := handOut(t, s, "--server", "http://127.0.0.1:7777/"); err != nil {
+	if err := handOut(t, s, "--server", "https://127.0.0.1:7777/"); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(s.State, handoutsDir)
-	var config struct{ URL, Token, Learner string }
+	var config struct{ URL, Key, Token, Learner string }
 	data, err := os.ReadFile(filepath.Join(dir, "learner-2", ".lab", "board.json"))
 	if err != nil || json.Unmarshal(data, &config) != nil {
 		t.Fatalf("board.json: %s, %v", data, err)
@@ -60,7 +60,7 @@ func TestHandoutsOpenWhatIsTheLearners(t *testing.T) {
 	}
 	defer db.Close()
 	holder, err := db.Authenticate(t.Context(), given)
-	if err != nil || holder.Instructor || holder.Learner.Name != "learner-2" || config.URL != "http://127.0.0.1:7777" {
+	if err != nil || holder.Instructor || holder.Learner.Name != "learner-2" || config.URL != "https://127.0.0.1:7777" || config.Key != keyOf(t, s.app) {
 		t.Errorf("the token of learner-2 is one of %+v at %s, %v", holder, config.URL, err)
 	}
 	env, err := os.ReadFile(filepath.Join(dir, "learner-2", "env.sh"))
@@ -97,7 +97,7 @@ func TestHandoutsOpenWhatIsTheLearners(t *testing.T) {
 // Who hands out keys to doors that nobody can reach is told so.
 func TestHandoutsOfARoomThatNobodyElseReaches(t *testing.T) {
 	s := roomOfTwo(t)
-	for server, warned := range map[string]bool{"http://192.168.1.5:7777": true, "http://127.0.0.1:7777": false} {
+	for server, warned := range map[string]bool{"https://192.168.1.5:7777": true, "https://127.0.0.1:7777": false} {
 		s.progress.Reset()
 		if err := handOut(t, s, "--server", server); err != nil {
 			t.Fatal(err)
@@ -122,7 +122,9 @@ func TestHandoutsOfARoomWithoutAServer(t *testing.T) {
 
 func TestHandoutsRefuseWhatTheyDoNotUnderstand(t *testing.T) {
 	s := roomOfTwo(t)
-	for _, server := range []string{"192.168.1.5:7777", "http://192.168.1.5", "http://192.168.1.5:7777/#token=x", "https://me@host:1", "http://a:1/b"} {
+	for _, server := range []string{
+		"192.168.1.5:7777", "http://192.168.1.5:7777", "https://192.168.1.5", "https://192.168.1.5:7777/#token=x", "https://me@host:1", "https://a:1/b",
+	} {
 		if err := handOut(t, s, "--server", server); exit.Code(err) != exit.UsageError || strings.Contains(err.Error(), "\n") {
 			t.Errorf("--server %s: %v", server, err)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -47,24 +46,24 @@ func (a *app) serveImage(public map[string]http.Handler) (nodeimage.Archive, boo
 	return image, ok
 }
 
-// handoutImage is what a handout says of an image.
-func handoutImage(server string, image nodeimage.Archive) *handout.Image {
-	return &handout.Image{URL: server + imagesPath + image.Name(), SHA256: image.SHA256, Size: image.Size}
+// imageDownload is what a handout says of an image.
+func imageDownload(server string, image nodeimage.Archive) *handout.Download {
+	return &handout.Download{URL: server + imagesPath + image.Name(), SHA256: image.SHA256, Size: image.Size}
 }
 
 // printForEngines prints what learners with a container engine need.
-func (a *app) printForEngines(addr net.Addr, image nodeimage.Archive) {
+func (a *app) printForEngines(at site, image nodeimage.Archive) {
 	fmt.Fprintf(a.Out, "Who has a container engine gets the node image, %s:\n", modules.Megabytes(image.Size))
-	for _, line := range handoutImage("http://"+addr.String(), image).Commands() {
+	for _, line := range handout.ImageCommands(at.key, imageDownload(at.url(), image)) {
 		fmt.Fprintln(a.Out, "  "+line)
 	}
 }
 
 // roomImage is what handouts say of the node image, nil when none is packed.
-func (a *app) roomImage(server string) *handout.Image {
+func (a *app) roomImage(server string) *handout.Download {
 	image, ok := nodeimage.Packed(a.Cache)
 	if !ok {
 		return nil
 	}
-	return handoutImage(server, image)
+	return imageDownload(server, image)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -76,8 +77,9 @@ func TestTheRoomServesItsNodeImage(t *testing.T) {
 			t.Errorf("%s %s %s: %s %q, %v", tc.method, tc.url, tc.have, response.Status, body, err)
 		}
 	}
-	instructor.printForEngines(srv.Listener.Addr(), image)
-	contains(t, out.String(), "curl -f -C - -O "+from+"\n  make node-image FILE="+imageName()+" SHA256="+imageDigest()+"\n")
+	instructor.printForEngines(site{srv.Listener.Addr(), "sha256//key"}, image)
+	contains(t, out.String(), "curl -f -k --pinnedpubkey 'sha256//key' -C - -O https"+strings.TrimPrefix(from, "http")+
+		"\n  make node-image FILE="+imageName()+" SHA256="+imageDigest()+"\n")
 	if given := instructor.roomImage(srv.URL); given == nil || given.URL != from || given.SHA256 != imageDigest() {
 		t.Errorf("handouts say %+v", given)
 	}

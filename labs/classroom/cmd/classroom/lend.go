@@ -134,6 +134,9 @@ func (b *board) openLender(ctx context.Context) (*lender, error) {
 		if err := clusters.CheckAddress(address); err != nil {
 			return nil, exit.Usage("this room lends clusters, and --address %w; make classroom LEND=0 lends none", err)
 		}
+		if r, err = b.openRoom(address); err != nil {
+			return nil, err
+		}
 	}
 	machine := *b.app
 	machine.Cluster = r.Provider
@@ -148,6 +151,23 @@ func (b *board) openLender(ctx context.Context) (*lender, error) {
 	waiting := machine.StartPoolAt(address, owned, image, r.Ready)
 	server := lending.Open(lending.Options{Pool: waiting, Provider: owned.Provider(), AtOnce: r.Lend, Log: b.Progress})
 	return &lender{server, waiting, r, b.Progress}, nil
+}
+
+// openRoom asks whether clusters of the room may answer on the address, and remembers the answer.
+func (b *board) openRoom(address string) (*roster.Room, error) {
+	unlock, err := b.lockRoom()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	r, err := roster.Load(b.State)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.agreeToRoot(r, address, b.AtTerminal()); err != nil {
+		return nil, err
+	}
+	return r, r.Save(b.State)
 }
 
 // Close takes back what is lent, and returns when all of it is gone, and all that waited.

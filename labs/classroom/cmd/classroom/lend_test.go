@@ -121,7 +121,7 @@ func TestHandoutsSayThatTheRoomLends(t *testing.T) {
 	if s.Root, err = filepath.Abs("../../../.."); err != nil {
 		t.Fatal(err)
 	}
-	if err := handOut(t, s, "--server", "http://192.168.1.5:7777"); err != nil {
+	if err := handOut(t, s, "--server", "https://192.168.1.5:7777"); err != nil {
 		t.Fatal(err)
 	}
 	if text := s.progress.String(); strings.Contains(text, "no cluster") || strings.Contains(text, "ADDRESS=") {
@@ -174,7 +174,7 @@ func serveRoom(t *testing.T, until string, prepare func(context.Context, *app, i
 			t.Fatalf("%v\n%s", err, progress)
 		}
 	}
-	s.url = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(s.printed)
+	s.url = regexp.MustCompile(`https://127\.0\.0\.1:\d+`).FindString(s.printed)
 	return s
 }
 
@@ -197,7 +197,7 @@ func TestTheRoomsServerLendsAndTakesBack(t *testing.T) {
 	learner, _, told := newTestApp(t)
 	t.Setenv(outbox.ConfigVariable, "")
 	learner.Cluster = cli.Room
-	config := outbox.Config{URL: a.url, Token: strings.TrimSpace(token.String())}
+	config := outbox.Config{URL: a.url, Key: keyOf(t, a.app), Token: strings.TrimSpace(token.String())}
 	if err := outbox.WriteConfig(learner.State, config); err != nil {
 		t.Fatal(err)
 	}
@@ -235,11 +235,37 @@ func TestTheRoomsServerLendsAndTakesBack(t *testing.T) {
 	}
 }
 
+// A room can be opened to a network when its server starts, too.
+func TestKindClustersAreLentOverANetworkOnlyAfterAYes(t *testing.T) {
+	a, _, _ := newTestApp(t)
+	a.Yes = false
+	r := &roster.Room{Schema: 1, Provider: cli.Kind, Lend: 1, Ready: 1}
+	r.Grow(1)
+	if err := r.Save(a.State); err != nil {
+		t.Fatal(err)
+	}
+	none := errors.New("no clusters here")
+	b := &board{app: a, addr: "127.0.0.2", prepare: func(context.Context, *app, int) (*clusters.Owned, nodeimage.Image, error) {
+		return nil, nodeimage.Image{}, none
+	}}
+	if _, err := b.openLender(t.Context()); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "root on this machine") {
+		t.Errorf("nobody was asked: %v", err)
+	}
+	a.Yes = true
+	if _, err := b.openLender(t.Context()); err != nil {
+		t.Errorf("after a yes: %v", err)
+	}
+	if r, err := roster.Load(a.State); err != nil || !r.Open {
+		t.Errorf("the room does not know that it is open: %+v, %v", r, err)
+	}
+}
+
 func TestARoomThatCannotLendStillServes(t *testing.T) {
 	a := serveRoom(t, "GOTOOLCHAIN=", func(context.Context, *app, int) (*clusters.Owned, nodeimage.Image, error) {
 		return nil, nodeimage.Image{}, &clusters.Problem{What: "docker does not answer", Fix: "make setup"}
 	})
-	resp, err := http.Get(a.url + "/course.tar.gz")
+	config := outbox.Config{Key: keyOf(t, a.app)}
+	resp, err := config.Client().Get(a.url + "/course.tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,6 +110,9 @@ func (c *roomCommand) up(ctx context.Context) error {
 	if err := c.decide(r, before); err != nil {
 		return err
 	}
+	if err := c.agreeToRoot(r, r.Address, c.terminal()); err != nil {
+		return err
+	}
 	wanted := 1
 	if !r.LendsOnly && !c.force {
 		wanted = len(r.Learners)
@@ -137,6 +140,10 @@ func (c *roomCommand) up(ctx context.Context) error {
 }
 
 func (a *app) lockRoom() (unlock func(), err error) { return a.Lock("classroom", "the classroom") }
+
+func (a *app) lockServer() (unlock func(), err error) {
+	return a.Lock("classroom-serve", "this room's server")
+}
 
 // enrol adds those who are new, and says so.
 func (c *roomCommand) enrol(r *roster.Room) error {
@@ -213,6 +220,10 @@ func (c *roomCommand) settle(ctx context.Context, r *roster.Room) error {
 		if err := c.useAddress(r); err != nil {
 			return err
 		}
+		if r.Address != "" && c.Cluster == cli.Auto {
+			c.Cluster = cli.Embedded
+			c.Progress("with ADDRESS, clusters are embedded control planes, in which no Pods run: " + rootHere + " with kind (CLUSTER=kind has them all the same)")
+		}
 		r.Provider = c.Chosen(ctx)
 	case c.Cluster != cli.Auto && c.Cluster != r.Provider:
 		return exit.Usage("CLUSTER=%s, and the clusters of this room are %s: leave it out; %s",
@@ -237,10 +248,29 @@ func (c *roomCommand) warn(r *roster.Room) {
 	}
 	power := "may do everything in that cluster"
 	if r.Provider == cli.Kind {
-		power += ", and with a privileged Pod on this machine, too"
+		power = rootHere
 	}
 	fmt.Fprintf(c.Err, "Warning: everybody on the network of %s can reach the API servers of this room. Whoever has a "+
-		"kubeconfig %s; use a network that you trust.\n", r.Address, power)
+		"kubeconfig %s.\n", r.Address, power)
+}
+
+// rootHere is what a kubeconfig of a kind cluster is good for.
+const rootHere = "is root on this machine by way of a privileged Pod"
+
+// agreeToRoot asks before kind clusters of a room can be reached from a network, once.
+func (a *app) agreeToRoot(r *roster.Room, address string, terminal bool) error {
+	if address == "" || r.Provider != cli.Kind || r.Open {
+		return nil
+	}
+	what := "With kind clusters on " + address + ", whoever has a learner's kubeconfig " + rootHere + "."
+	if !a.Yes && !terminal {
+		return exit.Usage("%s If you want that, say YES=1; CLUSTER=embedded does without", what)
+	}
+	if err := a.Agree(terminal, what, "no cluster was made"); err != nil {
+		return err
+	}
+	r.Open = true
+	return nil
 }
 
 // useAddress is for an address that this machine has.

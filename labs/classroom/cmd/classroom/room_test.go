@@ -394,6 +394,7 @@ func TestTheNodeImageDecidesAboutTheDisk(t *testing.T) {
 
 func TestAnAddressOfThisMachineIsUsedAndWarnedOf(t *testing.T) {
 	s := newSchool(t)
+	s.farm.Provider = "embedded"
 	s.must(t, "up", "--learners", "1", "--address", "192.168.1.5")
 	contains(t, s.progress.String(), "Warning: everybody on the network of 192.168.1.5")
 	contains(t, s.must(t, "status"), "https://192.168.1.5:")
@@ -409,6 +410,54 @@ func TestAnAddressOfThisMachineIsUsedAndWarnedOf(t *testing.T) {
 	other.must(t, "up", "--learners", "1", "--address", "127.0.0.1")
 	if strings.Contains(other.progress.String(), "Warning") || other.room(t).Address != "" {
 		t.Errorf("on loopback: %s", other.progress)
+	}
+}
+
+// A kubeconfig of a kind cluster is a key to the machine, so a room that is open to a network has none unless somebody
+// wants it.
+func TestARoomThatIsOpenToANetworkHasNoKindClustersUnlessAsked(t *testing.T) {
+	s := newSchool(t)
+	s.farm.Provider = "embedded"
+	s.must(t, "up", "--learners", "1", "--address", "192.168.1.5")
+	contains(t, s.progress.String(), "embedded control planes", "CLUSTER=kind")
+	if r := s.room(t); r.Provider != cli.Embedded || r.Open {
+		t.Errorf("%+v", r)
+	}
+	if err := s.refuseToGrade(false); err != nil {
+		t.Errorf("grading beside embedded clusters: %v", err)
+	}
+
+	s = newSchool(t)
+	line := []string{"up", "--learners", "1", "--address", "192.168.1.5", "--cluster", "kind"}
+	err := s.command(t.Context(), line...)
+	if exit.Code(err) != exit.UsageError || s.farm.made > 0 || len(s.room(t).Learners) > 0 {
+		t.Fatalf("nobody was asked: %v, %+v", err, s.room(t))
+	}
+	contains(t, err.Error(), "root on this machine", "YES=1", "CLUSTER=embedded")
+	s.terminal = true
+	for answer, ok := range map[string]bool{"no\n": false, "": false} {
+		s.In = strings.NewReader(answer)
+		if err := s.command(t.Context(), line...); (err == nil) != ok || s.farm.made > 0 {
+			t.Fatalf("the answer %q: %v", answer, err)
+		}
+	}
+	s.In = strings.NewReader("yes\n")
+	s.must(t, line...)
+	s.In = strings.NewReader("")
+	s.must(t, "up", "--learners", "2") // is not asked again
+	if !s.room(t).Open {
+		t.Error("the room does not know that it is open")
+	}
+	if err := s.refuseToGrade(false); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "FORCE=1") {
+		t.Errorf("grading on a machine on which learners are root: %v", err)
+	}
+	if err := s.refuseToGrade(true); err != nil {
+		t.Errorf("with force: %v", err)
+	}
+	s.In = strings.NewReader("yes\n")
+	s.must(t, "down")
+	if err := s.refuseToGrade(false); err != nil {
+		t.Errorf("after the end of the room: %v", err)
 	}
 }
 

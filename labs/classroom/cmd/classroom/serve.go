@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +13,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/classroom/checkout"
+	"github.com/example/operator-lab/labs/classroom/handout"
 	"github.com/example/operator-lab/labs/classroom/modules"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
@@ -71,7 +72,7 @@ func (b *board) serveRoom(ctx context.Context) (err error) {
 	if course.Changed {
 		b.Progress("this checkout has changes that are not committed; the room gets the course without them")
 	}
-	unlock, err := b.Lock("classroom-serve", "this room's server")
+	unlock, err := b.lockServer()
 	if err != nil {
 		return err
 	}
@@ -90,11 +91,12 @@ func (b *board) serveRoom(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, lender.Close()) }()
 	return b.serve(ctx, beside{
-		public: public,
-		announce: func(addr net.Addr) {
-			b.printForLearners(addr, course)
+		public:  public,
+		checked: modulesPath + "/",
+		announce: func(at site) {
+			b.printForLearners(at, course)
 			if packed {
-				b.printForEngines(addr, image)
+				b.printForEngines(at, image)
 			}
 			lender.print(b.Out)
 		},
@@ -137,12 +139,24 @@ func (b *board) warnOfMissing() error {
 }
 
 // printForLearners prints what a learner's machine needs, as lines for a shell.
-func (b *board) printForLearners(addr net.Addr, course checkout.Archive) {
-	url := "http://" + addr.String()
+func (b *board) printForLearners(at site, course checkout.Archive) {
 	fmt.Fprintf(b.Out, "\nLearners get the course, %s at commit %.12s:\n", modules.Megabytes(course.Size()), course.Commit)
-	fmt.Fprintf(b.Out, "  curl -f %s%s | tar -xz && cd %s\n", url, coursePath, checkout.Folder)
+	for _, line := range handout.CourseCommands(at.key, courseDownload(at.url(), course)) {
+		fmt.Fprintln(b.Out, "  "+line)
+	}
 	fmt.Fprintln(b.Out, "and Go modules from this machine, in each shell that they work in:")
-	for _, entry := range modules.Env(url + modulesPath) {
+	for _, entry := range modules.Env(modulesURL(at.url())) {
 		fmt.Fprintf(b.Out, "  export %s\n", entry)
 	}
+}
+
+// courseDownload is what a handout says of the course.
+func courseDownload(server string, course checkout.Archive) *handout.Download {
+	return &handout.Download{URL: server + coursePath, SHA256: course.SHA256(), Size: course.Size()}
+}
+
+// modulesURL is the GOPROXY of a server. It is plain: the Go command takes no certificate that nobody vouches for, and
+// go.sum vouches for modules.
+func modulesURL(server string) string {
+	return "http://" + strings.TrimPrefix(server, "https://") + modulesPath
 }

@@ -120,7 +120,7 @@ func TestTheRoomsServerIsAllThatALearnersGoNeeds(t *testing.T) {
 	}
 	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(text.String())
 	if !strings.Contains(text.String(), "The board: "+url+"/#token=") ||
-		!strings.Contains(text.String(), "curl -f "+url+"/course.tar.gz") {
+		!strings.Contains(text.String(), "curl -f -k --pinnedpubkey '"+keyOf(t, a)+"' -O https"+strings.TrimPrefix(url, "http")+"/course.tar.gz") {
 		t.Errorf("it prints:\n%s", &text)
 	}
 

@@ -87,6 +87,11 @@ func (c *roomCommand) down(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
+	unlockServer, err := c.lockServer() // which lends clusters of the room
+	if err != nil {
+		return err
+	}
+	defer unlockServer()
 	r, err := roster.Load(c.State)
 	if err != nil {
 		return err

@@ -37,6 +37,8 @@ type machine struct {
 	key   string
 	beats chan string // of whom something was heard
 	quiet bool        // whether connections are cut
+	busy  int         // how many requests are told to come again
+	after string      // when
 }
 
 func (m *machine) Claim(context.Context) (*clusters.Cluster, bool, error) {
@@ -82,8 +84,16 @@ func serve(t *testing.T) *machine {
 	for pattern, handler := range m.lender.Routes() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			m.mu.Lock()
-			quiet := m.quiet
+			quiet, busy := m.quiet, m.busy > 0
+			if busy {
+				m.busy--
+			}
 			m.mu.Unlock()
+			if busy {
+				w.Header().Set("Retry-After", m.after)
+				http.Error(w, "{}", http.StatusTooManyRequests)
+				return
+			}
 			if quiet {
 				panic(http.ErrAbortHandler) // the connection is cut
 			}
@@ -98,7 +108,7 @@ func serve(t *testing.T) *machine {
 			}
 		})
 	}
-	m.server = httptest.NewServer(mux)
+	m.server = httptest.NewTLSServer(mux)
 	t.Cleanup(func() {
 		m.lender.Close()
 		m.server.Close()
@@ -126,7 +136,7 @@ func (m *machine) learner(t *testing.T, name string) *learner {
 // learnerWho says so often that they are there.
 func (m *machine) learnerWho(t *testing.T, name string, beat time.Duration) *learner {
 	t.Helper()
-	l := &learner{config: outbox.Config{URL: m.server.URL + "/", Token: name}, state: t.TempDir(), told: make(chan string, 100)}
+	l := &learner{config: outbox.Config{URL: m.server.URL + "/", Key: outbox.KeyOf(m.server.Certificate()), Token: name}, state: t.TempDir(), told: make(chan string, 100)}
 	l.Provider = borrow.New(l.state, l.config, borrow.Options{
 		Progress: func(line string) { l.told <- line },
 		Instead:  func() (string, string) { return "CLUSTER=embedded make lab-4", "all its checks run there" },
@@ -299,6 +309,31 @@ func TestWhileTheRoomCannotBeAskedNothingIsKnown(t *testing.T) {
 	}
 }
 
+func TestABusyServerIsAskedAgain(t *testing.T) {
+	m := serve(t)
+	m.busy, m.after = 1, "1"
+	l := m.learner(t, "Ada")
+	c := l.create(t.Context(), t)
+	if err := l.owned.Delete(t.Context(), c.Name); err != nil {
+		t.Error(err)
+	}
+	for _, after := range []string{"1", "never", "-5", "36028797018963968", "9300000000"} { // the last two are too many nanoseconds
+		m.mu.Lock()
+		m.busy, m.after = 1000, after
+		m.mu.Unlock()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err := l.List(ctx)
+		cancel()
+		problem(t, err, "the room's server does not answer", "CLUSTER=embedded")
+		m.mu.Lock()
+		if m.busy != 999 {
+			t.Errorf("Retry-After: %s is answered by %d more requests at once", after, 999-m.busy)
+		}
+		m.busy = 0
+		m.mu.Unlock()
+	}
+}
+
 func TestAServerThatIsAwayForAMomentKeepsThePlace(t *testing.T) {
 	m := serve(t)
 	ada, bo := m.learner(t, "Ada"), m.learner(t, "Bo")
@@ -331,18 +366,23 @@ func TestWhyTheRoomLendsNothing(t *testing.T) {
 	_, err := m.learner(t, "nobody").owned.Create(t.Context(), "check", clusters.Spec{}, false)
 	problem(t, err, "does not know your token", "new handout")
 
-	none := httptest.NewServer(http.NotFoundHandler())
+	none := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(none.Close)
-	l := borrow.New(t.TempDir(), outbox.Config{URL: none.URL, Token: "Ada"}, borrow.Options{})
+	config := outbox.Config{URL: none.URL, Key: outbox.KeyOf(none.Certificate()), Token: "Ada"}
+	l := borrow.New(t.TempDir(), config, borrow.Options{})
 	_, err = l.List(t.Context())
 	problem(t, err, "this room lends no clusters", "CLUSTER=auto")
+
+	config.Key = "sha256//" + strings.Repeat("A", 43) + "="
+	_, err = borrow.New(t.TempDir(), config, borrow.Options{}).List(t.Context())
+	problem(t, err, "another key than your handout says", "CLUSTER=auto needs no room")
 
 	none.Close()
 	_, err = l.List(t.Context())
 	problem(t, err, "the room's server does not answer", "join the room's network, or CLUSTER=auto")
 }
 
-// The way here is not encrypted, and a kubeconfig can name programs.
+// A kubeconfig can name programs.
 func TestAKubeconfigThatNamesAProgramIsNotUsed(t *testing.T) {
 	m := serve(t)
 	m.key = strings.Replace(key, "token: secret", `exec: {command: reboot, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}`, 1)

@@ -16,12 +16,12 @@ func TestAHandoutNamesTheRoomsNodeImage(t *testing.T) {
 		t.Error("a room without an image has a handout that names one")
 	}
 	digest := strings.Repeat("0a", 32)
-	h.Image = &handout.Image{
-		URL: "http://192.168.1.5:7777/images/node-amd64-0123456789ab.tar.gz", SHA256: digest, Size: 412_345_678,
+	h.Image = &handout.Download{
+		URL: "https://192.168.1.5:7777/images/node-amd64-0123456789ab.tar.gz", SHA256: digest, Size: 412_345_678,
 	}
 	start := read(t, write(t, t.TempDir(), h).Dir, "START.md")
 	for _, part := range []string{
-		"\ncurl -f -C - -O " + h.Image.URL + "\nmake node-image FILE=node-amd64-0123456789ab.tar.gz SHA256=" + digest + "\n```\n", ", 412 MB.", "Without an engine leave this out",
+		"\ncurl -f -k --pinnedpubkey '" + serverKey + "' -C - -O " + h.Image.URL + "\nmake node-image FILE=node-amd64-0123456789ab.tar.gz SHA256=" + digest + "\n```\n", ", 412 MB.", "Without an engine leave this out",
 		"\n\nAt home,",
 	} {
 		if !strings.Contains(start, part) {
@@ -36,13 +36,14 @@ func TestAHandoutNamesTheRoomsNodeImage(t *testing.T) {
 
 func TestAnImageThatCannotBeTypedIsRefused(t *testing.T) {
 	digest := strings.Repeat("0a", 32)
-	for _, image := range []handout.Image{
-		{URL: "http://room:7777/images/x.tar.gz;reboot", SHA256: digest},
-		{URL: "http://room:7777/images/$(reboot)", SHA256: digest},
-		{URL: "http://me:secret@room:7777/images/x.tar.gz", SHA256: digest},
+	for _, image := range []handout.Download{
+		{URL: "https://room:7777/images/x.tar.gz;reboot", SHA256: digest},
+		{URL: "https://room:7777/images/$(reboot)", SHA256: digest},
+		{URL: "https://me:secret@room:7777/images/x.tar.gz", SHA256: digest},
+		{URL: "http://room:7777/images/x.tar.gz", SHA256: digest},
 		{URL: "images/x.tar.gz", SHA256: digest},
-		{URL: "http://room:7777/images/x.tar.gz", SHA256: digest[1:]},
-		{URL: "http://room:7777/images/x.tar.gz"},
+		{URL: "https://room:7777/images/x.tar.gz", SHA256: digest[1:]},
+		{URL: "https://room:7777/images/x.tar.gz"},
 	} {
 		h := full(t)
 		h.Image = &image
