@@ -147,6 +147,7 @@ func (g *Grader) blank(started time.Time, labs []int, v verdict.Verdict, fill fu
 			r.Checks = append(r.Checks, verdict.Check{ID: c.ID, Title: c.Title, Lab: n, State: verdict.Blocked, BlockedBy: "build"})
 		}
 		fill(r)
+		r.Plain()
 		results = append(results, r)
 	}
 	return results

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // How many characters of a name, of a path, and of a reason are shown.
@@ -43,7 +44,7 @@ func Find(dir string) (all []Submission, others []string, err error) {
 	}
 	taken := map[string]bool{}
 	for _, entry := range entries {
-		name := shown(entry.Name(), nameLimit)
+		name := plain.Short(entry.Name(), nameLimit)
 		if strings.HasPrefix(entry.Name(), ".") || entry.Type().IsRegular() {
 			others = append(others, name)
 			continue
@@ -55,21 +56,6 @@ func Find(dir string) (all []Submission, others []string, err error) {
 	}
 	slices.SortStableFunc(all, func(a, b Submission) int { return cmp.Compare(a.Name, b.Name) })
 	return all, others, nil
-}
-
-// shown is text as it may be printed: one line, not too long, without control characters and without what changes the
-// direction of writing.
-func shown(text string, limit int) string {
-	clean := []rune(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?")))
-	if len(clean) > limit {
-		return string(clean[:limit]) + "…"
-	}
-	return string(clean)
 }
 
 // identifier is a name for files that differs from all taken ones.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -88,5 +89,5 @@ func First(results []*verdict.Result) string {
 // line is the first line of a text, as it may be printed.
 func line(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	return shown(text, lineLimit)
+	return plain.Short(text, lineLimit)
 }

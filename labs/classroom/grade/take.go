@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // What one learner may hand in. A workspace has a hundred files and some hundred kilobytes; with vendored modules it
@@ -201,7 +202,7 @@ func isSource(rel string) bool {
 }
 
 // quoted is the path of a file as it may be printed.
-func quoted(rel string) string { return fmt.Sprintf("%q", shown(rel, pathLimit)) }
+func quoted(rel string) string { return fmt.Sprintf("%.*q", pathLimit, rel) }
 
 // repository copies the files of HEAD. What git needs for that is copied first, and nothing else: whatever the learner
 // has set, hooked, or borrowed from other repositories is not there when git looks.
@@ -265,7 +266,7 @@ func (c *taken) checkOut(ctx context.Context, dir string) error {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return refuse("git needs more than %s for this repository", gitLimit)
 	case ended != nil:
-		return refuse("git cannot read HEAD of this repository: %s", shown(strings.Join(strings.Fields(complaint.String()), " "), lineLimit))
+		return refuse("git cannot read HEAD of this repository: %s", plain.Short(complaint.String(), lineLimit))
 	}
 	return unpacked
 }

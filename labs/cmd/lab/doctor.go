@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters/doctor"
@@ -23,9 +21,7 @@ The exit code is 3 when a lab could not run.`,
 			if err := cmd.Context().Err(); err != nil {
 				return err
 			}
-			for _, finding := range findings {
-				fmt.Fprintln(a.Out, finding)
-			}
+			a.ShowFindings(findings)
 			return doctor.Problem(findings)
 		},
 	}

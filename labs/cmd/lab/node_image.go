@@ -38,7 +38,7 @@ the lines.`,
 			}
 			image, err := nodeimage.Build(cmd.Context(), nodeimage.Options{
 				Engine: a.Engine(), CacheDir: a.Cache, Root: a.Root, WithOperand: !withoutOperand,
-				Log: func(line string) { fmt.Fprintln(a.Err, line) },
+				Log: a.Progress,
 			})
 			if err != nil {
 				return err

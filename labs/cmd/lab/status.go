@@ -11,6 +11,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // newStatusCommand is `lab status`.
@@ -67,7 +68,7 @@ func (a *app) stateWord(ctx context.Context, o clusters.Owner) string {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	if err := a.healthy(ctx, &o); err != nil {
-		return err.Error()
+		return plain.Line(err.Error())
 	}
 	return "ready, Kubernetes " + o.Cluster.Version
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/proof/gotest"
 )
 
@@ -89,7 +90,7 @@ func (a *app) testPhases(ctx context.Context, goOn bool, phases ...phase) error 
 			break
 		}
 		if err != nil {
-			fmt.Fprintln(a.Err, "lab:", err)
+			fmt.Fprintln(a.Err, "lab:", plain.Text(err.Error()))
 		}
 	}
 	if left := len(phases) - len(rows) + 2; left > 0 {

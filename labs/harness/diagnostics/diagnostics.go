@@ -12,6 +12,7 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 const (
@@ -56,7 +57,7 @@ func (s *Snapshot) Explain(f *finding.Finding) []finding.Evidence {
 	add := func(title string, lines []string) {
 		var chosen []string
 		for _, line := range lines {
-			if line = brief(Redact(line)); !strings.Contains(brief(said), line) && len(chosen) < maxLines {
+			if line = plain.Short(Redact(line), maxWidth); !strings.Contains(plain.Short(said, maxWidth), line) && len(chosen) < maxLines {
 				chosen = append(chosen, line)
 			}
 		}
@@ -140,13 +141,4 @@ func times(n int) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%d times)", n)
-}
-
-// brief makes one line of text, and leaves out what does not fit.
-func brief(text string) string {
-	short := []rune(strings.Join(strings.Fields(text), " "))
-	if len(short) > maxWidth {
-		return string(short[:maxWidth-1]) + "…"
-	}
-	return string(short)
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // LogFilter tells the lines of a log that are a check's from those of other checks. The usual forms of a log line are
@@ -147,7 +149,7 @@ func Shorten(entry string) string {
 	if head, values, ok := structured(text); ok {
 		text = joined(head, values)
 	}
-	return oneLine(text, maxLine)
+	return plain.Short(text, maxLine)
 }
 
 // structured splits an entry into its text and the JSON object that ends it.
@@ -201,13 +203,4 @@ func isReference(value any) bool {
 		}
 	}
 	return true
-}
-
-// oneLine is text without line breaks, and not longer than n characters.
-func oneLine(text string, n int) string {
-	short := []rune(strings.Join(strings.Fields(text), " "))
-	if len(short) > n {
-		return string(short[:n-1]) + "…"
-	}
-	return string(short)
 }

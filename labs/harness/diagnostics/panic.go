@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // Panic is a panic of a program, as far as its author needs to know it.
@@ -67,7 +69,7 @@ func FindPanic(log, workspace string, filter LogFilter) *Panic {
 			text = unquote(match[1])
 		}
 		trace := strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(line) + following(log[place[1]:])
-		return &Panic{Message: oneLine(text, maxMessage), Frames: ownFrames(trace, workspace), Recovered: true}
+		return &Panic{Message: plain.Short(text, maxMessage), Frames: ownFrames(trace, workspace), Recovered: true}
 	}
 	return nil
 }
@@ -83,7 +85,7 @@ func message(text string) string {
 		}
 		lines = append(lines, addressOf.ReplaceAllString(line, ""))
 	}
-	return oneLine(strings.TrimPrefix(strings.Join(lines, " "), "panic: "), maxMessage)
+	return plain.Short(strings.TrimPrefix(strings.Join(lines, " "), "panic: "), maxMessage)
 }
 
 // following are the lines of a stack trace that a logger wrote below an entry.

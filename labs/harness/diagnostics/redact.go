@@ -3,6 +3,8 @@ package diagnostics
 import (
 	"regexp"
 	"strings"
+
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // RedactionMark stands where a credential stood.
@@ -27,9 +29,10 @@ var redactions = []redaction{
 	{regexp.MustCompile(`(?i)((?:token|password|secret|client-key-data|clientkeydata)["']?\s*[:=]\s*["']?)[A-Za-z0-9._~+/=-]{16,}`), "${1}" + RedactionMark},
 }
 
-// Redact is text without what looks like a credential: Authorization headers, bearer tokens, JSON web
-// tokens, private keys. It is meant for text that people keep, paste and send around; what no rule knows stays.
+// Redact is text that is safe for a terminal, without what looks like a credential: Authorization headers, bearer tokens,
+// JSON web tokens, private keys. It is meant for text that people keep, paste and send around; what no rule knows stays.
 func Redact(text string) string {
+	text = plain.Text(text) // first: an escape sequence inside a token must not hide it
 	if !suspicious(text) {
 		return text
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // App is what every command shares: where things are, and where to write.
@@ -87,7 +88,7 @@ func (a *App) resolve() error {
 }
 
 // Progress writes one line about what is going on.
-func (a *App) Progress(line string) { fmt.Fprintln(a.Err, "…", strings.TrimSpace(line)) }
+func (a *App) Progress(line string) { fmt.Fprintln(a.Err, "…", strings.TrimSpace(plain.Text(line))) }
 
 // Course loads the course. A damaged manifest is the checkout's fault, and nothing was changed.
 func (a *App) Course() (*course.Course, error) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/setup"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // SetUpChosen sets up what clusters of the chosen kind need: kind, unless embedded is asked for.
@@ -48,6 +50,13 @@ func (a *App) DoctorOptions() doctor.Options {
 		Pullable:  clusters.DefaultNodeImage,
 		NoEngine:  a.Cluster == Embedded || a.Cluster == Room,
 		Embedded:  a.missingPrograms(),
+	}
+}
+
+// ShowFindings prints what the doctor found, a line each.
+func (a *App) ShowFindings(findings []doctor.Finding) {
+	for _, f := range findings {
+		fmt.Fprintln(a.Out, plain.Text(f.String()))
 	}
 }
 

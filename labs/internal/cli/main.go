@@ -17,6 +17,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // Main is the program with that root command, and returns its exit code. The command's name is the program's.
@@ -29,7 +30,7 @@ func Main(root func(*App) *cobra.Command) int {
 	defer stop()
 	a, err := New()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", err)
+		complain(err)
 		return exit.Code(err)
 	}
 	takeGo(ctx, a.Root)
@@ -41,21 +42,26 @@ func Main(root func(*App) *cobra.Command) int {
 	}
 	told := errors.Is(err, exit.ErrFail) || errors.Is(err, exit.ErrTold)
 	if err != nil && !told && code != exit.Interrupted {
-		fmt.Fprintln(os.Stderr, command.Name()+":", err)
+		complain(err)
 	}
 	switch {
 	case code == exit.Interrupted && told:
-		fmt.Fprintln(os.Stderr, command.Name()+": interrupted")
+		complain(errors.New("interrupted"))
 	case code == exit.Interrupted:
-		fmt.Fprintln(os.Stderr, command.Name()+": interrupted; "+remains(err))
+		complain(errors.New("interrupted; " + remains(err)))
 	}
 	return code
+}
+
+// complain tells what went wrong, which may be in words of others.
+func complain(err error) {
+	fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", plain.Text(err.Error()))
 }
 
 // supervise is what this program is to a cluster of processes: their parent.
 func supervise(dir string) int {
 	if err := embedded.Supervise(dir); err != nil {
-		fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", err)
+		complain(err)
 		return 1
 	}
 	return 0

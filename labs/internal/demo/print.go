@@ -9,6 +9,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
@@ -43,8 +44,8 @@ func (p printer) announce(n int, s step) {
 // actions writes one line for each action, with the time since begun.
 func (p printer) actions(begun time.Time, actions []trace.Action) { trace.Print(p.w, begun, actions) }
 
-// quote writes somebody's own words as they are.
-func (p printer) quote(words string) { p.line("   %s", bold("%s", words)) }
+// quote writes somebody's own words.
+func (p printer) quote(words string) { p.line("   %s", bold("%s", plain.Text(words))) }
 
 // wait says why nothing happens.
 func (p printer) wait(whileWaiting string) {

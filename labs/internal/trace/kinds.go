@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 func (m *Memory) memcachedChanged(before, now *unstructured.Unstructured) []Action {
@@ -303,7 +305,7 @@ func ready(p *corev1.Pod) bool {
 // clipped is how much of somebody's words a line of a timeline quotes.
 const clipped = 110
 
-func clip(text string) string { return cut(strings.Join(strings.Fields(text), " "), clipped) }
+func clip(text string) string { return cut(plain.Line(text), clipped) }
 
 // cut is the beginning of a text, of at most n characters.
 func cut(text string, n int) string {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/fatih/color"
+
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 var faint = color.New(color.Faint).Sprintf
@@ -24,6 +26,6 @@ func Print(w io.Writer, begun time.Time, actions []Action) {
 		case d.Times > 1:
 			again = faint("  (%d times more until %.2f s)", d.Times, d.Last.Sub(begun).Seconds())
 		}
-		fmt.Fprintf(w, "   %s  %-*s  %s%s\n", faint("%6.2f s", d.At.Sub(begun).Seconds()), actorWidth, d.Actor, d, again)
+		fmt.Fprintf(w, "   %s  %-*s  %s%s\n", faint("%6.2f s", d.At.Sub(begun).Seconds()), actorWidth, plain.Line(d.Actor), plain.Line(d.String()), again)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -80,6 +81,7 @@ func classify(specs map[string]types.SpecReport, lab *course.Lab, check course.C
 		}
 		answer.Cause, answer.Expected, answer.Seen, answer.Fields = f.Cause, f.Expected, f.Seen, f.Fields
 		answer.Evidence = evidenceOf(spec)
+		plain.Within(&answer)
 		return answer, ""
 	default:
 		return answer, fmt.Sprintf("the check %s was %s", check.ID, spec.State)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // controlLimit bounds the download of one small module.
@@ -234,8 +235,8 @@ func reason(modules []byte, rest string) string {
 			break
 		}
 		if m.Error != "" {
-			return strings.Join(strings.Fields(m.Error), " ")
+			return plain.Line(m.Error)
 		}
 	}
-	return strings.Join(strings.Fields(rest), " ")
+	return plain.Line(rest)
 }

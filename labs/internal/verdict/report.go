@@ -11,6 +11,7 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -332,7 +333,7 @@ func saw(c *Check) string {
 	if len(c.Fields) > 0 {
 		return c.Fields[0].String()
 	}
-	return strings.Join(strings.Fields(c.Seen), " ")
+	return plain.Line(c.Seen)
 }
 
 // blocked folds the checks that wait for another one.

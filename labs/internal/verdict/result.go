@@ -12,6 +12,7 @@ import (
 	"github.com/google/renameio/v2/maybe"
 
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // Verdict is the answer to a run.
@@ -111,6 +112,13 @@ const schema = 1
 // Path is where the result of lab n is kept below the state folder.
 func Path(state string, n int) string {
 	return filepath.Join(state, "results", fmt.Sprintf("lab-%d.json", n))
+}
+
+// Plain makes all texts of the result safe for a terminal. The folders of this machine stay: commands look for them.
+func (r *Result) Plain() {
+	workspace, artifacts := r.Workspace, r.Artifacts
+	plain.Within(r)
+	r.Workspace, r.Artifacts = workspace, artifacts
 }
 
 // Write keeps the result. A reader never sees half of it.

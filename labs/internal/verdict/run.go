@@ -16,6 +16,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
@@ -66,7 +67,7 @@ func (t Tools) runSuite(ctx context.Context, config suite.Config, procs int) (ty
 	killWhenLost(ctx, cmd)
 	cmd.WaitDelay = suiteGrace
 	output, runErr := cmd.CombinedOutput()
-	logErr := os.WriteFile(filepath.Join(config.Artifacts, "suite.log"), output, 0o600)
+	logErr := os.WriteFile(filepath.Join(config.Artifacts, "suite.log"), []byte(plain.Text(string(output))), 0o600)
 	process.Kill(cmd)
 	if ctx.Err() != nil {
 		return types.Report{}, ctx.Err()

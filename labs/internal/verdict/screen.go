@@ -11,6 +11,8 @@ import (
 
 	"github.com/fatih/color"
 	"golang.org/x/term"
+
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 const (
@@ -31,10 +33,10 @@ type screen struct {
 func newScreen(w io.Writer) *screen {
 	file, _ := w.(*os.File)
 	terminal := file != nil && term.IsTerminal(int(file.Fd()))
-	plain := !terminal || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+	colourless := !terminal || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	paint := func(attributes ...color.Attribute) func(string) string {
 		c := color.New(attributes...)
-		if c.EnableColor(); plain {
+		if c.EnableColor(); colourless {
 			c.DisableColor()
 		}
 		return func(text string) string { return c.Sprint(text) }
@@ -61,7 +63,7 @@ func width(file *os.File, terminal bool) int {
 
 // Rule writes a line across the reader's terminal, with a title at its beginning.
 func Rule(w io.Writer, title string) {
-	s := newScreen(w)
+	s, title := newScreen(w), plain.Line(title)
 	const before = "── "
 	room := s.width - visible(before) - 2 // a space, and at least some of the line
 	if text := []rune(title); len(text) > room {
@@ -74,7 +76,7 @@ func Rule(w io.Writer, title string) {
 // Note writes a remark beside a report, as a paragraph that fits the reader's terminal.
 func Note(w io.Writer, text string) {
 	s := newScreen(w)
-	s.print("", text, s.faint)
+	s.print("", plain.Text(text), s.faint)
 }
 
 // print writes text as one paragraph that begins with head. Its other lines begin below the text. style

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -46,7 +47,7 @@ func (s *Session) prompt() {
 func (s *Session) say(line string) { fmt.Fprintln(s.Err, "…", line) }
 
 // complain tells an error, as every command does.
-func (s *Session) complain(err error) { fmt.Fprintln(s.Err, "lab:", err) }
+func (s *Session) complain(err error) { fmt.Fprintln(s.Err, "lab:", plain.Text(err.Error())) }
 
 // saved names what was saved: one file, and how many more.
 func saved(paths []string) string {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 const (
@@ -104,7 +105,7 @@ func (r *repo) saves(ctx context.Context) (saves []Save, err error) {
 		if err != nil || len(fields) < 3 {
 			continue // not made here
 		}
-		saves = append(saves, Save{Name: name, Time: at, Reason: fields[2], commit: fields[1]})
+		saves = append(saves, Save{Name: name, Time: at, Reason: plain.Line(fields[2]), commit: fields[1]})
 	}
 	return saves, nil
 }
@@ -269,10 +270,8 @@ func (r *repo) git(ctx context.Context, in io.Reader, args ...string) ([]byte, e
 	case errors.Is(err, exec.ErrNotFound):
 		return nil, exit.Environment(errors.New("git is missing, and the workspace is a repository: install git"))
 	}
-	return nil, fmt.Errorf("git %s in %s: %w: %s", args[0], r.dir, err, oneLine(complaint.String()))
+	return nil, fmt.Errorf("git %s in %s: %w: %s", args[0], r.dir, err, plain.Line(complaint.String()))
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // cleanEnv is the environment without what points git elsewhere.
 func cleanEnv(env []string) []string {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -20,7 +21,7 @@ const (
 	schema = 1
 	// checksLimit is how many checks a result may have: the whole course has half as many.
 	checksLimit = 200
-	// textLimit is how many characters of an id, title or name are kept.
+	// textLimit is how many characters of a title are kept.
 	textLimit = 200
 	// longestRun is how long a run can have taken; more is a mistake of its clock.
 	longestRun = 24 * time.Hour
@@ -49,6 +50,7 @@ func Accept(data []byte, c *course.Course) (*verdict.Result, error) {
 		return nil, err
 	}
 	r.Workspace, r.Artifacts = "workspace", ".lab/artifacts/"+r.Run
+	r.Plain()
 	return r, nil
 }
 
@@ -83,7 +85,7 @@ func validChecks(r *verdict.Result, c *course.Course) error {
 		default:
 			return fmt.Errorf("%.20q is no state of a check", check.State)
 		}
-		check.Title = short(check.Title)
+		check.Title = plain.Short(check.Title, textLimit)
 		if _, known, err := c.Check(check.ID); err == nil {
 			check.Title = known.Title
 		}
@@ -92,14 +94,6 @@ func validChecks(r *verdict.Result, c *course.Course) error {
 		return errors.New("the result says pass, and not every check holds")
 	}
 	return nil
-}
-
-// short cuts what is too long for a line.
-func short(text string) string {
-	if runes := []rune(text); len(runes) > textLimit {
-		return string(runes[:textLimit]) + "…"
-	}
-	return text
 }
 
 // Ended is when the run ended by the board's clock. sent is what the learner's clock said when the result

@@ -85,9 +85,7 @@ func (d *roomDoctor) run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for _, f := range found {
-			fmt.Fprintln(d.Out, f)
-		}
+		d.ShowFindings(found)
 		all = append(all, found...)
 	}
 	return doctor.Problem(all)

@@ -11,6 +11,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // words say what happens to a cluster.
@@ -56,7 +57,7 @@ func (c *roomCommand) reportSteps(r *roster.Room) func(name string, step room.St
 // firstLine keeps a learner's line one line.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.TrimSpace(line)
+	return plain.Line(line)
 }
 
 // report says what became of the room.

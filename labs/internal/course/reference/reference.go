@@ -19,6 +19,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // folders are what a learner writes in. The rest of a project is scaffolded.
@@ -61,7 +62,7 @@ func Diff(ctx context.Context, c *course.Course, workspace string, lab int) (str
 	}
 	for _, name := range own.Paths() {
 		if text(own[name].Data) {
-			explained += color.New(color.Bold).Sprintln("only yours: " + name)
+			explained += bold.Sprintln("only yours: " + plain.Line(name))
 		}
 	}
 	return explained, nil
@@ -88,12 +89,8 @@ func gitDiff(ctx context.Context, yours, ours course.Tree) (string, error) {
 			return "", err
 		}
 	}
-	colored := "--color=always"
-	if color.NoColor {
-		colored = "--color=never"
-	}
 	cmd := exec.CommandContext(ctx, "git", "diff", "--no-index", "--no-prefix", "--no-renames", "--no-ext-diff", "--no-textconv",
-		colored, "yours", "ours")
+		"--no-color", "yours", "ours")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
@@ -103,17 +100,21 @@ func gitDiff(ctx context.Context, yours, ours course.Tree) (string, error) {
 	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) { // 1: they differ
 		return "", fmt.Errorf("git diff: %w: %s", err, strings.TrimSpace(problem.String()))
 	}
-	return string(diff), nil
+	return plain.Text(string(diff)), nil
 }
 
+// hunkHead is the head of a hunk, with the number of its first line in the solution.
+var hunkHead = regexp.MustCompile(`^@@ -\S+ \+(\d+)\S* @@`)
+
+// The colours of git's.
 var (
-	// paint is what colours a terminal's text.
-	paint = regexp.MustCompile("\x1b\\[[0-9;]*m")
-	// hunkHead is the head of a hunk, with the number of its first line in the solution.
-	hunkHead = regexp.MustCompile(`^@@ -\S+ \+(\d+)\S* @@`)
+	bold    = color.New(color.Bold)
+	hunk    = color.New(color.FgCyan)
+	added   = color.New(color.FgGreen)
+	removed = color.New(color.FgRed)
 )
 
-// explain adds to a diff what the solution is about where it differs: one sentence for each region of the course.
+// explain colours a diff, and adds what the solution is about where it differs: one sentence for each region of the course.
 func explain(c *course.Course, lab int, diff string) (string, error) {
 	var out, reasons []string
 	var passages []course.Passage
@@ -122,35 +123,40 @@ func explain(c *course.Course, lab int, diff string) (string, error) {
 		out = slices.Insert(out, head, reasons...)
 		reasons = nil
 	}
-	for colored := range strings.Lines(diff) {
-		plain := paint.ReplaceAllString(strings.TrimSuffix(colored, "\n"), "")
-		begin := hunkHead.FindStringSubmatch(plain)
+	for row := range strings.Lines(diff) {
+		row = strings.TrimSuffix(row, "\n")
+		paint := fmt.Sprint
+		begin := hunkHead.FindStringSubmatch(row)
 		switch {
-		case begin != nil || strings.HasPrefix(plain, "diff --git "):
+		case begin != nil || strings.HasPrefix(row, "diff --git "):
 			end()
-			line = 0
+			line, paint = 0, bold.Sprint
 			if begin != nil {
 				line, _ = strconv.Atoi(begin[1])
+				paint = hunk.Sprint
 			}
 			head = len(out) + 1
 		case line == 0:
-			if name, ok := strings.CutPrefix(plain, "+++ ours/"); ok {
+			paint = bold.Sprint
+			if name, ok := strings.CutPrefix(row, "+++ ours/"); ok {
 				var err error
 				if passages, err = c.Passages(lab, name); err != nil {
 					return "", err
 				}
 			}
-		case strings.HasPrefix(plain, " "):
+		case strings.HasPrefix(row, " "):
 			line++
-		case strings.HasPrefix(plain, "+"), strings.HasPrefix(plain, "-"):
+		case strings.HasPrefix(row, "+"), strings.HasPrefix(row, "-"):
+			paint = removed.Sprint
 			if reason := about(passages, line); reason != "" && !slices.Contains(reasons, reason) {
 				reasons = append(reasons, reason)
 			}
-			if strings.HasPrefix(plain, "+") {
+			if strings.HasPrefix(row, "+") {
+				paint = added.Sprint
 				line++
 			}
 		}
-		out = append(out, colored)
+		out = append(out, paint(row)+"\n")
 	}
 	end()
 	return strings.Join(out, ""), nil

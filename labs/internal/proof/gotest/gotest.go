@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // interruptGrace is how long tests may clean up after an interrupt before they are killed.
@@ -127,7 +129,7 @@ func (c *counter) read(stdout io.Reader) error {
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			fmt.Fprintln(c.out, lines.Text())
+			fmt.Fprintln(c.out, plain.Text(lines.Text()))
 			continue
 		}
 		c.take(e)
@@ -139,6 +141,7 @@ func (c *counter) read(stdout io.Reader) error {
 }
 
 func (c *counter) take(e event) {
+	e.Output = plain.Text(e.Output)
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "output":

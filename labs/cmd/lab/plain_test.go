@@ -1,0 +1,363 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/clusters/pool"
+	"github.com/example/operator-lab/labs/internal/borrow"
+	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/clitest"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/course/reference"
+	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/plain/plaintest"
+	"github.com/example/operator-lab/labs/internal/proof/gotest"
+	"github.com/example/operator-lab/labs/internal/suite"
+	"github.com/example/operator-lab/labs/internal/trace"
+	"github.com/example/operator-lab/labs/internal/verdict"
+	"github.com/example/operator-lab/labs/internal/watch"
+	"github.com/example/operator-lab/labs/internal/workspace"
+)
+
+// The places of the lab command. Those of a check's own process are in labs/harness/env, those of the classroom beside its
+// command.
+func TestTextFromElsewhereIsPlain(t *testing.T) {
+	plaintest.Check(t, plaintest.Places{
+		"the error that ends a command": endsCommand,
+		"progress": func(t *testing.T) string {
+			shared, _, progress := clitest.New(t)
+			shared.Progress(plaintest.Hostile)
+			return progress.String()
+		},
+		"what the doctor found": func(t *testing.T) string {
+			shared, out, _ := clitest.New(t)
+			shared.ShowFindings([]doctor.Finding{{Name: "engine", Detail: plaintest.Hostile}})
+			return out.String()
+		},
+		"status: what is wrong with a cluster": func(t *testing.T) string {
+			shared, _, _ := clitest.New(t)
+			return (&app{App: *shared}).stateWord(t.Context(), clusters.Owner{Cluster: &clusters.Cluster{Kubeconfig: plaintest.Hostile}})
+		},
+		"a result: what the compiler says":               build,
+		"an outcome: what a check saw":                   outcome(func(c verdict.Check) string { return c.Seen }),
+		"an outcome: the evidence":                       outcome(func(c verdict.Check) string { return fmt.Sprint(c.Evidence) }),
+		"the suite's log":                                suiteLog,
+		"watch: the rule above a check, with file names": written(func(w *bytes.Buffer) { verdict.Rule(w, plaintest.Hostile) }),
+		"watch: a note below a check":                    written(func(w *bytes.Buffer) { verdict.Note(w, plaintest.Hostile) }),
+		"watch: why a check ended":                       watched,
+		"trace: an action": written(func(w *bytes.Buffer) {
+			trace.Print(w, time.Time{}, []trace.Action{{Actor: "you", Verb: "changed", Detail: plaintest.Hostile}})
+		}),
+		"trace: an actor": written(func(w *bytes.Buffer) {
+			trace.Print(w, time.Time{}, []trace.Action{{Actor: plaintest.Hostile, Verb: "changed"}})
+		}),
+		"diff: a file":                      diff("config/config.yaml", "spec:\n  a: "+plaintest.Name),
+		"diff: the name of a file":          diff("config/"+plaintest.Name, "x"),
+		"undo: the reason of a save":        savedBecause,
+		"undo: what git complains about":    complaintOfGit,
+		"the board: the status":             boardSays("418 "+plaintest.Hostile, ""),
+		"the board: what it refuses":        boardSays("422 x", answer(plaintest.Hostile)),
+		"the board: another page":           boardSays("418 x", plaintest.Hostile),
+		"the room: the status":              roomSays("418 "+plaintest.Hostile, ""),
+		"the room: why it lends nothing":    roomSays("410 Gone", answer(plaintest.Hostile)),
+		"the room: the version of its loan": lent,
+		"tests: the output of go test":      goTest(`{"Action":"build-output","Output":` + inJSON(plaintest.Hostile) + `}`),
+		"tests: other output of go test":    goTest(plaintest.Hostile),
+		"tests: why a phase broke": func(t *testing.T) string {
+			var out, progress bytes.Buffer
+			a := &app{App: cli.App{Out: &out, Err: &progress}}
+			_ = a.testPhases(t.Context(), true, phase{"", "", func(context.Context) (gotest.Count, error) {
+				return gotest.Count{}, errors.New(plaintest.Hostile)
+			}})
+			return progress.String()
+		},
+	})
+}
+
+func written(write func(*bytes.Buffer)) func(*testing.T) string {
+	return func(*testing.T) string {
+		var b bytes.Buffer
+		write(&b)
+		return b.String()
+	}
+}
+
+// program puts one into PATH that prints a text.
+func program(t *testing.T, name, text string) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	coursetest.Write(t, dir, "text", text)
+	path = filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\ncat '"+dir+"/text'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return path
+}
+
+// goTest runs a go that prints a text.
+func goTest(text string) func(*testing.T) string {
+	return func(t *testing.T) string {
+		program(t, "go", text)
+		dir := t.TempDir()
+		out, err := os.Create(filepath.Join(dir, "out")) // as at the terminal, several write to it
+		if err == nil {
+			_, err = gotest.Run{Dir: dir, Out: out}.Test(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return coursetest.Read(t, dir, "out")
+	}
+}
+
+func inJSON(text string) string {
+	data, _ := json.Marshal(text) // of a text never fails
+	return string(data)
+}
+
+// endsCommand gives a flag a value that its error names.
+func endsCommand(t *testing.T) string {
+	t.Setenv("PATH", os.Getenv("PATH")) // the command changes it
+	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, args := os.Stderr, os.Args
+	t.Cleanup(func() { os.Stderr, os.Args = stderr, args })
+	os.Stderr, os.Args = file, []string{"lab", "status", "--cluster=" + plaintest.Hostile}
+	cli.Main(func(shared *cli.App) *cobra.Command { return newRootCommand(&app{App: *shared}) })
+	data, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// build judges a folder that is no module, and has its name in the complaint.
+func build(t *testing.T) string {
+	c, err := course.Load(coursetest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge := &verdict.Judge{
+		Course: c, State: t.TempDir(), Workspace: filepath.Join(t.TempDir(), plaintest.Name),
+		Pool: &pool.Pool{}, Tools: verdict.Tools{Suite: "not run"},
+	}
+	results, err := judge.Check(t.Context(), []int{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := verdict.Read(judge.State, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results[0].Build.Output + kept.Build.Output
+}
+
+// outcome hears that a check has failed.
+func outcome(of func(verdict.Check) string) func(*testing.T) string {
+	return func(*testing.T) string {
+		told := ""
+		f := finding.New("other", "this", plaintest.Hostile)
+		evidence, _ := json.Marshal([]finding.Evidence{{Title: "Log", Lines: []string{plaintest.Hostile}}})
+		lab := &course.Lab{Number: 1, Checks: []course.Check{{ID: "one"}, {ID: "two"}}}
+		verdict.NewOutcomes([]*course.Lab{lab}, true, false, func(o verdict.Outcome) { told = of(o.Check) }).Hear(types.SpecReport{
+			LeafNodeLabels: []string{suite.CheckLabel + "one"}, State: types.SpecStateFailed,
+			ReportEntries: types.ReportEntries{
+				{Name: suite.FindingEntry, Value: types.ReportEntryValue{AsJSON: f.String()}},
+				{Name: suite.EvidenceEntry, Value: types.ReportEntryValue{AsJSON: string(evidence)}},
+			},
+		})
+		return told
+	}
+}
+
+// suiteLog runs a Ginkgo that says nothing but the text.
+func suiteLog(t *testing.T) string {
+	artifacts := t.TempDir()
+	tools := verdict.Tools{Ginkgo: program(t, "ginkgo", plaintest.Hostile)}
+	_, _ = tools.RunSuite(t.Context(), suite.Config{Artifacts: artifacts}) // it leaves no report
+	return coursetest.Read(t, artifacts, "suite.log")
+}
+
+// watched is told an error by its first check.
+func watched(t *testing.T) string {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	screen := &untilTold{stop: stop}
+	s := &watch.Session{Lab: 1, Labs: 1, Checker: broken{}, Out: screen, Err: screen}
+	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	return screen.String()
+}
+
+type broken struct{}
+
+func (broken) Check(context.Context, int, func(*verdict.Result)) error {
+	return errors.New(plaintest.Hostile)
+}
+
+// untilTold stops when it is told an error.
+type untilTold struct {
+	bytes.Buffer
+	stop func()
+}
+
+func (u *untilTold) Write(data []byte) (int, error) {
+	if bytes.HasPrefix(data, []byte("lab:")) {
+		u.stop()
+	}
+	return u.Buffer.Write(data)
+}
+
+func diff(path, text string) func(*testing.T) string {
+	return func(t *testing.T) string {
+		c, err := course.Load(coursetest.New(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		coursetest.Write(t, dir, path, text)
+		diff, err := reference.Diff(t.Context(), c, dir, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return diff
+	}
+}
+
+// savedBecause lists a save with a reason that somebody else wrote.
+func savedBecause(t *testing.T) string {
+	a, out := appInSmallCourse(t)
+	made(t, a)
+	t.Setenv("GIT_AUTHOR_NAME", "x")
+	t.Setenv("GIT_AUTHOR_EMAIL", "x@y.invalid")
+	t.Setenv("GIT_COMMITTER_NAME", "x")
+	t.Setenv("GIT_COMMITTER_EMAIL", "x@y.invalid")
+	commit := git(t, a.workspace, "commit-tree", "HEAD^{tree}", "-m", plaintest.Name)
+	git(t, a.workspace, "update-ref", "refs/lab/saves/20261121T100000.000000000Z", commit)
+	if err := a.listSaves(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// complaintOfGit is about a repository whose settings nobody can read.
+func complaintOfGit(t *testing.T) string {
+	a, _ := appInSmallCourse(t)
+	made(t, a)
+	coursetest.Write(t, a.workspace, ".git/config", "[core]\n\tbare = \""+plaintest.Name+"\"\n")
+	err := a.listSaves(t.Context())
+	if err == nil {
+		t.Fatal("git complains about nothing")
+	}
+	return err.Error()
+}
+
+func made(t *testing.T, a *app) {
+	t.Helper()
+	c, err := a.Course()
+	if err == nil {
+		_, err = workspace.Ensure(t.Context(), c, a.workspace)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, args...)...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// answer is one of the room's server.
+func answer(text string) string { return `{"error":` + inJSON(text) + `}` }
+
+// server answers everything with a status and a text, as they are.
+func server(t *testing.T, status, text string) outbox.Config {
+	t.Helper()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "HTTP/1.1 %s\r\nConnection: close\r\n\r\n%s", status, text)
+	}))
+	t.Cleanup(s.Close)
+	return outbox.Config{URL: s.URL, Key: outbox.KeyOf(s.Certificate()), Token: "x"}
+}
+
+func boardSays(status, text string) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Setenv(outbox.ConfigVariable, "")
+		state, told := t.TempDir(), ""
+		if err := outbox.WriteConfig(state, server(t, status, text)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) { // its clock stands still while the answer is on its way
+			outbox.Report(t.Context(), state, []*verdict.Result{{Run: "r1"}}, func(line string) { told = line })()
+		})
+		return told
+	}
+}
+
+func roomSays(status, text string) func(*testing.T) string {
+	return func(t *testing.T) string {
+		_, err := borrow.New(t.TempDir(), server(t, status, text), borrow.Options{}).List(t.Context())
+		if err == nil {
+			t.Fatal("the room refuses nothing")
+		}
+		return err.Error()
+	}
+}
+
+// lent borrows a cluster that the room describes.
+func lent(t *testing.T) string {
+	data, err := json.Marshal(borrow.Answer{Loan: &borrow.Loan{
+		Cluster: clusters.Cluster{Version: plaintest.Hostile},
+		Kubeconfig: []byte(`{apiVersion: v1, kind: Config, current-context: x, clusters: [{name: x, cluster: {server: "https://127.0.0.1:1"}}],
+contexts: [{name: x, context: {cluster: x, user: x}}], users: [{name: x, user: {token: secret}}]}`),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := borrow.New(t.TempDir(), server(t, "200 OK", string(data)), borrow.Options{})
+	c, err := room.Create(t.Context(), "one", clusters.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := room.Delete(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	return c.Version
+}
