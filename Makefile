@@ -4,170 +4,170 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED := 0
 
-# Settings become flags; a flag beats the default, and there is no configuration file.
-CLUSTER ?= auto
-WORKSPACE ?= workspace
-FLAGS = --cluster '$(CLUSTER)'
-ifneq ($(NODE_IMAGE),)
-FLAGS += --node-image '$(NODE_IMAGE)'
-endif
-ifeq ($(YES),1)
-FLAGS += --yes
-endif
+# Settings become flags; a flag beats the default, and there is no configuration file. What somebody gave is a text, which
+# neither make nor the shell reads as anything else: make does not expand it, and the shell takes it from the environment.
+override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR EXPIRES FILE FORCE KEEP LAB LABS LEND LIST N NODE_IMAGE ONLY PLAYGROUND POOL PORT \
+  READY REPEAT ROSTER SANDBOX_RUNTIME SAVE SEED SERVER SHA256 STORM WORKSPACE YES
+$(foreach s,$(SETTINGS),$(if $(filter-out undefined,$(origin $s)),$(eval export override $s := $$(value $s))))
+# $(call flag,--seed,SEED) is nothing without a SEED.
+override flag = $${$2:+$1 "$$$2"}
+override FLAGS := $${CLUSTER+--cluster "$$CLUSTER"} $(call flag,--node-image,NODE_IMAGE) $(if $(filter 1,$(YES)),--yes)
 # Who comes to a room, where it answers, and what it lends.
-ROOM = $(if $(N),--learners '$(N)') $(if $(ROSTER),--roster '$(ROSTER)') $(if $(ADDRESS),--address '$(ADDRESS)') \
-  $(if $(LEND),--lend '$(LEND)') $(if $(READY),--ready '$(READY)') $(if $(filter 0,$(PLAYGROUND)),--playground=false)
-WANTED := $(LAB)# of `make mutants LAB=n`; ours is the command
-override LAB = @bin/lab $(FLAGS) --workspace '$(WORKSPACE)'
-override CLASSROOM = @bin/classroom $(FLAGS)
+override ROOM := $(call flag,--learners,N) $(call flag,--roster,ROSTER) $(call flag,--address,ADDRESS) \
+  $(call flag,--lend,LEND) $(call flag,--ready,READY) $(if $(filter 0,$(PLAYGROUND)),--playground=false)
+override LISTEN := $${PORT:+--listen "127.0.0.1:$$PORT"}
+override lab := @bin/lab $(FLAGS) $${WORKSPACE+--workspace "$$WORKSPACE"}
+override classroom := @bin/classroom $(FLAGS)
+# The N of a target's name.
+lab-% watch-% hint-% trace-% diff-% solve-% reset-%: export override STEP = $*
 
 ##@ Learn
 
 lab-%: bin/lab ## judge step N of your operator on a fresh cluster
-	$(LAB) check $* $(if $(filter 1,$(KEEP)),--keep) $(if $(SEED),--seed '$(SEED)') $(if $(STORM),--storm '$(STORM)')
+	$(lab) check "$$STEP" $(if $(filter 1,$(KEEP)),--keep) $(call flag,--seed,SEED) $(call flag,--storm,STORM)
 
 .PHONY: labs
 labs: bin/lab ## judge every step up to where you are
-	$(LAB) check all $(if $(filter 1,$(KEEP)),--keep)
+	$(lab) check all $(if $(filter 1,$(KEEP)),--keep)
 
 .PHONY: watch
 watch: bin/lab ## judge again on every save, from the first step that you have not passed (POOL=n)
-	$(LAB) watch $(if $(POOL),--pool '$(POOL)')
+	$(lab) watch $(call flag,--pool,POOL)
 
 watch-%: bin/lab ## the same for step N
-	$(LAB) watch $* $(if $(POOL),--pool '$(POOL)')
+	$(lab) watch "$$STEP" $(call flag,--pool,POOL)
 
 hint-%: bin/lab ## the next hint for what failed last in step N
-	$(LAB) hint $*
+	$(lab) hint "$$STEP"
 
 .PHONY: trace
 trace: bin/lab ## who did what when, in the last run (CHECK=id for another check)
-	$(LAB) trace $(if $(CHECK),--check '$(CHECK)')
+	$(lab) trace $(call flag,--check,CHECK)
 
 trace-%: bin/lab ## the same for the last run of step N
-	$(LAB) trace $* $(if $(CHECK),--check '$(CHECK)')
+	$(lab) trace "$$STEP" $(call flag,--check,CHECK)
 
 diff-%: bin/lab ## after step N passed: where our solution does it differently (FORCE=1: before, too)
-	$(LAB) diff $* $(if $(filter 1,$(FORCE)),--force)
+	$(lab) diff "$$STEP" $(if $(filter 1,$(FORCE)),--force)
 
 solve-%: bin/lab ## save your work, then write the solution of step N into the workspace
-	$(LAB) solve $*
+	$(lab) solve "$$STEP"
 
 reset-%: bin/lab ## save your work, then write the starting point of step N into the workspace
-	$(LAB) reset $*
+	$(lab) reset "$$STEP"
 
 .PHONY: undo
 undo: bin/lab ## bring back what the last solve or reset saved (LIST=1: all saves, SAVE=one of them)
-	$(LAB) undo $(SAVE) $(if $(filter 1,$(LIST)),--list)
+	$(lab) undo $(if $(filter 1,$(LIST)),--list) $(call flag,--,SAVE)
 
 .PHONY: progress
 progress: bin/lab ## which steps pass, when, how long they took
-	$(LAB) progress
+	$(lab) progress
 
 ##@ Look around
 
 .PHONY: demo
 demo: bin/lab ## the finished operator at work, in two minutes
-	$(LAB) demo $(if $(filter 1,$(KEEP)),--keep)
+	$(lab) demo $(if $(filter 1,$(KEEP)),--keep)
 
 .PHONY: up
 up: bin/lab ## a cluster to play with, and your CRD in it
-	$(LAB) up
+	$(lab) up
 
 .PHONY: shell
 shell: bin/lab ## a shell whose kubectl talks to that cluster
-	$(LAB) shell
+	$(lab) shell
 
 .PHONY: status
 status: bin/lab ## what is still running
-	$(LAB) status
+	$(lab) status
 
 .PHONY: down
 down: bin/lab ## remove everything that is still running (ALL=1: what other commands use, and the classroom, too)
-	$(LAB) down $(if $(filter 1,$(ALL)),--all)
+	$(lab) down $(if $(filter 1,$(ALL)),--all)
 
 ##@ Teach
 
 .PHONY: board
 board: bin/classroom ## who is where, and who is stuck: a page for the instructor (ADDRESS=ip PORT=n)
-	$(CLASSROOM) board $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
+	$(classroom) board $(call flag,--address,ADDRESS) $(LISTEN)
 
 .PHONY: classroom
 classroom: bin/classroom ## a cluster for every learner in the room, made or fixed (N=12 or ROSTER=file, ADDRESS=ip LEND=n READY=n PLAYGROUND=0 FORCE=1)
-	$(CLASSROOM) up $(ROOM) $(if $(filter 1,$(FORCE)),--force)
+	$(classroom) up $(ROOM) $(if $(filter 1,$(FORCE)),--force)
 
 .PHONY: classroom-status
 classroom-status: bin/classroom ## who is in the room, and how their clusters are
-	$(CLASSROOM) status
+	$(classroom) status
 
 .PHONY: classroom-down
 classroom-down: bin/classroom ## remove the clusters of the room, and all that is in them
-	$(CLASSROOM) down
+	$(classroom) down
 
 .PHONY: classroom-modules
 classroom-modules: bin/classroom ## download the Go modules that a room needs, where the internet is good (CHECK=1: only say what is missing)
-	$(CLASSROOM) modules $(if $(filter 1,$(CHECK)),--check)
+	$(classroom) modules $(if $(filter 1,$(CHECK)),--check)
 
 .PHONY: classroom-image
 classroom-image: bin/classroom ## pack the node image for learners who have a container engine of their own
-	$(CLASSROOM) image
+	$(classroom) image
 
 .PHONY: classroom-serve
 classroom-serve: bin/classroom ## the room's server: board, Go modules, course, node image, and clusters for verdicts (ADDRESS=ip PORT=n)
-	$(CLASSROOM) serve $(if $(ADDRESS),--address '$(ADDRESS)') $(if $(PORT),--listen '127.0.0.1:$(PORT)')
+	$(classroom) serve $(call flag,--address,ADDRESS) $(LISTEN)
 
 .PHONY: classroom-handouts
 classroom-handouts: bin/classroom ## what each learner of the room is given (SERVER=address of classroom-serve, EXPIRES=48h)
-	$(CLASSROOM) handouts $(if $(SERVER),--server '$(SERVER)') $(if $(EXPIRES),--expires '$(EXPIRES)')
+	$(classroom) handouts $(call flag,--server,SERVER) $(call flag,--expires,EXPIRES)
 
 .PHONY: grade
-grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7; SANDBOX_RUNTIME=runsc has gVisor run it)
-	$(CLASSROOM) grade '$(DIR)' $(if $(LABS),--labs '$(LABS)') $(if $(SANDBOX_RUNTIME),--runtime '$(SANDBOX_RUNTIME)')
+grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7; SANDBOX_RUNTIME=runsc has gVisor run it, FORCE=1)
+	$(classroom) grade $(call flag,--labs,LABS) $(call flag,--runtime,SANDBOX_RUNTIME) $(if $(filter 1,$(FORCE)),--force) -- "$$DIR"
 
 ##@ Prepare the machine
 
 .PHONY: doctor
 doctor: bin/$(if $(N)$(ROSTER),classroom,lab) ## what on this machine would stop a lab, or a room, and the command that fixes it (for a room: N=12 or ROSTER=file, ADDRESS=ip PORT=n LEND=n READY=n PLAYGROUND=0)
-	$(if $(N)$(ROSTER),$(CLASSROOM) doctor $(ROOM) $(if $(PORT),--listen '127.0.0.1:$(PORT)'),$(LAB) doctor)
+	$(if $(N)$(ROSTER),$(classroom) doctor $(ROOM) $(LISTEN),$(lab) doctor)
 
 .PHONY: setup
 setup: bin/lab ## container engine, kernel settings, node image: what the doctor found missing
-	$(LAB) setup
+	$(lab) setup
 
 .PHONY: node-image
 node-image: bin/lab ## build the node image from Debian packages and Go modules (or load the room's: FILE=path SHA256=digest)
-	$(LAB) node-image $(if $(FILE),--file '$(FILE)') $(if $(SHA256),--sha256 '$(SHA256)')
+	$(lab) node-image $(call flag,--file,FILE) $(call flag,--sha256,SHA256)
 
 ##@ Work on the project
 
 .PHONY: test
 test: bin/lab ## what every change is asked, in ten minutes: unit tests, then the course on real clusters
-	$(LAB) test
+	$(lab) test
 
 .PHONY: proof
 proof: bin/lab ## everything that can be asked, in 100 minutes (Linux, root; YES=1 installs what it lacks); ends with a table for docs/testing.md
-	$(LAB) proof
+	$(lab) proof
 
 .PHONY: mutants
 mutants: bin/lab ## judge wrong answers: each has to be caught by the check that is there for it (ALL=1, LAB=n, ONLY=id, REPEAT=n; ONLY=solution judges the right answers)
-	$(LAB) mutants $(if $(filter 1,$(ALL)),--all) $(if $(WANTED),--lab '$(WANTED)') $(if $(SEED),--seed '$(SEED)') \
-	  $(if $(ONLY),--only '$(ONLY)') $(if $(REPEAT),--repeat '$(REPEAT)') $(if $(STORM),--storm '$(STORM)')
+	$(lab) mutants $(if $(filter 1,$(ALL)),--all) $(call flag,--lab,LAB) $(call flag,--seed,SEED) \
+	  $(call flag,--only,ONLY) $(call flag,--repeat,REPEAT) $(call flag,--storm,STORM)
 
 .PHONY: bench
 bench: ## how long a cluster and a verdict take, for benchstat (ONLY=Cluster or Verdict/lab=4, N=5)
-	@go test ./labs/internal/proof/benchmark -run none -bench '$(or $(ONLY),.)' -benchtime 1x -count '$(or $(N),5)' -timeout 3h
+	@go test ./labs/internal/proof/benchmark -run none -bench "$${ONLY:-.}" -benchtime 1x -count "$${N:-5}" -timeout 3h
 
 .PHONY: verify
 verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms, and all that bin/lab lint finds
-	$(LAB) verify
+	$(lab) verify
 
 .PHONY: generate
 generate: bin/lab ## regenerate what verify compares
-	$(LAB) verify --fix
+	$(lab) verify --fix
 
 .PHONY: lint
 lint: bin/lab ## static analysis of Go, shell and the course itself
-	$(LAB) lint
+	$(lab) lint
 	@cd scripts/tools && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@command -v shellcheck >/dev/null || { echo "shellcheck is missing: apt-get install shellcheck" >&2; exit 3; }
 	@shellcheck scripts/*.sh .ci/run
