@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"bytes"
 	"cmp"
 	_ "embed"
 	"errors"
@@ -28,7 +29,9 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 		raw = labConfig
 	}
 	config := &v1alpha4.Cluster{}
-	if err := yaml.Unmarshal(raw, config); err != nil {
+	decoder := yaml.NewDecoder(bytes.NewReader(raw))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(config); err != nil {
 		return nil, fmt.Errorf("read kind configuration: %w", err)
 	}
 	if spec.Workers < 0 {

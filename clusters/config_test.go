@@ -85,6 +85,9 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	if _, err := kindConfig(Spec{Config: []byte("nodes: 3")}); err == nil {
 		t.Error("a configuration of the wrong shape was accepted")
 	}
+	if _, err := kindConfig(Spec{Config: []byte("featureGate: {A: true}")}); err == nil || !strings.Contains(err.Error(), "featureGate") {
+		t.Errorf("a misspelt key: %v", err)
+	}
 	if _, err := kindConfig(Spec{Workers: -1}); err == nil {
 		t.Error("-1 workers were accepted")
 	}

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/contract"
@@ -137,11 +139,14 @@ func TestFailedBootShowsWhatKubeadmSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config = append(config, `
-- |
-  kind: ClusterConfiguration
-  encryptionAlgorithm: CAESAR
-`...)
+	cluster := &v1alpha4.Cluster{}
+	if err := yaml.Unmarshal(config, cluster); err != nil {
+		t.Fatal(err)
+	}
+	cluster.KubeadmConfigPatches = append(cluster.KubeadmConfigPatches, "kind: ClusterConfiguration\nencryptionAlgorithm: CAESAR\n")
+	if config, err = yaml.Marshal(cluster); err != nil {
+		t.Fatal(err)
+	}
 	_, err = kind.Create(t.Context(), name, clusters.Spec{NodeImage: nodeImage(t, kind.Engine()), Config: config})
 	if _, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(err.Error(), "CAESAR") {
 		t.Errorf("Create() error = %v, want a *Problem with the words of kubeadm", err)

@@ -126,7 +126,7 @@ func (a *app) proofSetUp(ctx context.Context) (gotest.Count, error) {
 		}
 	}
 	slices.Sort(missing)
-	install := "apt-get update && apt-get install -y " + strings.Join(missing, " ")
+	install := "apt-get update && apt-get install -y --no-install-recommends " + strings.Join(missing, " ")
 	_, err := exec.LookPath("apt-get")
 	switch {
 	case len(missing) == 0:

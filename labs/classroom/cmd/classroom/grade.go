@@ -219,9 +219,12 @@ func (a *app) container(ctx context.Context, c *course.Course, runtime string) (
 		return nil, err
 	}
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT", "GOMODCACHE").Output()
+	if err != nil {
+		return nil, exit.Environment(fmt.Errorf("go env: %w", err))
+	}
 	settings := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if err != nil || len(settings) != 2 {
-		return nil, fmt.Errorf("go env: %w", err)
+	if len(settings) != 2 {
+		return nil, exit.Environment(fmt.Errorf("go env says %q, and not where Go and its modules are", out))
 	}
 	container := &sandbox.Container{Engine: a.Engine(), Runtime: runtime, Shim: shim, Owner: c.Root, GoRoot: settings[0], ModCache: settings[1]}
 	if err := container.Prepare(ctx); err != nil {
