@@ -64,7 +64,7 @@ func TestAnOperatorThatEndsByItselfEndsTheDemo(t *testing.T) {
 }
 
 func quietWorld() *world {
-	return &world{Memory: trace.NewMemory(trace.Programs), sights: make(chan trace.Sight), broken: make(chan error, 1)}
+	return &world{Memory: trace.NewMemory(trace.Programs), observations: make(chan trace.Observation), broken: make(chan error, 1)}
 }
 
 func TestAStepThatDoesNotEndSaysWhatIsMissing(t *testing.T) {

@@ -19,9 +19,9 @@ func TestTheTimelineOfARecordedDemo(t *testing.T) {
 	const golden = "testdata/told.txt"
 	var told bytes.Buffer
 	m, p := trace.NewMemory(trace.Programs), printer{&told}
-	sights := recorded(t)
-	for _, batch := range batches(sights) {
-		p.actions(sights[0].At, m.Learn(batch))
+	observations := recorded(t)
+	for _, batch := range batches(observations) {
+		p.actions(observations[0].At, m.Learn(batch))
 	}
 	if *update {
 		if err := os.WriteFile(golden, told.Bytes(), 0o644); err != nil {
@@ -41,24 +41,24 @@ func TestTheTimelineOfARecordedDemo(t *testing.T) {
 }
 
 // recorded reads testdata/seen.jsonl.
-func recorded(t *testing.T) []trace.Sight {
+func recorded(t *testing.T) []trace.Observation {
 	t.Helper()
 	recording, err := trace.ReadFile("testdata/seen.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return recording.Sights
+	return recording.Observations
 }
 
-// batches puts sights together as follow does.
-func batches(sights []trace.Sight) [][]trace.Sight {
-	var result [][]trace.Sight
-	for _, s := range sights {
+// batches puts observations together as follow does.
+func batches(observations []trace.Observation) [][]trace.Observation {
+	var result [][]trace.Observation
+	for _, s := range observations {
 		if n := len(result); n > 0 && s.At.Sub(result[n-1][0].At) < settle {
 			result[n-1] = append(result[n-1], s)
 			continue
 		}
-		result = append(result, []trace.Sight{s})
+		result = append(result, []trace.Observation{s})
 	}
 	return result
 }

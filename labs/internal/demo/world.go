@@ -20,8 +20,8 @@ import (
 // world is the demo's view of the cluster: five watches, and a memory of what they said.
 type world struct {
 	*trace.Memory
-	sights chan trace.Sight
-	broken chan error // a watch that ended
+	observations chan trace.Observation
+	broken       chan error // a watch that ended
 }
 
 // watchWorld begins to watch. The watches end with ctx. The namespace has to be empty of these kinds:
@@ -29,7 +29,7 @@ type world struct {
 func watchWorld(ctx context.Context, c client.WithWatch) (*world, error) {
 	memcacheds := &unstructured.UnstructuredList{}
 	memcacheds.SetGroupVersionKind(kind)
-	w := &world{Memory: trace.NewMemory(trace.Programs), sights: make(chan trace.Sight), broken: make(chan error, 1)}
+	w := &world{Memory: trace.NewMemory(trace.Programs), observations: make(chan trace.Observation), broken: make(chan error, 1)}
 	lists := []client.ObjectList{
 		memcacheds, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &eventsv1.EventList{},
 	}
@@ -51,7 +51,7 @@ func (w *world) observe(ctx context.Context, changes watch.Interface) {
 			break
 		}
 		select {
-		case w.sights <- trace.Sight{At: time.Now(), Object: object, Deleted: change.Type == watch.Deleted}:
+		case w.observations <- trace.Observation{At: time.Now(), Object: object, Deleted: change.Type == watch.Deleted}:
 		case <-ctx.Done():
 			return
 		}
@@ -64,14 +64,14 @@ func (w *world) observe(ctx context.Context, changes watch.Interface) {
 
 // follow tells what happens until nothing is missing from the step.
 func (w *world) follow(ctx context.Context, s step, operator *runningOperator, p printer) error {
-	var batch []trace.Sight
+	var batch []trace.Observation
 	var gathered <-chan time.Time
 	var begun time.Time
 	restless := time.NewTimer(quiet)
 	defer restless.Stop()
 	for {
 		select {
-		case seen := <-w.sights:
+		case seen := <-w.observations:
 			if batch = append(batch, seen); gathered == nil {
 				gathered = time.After(settle)
 			}

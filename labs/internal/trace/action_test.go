@@ -12,18 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestSightsAreToldInTheOrderOfTheAPIServer(t *testing.T) {
+func TestObservationsAreInTheOrderOfTheAPIServer(t *testing.T) {
 	start := time.Now()
 	pod := func(revision string) client.Object {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: revision}}
 	}
-	sights := []Sight{{At: start, Object: pod("1000")}, {At: start.Add(time.Second), Object: pod("999")}}
-	InOrder(sights)
-	if sights[0].Object.GetResourceVersion() != "999" {
+	observations := []Observation{{At: start, Object: pod("1000")}, {At: start.Add(time.Second), Object: pod("999")}}
+	InOrder(observations)
+	if observations[0].Object.GetResourceVersion() != "999" {
 		t.Error("999 stands behind 1000")
 	}
-	if sights[0].At.After(sights[1].At) {
-		t.Errorf("the first was seen %v after the second", sights[0].At.Sub(sights[1].At))
+	if observations[0].At.After(observations[1].At) {
+		t.Errorf("the first was seen %v after the second", observations[0].At.Sub(observations[1].At))
 	}
 }
 
@@ -70,10 +70,10 @@ func TestWhoRemoves(t *testing.T) {
 	}}}
 	dying := set.DeepCopy()
 	dying.DeletionTimestamp = new(metav1.Now())
-	tell := func(sights ...Sight) string {
+	tell := func(observations ...Observation) string {
 		m := NewMemory(Programs)
 		last := ""
-		for _, s := range sights {
+		for _, s := range observations {
 			for _, d := range m.Take(s) {
 				last = d.Actor + " " + d.String()
 			}
@@ -81,19 +81,19 @@ func TestWhoRemoves(t *testing.T) {
 		return last
 	}
 	for _, test := range []struct {
-		name, want string
-		sights     []Sight
+		name, want   string
+		observations []Observation
 	}{
 		{"one Pod too many", "replicaset-controller removed Pod cache-1",
-			[]Sight{{Object: set}, {Object: pod}, {Object: pod, Deleted: true}}},
+			[]Observation{{Object: set}, {Object: pod}, {Object: pod, Deleted: true}}},
 		{"its owner is gone", "garbage-collector removed Pod cache-1: the ReplicaSet is gone",
-			[]Sight{{Object: set}, {Object: pod}, {Object: set, Deleted: true}, {Object: pod, Deleted: true}}},
+			[]Observation{{Object: set}, {Object: pod}, {Object: set, Deleted: true}, {Object: pod, Deleted: true}}},
 		{"it waited for a finalizer", "kube-apiserver removed ReplicaSet: nothing holds it any more",
-			[]Sight{{Object: set}, {Object: dying}, {Object: dying, Deleted: true}}},
+			[]Observation{{Object: set}, {Object: dying}, {Object: dying, Deleted: true}}},
 		{"nobody owns it", "you removed ReplicaSet",
-			[]Sight{{Object: set}, {Object: set, Deleted: true}}},
+			[]Observation{{Object: set}, {Object: set, Deleted: true}}},
 	} {
-		if got := tell(test.sights...); got != test.want {
+		if got := tell(test.observations...); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Sight is what a watch delivered: an object as it is now, or as it was last.
-type Sight struct {
+// Observation is what a watch delivered: an object as it is now, or as it was last.
+type Observation struct {
 	At      time.Time
 	Object  client.Object
 	Deleted bool
@@ -25,11 +25,11 @@ type Sight struct {
 
 // InOrder sorts by the API server's own counter, which all its objects share. A thing was seen no later
 // than what came after it.
-func InOrder(sights []Sight) {
-	slices.SortStableFunc(sights, func(a, b Sight) int { return cmp.Compare(revision(a.Object), revision(b.Object)) })
-	for i := len(sights) - 1; i > 0; i-- {
-		if sights[i].At.Before(sights[i-1].At) {
-			sights[i-1].At = sights[i].At
+func InOrder(observations []Observation) {
+	slices.SortStableFunc(observations, func(a, b Observation) int { return cmp.Compare(revision(a.Object), revision(b.Object)) })
+	for i := len(observations) - 1; i > 0; i-- {
+		if observations[i].At.Before(observations[i-1].At) {
+			observations[i-1].At = observations[i].At
 		}
 	}
 }
@@ -54,7 +54,7 @@ func NewMemory(resolve ActorResolver) *Memory {
 }
 
 // Learn takes what was seen at almost the same time, and returns what was done.
-func (m *Memory) Learn(batch []Sight) []Action {
+func (m *Memory) Learn(batch []Observation) []Action {
 	InOrder(batch)
 	var actions []Action
 	for _, s := range batch {
@@ -63,8 +63,8 @@ func (m *Memory) Learn(batch []Sight) []Action {
 	return Together(actions)
 }
 
-// Take learns from a sight and returns what was done. Sights have to be taken in their order.
-func (m *Memory) Take(s Sight) []Action {
+// Take learns from an observation and returns what was done. Observations have to be taken in their order.
+func (m *Memory) Take(s Observation) []Action {
 	before := m.Objects[s.Object.GetUID()]
 	var actions []Action
 	if s.Deleted {

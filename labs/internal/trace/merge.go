@@ -15,21 +15,21 @@ import (
 // merger turns a recording into actions. What the watches saw says what was done; the manager's own
 // requests say when exactly, and the rest: what was refused, and what changed nothing.
 type merger struct {
-	suite    string
-	sights   []Sight // in order, with the times of the answers to the manager
-	requests []Request
-	ended    map[string]time.Time // when the check of a namespace ended
-	sent     map[string]int       // index of the request that made a version of an object
-	shown    map[string]time.Time // when a watch delivered a version
+	suite        string
+	observations []Observation // in order, with the times of the answers to the manager
+	requests     []Request
+	ended        map[string]time.Time // when the check of a namespace ended
+	sent         map[string]int       // index of the request that made a version of an object
+	shown        map[string]time.Time // when a watch delivered a version
 }
 
 func newMerger(r *Recording) *merger {
 	t := &merger{
-		suite: r.Suite, sights: slices.Clone(r.Sights), requests: r.Requests, ended: r.Ended,
+		suite: r.Suite, observations: slices.Clone(r.Observations), requests: r.Requests, ended: r.Ended,
 		sent: map[string]int{}, shown: map[string]time.Time{},
 	}
 	t.match()
-	InOrder(t.sights)
+	InOrder(t.observations)
 	return t
 }
 
@@ -38,12 +38,12 @@ var kinds = map[string]string{
 	"memcacheds": "Memcached", "deployments": "Deployment", "replicasets": "ReplicaSet", "pods": "Pod", "events": "Event",
 }
 
-// match finds the sight that each request led to, by the resourceVersion in its answer, and gives it the
-// time of the answer. A sight that was there before the request is nobody's: the request then changed
+// match finds the observation that each request led to, by the resourceVersion in its answer, and gives it the
+// time of the answer. A observation that was there before the request is nobody's: the request then changed
 // nothing.
 func (t *merger) match() {
 	made := map[string]int{}
-	for i, s := range t.sights {
+	for i, s := range t.observations {
 		key := versionOf(s)
 		made[key], t.shown[key] = i, s.At
 	}
@@ -55,7 +55,7 @@ func (t *merger) match() {
 		}
 		if _, taken := t.sent[key]; !taken {
 			t.sent[key] = n
-			t.sights[i].At = earliest(t.sights[i].At, r.done())
+			t.observations[i].At = earliest(t.observations[i].At, r.done())
 		}
 	}
 	t.matchDeletions()
@@ -67,12 +67,12 @@ func (t *merger) matchDeletions() {
 		if r.Verb != "delete" || r.Status >= http.StatusBadRequest {
 			continue
 		}
-		i := slices.IndexFunc(t.sights, func(s Sight) bool {
+		i := slices.IndexFunc(t.observations, func(s Observation) bool {
 			return s.Deleted && KindOf(s.Object) == kinds[r.Resource] && s.Object.GetNamespace() == r.Namespace &&
 				s.Object.GetName() == r.Name && !s.At.Before(r.Time)
 		})
 		if i >= 0 {
-			s := &t.sights[i]
+			s := &t.observations[i]
 			t.sent[versionOf(*s)] = n
 			s.At = earliest(s.At, r.done())
 		}
@@ -80,7 +80,7 @@ func (t *merger) matchDeletions() {
 }
 
 // versionOf names one version of one object. The API server counts all of them with one counter.
-func versionOf(s Sight) string {
+func versionOf(s Observation) string {
 	return KindOf(s.Object) + " " + s.Object.GetNamespace() + " " + s.Object.GetResourceVersion()
 }
 
@@ -110,7 +110,7 @@ func (t *merger) actions() []Action {
 	var actions []Action
 	inSight := map[int]bool{}       // requests that a watch shows
 	made := map[int]client.Object{} // what requests led to that is not shown
-	for _, s := range t.sights {
+	for _, s := range t.observations {
 		n, sent := t.sent[versionOf(s)]
 		of := m.Take(s)
 		if sent {

@@ -25,8 +25,8 @@ const File = "trace.jsonl"
 type Recording struct {
 	// Suite is the name that the API server keeps for what the checks do.
 	Suite string
-	// Sights are what the watches delivered.
-	Sights []Sight
+	// Observations are what the watches delivered.
+	Observations []Observation
 	// Requests are the manager's that asked for a change: in their order, those of each process of it together.
 	Requests []Request
 	// Tallies are how often the manager sent each kind of request.
@@ -113,7 +113,7 @@ func (r *Recording) add(e entry) {
 		r.Suite = e.Suite
 	case e.Object != nil:
 		if object := decode(e.Object); object != nil {
-			r.Sights = append(r.Sights, Sight{At: e.At, Object: object, Deleted: e.Deleted})
+			r.Observations = append(r.Observations, Observation{At: e.At, Object: object, Deleted: e.Deleted})
 		}
 	case e.Request != nil:
 		e.Request.Times = max(1, e.Request.Times)

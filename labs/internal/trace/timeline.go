@@ -59,7 +59,7 @@ func (r *Recording) Timelines() []*Timeline {
 func (t *merger) timelines() []*Timeline {
 	var timelines []*Timeline
 	seen := map[types.NamespacedName]bool{}
-	for _, s := range t.sights {
+	for _, s := range t.observations {
 		m, ok := s.Object.(*unstructured.Unstructured)
 		if !ok {
 			continue

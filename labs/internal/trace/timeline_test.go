@@ -110,15 +110,15 @@ func answered(at time.Time, version string) Request {
 func TestAWriteThatWasAnsweredWithAnOldVersionChangedNothing(t *testing.T) {
 	start := time.Unix(100, 0)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
-	d := func(version string) *Sight {
+	d := func(version string) *Observation {
 		o := deployment("lab-check-abcde", 3)
 		o.ResourceVersion = version
-		return &Sight{Object: o}
+		return &Observation{Object: o}
 	}
 	first, second := d("1"), d("2")
 	first.At, second.At = at(10), at(30)
 	r := &Recording{
-		Sights: []Sight{*first, *second},
+		Observations: []Observation{*first, *second},
 		Requests: []Request{
 			answered(at(20), "1"), // version 1 was there before
 			answered(at(25), "2"), // made version 2
@@ -218,7 +218,7 @@ func TestTheManagersOwnDeletionIsNotYours(t *testing.T) {
 	d := deployment("lab-check-abcde", 3)
 	gone := d.DeepCopy()
 	d.ResourceVersion, gone.ResourceVersion = "1", "2"
-	sights := []Sight{{At: start, Object: d}, {At: start.Add(3 * time.Second), Object: gone, Deleted: true}}
+	observations := []Observation{{At: start, Object: d}, {At: start.Add(3 * time.Second), Object: gone, Deleted: true}}
 	deletion := Request{Times: 1, Request: apiproxy.Request{
 		Time: start.Add(time.Second), Answered: start.Add(2 * time.Second), Status: 200,
 		Verb: "delete", Group: "apps", Resource: "deployments", Namespace: "lab-check-abcde", Name: "cache",
@@ -231,7 +231,7 @@ func TestTheManagersOwnDeletionIsNotYours(t *testing.T) {
 		{nil, "you removed Deployment cache", 3},
 		{[]Request{deletion}, "your manager removed Deployment cache", 2},
 	} {
-		actions := newMerger(&Recording{Sights: slices.Clone(sights), Requests: test.requests}).actions()
+		actions := newMerger(&Recording{Observations: slices.Clone(observations), Requests: test.requests}).actions()
 		last := actions[len(actions)-1]
 		if got := last.Actor + " " + last.String(); got != test.want || len(actions) != 2 {
 			t.Errorf("%q of %d actions, want %q of 2", got, len(actions), test.want)

@@ -103,14 +103,14 @@ func (w *Watcher) watch(ctx context.Context, c client.WithWatch, list client.Obj
 				return
 			}
 			if object, ok := change.Object.(client.Object); ok {
-				w.see(Sight{At: time.Now(), Object: object, Deleted: change.Type == watch.Deleted})
+				w.see(Observation{At: time.Now(), Object: object, Deleted: change.Type == watch.Deleted})
 			}
 		}
 	}
 }
 
-// see writes down a sight, unless there were too many of its kind.
-func (w *Watcher) see(s Sight) {
+// see writes down an observation, unless there were too many of its kind.
+func (w *Watcher) see(s Observation) {
 	if !w.wanted(s) {
 		return
 	}
@@ -121,7 +121,7 @@ func (w *Watcher) see(s Sight) {
 	w.write(entry{At: s.At, Object: data, Deleted: s.Deleted})
 }
 
-func (w *Watcher) wanted(s Sight) bool {
+func (w *Watcher) wanted(s Observation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ns := s.Object.GetNamespace()

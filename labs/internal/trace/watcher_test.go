@@ -75,7 +75,7 @@ func TestARecordingHoldsWhatHappenedInNewNamespaces(t *testing.T) {
 		w.Note("", You, "stopped your manager")
 	})
 	var got []string
-	for _, s := range r.Sights {
+	for _, s := range r.Observations {
 		got = append(got, KindOf(s.Object)+" in "+s.Object.GetNamespace())
 	}
 	if diff := cmp.Diff([]string{"Deployment in lab-new-abcde", "Deployment in default"}, got); diff != "" {
@@ -91,7 +91,7 @@ func TestARecordingHoldsWhatHappenedInNewNamespaces(t *testing.T) {
 
 func TestARecordingHoldsNoEnvironment(t *testing.T) {
 	r := watched(t, func(c client.Client, _ *Watcher) { must(t, c.Create(t.Context(), deployment("default", 3))) })
-	d := r.Sights[0].Object.(*appsv1.Deployment)
+	d := r.Observations[0].Object.(*appsv1.Deployment)
 	if c := d.Spec.Template.Spec.Containers[0]; c.Image != "memcached" || c.Env != nil {
 		t.Errorf("recorded %+v", c)
 	}
@@ -108,8 +108,8 @@ func TestAFloodIsCountedNotWritten(t *testing.T) {
 			synctest.Wait()
 		}
 	})
-	if len(r.Sights) != perObject {
-		t.Errorf("%d sights, want %d", len(r.Sights), perObject)
+	if len(r.Observations) != perObject {
+		t.Errorf("%d observations, want %d", len(r.Observations), perObject)
 	}
 	if want := []Omission{{Kind: "Deployment", Namespace: "default", Name: "cache", Changes: more}}; cmp.Diff(want, r.Omitted) != "" {
 		t.Errorf("omitted %v, want %v", r.Omitted, want)
