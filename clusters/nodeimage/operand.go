@@ -16,8 +16,10 @@ import (
 	"github.com/example/operator-lab/clusters/internal/lock"
 )
 
-// operandSource is where a registry has the operand, for machines that have one in reach and no Debian packages.
-const operandSource = "docker.io/library/memcached:" + OperandVersion
+// operandSource is where a registry has the operand, for machines that have one in reach and no Debian packages. The
+// digest is that of the index of all platforms; the tag is for readers.
+const operandSource = "docker.io/library/memcached:" + OperandVersion +
+	"@sha256:9af8e788d5f7f4dc82fd49cf4a7efff1a0b5b4673085bc88f3ccb8a1c772ab3e"
 
 // operandPullTimeout bounds the download of about 30 MB; without a network it is what everybody waits.
 const operandPullTimeout = time.Minute
@@ -133,6 +135,9 @@ func pullOperand(ctx context.Context, source, file string) error {
 	config, err := image.ConfigFile()
 	if err != nil {
 		return fmt.Errorf("pull operand: %w", err)
+	}
+	if config.Architecture != arch {
+		return fmt.Errorf("pull operand: %s is for %s, not for %s", source, config.Architecture, arch)
 	}
 	config = config.DeepCopy()
 	config.Config.User = operandUser + ":" + operandUser

@@ -3,12 +3,14 @@ package nodeimage
 import (
 	"errors"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
@@ -21,12 +23,17 @@ const noEngine engine = "/nonexistent"
 // pushMemcached puts an image like the official one into a registry on this machine.
 func pushMemcached(t *testing.T) (source string, stop func()) {
 	t.Helper()
-	server := httptest.NewServer(registry.New())
-	t.Cleanup(server.Close)
 	image, err := assemble(v1.Config{User: "memcache", Entrypoint: []string{"docker-entrypoint.sh"}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return push(t, image)
+}
+
+func push(t *testing.T, image v1.Image) (source string, stop func()) {
+	t.Helper()
+	server := httptest.NewServer(registry.New())
+	t.Cleanup(server.Close)
 	source = strings.TrimPrefix(server.URL, "http://") + "/library/memcached:1"
 	ref, err := name.ParseReference(source)
 	if err != nil {
@@ -66,6 +73,37 @@ func TestTheOperandComesFromARegistryOnce(t *testing.T) {
 	}
 	if config.Config.Entrypoint[0] != "docker-entrypoint.sh" {
 		t.Errorf("the entrypoint became %q", config.Config.Entrypoint)
+	}
+}
+
+func TestTheOperandIsPulledByItsDigest(t *testing.T) {
+	digest, err := name.NewDigest(operandSource)
+	if err != nil {
+		t.Fatalf("whoever answers for the registry chooses the image: %v", err)
+	}
+	if want := ":" + OperandVersion + "@" + digest.DigestStr(); !strings.HasSuffix(operandSource, want) {
+		t.Errorf("%s does not end in %s", operandSource, want)
+	}
+}
+
+func TestAnImageForAnotherArchitectureIsNoOperand(t *testing.T) {
+	image, err := assemble(v1.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = config.DeepCopy()
+	config.Architecture = "s390x"
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		t.Fatal(err)
+	}
+	source, _ := push(t, image)
+	err = pullOperand(t.Context(), source, filepath.Join(t.TempDir(), "operand.tar"))
+	if err == nil || !strings.Contains(err.Error(), "s390x") {
+		t.Errorf("got error %v, want one that names the architecture", err)
 	}
 }
 

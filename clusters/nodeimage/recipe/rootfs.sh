@@ -37,8 +37,9 @@ if [[ $proxy ]]; then
 fi
 
 archive=$(mirror || true)
+# Without --force-check-gpg, debootstrap only warns when this machine has none of Debian's keys.
 # In the background and in a session of its own, so that a signal is acted upon at once and reaches all of it.
-setsid debootstrap --variant=minbase --include="$packages" "$suite" "$tree" \
+setsid debootstrap --force-check-gpg --variant=minbase --include="$packages" "$suite" "$tree" \
 	"${archive:-http://deb.debian.org/debian}" </dev/null >&2 &
 worker=$!
 wait "$worker" || {
