@@ -20,17 +20,18 @@ var _ PodIsolator = (*Kind)(nil)
 // node image, give each Pod a veth interface on its node. The table mangle comes before everything that kube-proxy does,
 // and kube-proxy leaves it alone. IPv6 has no Pod networks here, but an interface may have an address of its link.
 const isolateScript = `set -eu
-iptables -w -t mangle -N LAB-PODS
-iptables -w -t mangle -A LAB-PODS -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN
-for address in "$@"; do
-	interface=$(ip -o route get "$address" | sed -n 's/.* dev \([^ ]*\).*/\1/p')
-	iptables -w -t mangle -A LAB-PODS -i "$interface" -j RETURN
-done
-iptables -w -t mangle -A LAB-PODS -j DROP
-iptables -w -t mangle -I PREROUTING -i veth+ -j LAB-PODS
-if [ -e /proc/net/if_inet6 ]; then
-	ip6tables -w -t mangle -I PREROUTING -i veth+ -j DROP
-fi`
+all=iptables
+if [ -e /proc/net/if_inet6 ]; then all="iptables ip6tables"; fi
+for tables in $all; do
+	$tables -w -t mangle -N LAB-PODS
+	$tables -w -t mangle -A LAB-PODS -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN
+	for address in "$@"; do
+		interface=$(ip -o route get "$address" | sed -n 's/.* dev \([^ ]*\).*/\1/p')
+		$tables -w -t mangle -A LAB-PODS -i "$interface" -j RETURN
+	done
+	$tables -w -t mangle -A LAB-PODS -j DROP
+	$tables -w -t mangle -I PREROUTING -i veth+ -j LAB-PODS
+done`
 
 // IsolatePods sets rules in the network of every node.
 func (k *Kind) IsolatePods(ctx context.Context, name string) error {

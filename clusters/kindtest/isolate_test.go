@@ -2,11 +2,14 @@ package kindtest
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/example/operator-lab/clusters"
@@ -52,7 +56,13 @@ func TestIsolatedPodsReachNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	asker, other := runDial(t, client, "asker"), runDial(t, client, "other")
+	// Docker gives the interfaces of Pods no IPv6 at the end of their node; other engines may.
+	node6 := exec.CommandContext(t.Context(), kind.Engine(), "exec", name+"-control-plane", "sysctl", "-w", "net.ipv6.conf.default.disable_ipv6=0")
+	if out, err := node6.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	asker, other := runDial(t, client, "asker", false), runDial(t, client, "other", false)
+	node := runDial(t, client, "node", true)
 	addresses := []string{
 		"kubernetes.default.svc.cluster.local:443",
 		serviceAddress(t, client, "kube-dns") + ":53",
@@ -60,6 +70,7 @@ func TestIsolatedPodsReachNothing(t *testing.T) {
 		asker.Status.HostIP + ":10250", // the kubelet
 		listenHere(t),                  // the machine that the node runs on
 		other.Status.PodIP + ":" + dialPort,
+		linkOf(t, client, node, asker), // the node, by IPv6
 	}
 	if diff := cmp.Diff(addresses, reached(t, client, asker, addresses)); diff != "" {
 		t.Errorf("a Pod without rules (-want +got):\n%s", diff)
@@ -68,10 +79,12 @@ func TestIsolatedPodsReachNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	// That it becomes Ready shows that the kubelet reaches it, and that it can be asked, that the API server does.
-	isolated := runDial(t, client, "isolated")
+	isolated := runDial(t, client, "isolated", false)
+	addresses[len(addresses)-1] = linkOf(t, client, node, isolated)
 	if got := reached(t, client, isolated, addresses); len(got) > 0 {
 		t.Errorf("an isolated Pod reaches %v", got)
 	}
+	addresses[len(addresses)-1] = linkOf(t, client, node, asker)
 	if diff := cmp.Diff(addresses, reached(t, client, asker, addresses)); diff != "" {
 		t.Errorf("a Pod that was there before (-want +got):\n%s", diff)
 	}
@@ -80,6 +93,10 @@ func TestIsolatedPodsReachNothing(t *testing.T) {
 	}
 	if err := clusters.Healthy(t.Context(), kind, cluster); err != nil {
 		t.Error(err)
+	}
+	// Nothing in its spec asks for that: it is the kubelet's default (kind.yaml).
+	if status := kernelSays(t, client, isolated, "/proc/self/status"); !strings.Contains(status, "\nSeccomp:\t2\n") {
+		t.Errorf("the system calls of a Pod are not filtered:\n%s", status)
 	}
 }
 
@@ -98,12 +115,12 @@ func dialArchive(t *testing.T) string {
 	return archive
 }
 
-// runDial starts a Pod, and returns when it is Ready.
-func runDial(t *testing.T, client kubernetes.Interface, name string) *corev1.Pod {
+// runDial starts a Pod, or one in the network of its node, and returns when it is Ready.
+func runDial(t *testing.T, client kubernetes.Interface, name string, ofNode bool) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Spec: corev1.PodSpec{HostNetwork: ofNode, Containers: []corev1.Container{{
 			Name: "dial", Image: dialImage, Args: []string{dialPort},
 			ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 				TCPSocket: &corev1.TCPSocketAction{Port: intstr.Parse(dialPort)},
@@ -134,6 +151,53 @@ func reached(t *testing.T, client kubernetes.Interface, pod *corev1.Pod, address
 		t.Fatalf("ask Pod %s: %v", pod.Name, err)
 	}
 	return strings.Fields(string(answer))
+}
+
+// kernelSays is a file below /proc or /sys, as a Pod reads it.
+func kernelSays(t *testing.T, client kubernetes.Interface, pod *corev1.Pod, file string) string {
+	t.Helper()
+	data, err := client.CoreV1().Pods(pod.Namespace).ProxyGet("", pod.Name, dialPort, file, nil).DoRaw(t.Context())
+	if err != nil {
+		t.Fatalf("ask Pod %s for %s: %v", pod.Name, file, err)
+	}
+	return string(data)
+}
+
+// linkAddress is the IPv6 address that a network device has without anybody's doing. A new one may not be used yet: for a
+// second, others are asked whether it is theirs.
+func linkAddress(t *testing.T, client kubernetes.Interface, pod *corev1.Pod, device string) (address netip.Addr, usable bool) {
+	t.Helper()
+	const tentative = 0x40 // IFA_F_TENTATIVE in linux/if_addr.h
+	for line := range strings.Lines(kernelSays(t, client, pod, "/proc/net/if_inet6")) {
+		var number, index, flags uint64
+		var raw []byte
+		if _, err := fmt.Sscanf(line, "%32x %x %x %x %x", &raw, &index, &number, &number, &flags); err != nil {
+			t.Fatalf("if_inet6 of Pod %s: %q: %v", pod.Name, line, err)
+		}
+		address, ok := netip.AddrFromSlice(raw)
+		if ok && strconv.FormatUint(index, 10) == device && address.IsLinkLocalUnicast() {
+			return address, flags&tentative == 0
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// linkOf is where the node answers by IPv6, at the other end of a Pod's cable.
+func linkOf(t *testing.T, client kubernetes.Interface, node, pod *corev1.Pod) string {
+	t.Helper()
+	here := strings.TrimSpace(kernelSays(t, client, pod, "/sys/class/net/eth0/ifindex"))
+	there := strings.TrimSpace(kernelSays(t, client, pod, "/sys/class/net/eth0/iflink"))
+	var address netip.Addr
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, time.Minute, true, func(context.Context) (bool, error) {
+		_, usable := linkAddress(t, client, pod, here)
+		var answers bool
+		address, answers = linkAddress(t, client, node, there)
+		return usable && answers, nil
+	})
+	if err != nil {
+		t.Fatalf("Pod %s and its node have no IPv6 between them: %v", pod.Name, err)
+	}
+	return net.JoinHostPort(address.WithZone("eth0").String(), dialPort)
 }
 
 func serviceAddress(t *testing.T, client kubernetes.Interface, name string) string {

@@ -141,6 +141,8 @@ func podRules(operand string) []rule {
 		{"Pods run no image but " + operand, pods(each(fmt.Sprintf("c.image == %q", operand)))},
 		{"Pods run memcached and nothing else", pods(each(`(!has(c.command) || c.command[0] in ["memcached", "/usr/bin/memcached", "/usr/local/bin/memcached"])` +
 			` && (!has(c.args) || has(c.command) || c.args[0].startsWith("-") || c.args[0] == "memcached")`))},
+		{"memcached writes no files", each(`[(has(c.command) ? c.command : []), (has(c.args) ? c.args : [])].all(list, list.all(a, ` +
+			`!a.matches("^-[A-Za-z]*e") && !a.startsWith("--memory-f") && !a.contains("ext_path")))`)},
 		{"Pods get no other containers later", fmt.Sprintf("!has(%s.ephemeralContainers)", pod)},
 		// What a variable names could be loaded in place of the operand's own: LD_PRELOAD, PATH.
 		{"environment variables are numbers", each(`!has(c.envFrom) && (!has(c.env) || c.env.all(e, ` +
@@ -148,7 +150,8 @@ func podRules(operand string) []rule {
 		// Sysctls are a Pod's own: a kubelet takes no others.
 		{"Pods share nothing with their node", unset(pod, "hostNetwork", "hostPID", "hostIPC")},
 		{"containers have no more rights than they need", each(fmt.Sprintf("!has(%s) || (%s && !has(%[1]s.procMount) && (!has(%[1]s.capabilities) || !has(%[1]s.capabilities.add)))",
-			security, unset(security, "privileged")))},
+			security, unset(security, "privileged", "allowPrivilegeEscalation")))},
+		{"Pods keep the user of the image and the defaults of system calls", defaults(pod+".securityContext") + " && " + each(defaults(security))},
 		{"containers have no port of their node", each("!has(c.ports) || c.ports.all(p, !has(p.hostPort) || p.hostPort == 0)")},
 		// The token of a ServiceAccount is in a volume of another kind.
 		{"volumes are emptyDir, and no Pod has a ServiceAccount's token", fmt.Sprintf("!has(%s.volumes) || %[1]s.volumes.all(v, has(v.emptyDir))", pod)},
@@ -158,6 +161,13 @@ func podRules(operand string) []rule {
 		{"containers have no hooks", each("!has(c.lifecycle)")},
 		{"probes run no programs and ask no other hosts", each(harmless("c.livenessProbe") + " && " + harmless("c.readinessProbe") + " && " + harmless("c.startupProbe"))},
 	}
+}
+
+// defaults is the condition for a security context that gives up nothing which a container has by default.
+func defaults(security string) string {
+	return fmt.Sprintf("(!has(%s) || ((!has(%[1]s.runAsUser) || %[1]s.runAsUser != 0) && !has(%[1]s.seLinuxOptions)"+
+		" && (!has(%[1]s.seccompProfile) || %[1]s.seccompProfile.type != %[2]q) && (!has(%[1]s.appArmorProfile) || %[1]s.appArmorProfile.type != %[2]q)))",
+		security, "Unconfined")
 }
 
 // harmless is the condition for a probe that asks its own container.

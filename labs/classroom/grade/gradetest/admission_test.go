@@ -119,10 +119,15 @@ func TestPodPolicy(t *testing.T) {
 		"without anything": func(s *corev1.PodSpec, c *corev1.Container) {
 			s.SecurityContext, c.SecurityContext, c.Command, c.Ports = nil, nil, nil, nil
 		},
-		"with arguments": func(_ *corev1.PodSpec, c *corev1.Container) { c.Command, c.Args = nil, []string{"-m", "64"} },
+		"with arguments": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.Command, c.Args = nil, []string{"-m", "64", "-vv", "--memory-limit=64", "-o", "modern", "--extended", "idle_timeout=60"}
+		},
 		"with probes": func(_ *corev1.PodSpec, c *corev1.Container) {
 			c.ReadinessProbe = probe(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(11211)}})
 			c.LivenessProbe = c.ReadinessProbe
+		},
+		"with a user": func(s *corev1.PodSpec, c *corev1.Container) {
+			s.SecurityContext.RunAsUser, c.SecurityContext.RunAsUser = new(int64(11211)), new(int64(65532))
 		},
 		"with a folder of its own":    mounting("/tmp/cache"),
 		"with a folder for its state": mounting("/run"),
@@ -185,6 +190,29 @@ func TestPodPolicy(t *testing.T) {
 		"a capability": func(_ *corev1.PodSpec, c *corev1.Container) {
 			c.SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_ADMIN"}
 		},
+		"more rights later":          func(_ *corev1.PodSpec, c *corev1.Container) { c.SecurityContext.AllowPrivilegeEscalation = new(true) },
+		"root as its user":           func(s *corev1.PodSpec, _ *corev1.Container) { s.SecurityContext.RunAsUser = new(int64(0)) },
+		"root as a container's user": func(_ *corev1.PodSpec, c *corev1.Container) { c.SecurityContext.RunAsUser = new(int64(0)) },
+		"all system calls": func(s *corev1.PodSpec, _ *corev1.Container) {
+			s.SecurityContext.SeccompProfile.Type = corev1.SeccompProfileTypeUnconfined
+		},
+		"all system calls for a container": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
+		},
+		"no AppArmor": func(s *corev1.PodSpec, _ *corev1.Container) {
+			s.SecurityContext.AppArmorProfile = &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
+		},
+		"a label of SELinux": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.SecurityContext.SELinuxOptions = &corev1.SELinuxOptions{Type: "spc_t"}
+		},
+		"a file for its memory": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.Command = []string{"memcached", "-m=4096", "-e", "/data/x"}
+		},
+		"a file in one word": func(_ *corev1.PodSpec, c *corev1.Container) { c.Command, c.Args = nil, []string{"-ve/data/x"} },
+		"a file by a long name": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.Command, c.Args = nil, []string{"--memory-file=/data/x"}
+		},
+		"a file beside memory": func(_ *corev1.PodSpec, c *corev1.Container) { c.Args = []string{"-o", "ext_path=/data/x:64G"} },
 		"a hook": func(_ *corev1.PodSpec, c *corev1.Container) {
 			c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"id"}}}}
 		},
