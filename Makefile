@@ -176,6 +176,16 @@ lint: bin/lab ## static analysis of Go, shell and the course itself
 	@cd operator/test/e2e && ../../../bin/golangci-lint run ./...
 	@cd clusters/e2e/example && ../../../bin/golangci-lint run ./...
 
+.PHONY: vulncheck
+vulncheck: ## known holes in what the programs, and those of a node, are made of (asks https://vuln.go.dev)
+	@cd scripts/tools && go build -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+	@bin/govulncheck -C clusters/components/cni -scan package tool >/dev/null; [ $$? != 1 ] || \
+	  { echo "vulncheck: the database of known holes cannot be read, so nothing was looked up" >&2; exit 3; }
+	@holes=0; for module in . operator operator/test/e2e clusters/e2e/example; do \
+	  echo "== $$module"; bin/govulncheck -C $$module ./... || holes=1; done; \
+	for module in clusters/components/*/go.mod; do \
+	  echo "== $${module%/go.mod}"; bin/govulncheck -C $${module%/go.mod} -scan package tool || holes=1; done; exit $$holes
+
 .PHONY: bin/lab bin/classroom
 bin/lab bin/classroom: # the Go build cache decides whether there is anything to do
 	@command -v go >/dev/null || { echo "Go is missing: install the version that go.mod names from your distribution or https://go.dev/dl" >&2; exit 3; }
