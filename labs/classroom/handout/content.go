@@ -18,7 +18,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board/token"
 	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 )
 
 // What a handout holds.
@@ -29,7 +29,7 @@ const (
 	powerShellFile = "env.ps1"
 	workspaceDir   = "workspace"
 	// boardFile is where a checkout looks for it, so that the folder .lab can be copied into one as it is.
-	boardFile = ".lab/" + outbox.ConfigFile
+	boardFile = ".lab/" + roomclient.ConfigFile
 )
 
 //go:embed templates
@@ -57,7 +57,7 @@ func (h *Handout) files() (content, error) {
 		files[kubeconfigFile] = file{data: data}
 	}
 	if h.Board != nil {
-		config := outbox.Config{URL: h.Board.URL, Key: h.Key, Token: h.Board.Token.Reveal(), Learner: h.Learner.name()}
+		config := roomclient.Config{URL: h.Board.URL, Key: h.Key, Token: h.Board.Token.Reveal(), Learner: h.Learner.name()}
 		if err := files.addJSON(boardFile, config); err != nil {
 			return nil, err
 		}

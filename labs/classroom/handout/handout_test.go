@@ -23,7 +23,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
@@ -211,8 +211,8 @@ func TestAHandoutIsForItsOwnerAlone(t *testing.T) {
 func TestTheBoardIsFound(t *testing.T) {
 	t.Setenv("LAB_BOARD", "")
 	w := write(t, t.TempDir(), full(t))
-	got, err := outbox.ReadConfig(filepath.Join(w.Dir, ".lab"))
-	want := outbox.Config{URL: "https://192.168.1.5:7777", Key: serverKey, Token: "labboard-ab12cd34-" + secret, Learner: "Ada"}
+	got, err := roomclient.ReadConfig(filepath.Join(w.Dir, ".lab"))
+	want := roomclient.Config{URL: "https://192.168.1.5:7777", Key: serverKey, Token: "labboard-ab12cd34-" + secret, Learner: "Ada"}
 	if err != nil || *got != want {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board/server"
 	"github.com/example/operator-lab/labs/classroom/board/store"
-	"github.com/example/operator-lab/labs/internal/borrow"
+	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
 )
 
 // Routes are what a server serves to learners, by its pattern.

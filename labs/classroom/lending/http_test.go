@@ -17,9 +17,9 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board/server"
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/classroom/lending"
-	"github.com/example/operator-lab/labs/internal/borrow"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
 )
 
 // shelf is a pool whose clusters are there at once, and their provider.

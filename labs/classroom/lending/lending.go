@@ -17,7 +17,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board/store"
-	"github.com/example/operator-lab/labs/internal/borrow"
+	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
 )
 
 const (

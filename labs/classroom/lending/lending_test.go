@@ -16,7 +16,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/classroom/lending"
-	"github.com/example/operator-lab/labs/internal/borrow"
+	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
 )
 
 // creation is how long the fake pool takes to make a cluster.

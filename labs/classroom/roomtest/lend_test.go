@@ -18,9 +18,9 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board/server"
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/classroom/lending"
-	"github.com/example/operator-lab/labs/internal/borrow"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
+	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -45,7 +45,7 @@ func TestVerdictsOnBorrowedClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider := borrow.New(state, outbox.Config{URL: r.url, Key: r.key, Token: r.token}, borrow.Options{
+	provider := borrow.New(state, roomclient.Config{URL: r.url, Key: r.key, Token: r.token}, borrow.Options{
 		Progress: func(line string) { t.Log(line) },
 		Instead:  func() (string, string) { return "CLUSTER=embedded make lab-5", "" },
 	})

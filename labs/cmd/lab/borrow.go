@@ -6,10 +6,10 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/labs/internal/borrow"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
+	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
 )
 
 // readyToJudge gives what verdicts need: n clusters of this machine at the same time, or those that the room lends.
@@ -27,7 +27,7 @@ func (a *app) readyToJudge(ctx context.Context, n int) (*clusters.Owned, nodeima
 
 // ownedRoom gives the clusters that the room of this learner's handout lends.
 func (a *app) ownedRoom() (*clusters.Owned, error) {
-	c, err := outbox.ReadConfig(a.State)
+	c, err := roomclient.ReadConfig(a.State)
 	if err != nil {
 		return nil, exit.Usage("CLUSTER=room needs a handout, which names the room: source its env.sh, or use CLUSTER=auto (%v)", err)
 	}

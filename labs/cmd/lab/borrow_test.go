@@ -8,14 +8,14 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 )
 
 func TestBorrowingNeedsAHandout(t *testing.T) {
 	a, _, _ := newTestApp(t)
 	a.Root = coursetest.New(t)
 	a.State = filepath.Join(a.Root, ".lab")
-	t.Setenv(outbox.ConfigVariable, "")
+	t.Setenv(roomclient.ConfigVariable, "")
 	err := cli.Execute(t.Context(), newRootCommand(a), []string{"--cluster", "room", "check", "1"})
 	if exit.Code(err) != exit.UsageError || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("without a handout: %v", err)

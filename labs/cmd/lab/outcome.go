@@ -7,7 +7,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient/outbox"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 

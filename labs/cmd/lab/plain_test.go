@@ -24,16 +24,17 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/pool"
-	"github.com/example/operator-lab/labs/internal/borrow"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/clitest"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/course/reference"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/outbox"
 	"github.com/example/operator-lab/labs/internal/plain/plaintest"
 	"github.com/example/operator-lab/labs/internal/proof/gotest"
+	"github.com/example/operator-lab/labs/internal/roomclient"
+	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
+	"github.com/example/operator-lab/labs/internal/roomclient/outbox"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -302,7 +303,7 @@ func git(t *testing.T, dir string, args ...string) string {
 func answer(text string) string { return `{"error":` + inJSON(text) + `}` }
 
 // server answers everything with a status and a text, as they are.
-func server(t *testing.T, status, text string) outbox.Config {
+func server(t *testing.T, status, text string) roomclient.Config {
 	t.Helper()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -314,14 +315,14 @@ func server(t *testing.T, status, text string) outbox.Config {
 		fmt.Fprintf(conn, "HTTP/1.1 %s\r\nConnection: close\r\n\r\n%s", status, text)
 	}))
 	t.Cleanup(s.Close)
-	return outbox.Config{URL: s.URL, Key: outbox.KeyOf(s.Certificate()), Token: "x"}
+	return roomclient.Config{URL: s.URL, Key: roomclient.KeyOf(s.Certificate()), Token: "x"}
 }
 
 func boardSays(status, text string) func(*testing.T) string {
 	return func(t *testing.T) string {
-		t.Setenv(outbox.ConfigVariable, "")
+		t.Setenv(roomclient.ConfigVariable, "")
 		state, told := t.TempDir(), ""
-		if err := outbox.WriteConfig(state, server(t, status, text)); err != nil {
+		if err := roomclient.WriteConfig(state, server(t, status, text)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) { // its clock stands still while the answer is on its way

@@ -20,14 +20,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 )
 
 // FileName is where the certificate and its private key are kept, below the folder of a board.
 const FileName = "room.pem"
 
 // Load reads the certificate of the board in dir, and makes one when there is none. It stays the same as long as the file
-// does, and so do handouts. key is as [outbox.Config] has it.
+// does, and so do handouts. key is as [roomclient.Config] has it.
 func Load(dir string) (pair tls.Certificate, key string, err error) {
 	path := filepath.Join(dir, FileName)
 	data, err := os.ReadFile(path)
@@ -40,7 +40,7 @@ func Load(dir string) (pair tls.Certificate, key string, err error) {
 	if err != nil {
 		return tls.Certificate{}, "", fmt.Errorf("read the room's certificate %s: %w", path, err)
 	}
-	return pair, outbox.KeyOf(pair.Leaf), nil
+	return pair, roomclient.KeyOf(pair.Leaf), nil
 }
 
 // create makes a certificate, unless another process has made one meanwhile, and returns the one that is there.

@@ -15,7 +15,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board/room"
 	"github.com/example/operator-lab/labs/classroom/board/server"
 	"github.com/example/operator-lab/labs/classroom/board/store"
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 )
 
 // elsewhere is a listener whose callers are other machines.
@@ -23,12 +23,8 @@ type elsewhere struct{ net.Listener }
 
 func (l elsewhere) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	return otherMachine{c}, err
+	return calling{c, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: 1}}, err
 }
-
-type otherMachine struct{ net.Conn }
-
-func (otherMachine) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: 1} }
 
 // Whoever listens in a room reads nothing but modules, for which go.sum vouches.
 func TestOtherMachinesHaveToEncrypt(t *testing.T) {
@@ -61,7 +57,7 @@ func TestOtherMachinesHaveToEncrypt(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	config := outbox.Config{Key: key}
+	config := roomclient.Config{Key: key}
 	clients := map[string]*http.Client{"http": {Transport: &http.Transport{}, CheckRedirect: config.Client().CheckRedirect}, "https": config.Client()}
 	for _, tc := range []struct {
 		from         net.Listener

@@ -16,7 +16,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
+	"github.com/example/operator-lab/labs/internal/roomclient/outbox"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -26,7 +27,7 @@ func boardApp(t *testing.T) (a *app, out, progress *bytes.Buffer) {
 	a, out, progress = newTestApp(t)
 	a.Root = coursetest.New(t)
 	a.State = filepath.Join(a.Root, ".lab")
-	t.Setenv(outbox.ConfigVariable, "")
+	t.Setenv(roomclient.ConfigVariable, "")
 	return a, out, progress
 }
 
@@ -131,8 +132,8 @@ func TestACheckReachesTheBoard(t *testing.T) {
 	if err := cli.Execute(t.Context(), newRootCommand(&other), []string{"board", "token", "add", "Ada"}); err != nil {
 		t.Fatal(err)
 	}
-	config := outbox.Config{URL: "https" + strings.TrimPrefix(url, "http"), Key: keyOf(t, a), Token: strings.TrimSpace(token.String()), Learner: "Ada"}
-	if err := outbox.WriteConfig(learner, config); err != nil {
+	config := roomclient.Config{URL: "https" + strings.TrimPrefix(url, "http"), Key: keyOf(t, a), Token: strings.TrimSpace(token.String()), Learner: "Ada"}
+	if err := roomclient.WriteConfig(learner, config); err != nil {
 		t.Fatal(err)
 	}
 	results := []*verdict.Result{{Schema: 1, Lab: 2, Verdict: verdict.Fail, Run: "r-check", Started: time.Now()}}

@@ -17,11 +17,11 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/classroom/room"
 	"github.com/example/operator-lab/labs/classroom/roster"
-	"github.com/example/operator-lab/labs/internal/borrow"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/clitest"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
+	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
 )
 
 // Learners' own clusters come first; what is lent beside them gives way.
@@ -195,10 +195,10 @@ func TestTheRoomsServerLendsAndTakesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	learner, _, told := newTestApp(t)
-	t.Setenv(outbox.ConfigVariable, "")
+	t.Setenv(roomclient.ConfigVariable, "")
 	learner.Cluster = cli.Room
-	config := outbox.Config{URL: a.url, Key: keyOf(t, a.app), Token: strings.TrimSpace(token.String())}
-	if err := outbox.WriteConfig(learner.State, config); err != nil {
+	config := roomclient.Config{URL: a.url, Key: keyOf(t, a.app), Token: strings.TrimSpace(token.String())}
+	if err := roomclient.WriteConfig(learner.State, config); err != nil {
 		t.Fatal(err)
 	}
 	owned := clusters.NewOwned(learner.State, borrow.New(learner.State, config, borrow.Options{Progress: learner.Progress}))
@@ -264,7 +264,7 @@ func TestARoomThatCannotLendStillServes(t *testing.T) {
 	a := serveRoom(t, "GOTOOLCHAIN=", func(context.Context, *app, int) (*clusters.Owned, nodeimage.Image, error) {
 		return nil, nodeimage.Image{}, &clusters.Problem{What: "docker does not answer", Fix: "make setup"}
 	})
-	config := outbox.Config{Key: keyOf(t, a.app)}
+	config := roomclient.Config{Key: keyOf(t, a.app)}
 	resp, err := config.Client().Get(a.url + "/course.tar.gz")
 	if err != nil {
 		t.Fatal(err)

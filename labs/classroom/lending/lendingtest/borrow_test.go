@@ -17,8 +17,8 @@ import (
 	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/classroom/lending"
-	"github.com/example/operator-lab/labs/internal/borrow"
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
+	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
 )
 
 const key = `{apiVersion: v1, kind: Config, current-context: x, clusters: [{name: x, cluster: {server: "https://127.0.0.1:1"}}],
@@ -122,7 +122,7 @@ func serve(t *testing.T) *machine {
 // learner is somebody with a machine of their own.
 type learner struct {
 	*borrow.Provider
-	config outbox.Config
+	config roomclient.Config
 	state  string
 	owned  *clusters.Owned
 	told   chan string
@@ -136,7 +136,7 @@ func (m *machine) learner(t *testing.T, name string) *learner {
 // learnerWho says so often that they are there.
 func (m *machine) learnerWho(t *testing.T, name string, beat time.Duration) *learner {
 	t.Helper()
-	l := &learner{config: outbox.Config{URL: m.server.URL + "/", Key: outbox.KeyOf(m.server.Certificate()), Token: name}, state: t.TempDir(), told: make(chan string, 100)}
+	l := &learner{config: roomclient.Config{URL: m.server.URL + "/", Key: roomclient.KeyOf(m.server.Certificate()), Token: name}, state: t.TempDir(), told: make(chan string, 100)}
 	l.Provider = borrow.New(l.state, l.config, borrow.Options{
 		Progress: func(line string) { l.told <- line },
 		Instead:  func() (string, string) { return "CLUSTER=embedded make lab-4", "all its checks run there" },
@@ -368,7 +368,7 @@ func TestWhyTheRoomLendsNothing(t *testing.T) {
 
 	none := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(none.Close)
-	config := outbox.Config{URL: none.URL, Key: outbox.KeyOf(none.Certificate()), Token: "Ada"}
+	config := roomclient.Config{URL: none.URL, Key: roomclient.KeyOf(none.Certificate()), Token: "Ada"}
 	l := borrow.New(t.TempDir(), config, borrow.Options{})
 	_, err = l.List(t.Context())
 	problem(t, err, "this room lends no clusters", "CLUSTER=auto")

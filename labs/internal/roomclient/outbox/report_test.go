@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/example/operator-lab/labs/internal/roomclient"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -21,7 +22,7 @@ func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 // A board that hangs costs a second and nothing else.
 func TestACheckDoesNotWaitForTheBoard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		box := Open(t.TempDir(), Config{URL: "http://127.0.0.1", Token: "labboard-secret"})
+		box := Open(t.TempDir(), roomclient.Config{URL: "http://127.0.0.1", Token: "labboard-secret"})
 		box.client.Transport = silent{}
 		if err := box.Put([]*verdict.Result{{Schema: 1, Lab: 4, Run: "r1"}}); err != nil {
 			t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/internal/outbox"
 	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 )
 
 const (
@@ -56,7 +56,7 @@ type Options struct {
 // Provider borrows clusters from a room.
 type Provider struct {
 	state  string
-	config outbox.Config
+	config roomclient.Config
 	client *http.Client
 	opts   Options
 
@@ -72,7 +72,7 @@ var (
 )
 
 // New returns a provider that keeps kubeconfigs under stateDir, of the room in which the learner has that token.
-func New(stateDir string, c outbox.Config, opts Options) *Provider {
+func New(stateDir string, c roomclient.Config, opts Options) *Provider {
 	if opts.Progress == nil {
 		opts.Progress = func(string) {}
 	}
@@ -310,7 +310,7 @@ func (p *Provider) explain(name string, err error) error {
 		return &clusters.Problem{What: err.Error(), Fix: command + ", or ask your instructor"}
 	case errors.Is(err, errToken):
 		return &clusters.Problem{What: err.Error(), Fix: "ask your instructor for a new handout; meanwhile " + command}
-	case errors.Is(err, outbox.ErrOtherKey):
+	case errors.Is(err, roomclient.ErrOtherKey):
 		return &clusters.Problem{What: err.Error(), Fix: command + " needs no room"}
 	case p.has(name) && errors.Is(err, syscall.ECONNREFUSED):
 		return &clusters.Problem{What: "the room's server has ended, and took the cluster back", Fix: again}

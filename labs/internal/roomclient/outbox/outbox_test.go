@@ -17,7 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
+	"github.com/example/operator-lab/labs/internal/roomclient/outbox"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -59,21 +60,21 @@ func (b *board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // config is what a handout says of the board.
-func (b *board) config() outbox.Config {
-	return outbox.Config{URL: b.URL, Key: outbox.KeyOf(b.Certificate()), Token: "labboard-secret", Learner: "Ada"}
+func (b *board) config() roomclient.Config {
+	return roomclient.Config{URL: b.URL, Key: roomclient.KeyOf(b.Certificate()), Token: "labboard-secret", Learner: "Ada"}
 }
 
 // nobody is a board that does not answer.
-func nobody() outbox.Config {
-	return outbox.Config{URL: "https://127.0.0.1:1", Key: "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", Token: "x"}
+func nobody() roomclient.Config {
+	return roomclient.Config{URL: "https://127.0.0.1:1", Key: "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", Token: "x"}
 }
 
 // configure writes the handout's file, and returns the state folder.
-func configure(t *testing.T, c outbox.Config) string {
+func configure(t *testing.T, c roomclient.Config) string {
 	t.Helper()
-	t.Setenv(outbox.ConfigVariable, "")
+	t.Setenv(roomclient.ConfigVariable, "")
 	state := t.TempDir()
-	if err := outbox.WriteConfig(state, c); err != nil {
+	if err := roomclient.WriteConfig(state, c); err != nil {
 		t.Fatal(err)
 	}
 	return state
@@ -189,7 +190,7 @@ func TestATokenDoesNotFollowARedirect(t *testing.T) {
 }
 
 func TestWithoutABoardNothingHappens(t *testing.T) {
-	t.Setenv(outbox.ConfigVariable, "")
+	t.Setenv(roomclient.ConfigVariable, "")
 	state := t.TempDir()
 	if told := report(t, state, result("r1")); len(told) != 0 {
 		t.Errorf("told %q", told)
@@ -210,16 +211,16 @@ func TestADamagedConfigurationIsSaid(t *testing.T) {
 		"half a key":    `{"url":"https://127.0.0.1:1","key":"sha256//AAAA","token":"x"}`,
 		"not encrypted": `{"url":"http://127.0.0.1:1","key":"` + nobody().Key + `","token":"x"}`,
 	} {
-		t.Setenv(outbox.ConfigVariable, "")
+		t.Setenv(roomclient.ConfigVariable, "")
 		state := t.TempDir()
-		if err := os.WriteFile(filepath.Join(state, outbox.ConfigFile), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(state, roomclient.ConfigFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if told := report(t, state, result("r1")); len(told) != 1 || !strings.Contains(told[0], outbox.ConfigFile) {
+		if told := report(t, state, result("r1")); len(told) != 1 || !strings.Contains(told[0], roomclient.ConfigFile) {
 			t.Errorf("%s: told %q", name, told)
 		}
 	}
-	t.Setenv(outbox.ConfigVariable, filepath.Join(t.TempDir(), "nowhere.json"))
+	t.Setenv(roomclient.ConfigVariable, filepath.Join(t.TempDir(), "nowhere.json"))
 	if told := report(t, t.TempDir(), result("r1")); len(told) != 1 || !strings.Contains(told[0], "nowhere.json") {
 		t.Errorf("LAB_BOARD names no file: told %q", told)
 	}
@@ -228,7 +229,7 @@ func TestADamagedConfigurationIsSaid(t *testing.T) {
 func TestTheVariableNamesAnotherFile(t *testing.T) {
 	b := newBoard(t, http.StatusCreated)
 	elsewhere := configure(t, b.config())
-	t.Setenv(outbox.ConfigVariable, filepath.Join(elsewhere, outbox.ConfigFile))
+	t.Setenv(roomclient.ConfigVariable, filepath.Join(elsewhere, roomclient.ConfigFile))
 	if told := report(t, t.TempDir(), result("r1")); len(told) != 0 || len(b.got) != 1 {
 		t.Errorf("told %q, sent %v", told, b.got)
 	}
@@ -274,7 +275,7 @@ func TestWhatWaitsIsNobodyElsesBusinessAndHasAnEnd(t *testing.T) {
 		t.Errorf("%d wait, the first is %s", len(waiting), waiting[0])
 	}
 	for path, want := range map[string]os.FileMode{
-		waiting[0]: 0o600, filepath.Dir(waiting[0]): 0o700 | os.ModeDir, filepath.Join(state, outbox.ConfigFile): 0o600,
+		waiting[0]: 0o600, filepath.Dir(waiting[0]): 0o700 | os.ModeDir, filepath.Join(state, roomclient.ConfigFile): 0o600,
 	} {
 		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != want {
 			t.Errorf("%s: %v, %v, want %v", path, info.Mode(), err, want)
@@ -282,7 +283,11 @@ func TestWhatWaitsIsNobodyElsesBusinessAndHasAnEnd(t *testing.T) {
 	}
 	// Another room's board does not get them.
 	other := newBoard(t, http.StatusCreated)
-	if left, err := outbox.Open(state, other.config()).Flush(t.Context()); left != 0 || err != nil || len(other.got) != 0 {
-		t.Errorf("%d left, %v, sent %v", left, err, other.got)
+	sameAddress := nobody()
+	sameAddress.Key = other.config().Key
+	for name, c := range map[string]roomclient.Config{"another": other.config(), "another at the same address": sameAddress} {
+		if left, err := outbox.Open(state, c).Flush(t.Context()); left != 0 || err != nil || len(other.got) != 0 {
+			t.Errorf("%s: %d left, %v, sent %v", name, left, err, other.got)
+		}
 	}
 }

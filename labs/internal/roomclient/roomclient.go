@@ -1,4 +1,7 @@
-package outbox
+// Package roomclient is what a learner's machine knows of the room's server: its address and key, the learner's token, and
+// an HTTP client that talks to nobody else. What is asked of the server stands below: outbox, take these results; borrow, lend
+// me a cluster.
+package roomclient
 
 import (
 	"context"
@@ -18,6 +21,8 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2/maybe"
+
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 const (
@@ -147,4 +152,13 @@ func (c *Config) Client() *http.Client {
 		// A board redirects nobody, and a token does not follow whoever says so.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// Said is what an answer of the room's server says, in one line.
+func Said(body []byte) string {
+	var answer struct{ Error string }
+	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
+		return plain.Line(answer.Error)
+	}
+	return plain.Line(string(body))
 }

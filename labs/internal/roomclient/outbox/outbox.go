@@ -21,6 +21,7 @@ import (
 	"github.com/google/renameio/v2/maybe"
 
 	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -33,15 +34,15 @@ const (
 
 // Outbox holds results for one board.
 type Outbox struct {
-	config Config
+	config roomclient.Config
 	dir    string
 	client *http.Client
 }
 
-// Open opens the outbox for the board of that configuration. Results for another board are not in it: they
-// wait until that one is configured again.
-func Open(state string, c Config) *Outbox {
-	sum := sha256.Sum256([]byte(c.URL))
+// Open opens the outbox for the board of that configuration: its address and its key. Results for another board are not in
+// it: they wait until that one is configured again.
+func Open(state string, c roomclient.Config) *Outbox {
+	sum := sha256.Sum256([]byte(c.URL + "\n" + c.Key)) // the next room may have the same address
 	return &Outbox{config: c, dir: filepath.Join(state, dirName, hex.EncodeToString(sum[:4])), client: c.Client()}
 }
 
@@ -168,18 +169,9 @@ func (o *Outbox) send(ctx context.Context, data []byte) error {
 	case http.StatusOK, http.StatusCreated:
 		return nil
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return &refusal{fmt.Errorf("the board takes this result never: %s", Said(text))}
+		return &refusal{fmt.Errorf("the board takes this result never: %s", roomclient.Said(text))}
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("the board does not know the token of %s: ask the instructor for a new handout", o.config.Learner)
 	}
-	return fmt.Errorf("the board answered %s: %s", plain.Line(resp.Status), Said(text))
-}
-
-// Said is what an answer of the room's server says, in one line.
-func Said(body []byte) string {
-	var answer struct{ Error string }
-	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
-		return plain.Line(answer.Error)
-	}
-	return plain.Line(string(body))
+	return fmt.Errorf("the board answered %s: %s", plain.Line(resp.Status), roomclient.Said(text))
 }

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/outbox"
 	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 )
 
 var (
@@ -81,7 +81,7 @@ func read(resp *http.Response, body []byte, into any) error {
 		}
 		return nil
 	case http.StatusGone:
-		return &EndedError{Why: outbox.Said(body)}
+		return &EndedError{Why: roomclient.Said(body)}
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return errToken
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
@@ -89,11 +89,11 @@ func read(resp *http.Response, body []byte, into any) error {
 	case http.StatusNotImplemented:
 		return fmt.Errorf("ask the room: %w", errors.ErrUnsupported)
 	}
-	return fmt.Errorf("the room answered %s: %s", plain.Line(resp.Status), outbox.Said(body))
+	return fmt.Errorf("the room answered %s: %s", plain.Line(resp.Status), roomclient.Said(body))
 }
 
 // away says that the room could not be reached, in contrast to one that answers something unpleasant, or is another one.
 func away(err error) bool {
 	_, ok := errors.AsType[*url.Error](err)
-	return ok && !errors.Is(err, outbox.ErrOtherKey)
+	return ok && !errors.Is(err, roomclient.ErrOtherKey)
 }

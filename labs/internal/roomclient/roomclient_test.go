@@ -1,4 +1,4 @@
-package outbox_test
+package roomclient_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/example/operator-lab/labs/internal/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 )
 
 // Whoever answers in the place of the room's server gets no token, also with a certificate that everybody trusts.
@@ -20,19 +20,17 @@ func TestAServerWithAnotherKeyGetsNoRequest(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer plain.Close()
 	for name, url := range map[string]string{"another key": other.URL, "no encryption": "https" + strings.TrimPrefix(plain.URL, "http")} {
-		c := nobody()
-		c.URL = url
+		c := roomclient.Config{URL: url, Key: "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", Token: "x"}
 		req, err := c.Request(t.Context(), http.MethodGet, "/", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = c.Client().Do(req)
-		if err == nil || asked || errors.Is(err, outbox.ErrOtherKey) != (name == "another key") {
+		if err == nil || asked || errors.Is(err, roomclient.ErrOtherKey) != (name == "another key") {
 			t.Errorf("%s: asked %v, %v", name, asked, err)
 		}
 	}
-	c := nobody()
-	c.Key = outbox.KeyOf(other.Certificate())
+	c := roomclient.Config{URL: other.URL, Key: roomclient.KeyOf(other.Certificate()), Token: "x"}
 	if resp, err := c.Client().Get(other.URL); err != nil || !asked {
 		t.Errorf("the server with the key: %v", err)
 	} else {
@@ -41,13 +39,13 @@ func TestAServerWithAnotherKeyGetsNoRequest(t *testing.T) {
 }
 
 func TestAHandoutFromBeforeTheKeyIsOld(t *testing.T) {
-	t.Setenv(outbox.ConfigVariable, "")
+	t.Setenv(roomclient.ConfigVariable, "")
 	state := t.TempDir()
 	old := `{"url":"http://192.168.1.5:7777","token":"labboard-x","learner":"Ada"}`
-	if err := os.WriteFile(filepath.Join(state, outbox.ConfigFile), []byte(old), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(state, roomclient.ConfigFile), []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := outbox.ReadConfig(state); err == nil || !strings.Contains(err.Error(), "ask your instructor for a new one") {
+	if _, err := roomclient.ReadConfig(state); err == nil || !strings.Contains(err.Error(), "ask your instructor for a new one") {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/example/operator-lab/labs/internal/roomclient"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -18,8 +19,8 @@ const SendLimit = time.Second
 // function it returns waits until they are sent or [SendLimit] is over; it never fails. Without a configuration
 // nothing happens; one that LAB_BOARD names has to be there. tell gets a line when something is worth one.
 func Report(ctx context.Context, state string, results []*verdict.Result, tell func(line string)) (wait func()) {
-	c, err := ReadConfig(state)
-	if errors.Is(err, os.ErrNotExist) && os.Getenv(ConfigVariable) == "" {
+	c, err := roomclient.ReadConfig(state)
+	if errors.Is(err, os.ErrNotExist) && os.Getenv(roomclient.ConfigVariable) == "" {
 		return func() {}
 	}
 	var box *Outbox
