@@ -98,7 +98,7 @@ func openHealthProxy(plane string) (*healthProxy, error) {
 	if g.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	return g, writeKubeconfig(filepath.Join(plane, kubeconfigOf(controllerManager)), "https://"+g.listener.Addr().String(), "gate", authority, user)
+	return g, writeKubeconfig(filepath.Join(plane, kubeconfigOf(controllerManager)), "https://"+g.listener.Addr().String(), "health-proxy", authority, user)
 }
 
 func (g *healthProxy) rewrite(r *httputil.ProxyRequest) {

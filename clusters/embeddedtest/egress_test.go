@@ -120,6 +120,7 @@ func newAdmin(t *testing.T, cluster *clusters.Cluster, address string) *admin {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.QPS = -1 // an attacker waits for nobody
 	scheme := runtime.NewScheme()
 	if err := clientscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -26,6 +26,9 @@ const (
 	shortLife = 5 * time.Second
 	pause     = 100 * time.Millisecond
 	longPause = 5 * time.Second
+	// logLimit is how much of a program's log is kept, in bytes: others than its owner may decide how much it writes.
+	logLimit = 64 << 20
+	logPoll  = time.Second
 )
 
 // Run is a supervisor's whole life: it starts the programs of the plan in dir,
@@ -55,8 +58,12 @@ func Run(dir string) error {
 	}
 	words := make(chan byte)
 	go readParentPipe(os.Stdin, words)
+	logs := time.NewTicker(logPoll)
+	defer logs.Stop()
 	for {
 		select {
+		case <-logs.C:
+			s.trimLogs()
 		case i := <-s.due:
 			s.start(i)
 		case end := <-s.ended:
@@ -203,6 +210,19 @@ func (s *supervisor) run(p Program) (*exec.Cmd, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = childAttributes()
 	return cmd, cmd.Start()
+}
+
+// trimLogs begins a log anew that has become too long. Programs append to their logs, wherever these end.
+func (s *supervisor) trimLogs() {
+	for _, p := range s.plan.Programs {
+		name := Log(s.dir, p.Name)
+		if info, err := os.Stat(name); err != nil || info.Size() <= logLimit {
+			continue
+		}
+		if err := os.Truncate(name, 0); err != nil {
+			fmt.Fprintln(os.Stderr, "supervisor:", err)
+		}
+	}
 }
 
 // bury notes the end of a program and has it started again.

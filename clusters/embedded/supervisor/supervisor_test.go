@@ -105,6 +105,19 @@ func TestProgramsWorkInTheFolderAndWriteTheirLogs(t *testing.T) {
 	}).WithTimeout(deadline).Should(gomega.BeTrue(), "three lines in the log")
 }
 
+func TestALogThatIsTooLongBeginsAnew(t *testing.T) {
+	dir := planned(t, shell("one", fmt.Sprintf("head -c %d /dev/zero; sleep 2; echo and on; exec sleep 100", logLimit+1)))
+	start(t, dir)
+	gomega.NewWithT(t).Eventually(func() string {
+		info, err := os.Stat(Log(dir, "one"))
+		if err != nil || info.Size() > 100 {
+			return ""
+		}
+		data, _ := os.ReadFile(Log(dir, "one"))
+		return string(data)
+	}).WithTimeout(deadline).Should(gomega.Equal("and on\n"))
+}
+
 func TestAProgramWaitsForItsSocket(t *testing.T) {
 	late := shell("late", "exec sleep 100")
 	late.After = "socket"
