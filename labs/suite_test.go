@@ -3,10 +3,12 @@
 package labs_test
 
 import (
+	"log/slog"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
 
 	_ "github.com/example/operator-lab/labs/01-types"
 	_ "github.com/example/operator-lab/labs/02-deepcopy"
@@ -19,6 +21,8 @@ import (
 )
 
 func TestLabs(t *testing.T) {
+	// Libraries of Kubernetes write there what a manager has asked for, at any length.
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	RegisterFailHandler(env.Fail)
 	SetDefaultEventuallyTimeout(env.EventuallyTimeout)
 	SetDefaultEventuallyPollingInterval(env.GomegaPollInterval)

@@ -25,7 +25,7 @@ var (
 	groupWrites = []string{"apps", "batch", "autoscaling", "policy", "events.k8s.io", "coordination.k8s.io", "networking.k8s.io",
 		"authorization.k8s.io", "authentication.k8s.io"}
 	// addresses are resources that could make others' addresses those of a Service.
-	addresses = []string{"services/status", "servicecidrs", "ipaddresses"}
+	addresses = []string{"servicecidrs", "ipaddresses"}
 	// kept are namespaces in which nothing may be written.
 	kept = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage", "lab-system"}
 )
@@ -81,16 +81,17 @@ func crooked(req *http.Request) string {
 	return ""
 }
 
-// writable says whether an operator may have to write such objects.
+// writable says whether an operator may have to write such objects. Their status is that of whoever runs them: it has
+// addresses that the checks connect to.
 func writable(info *request.RequestInfo) bool {
 	group := info.APIGroup
 	switch {
 	case slices.Contains(addresses, path.Join(info.Resource, info.Subresource)):
 		return false
 	case group == "":
-		return slices.Contains(coreWrites, info.Resource)
+		return slices.Contains(coreWrites, info.Resource) && info.Subresource != "status"
 	case slices.Contains(groupWrites, group):
-		return true
+		return info.Subresource != "status"
 	}
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }

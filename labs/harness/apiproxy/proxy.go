@@ -103,6 +103,7 @@ type Proxy struct {
 	rule         Rule
 	filter       NamespaceFilter
 	disturbances disturbances
+	open         chan struct{} // has an element for each request of a client with a rule
 
 	mu      sync.Mutex
 	history history
@@ -130,7 +131,7 @@ func Start(upstream *rest.Config, token string, rule Rule, filter NamespaceFilte
 	if err != nil {
 		return nil, fmt.Errorf("listen for the manager: %w", err)
 	}
-	r := &Proxy{listener: listener, ca: ca, token: rand.Text(), rule: rule, filter: filter, resolver: &request.RequestInfoFactory{
+	r := &Proxy{listener: listener, ca: ca, token: rand.Text(), rule: rule, filter: filter, open: make(chan struct{}, openLimit), resolver: &request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
 	proxy := &httputil.ReverseProxy{
@@ -154,6 +155,7 @@ func Start(upstream *rest.Config, token string, rule Rule, filter NamespaceFilte
 		Handler:           r.recording(proxy),
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 10 * time.Second,
+		MaxHeaderBytes:    headerLimit,
 		ConnState:         r.disturbances.track,
 	}
 	go func() { _ = r.server.ServeTLS(refusingListener{listener, &r.disturbances}, "", "") }()
@@ -258,6 +260,15 @@ type recordKey struct{}
 
 func (p *Proxy) recording(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if p.rule != nil {
+			select {
+			case p.open <- struct{}{}:
+				defer func() { <-p.open }()
+			default:
+				refuse(w, apierrors.NewTooManyRequests(fmt.Sprintf("a learner's program may have %d requests open", openLimit), 1))
+				return
+			}
+		}
 		record, forbidden := p.describe(req)
 		if forbidden != nil {
 			record.Status, record.Message = http.StatusForbidden, short(forbidden.ErrStatus.Message)
@@ -280,6 +291,14 @@ func (p *Proxy) recording(next http.Handler) http.Handler {
 	})
 }
 
+const (
+	// headerLimit is how long a request may be without its body: path, query, headers. Those of client-go take 2 KB.
+	headerLimit = 32 << 10
+	// openLimit is how many requests of a client that nobody trusts are served at the same time. An operator has a watch
+	// for each kind, and a few others.
+	openLimit = 256
+)
+
 // textLimit is how much of a refusal, or of a path that is no resource, is remembered. Both can quote
 // what the client sent.
 const textLimit = 1 << 10
@@ -295,11 +314,13 @@ func refusal(resp *http.Response) string {
 	return ""
 }
 
+// short is a copy: a part of a string keeps all of it in memory.
 func short(text string) string {
 	if len(text) <= textLimit {
-		return text
+		return strings.Clone(text)
 	}
-	return strings.ToValidUTF8(text[:textLimit], "") + "…"
+	const head = textLimit * 2 / 3 // the reason of a refusal stands at its end
+	return strings.ToValidUTF8(text[:head], "") + "…" + strings.ToValidUTF8(text[len(text)-(textLimit-head):], "")
 }
 
 // describe says what is asked, and why it is forbidden, if it is.

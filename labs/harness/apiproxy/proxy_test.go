@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -190,5 +191,46 @@ func TestWhatARuleRefusesNeverArrives(t *testing.T) {
 	}
 	if got := proxy.Since(1); len(got) != 1 || got[0].Status != http.StatusForbidden || got[0].Subresource != "exec" || !got[0].Refused() {
 		t.Errorf("it is remembered as %+v", got)
+	}
+}
+
+func TestARequestHasALimitWithoutItsBody(t *testing.T) {
+	arrived := 0
+	proxy, client := start(t, func(http.ResponseWriter, *http.Request) { arrived++ })
+	for size, want := range map[int]int{20 << 10: 1, 60 << 10: 0} {
+		arrived = 0
+		resp, err := client.Get(proxy.URL() + "/api/v1/pods?labelSelector=" + strings.Repeat("x", size))
+		if err == nil {
+			resp.Body.Close()
+		}
+		if arrived != want {
+			t.Errorf("%d bytes: %d requests arrived, want %d (%v)", size, arrived, want, err)
+		}
+	}
+}
+
+// What waits for an answer takes memory of ours, and not of the program that waits.
+func TestARuleLimitsOpenRequests(t *testing.T) {
+	const limit = 256
+	waiting, answer := make(chan struct{}, 2*limit), make(chan struct{})
+	allowed := func(*http.Request, *request.RequestInfo) string { return "" }
+	proxy, client := startUnder(t, allowed, func(http.ResponseWriter, *http.Request) {
+		waiting <- struct{}{}
+		<-answer
+	})
+	var done sync.WaitGroup
+	for range limit {
+		done.Go(func() { send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods") })
+	}
+	for range limit {
+		<-waiting
+	}
+	if got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods"); !strings.Contains(got, `"code":429`) {
+		t.Errorf("one more is answered %s", got)
+	}
+	close(answer)
+	done.Wait()
+	if got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods"); got != "" {
+		t.Errorf("later: %s", got)
 	}
 }

@@ -106,7 +106,7 @@ func TestEntriesAreShortenedInEveryForm(t *testing.T) {
 		`time=2026-11-21T09:31:31.000Z level=ERROR msg="no luck" namespace=n`:                                                                  `level=ERROR msg="no luck" namespace=n`,
 		`E1121 09:31:31.123456   12345 reflector.go:200] "Failed to watch" err="no luck"`:                                                      `reflector.go:200] "Failed to watch" err="no luck"`,
 		`2009/11/10 23:00:00 no luck with {this}`:                                                                                              "no luck with {this}",
-		strings.Repeat("x", 400): strings.Repeat("x", 299) + "…",
+		strings.Repeat("x", 400) + " no luck":                                                                                                  strings.Repeat("x", 200) + "…" + strings.Repeat("x", 91) + " no luck",
 	} {
 		if got := diagnostics.Shorten(entry); got != want {
 			t.Errorf("%s\nbecame %q\nwant   %q", entry, got, want)

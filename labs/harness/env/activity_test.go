@@ -3,6 +3,7 @@ package env
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -168,5 +169,23 @@ func TestAStartedManagerAsksAnew(t *testing.T) {
 	a.ticks(1)
 	if idle := a.idle([]string{"lab-a"}); idle > pollInterval {
 		t.Errorf("idle for %s, right after the manager's first look", idle)
+	}
+}
+
+// A manager that names a million namespaces takes no memory of ours for them.
+func TestOnlyNamespacesOfChecksAreKept(t *testing.T) {
+	var sent traffic
+	a := newActivityMonitor(sent.since, prompt)
+	a.note("lab-a")
+	for i := range 5000 {
+		sent.send(apiproxy.Request{Verb: "get", Resource: "pods", Namespace: fmt.Sprintf("lab-%d", i)})
+	}
+	sent.send(apiproxy.Request{Verb: "get", Resource: "pods", Namespace: "default"})
+	a.ticks(1)
+	if n := len(a.last); n != namespaceLimit {
+		t.Errorf("%d namespaces are kept", n)
+	}
+	if _, kept := a.last["default"]; kept {
+		t.Error("also one that is no check's")
 	}
 }

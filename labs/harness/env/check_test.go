@@ -23,6 +23,7 @@ func TestWhoseFaultARequestOfOursIs(t *testing.T) {
 		"etcd is away":     {apierrors.NewServerTimeout(pods, "list", 1), finding.CauseMachine},
 		"not there at all": {apierrors.NewServiceUnavailable("starting"), finding.CauseMachine},
 		"etcd is slow":     {apierrors.NewInternalError(errors.New("etcdserver: request timed out")), finding.CauseMachine},
+		"etcd is full":     {apierrors.NewInternalError(errors.New("etcdserver: mvcc: database space exceeded")), "other"},
 		"a right answer":   {apierrors.NewNotFound(pods, "a"), finding.CauseOther},
 		"something else":   {errors.New("no luck"), finding.CauseOther},
 	} {

@@ -150,10 +150,18 @@ func findingOf(err error) *finding.Finding {
 	if f, ok := errors.AsType[*finding.Finding](err); ok {
 		return f
 	}
+	if full(err) {
+		return finding.New("other", "an operator that stores what its Memcacheds need", "the storage of the cluster is full, and the cluster is new: your manager filled it")
+	}
 	if serversFault(err) {
 		return finding.Machine("serve the requests of the checks", err)
 	}
 	return finding.Of(err)
+}
+
+// full says that etcd has no space left: an answer that the API server gives to everybody.
+func full(err error) bool {
+	return serversFault(err) && strings.Contains(err.Error(), "database space exceeded")
 }
 
 // serversFault says that the API server could not do what was asked, whatever it was.

@@ -1,7 +1,6 @@
 package env
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -138,11 +137,14 @@ func (m *ManagerProcess) introduce(credentials []byte) error {
 	return nil
 }
 
+// helpSize is how much of what a program says about its flags is read. A manager of Kubebuilder's says 4 KB.
+const helpSize = 64 << 10
+
 var flagName = regexp.MustCompile(`(?m)^\s+-{1,2}([a-z][a-z0-9-]*)`)
 
 // program is what a manager's program said about itself when it was asked for help.
 type program struct {
-	Flags   []string         `json:"flags,omitempty"`   // that it has
+	Flags   []string         `json:"flags,omitempty"`   // those of the wanted ones that it has
 	Refused *finding.Finding `json:"refused,omitempty"` // why it cannot be started at all
 }
 
@@ -150,10 +152,10 @@ type program struct {
 func (m *ManagerProcess) ask() (p program) {
 	ctx, cancel := context.WithTimeout(context.Background(), helpLimit+current.config.Runner().Delay())
 	defer cancel()
-	var help bytes.Buffer
+	help := &process.Head{Limit: helpSize}
 	cmd, err := untrusted(ctx, m.home, process.Job{}, current.config.Manager, "-h")
 	if err == nil {
-		cmd.Stdout, cmd.Stderr = &help, &help
+		cmd.Stdout, cmd.Stderr = help, help
 		err = cmd.Run()
 	}
 	if ctx.Err() != nil {
@@ -167,7 +169,9 @@ func (m *ManagerProcess) ask() (p program) {
 		return p
 	}
 	for _, match := range flagName.FindAllStringSubmatch(help.String(), -1) {
-		p.Flags = append(p.Flags, match[1])
+		if slices.ContainsFunc(m.wantedFlags(), func(f managerFlag) bool { return f.name == match[1] }) && !slices.Contains(p.Flags, match[1]) {
+			p.Flags = append(p.Flags, match[1])
+		}
 	}
 	return p
 }

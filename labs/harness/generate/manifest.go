@@ -15,6 +15,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // Manifest is one object of a YAML file.
@@ -99,6 +101,9 @@ func parseAll(files map[string]string) ([]Manifest, error) {
 }
 
 func parse(name, text string) ([]Manifest, error) {
+	if err := suite.CheckYAML(text); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
 	var all []Manifest
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
 	for {

@@ -25,3 +25,13 @@ func TestYAMLHasALimit(t *testing.T) {
 		})
 	}
 }
+
+func TestAliasesAreNotDecoded(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("a: &s text\nb: [*s, *s]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadManifests(dir); err == nil || !strings.Contains(err.Error(), "a.yaml: line 1") {
+		t.Error(err)
+	}
+}

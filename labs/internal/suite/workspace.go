@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	yamlnodes "go.yaml.in/yaml/v3"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -56,8 +57,49 @@ func ReadRoles(workspace string) ([]client.Object, error) {
 	return parseRoles(string(data))
 }
 
+// yamlDepth is how deep values may lie in each other. Those of the definition of a Memcached lie 20 deep.
+const yamlDepth = 100
+
+// CheckYAML says what is in YAML that must not be decoded. An alias repeats a value without repeating its text, so that a
+// file of 300 KB becomes gigabytes; what lies very deep takes more stack, or more text in a refusal, than there is.
+// controller-gen writes neither.
+func CheckYAML(text string) error {
+	decoder := yamlnodes.NewDecoder(strings.NewReader(text))
+	for {
+		var document yamlnodes.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = checkNode(&document, 0)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func checkNode(node *yamlnodes.Node, depth int) error {
+	switch {
+	case node.Kind == yamlnodes.AliasNode || node.Anchor != "":
+		return fmt.Errorf("line %d: anchors and aliases are not read here: write the value out", node.Line)
+	case depth > yamlDepth:
+		return fmt.Errorf("line %d: more than %d values lie in each other", node.Line, yamlDepth)
+	}
+	for _, child := range node.Content {
+		if err := checkNode(child, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // parseRoles reads the roles of a manifest with any number of documents.
 func parseRoles(manifest string) ([]client.Object, error) {
+	if err := CheckYAML(manifest); err != nil {
+		return nil, fmt.Errorf("read %s: %w", RolePath, err)
+	}
 	var roles []client.Object
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
 	for {

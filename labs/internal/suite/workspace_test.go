@@ -3,6 +3,7 @@ package suite
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,5 +44,24 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestYAMLThatGrowsIsNotDecoded(t *testing.T) {
+	for name, tc := range map[string]struct{ text, says string }{
+		"what controller-gen writes": {"kind: ClusterRole\nrules: [{apiGroups: [apps]}]\n---\nkind: Role\n", ""},
+		"nothing":                    {"", ""},
+		"an alias":                   {"a: &s text\nb: [*s, *s]\n", "line 1"},
+		"a merged map":               {"kind: Role\n---\na: &s {b: c}\nd: {<<: *s}\n", "anchors and aliases"},
+		"a deep value":               {strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "lie in each other"},
+		"no YAML":                    {"a: b: c", "mapping values"},
+	} {
+		err := CheckYAML(tc.text)
+		if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, parsed := parseRoles(tc.text); (parsed == nil) != (tc.says == "") {
+			t.Errorf("%s, as roles: %v", name, parsed)
+		}
 	}
 }

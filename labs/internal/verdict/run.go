@@ -50,6 +50,9 @@ func (t Tools) RunSuite(ctx context.Context, config suite.Config) (types.Report,
 	return report, err
 }
 
+// outputLimit is how much of what the suite prints is kept: a learner's manager has a say in it.
+const outputLimit = 1 << 20
+
 func (t Tools) runSuite(ctx context.Context, config suite.Config, procs int) (types.Report, error) {
 	path, err := writeConfig(config)
 	if err != nil {
@@ -66,15 +69,17 @@ func (t Tools) runSuite(ctx context.Context, config suite.Config, procs int) (ty
 	process.Own(cmd, syscall.SIGTERM)
 	killWhenLost(ctx, cmd)
 	cmd.WaitDelay = suiteGrace
-	output, runErr := cmd.CombinedOutput()
-	logErr := os.WriteFile(filepath.Join(config.Artifacts, "suite.log"), []byte(plain.Text(string(output))), 0o600)
+	output := &process.Tail{Limit: outputLimit}
+	cmd.Stdout, cmd.Stderr = output, output
+	runErr := cmd.Run()
+	logErr := os.WriteFile(filepath.Join(config.Artifacts, "suite.log"), []byte(plain.Text(output.String())), 0o600)
 	process.Kill(cmd)
 	if ctx.Err() != nil {
 		return types.Report{}, ctx.Err()
 	}
 	report, err := readReport(reports)
 	if err != nil {
-		return report, errors.Join(fmt.Errorf("run the suite: %w\n%s", err, lastLines(string(output))), runErr, logErr)
+		return report, errors.Join(fmt.Errorf("run the suite: %w\n%s", err, lastLines(output.String())), runErr, logErr)
 	}
 	return report, nil
 }

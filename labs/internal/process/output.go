@@ -1,0 +1,34 @@
+package process
+
+// Head keeps the beginning of what is written to it, and takes the rest without keeping it: a learner's program may write
+// without end. The zero value keeps nothing.
+type Head struct {
+	// Limit is how many bytes are kept.
+	Limit int
+	data  []byte
+}
+
+// Write takes all of p.
+func (h *Head) Write(p []byte) (int, error) {
+	h.data = append(h.data, p[:min(len(p), h.Limit-len(h.data))]...)
+	return len(p), nil
+}
+
+func (h *Head) String() string { return string(h.data) }
+
+// Tail keeps the end of what is written to it.
+type Tail struct {
+	// Limit is how many bytes are kept.
+	Limit int
+	data  []byte
+}
+
+// Write takes all of p. Up to twice the limit is kept in between, so that most writes move nothing.
+func (t *Tail) Write(p []byte) (int, error) {
+	if t.data = append(t.data, p...); len(t.data) > 2*t.Limit {
+		t.data = append(t.data[:0], t.data[len(t.data)-t.Limit:]...)
+	}
+	return len(p), nil
+}
+
+func (t *Tail) String() string { return string(t.data[max(0, len(t.data)-t.Limit):]) }

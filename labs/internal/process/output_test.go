@@ -1,0 +1,24 @@
+package process
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestOutputHasALimit(t *testing.T) {
+	head, tail := &Head{Limit: 5}, &Tail{Limit: 5}
+	both := io.MultiWriter(head, tail)
+	for _, text := range []string{"ab", "cdefg", strings.Repeat("x", 100), "yz"} {
+		if n, err := fmt.Fprint(both, text); n != len(text) || err != nil {
+			t.Fatalf("of %d bytes, %d were taken: %v", len(text), n, err)
+		}
+	}
+	if head.String() != "abcde" || tail.String() != "xxxyz" {
+		t.Errorf("kept %q and %q", head, tail)
+	}
+	if cap(head.data) > 100 || cap(tail.data) > 400 {
+		t.Errorf("%d and %d bytes are held", cap(head.data), cap(tail.data))
+	}
+}
