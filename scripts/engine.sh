@@ -16,6 +16,8 @@ usage() {
 usage: scripts/engine.sh COMMAND [--private DIR]
 
   install   installs what is missing of docker.io, iptables, iproute2, jq, debootstrap and what they need, with apt-get
+  install-image-tools
+            the same for debootstrap and Debian's keys alone, which build a node image
   start     starts dockerd in the background, unless an engine answers already; waits until it answers
   stop      ends the dockerd that start started, and everything in it; other engines are left alone
   sysctl    raises fs.inotify.max_user_instances and max_user_watches until the next boot
@@ -42,8 +44,15 @@ need_root() {
 
 # ---------------------------------------------------------------------------------------------- install
 
-# missing_packages prints one Debian package per line. A bare docker client does not count as an engine.
+# missing_packages prints one Debian package per line.
 missing_packages() {
+	[[ $1 == image ]] || missing_engine_packages
+	command -v debootstrap >/dev/null || echo debootstrap
+	[[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || echo debian-archive-keyring
+}
+
+# missing_engine_packages are those of an engine. A bare docker client does not count as one.
+missing_engine_packages() {
 	command -v dockerd >/dev/null || echo docker.io
 	if ! command -v docker >/dev/null && apt-cache show docker-cli >/dev/null 2>&1; then
 		echo docker-cli # a package of its own since Debian 13
@@ -51,18 +60,17 @@ missing_packages() {
 	command -v iptables >/dev/null || echo iptables
 	command -v ip >/dev/null || echo iproute2
 	command -v jq >/dev/null || echo jq
-	command -v debootstrap >/dev/null || echo debootstrap
-	[[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || echo debian-archive-keyring
 	# Where the kernel confines by AppArmor, dockerd cannot start a container without this.
 	if grep -qs Y /sys/module/apparmor/parameters/enabled && ! command -v apparmor_parser >/dev/null; then
 		echo apparmor
 	fi
 }
 
+# install WHAT, an engine with all that belongs to it or only what builds a node image.
 install() {
 	need_root install
 	local packages
-	mapfile -t packages < <(missing_packages)
+	mapfile -t packages < <(missing_packages "$1")
 	if ((${#packages[@]} == 0)); then
 		say "nothing to install"
 		return
@@ -72,7 +80,7 @@ install() {
 	export DEBIAN_FRONTEND=noninteractive
 	# One broken third-party source must not stop us: the installation below is what has to work.
 	apt-get update -qq || say "apt-get update failed for some sources, going on"
-	mapfile -t packages < <(missing_packages) # docker-cli can only be seen after the update
+	mapfile -t packages < <(missing_packages "$1") # docker-cli can only be seen after the update
 	say "installing ${packages[*]}"
 	# Without systemd, RUNLEVEL=1 keeps the packages from starting a daemon that lacks our settings.
 	[[ -d /run/systemd/system ]] || export RUNLEVEL=1
@@ -449,7 +457,8 @@ main() {
 	*) die "unknown argument '$1'; see $0 --help" ;;
 	esac
 	case "$command${private:+ private}" in
-	install) install ;;
+	install) install engine ;;
+	install-image-tools) install image ;;
 	sysctl) settings ;;
 	start)
 		locked "$STATE"

@@ -120,7 +120,7 @@ func plan(ctx context.Context, o Options) ([]step, error) {
 	}
 	if few {
 		steps = append(steps, step{"kernel settings",
-			fmt.Sprintf("raises fs.inotify.max_user_instances to %d until the next boot (root)", instances), o.raiseSettings})
+			fmt.Sprintf("raises fs.inotify.max_user_instances to %d, and max_user_watches, until the next boot (root)", instances), o.raiseSettings})
 	}
 	missing, err := imageMissing(ctx, o, engineErr == nil)
 	if err != nil {
@@ -128,7 +128,7 @@ func plan(ctx context.Context, o Options) ([]step, error) {
 	}
 	if missing {
 		steps = append(steps, step{"node image",
-			"pulls kind's image if a registry is in reach, else builds one from source (root, 10 minutes on two cores)",
+			"pulls kind's image if a registry is in reach, else installs debootstrap and builds one from source (root, 10 minutes on two cores)",
 			o.provideImage})
 	}
 	return steps, nil
@@ -247,7 +247,7 @@ func (o Options) provideImage(ctx context.Context) error {
 	if err == nil && !image.Stale {
 		return nil
 	}
-	if err := o.engineScript(ctx, "install"); err != nil { // debootstrap may be missing
+	if err := o.engineScript(ctx, "install-image-tools"); err != nil {
 		return err
 	}
 	_, err = nodeimage.Build(ctx, nodeimage.Options{

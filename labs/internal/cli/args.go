@@ -57,19 +57,28 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Agree asks whoever sits at the terminal. Who gave consent in advance is not asked, and a script has been told.
-// otherwise says what has not happened then.
+// Agree asks whoever sits at the terminal. Who gave consent in advance, or is a script, reads what it was for. otherwise
+// says what has not happened without a yes.
 func (a *App) Agree(terminal bool, what, otherwise string) error {
 	if a.Yes || !terminal {
+		a.Progress(what)
 		return nil
 	}
-	fmt.Fprint(a.Err, what+" Go on? [y/N] ")
-	line, _ := bufio.NewReader(a.In).ReadString('\n') // the end of the input is no yes
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
+	if a.Ask(what + " Go on?") {
 		return nil
 	}
 	return exit.Usage("%s, because the answer was not yes", otherwise)
+}
+
+// Ask asks whoever sits at the terminal. The end of the input is no yes.
+func (a *App) Ask(question string) bool {
+	fmt.Fprint(a.Err, question+" [y/N] ")
+	line, _ := bufio.NewReader(a.In).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true
+	}
+	return false
 }
 
 // AtTerminal says whether there is somebody to ask.

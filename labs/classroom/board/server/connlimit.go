@@ -11,40 +11,42 @@ import (
 const (
 	// maxConnections are those of a room of sixty with two tabs each, and as many again; and where modules are served, of
 	// sixty Go commands that open ten each.
-	maxConnections = 1024
-	// maxAnonymous are those of all addresses that have not shown a good token yet, and maxRemote those of all machines but
-	// this one. The rest is kept for others.
-	maxAnonymous, maxRemote = 768, 960
-	// anonymousPerClient and authenticatedPerClient are those of one address, before and after it has shown a good token.
-	anonymousPerClient, authenticatedPerClient = 64, 256
+	maxConnections = 2048
+	// maxAnonymous are those of all addresses that have not shown a good token yet, maxRemote those of all machines but
+	// this one, and maxLocal those of this one. The rest is kept for others.
+	maxAnonymous, maxRemote, maxLocal = 1024, 1984, 1024
+	// perClient are those of one address before it has shown a good token, and those for which one token vouches.
+	perClient = 64
 	// addressesPerToken are those that one token vouches for, the latest ones: a laptop that changes its network.
 	addressesPerToken = 2
-	// rejectedPerClient are as many more of one address, which are told to come again. Those beyond are closed at once.
+	// rejectedPerClient are as many more, which are told to come again. Those beyond are closed at once.
 	rejectedPerClient = 64
 )
 
-// connLimiter counts connections by client. This machine's own have no limit but that of all.
+// connLimiter counts connections by client.
 type connLimiter struct {
 	mu        sync.Mutex
 	all       int
 	remote    int
 	anonymous int
-	open      map[netip.Addr]int
+	open      map[string]int          // by client: an address, or the id of a token
 	trusted   map[string][]netip.Addr // by id of the token
 }
 
 func newConnLimiter() *connLimiter {
-	return &connLimiter{open: map[netip.Addr]int{}, trusted: map[string][]netip.Addr{}}
+	return &connLimiter{open: map[string]int{}, trusted: map[string][]netip.Addr{}}
 }
 
 // slot is what a connection takes.
 type slot struct {
 	from netip.Addr
+	// client is whose share it is of: that of the token that vouches for the address, or of the address.
+	client string
 	// remote says that it comes from another machine.
 	remote bool
-	// anonymous says that the address had shown no good token when it came.
+	// anonymous says that no token vouched for the address when it came.
 	anonymous bool
-	// overLimit says that the address has more than its share.
+	// overLimit says that the client has more than its share.
 	overLimit bool
 }
 
@@ -53,27 +55,24 @@ func (c *connLimiter) acquire(remote net.Addr) (p slot, ok bool) {
 	p.from = client(remote)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	share := maxConnections
-	if p.remote = !p.from.IsLoopback(); p.remote {
-		share = authenticatedPerClient
-		if p.anonymous = !c.trusts(p.from); p.anonymous {
-			share = anonymousPerClient
+	p.client, p.remote = p.from.String(), !p.from.IsLoopback()
+	if p.remote {
+		token := c.voucher(p.from)
+		if p.anonymous = token == ""; !p.anonymous {
+			p.client = token
 		}
 	}
-	here := c.open[p.from]
+	share := perClient
+	if !p.remote {
+		share = maxLocal
+	}
+	here := c.open[p.client]
 	switch {
 	case c.all >= maxConnections, here >= share+rejectedPerClient, p.remote && c.remote >= maxRemote, p.anonymous && c.anonymous >= maxAnonymous:
 		return p, false
 	}
 	p.overLimit = here >= share
-	c.all++
-	c.open[p.from]++
-	if p.remote {
-		c.remote++
-	}
-	if p.anonymous {
-		c.anonymous++
-	}
+	c.count(p, 1)
 	return p, true
 }
 
@@ -81,15 +80,19 @@ func (c *connLimiter) acquire(remote net.Addr) (p slot, ok bool) {
 func (c *connLimiter) release(p slot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all--
+	c.count(p, -1)
+}
+
+func (c *connLimiter) count(p slot, n int) {
+	c.all += n
 	if p.remote {
-		c.remote--
+		c.remote += n
 	}
 	if p.anonymous {
-		c.anonymous--
+		c.anonymous += n
 	}
-	if c.open[p.from]--; c.open[p.from] == 0 {
-		delete(c.open, p.from)
+	if c.open[p.client] += n; c.open[p.client] == 0 {
+		delete(c.open, p.client)
 	}
 }
 
@@ -103,13 +106,16 @@ func (c *connLimiter) trust(from netip.Addr, tokenID string) {
 	}
 }
 
-func (c *connLimiter) trusts(from netip.Addr) bool {
-	for _, addresses := range c.trusted {
-		if slices.Contains(addresses, from) {
-			return true
+// voucher is the id of the token that vouches for an address, "" without one. Of several, such as behind a router that has
+// one address for all, it is the one with the fewest connections.
+func (c *connLimiter) voucher(from netip.Addr) string {
+	found := ""
+	for token, addresses := range c.trusted {
+		if slices.Contains(addresses, from) && (found == "" || c.open[token] < c.open[found]) {
+			found = token
 		}
 	}
-	return false
+	return found
 }
 
 // client is whom connections are counted for: an address, or a network of IPv6, of which each machine has many.

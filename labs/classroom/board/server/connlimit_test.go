@@ -165,8 +165,8 @@ func TestARoomKeepsPlacesForThoseWithTokens(t *testing.T) {
 			open += n.hold(t, fmt.Sprintf("2001:db8:0:%x::1", i), 32).Load()
 			open += n.hold(t, fmt.Sprintf("2001:db8:0:%x::2", i), 32).Load() // of the same network
 		}
-		if open != 768 {
-			t.Errorf("anonymous addresses have %d connections, want 768", open)
+		if open != 1024 {
+			t.Errorf("anonymous addresses have %d connections, want 1024", open)
 		}
 		if got := askBy(t, n.client(ada), board.URL, post(t, board, token, "run-2")); got.code != http.StatusCreated {
 			t.Errorf("with a token: %d %s", got.code, got.body)
@@ -174,7 +174,8 @@ func TestARoomKeepsPlacesForThoseWithTokens(t *testing.T) {
 	})
 }
 
-// Whoever has a token has it vouch for two addresses, and not for a network of them; the instructor's own machine gets in.
+// Whoever has a token has it vouch for two addresses, and not for a network of them, and these share what one has; the
+// instructor's own machine gets in.
 func TestATokenVouchesForTwoAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, board := serveRoom(t)
@@ -186,9 +187,12 @@ func TestATokenVouchesForTwoAddresses(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second) // their connections have ended then
-		for address, want := range map[string]int64{"10.0.1.0": 128, "10.0.1.2": 128, "10.0.1.3": 320, "10.0.1.4": 320} {
-			if open := n.hold(t, address, 400).Load(); open != want {
-				t.Errorf("%s has %d connections, want %d", address, open, want)
+		for _, tc := range []struct {
+			address string
+			want    int64
+		}{{"10.0.1.0", 128}, {"10.0.1.2", 128}, {"10.0.1.3", 128}, {"10.0.1.4", 0}} {
+			if open := n.hold(t, tc.address, 400).Load(); open != tc.want {
+				t.Errorf("%s has %d connections, want %d", tc.address, open, tc.want)
 			}
 		}
 		for i := range 20 {
@@ -196,6 +200,25 @@ func TestATokenVouchesForTwoAddresses(t *testing.T) {
 		}
 		if got := askBy(t, n.client("127.0.0.1"), board.URL, request{path: "/", token: board.Instructor}); got.code != http.StatusOK {
 			t.Errorf("the instructor's own machine: %d", got.code)
+		}
+	})
+}
+
+// One laptop takes thirty addresses and shows its token from each of them; what it had opened before stays open.
+func TestOneTokenWithManyAddressesDoesNotCloseTheRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, board := serveRoom(t)
+		ada, mallory := board.Learner(t, "Ada"), board.Learner(t, "Mallory")
+		if got := askBy(t, n.client("10.0.1.1"), board.URL, post(t, board, ada, "run-1")); got.code != http.StatusCreated {
+			t.Fatalf("%d %s", got.code, got.body)
+		}
+		for i := range 30 {
+			address := fmt.Sprintf("10.0.3.%d", i)
+			askBy(t, n.client(address), board.URL, request{path: "/", token: mallory})
+			n.hold(t, address, 400)
+		}
+		if got := askBy(t, n.client("10.0.1.1"), board.URL, post(t, board, ada, "run-2")); got.code != http.StatusCreated {
+			t.Errorf("another learner: %d %s", got.code, got.body)
 		}
 	})
 }

@@ -295,3 +295,26 @@ func TestEveryCommitIsSynced(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTokensOfARoomEndTogether(t *testing.T) {
+	s := open(t, t.TempDir())
+	ada, err := s.AddLearnerToken(t.Context(), "Ada", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	instructor, err := s.AddInstructorToken(t.Context(), "instructor", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{1, 0} {
+		if n, err := s.RevokeLearners(t.Context()); n != want || err != nil {
+			t.Errorf("ended %d, %v, want %d", n, err, want)
+		}
+	}
+	if _, err := s.Authenticate(t.Context(), ada); !errors.Is(err, store.ErrDenied) {
+		t.Errorf("a learner's: %v", err)
+	}
+	if _, err := s.Authenticate(t.Context(), instructor); err != nil {
+		t.Errorf("the instructor's: %v", err)
+	}
+}

@@ -126,3 +126,21 @@ func (s *Store) Revoke(ctx context.Context, nameOrID string) (int, error) {
 	}
 	return open, nil
 }
+
+// RevokeLearners ends every learner's token, from now on. It returns how many were still good.
+func (s *Store) RevokeLearners(ctx context.Context) (int, error) {
+	var good int
+	now := millis(s.now())
+	err := s.change(ctx, func(tx *sql.Tx) error {
+		const count = `SELECT count(*) FROM tokens WHERE learner IS NOT NULL AND revoked = 0 AND expires > ?`
+		if err := tx.QueryRowContext(ctx, count, now).Scan(&good); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE tokens SET revoked = ? WHERE learner IS NOT NULL AND revoked = 0`, now)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("revoke the learners' tokens: %w", err)
+	}
+	return good, nil
+}

@@ -122,12 +122,21 @@ func (a *app) refuseToGrade(force bool) error {
 		"or, if you trust all of them, with FORCE=1", rootHere)
 }
 
-// gradeAll grades, and writes what came of it, also when it was interrupted.
+// gradeAll grades, and writes what came of it after each learner: whatever ends it, the grades so far are there.
 func (a *app) gradeAll(ctx context.Context, c *course.Course, out string, labs []int, all []grade.Submission, judge grade.Judge) error {
 	records := export.NewRecords(c, time.Now())
 	worst := error(nil)
 	table := grade.NewTable(a.Out, labs, all)
 	grader := &grade.Grader{Course: c, Labs: labs, Out: out, Judge: judge, Progress: a.Progress}
+	write := func() error {
+		for _, f := range []struct{ format, name string }{{"csv", "grades.csv"}, {"json", "grades.json"}} {
+			if err := writeRecords(records, f.format, filepath.Join(out, f.name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	unwritten := write()
 	err := grader.Run(ctx, all, func(g grade.Grade) {
 		table.Tell(g)
 		records.At = time.Now()
@@ -140,13 +149,9 @@ func (a *app) gradeAll(ctx context.Context, c *course.Course, out string, labs [
 				worst = exit.ErrFail
 			}
 		}
+		unwritten = write()
 	})
-	for _, f := range []struct{ format, name string }{{"csv", "grades.csv"}, {"json", "grades.json"}} {
-		if err := writeRecords(records, f.format, filepath.Join(out, f.name)); err != nil {
-			return err
-		}
-	}
-	if err != nil {
+	if err := errors.Join(unwritten, err); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Out, "\nGrades: %s, %s; reports and evidence: %s\n", filepath.Join(out, "grades.csv"), filepath.Join(out, "grades.json"), out)

@@ -1,13 +1,21 @@
 package main
 
 import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/example/operator-lab/labs/classroom/board/boardtest"
+	"github.com/example/operator-lab/labs/classroom/grade"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 func TestLabsToGrade(t *testing.T) {
@@ -46,4 +54,41 @@ func TestGradingNobodyIsWrongUsage(t *testing.T) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
+}
+
+// What ends the program in the middle of a class takes nobody's grade.
+func TestGradesAreWrittenAfterEachLearner(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	for _, name := range []string{"ada", "bob"} {
+		if err := os.WriteFile(filepath.Join(mkdir(t, dir, name), "go.mod"), []byte("module x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, _, err := grade.Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := boardtest.Course(t)
+	a := &app{cli.App{State: t.TempDir(), Out: io.Discard, Err: io.Discard}}
+	var before []string
+	judge := func(context.Context, string, string, []int) ([]*verdict.Result, error) {
+		data, err := os.ReadFile(filepath.Join(out, "grades.csv"))
+		before = append(before, string(data))
+		return []*verdict.Result{boardtest.Result(c, 1, "run", time.Now())}, err
+	}
+	if err := a.gradeAll(t.Context(), c, out, []int{1}, all, judge); err != nil {
+		t.Fatal(err)
+	}
+	if len(before) != 2 || strings.Contains(before[0], "ada") || !strings.Contains(before[1], "ada") {
+		t.Errorf("before each learner there was: %q", before)
+	}
+}
+
+func mkdir(t *testing.T, parent, name string) string {
+	t.Helper()
+	dir := filepath.Join(parent, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

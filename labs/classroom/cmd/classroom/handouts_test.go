@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -90,6 +91,29 @@ func TestHandoutsOpenWhatIsTheLearners(t *testing.T) {
 		own, readErr := os.ReadFile(filepath.Join(s.State, "classroom", name, "kubeconfig"))
 		if err != nil || readErr != nil || string(packed) != string(own) {
 			t.Errorf("%s has another kubeconfig than that of their cluster: %v, %v", name, err, readErr)
+		}
+	}
+}
+
+// The next class has the same names.
+func TestTheEndOfARoomEndsItsTokens(t *testing.T) {
+	for _, clusters := range []bool{true, false} {
+		s := roomOfTwo(t)
+		if !clusters {
+			s.must(t, "down")
+			s.must(t, "up", "--learners", "2", "--lend", "1", "--playground=false")
+		}
+		if err := handOut(t, s, "--server", "https://127.0.0.1:7777"); err != nil {
+			t.Fatal(err)
+		}
+		contains(t, s.must(t, "down"), "Ended 2 tokens")
+		db, err := store.Open(t.Context(), filepath.Join(s.State, boardDir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := db.Tokens(t.Context())
+		if err := errors.Join(err, db.Close()); err != nil || len(all) != 2 || !all[0].Revoked || !all[1].Revoked {
+			t.Errorf("%+v, %v", all, err)
 		}
 	}
 }

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
+	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/classroom/room"
 	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 func (c *roomCommand) status(ctx context.Context) error {
@@ -102,7 +106,7 @@ func (c *roomCommand) down(ctx context.Context) error {
 	}
 	if len(owners) == 0 {
 		fmt.Fprintln(c.Out, "No cluster of a room is running.")
-		return roster.Forget(c.State)
+		return c.forget(ctx)
 	}
 	what := cli.Count(len(owners), "cluster")
 	if err := c.Agree(c.terminal(), "This removes "+what+", and all that the learners have in there.", "nothing was removed"); err != nil {
@@ -111,7 +115,26 @@ func (c *roomCommand) down(ctx context.Context) error {
 	if err := c.removeAll(ctx, r, owners); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Out, "Removed %s. Nothing is left of the room.\n", what)
+	fmt.Fprintf(c.Out, "Removed %s.\n", what)
+	return c.forget(ctx)
+}
+
+// forget leaves nothing of the room. The next one may have learners of the same names, so the tokens of this one end.
+func (c *roomCommand) forget(ctx context.Context) error {
+	dir := filepath.Join(c.State, boardDir)
+	if _, err := os.Stat(filepath.Join(dir, store.FileName)); err == nil {
+		s, err := store.Open(ctx, dir)
+		if err != nil {
+			return exit.Environment(err)
+		}
+		ended, err := s.RevokeLearners(ctx)
+		if err := errors.Join(err, s.Close()); err != nil {
+			return exit.Environment(err)
+		}
+		if ended > 0 {
+			fmt.Fprintf(c.Out, "Ended %s in handouts.\n", cli.Count(ended, "token"))
+		}
+	}
 	return roster.Forget(c.State)
 }
 
