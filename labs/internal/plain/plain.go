@@ -28,11 +28,13 @@ func Line(text string) string {
 	return visible(strings.Join(strings.Fields(escape.ReplaceAllString(text, "")), " "))
 }
 
-// Short is [Line] with at most limit characters. A longer one ends with "…".
+// Short is [Line] with at most limit characters. A longer one has "…" in place of its middle: an error begins with what it
+// is about, quotes that at length, and ends with the reason.
 func Short(text string, limit int) string {
 	line := []rune(Line(text))
 	if len(line) > limit {
-		return string(line[:limit-1]) + "…"
+		head := limit * 2 / 3
+		return string(line[:head]) + "…" + string(line[len(line)-(limit-1-head):])
 	}
 	return string(line)
 }

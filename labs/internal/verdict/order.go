@@ -6,7 +6,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// How far a failure reaches. What lies closer to the root explains what lies above it.
+// Priorities of causes: a failure with a smaller one explains those with a bigger one.
 const (
 	// fromDefinition: there is no object to reconcile, or no right to do it with.
 	fromDefinition = iota
@@ -20,8 +20,8 @@ const (
 	otherCheck
 )
 
-// reach says how far failures of a cause reach, where that is further than their own check.
-var reach = map[string]int{
+// causePriority has the causes that explain, or are explained by, failures of other checks.
+var causePriority = map[string]int{
 	suite.CauseNoManifest: fromDefinition, suite.CauseRefused: fromDefinition,
 	"no-role": fromDefinition, "no-rules": fromDefinition,
 	suite.CauseManagerExited: fromManager, suite.CauseManagerSilent: fromManager,
@@ -40,10 +40,10 @@ const (
 // check, and then in the course's order. Of several checks that were stopped by the same thing, those of
 // the lab that was asked for come first: its hints are about this lab.
 func (r *Result) explains(a, b *Check) int {
-	if byReach := r.reachOf(a) - r.reachOf(b); byReach != 0 {
-		return byReach
+	if difference := r.priority(a) - r.priority(b); difference != 0 {
+		return difference
 	}
-	if r.reachOf(a) == ownReason {
+	if r.priority(a) == ownReason {
 		return 0
 	}
 	return r.foreign(a) - r.foreign(b)
@@ -57,12 +57,12 @@ func (r *Result) foreign(c *Check) int {
 	return 1
 }
 
-func (r *Result) reachOf(c *Check) int {
+func (r *Result) priority(c *Check) int {
 	// A stale file is like any other finding, unless it is the role that the manager lacks rights for.
 	if c.Cause == causeStale && r.any(causeForbidden, causeNotSynced) {
 		return fromDefinition
 	}
-	if n, ok := reach[c.Cause]; ok {
+	if n, ok := causePriority[c.Cause]; ok {
 		return n
 	}
 	return ownReason

@@ -314,7 +314,7 @@ func (p *printer) others(first *Check, others []*Check) {
 	shown := 0
 	for _, c := range others {
 		switch {
-		case c.Cause == first.Cause && (p.r.reachOf(c) < ownReason || slices.Contains(shared, c.Cause) || sameComplaint(c, first)):
+		case c.Cause == first.Cause && (p.r.priority(c) < ownReason || slices.Contains(shared, c.Cause) || sameComplaint(c, first)):
 			same = append(same, c.ID)
 		case shown == othersShown:
 			more = append(more, c.ID)
