@@ -25,7 +25,7 @@ func newHintCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.hint(c, n)
+			return a.hint(c, n, a.AtTerminal())
 		},
 	}
 }
@@ -34,11 +34,13 @@ func newHintCommand(a *app) *cobra.Command {
 type given struct {
 	Workspace, Check, Cause string
 	Layers                  int
+	// Code says that somebody wanted to see ours.
+	Code bool `json:",omitempty"`
 }
 
 // hint tells the next layer of the hints for what failed last. It never judges: what was changed since then
-// is for the next check to see.
-func (a *app) hint(c *course.Course, n int) error {
+// is for the next check to see. ask says that somebody can be asked.
+func (a *app) hint(c *course.Course, n int, ask bool) error {
 	result, err := verdict.Read(a.State, n)
 	if err == nil && result.Workspace != a.workspace {
 		err = os.ErrNotExist
@@ -59,28 +61,51 @@ func (a *app) hint(c *course.Course, n int) error {
 		fmt.Fprintf(a.Out, "Nothing failed when lab %d was checked last.\n", n)
 	default:
 		path := filepath.Join(a.State, "hints", fmt.Sprintf("lab-%d.json", n))
-		next := given{result.Workspace, failed.ID, failed.Cause, 1} // the verdict itself gave the first
-		next.Layers = max(next.Layers, told(path, next)) + 1
-		if !verdict.PrintHints(a.Out, result, c.Hint, next.Layers) {
+		next := told(path, given{Workspace: result.Workspace, Check: failed.ID, Cause: failed.Cause, Layers: 1}) // the verdict itself gave the first
+		next.Layers++
+		more := verdict.PrintHints(a.Out, result, c.Hint, next.Layers)
+		if !more {
 			next.Layers-- // there is no next one
+			if err := a.showCode(c, n, ask, &next); err != nil {
+				return err
+			}
 		}
 		return keep(path, next)
 	}
 	return nil
 }
 
-// told is how many hints for this failure were given already.
-func told(path string, failure given) int {
+// showCode shows, after the last hint, the one region of our code that it is about, to somebody who wants that.
+func (a *app) showCode(c *course.Course, n int, ask bool, g *given) error {
+	region := c.HintRegion(g.Check, g.Cause)
+	switch {
+	case region == "":
+		return nil
+	case g.Code || a.Yes:
+	case !ask:
+		fmt.Fprintf(a.Out, "`make hint-%d YES=1` shows how we have written this one part.\n", n)
+		return nil
+	case !a.Ask("Show how we have written this one part?"):
+		return nil
+	}
+	g.Code = true
+	code, err := c.Snippet(region)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "\nThis one part in our code:\n\n%s", code)
+	return nil
+}
+
+// told is how far the hints for this failure were told already, or the failure as it is.
+func told(path string, failure given) given {
 	var g given
 	data, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(data, &g) != nil {
-		return 0
+	if err != nil || json.Unmarshal(data, &g) != nil || g.Workspace != failure.Workspace || g.Check != failure.Check || g.Cause != failure.Cause {
+		return failure
 	}
-	failure.Layers = g.Layers
-	if g != failure {
-		return 0
-	}
-	return g.Layers
+	g.Layers = max(g.Layers, failure.Layers)
+	return g
 }
 
 func keep(path string, g given) error {

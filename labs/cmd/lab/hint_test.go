@@ -31,8 +31,10 @@ checks:
   title: It greets
   hints:
     silent: [listen, a voice says something, look at main.go]
+    hidden: [listen]
     manager-exited: [it ended, why]
     other: [think]
+  regions: {hidden: hello}
 `)
 	return a, out
 }
@@ -89,6 +91,19 @@ func TestEachCallTellsTheNextHint(t *testing.T) {
 		[]string{"1. think", "That was all"}, []string{"listen"})
 	requireHints(t, hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "silent")}})(),
 		first, []string{"3. "})
+}
+
+// After the last hint comes one part of our code, for those who want it.
+func TestTheLastHintIsOneRegion(t *testing.T) {
+	a, out := hintedCourse(t)
+	hint := hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "hidden")}})
+	requireHints(t, hint(), []string{"1. listen", "`make hint-1 YES=1`"}, []string{"fmt.Println"})
+	a.Yes = true
+	requireHints(t, hint(), []string{"in our code", "fmt.Println"}, []string{"lab:1 begin"})
+	a.Yes = false
+	requireHints(t, hint(), []string{"fmt.Println"}, nil) // who has seen it is not asked again
+	requireHints(t, hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "silent")}})(),
+		[]string{"listen"}, []string{"fmt.Println"})
 }
 
 // Checking again does not take back what was told about a failure that is still the same.

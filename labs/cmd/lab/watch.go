@@ -107,7 +107,7 @@ func (a *app) follow(ctx context.Context, c *course.Course, n int, checker watch
 	session := &watch.Session{
 		Lab: n, Labs: len(c.Labs), Checker: checker,
 		Report:  func(r *verdict.Result) { a.answer(c, []*verdict.Result{r}, nil, false) },
-		Hint:    func(lab int) error { return a.hint(c, lab) },
+		Hint:    func(lab int) error { return a.hint(c, lab, false) },
 		Changes: changes, Keys: keyboard.Keys(ctx),
 		Out: a.Out, Err: a.Err,
 	}

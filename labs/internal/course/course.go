@@ -5,6 +5,7 @@
 package course
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,6 +80,9 @@ type Check struct {
 	// Hints are layers of hints by cause, the gentlest first. There is always
 	// the cause OtherCause.
 	Hints map[string][]string `yaml:"hints"`
+	// Regions are those of our code that come after the last hint, by cause. That of OtherCause is for causes without one.
+	// It may be empty.
+	Regions map[string]string `yaml:"regions"`
 }
 
 // NeedsPods says whether the check can only be judged where Pods really run.
@@ -176,6 +180,15 @@ func (c *Course) Check(id string) (*Lab, *Check, error) {
 		}
 	}
 	return nil, nil, fmt.Errorf("there is no check %q in the course", id)
+}
+
+// HintRegion is the region of our code that shows what the hints of a check for a cause are about, "" when there is none.
+func (c *Course) HintRegion(check, cause string) string {
+	_, found, err := c.Check(check)
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(found.Regions[cause], found.Regions[OtherCause])
 }
 
 // Hint gives the layer, counted from 0, of a check's hints for a cause, or for [OtherCause] when the cause has none. It is

@@ -41,6 +41,7 @@ func (c *Course) Lint(suite Suite) ([]Problem, error) {
 	}
 	problems = append(problems, c.lintLessons()...)
 	problems = append(problems, c.lintStarters()...)
+	problems = append(problems, c.lintHintRegions()...)
 	if suite != nil {
 		problems = append(problems, c.lintSuite(suite)...)
 	}
@@ -151,6 +152,26 @@ func (c *Course) lintStarters() (problems []Problem) {
 		todo := fmt.Appendf(nil, "TODO(lab %d): ", lab.Number)
 		if !slices.ContainsFunc(slices.Collect(maps.Values(starter)), func(f File) bool { return bytes.Contains(f.Data, todo) }) {
 			problems = append(problems, Problem{lab.Dir, 0, fmt.Sprintf("the starter has no %q: no region of lab %d has a text", todo, lab.Number)})
+		}
+	}
+	return problems
+}
+
+// lintHintRegions finds regions that hints name and that are not there, or tell of a later lab.
+func (c *Course) lintHintRegions() (problems []Problem) {
+	s, err := c.source()
+	if err != nil {
+		return []Problem{{SourceDir, 0, err.Error()}}
+	}
+	for _, lab := range c.Labs {
+		for _, check := range lab.Checks {
+			for _, cause := range slices.Sorted(maps.Keys(check.Regions)) {
+				id := check.Regions[cause]
+				if r := s.regions[id]; r == nil || r.Lab > lab.Number {
+					problems = append(problems, Problem{lab.Dir + "/" + manifestFile, 0,
+						fmt.Sprintf("%s: regions.%s: %s/ has no region %q up to lab %d", check.ID, cause, SourceDir, id, lab.Number)})
+				}
+			}
 		}
 	}
 	return problems

@@ -63,6 +63,10 @@ func TestLintComparesLessonsManifestsAndSuite(t *testing.T) {
 			file: "labs/03-shout/README.md", old: "## What is checked", new: "## Checks",
 			want: []string{"labs/03-shout/README.md: the lesson's list of what is checked does not have the check shouts of labs/03-shout/lab.yaml"},
 		},
+		"a hint that tells of a later lab": {
+			file: "labs/01-hello/lab.yaml", old: "  hints:\n", new: "  regions: {other: shout}\n  hints:\n",
+			want: []string{`labs/01-hello/lab.yaml: says-hello: regions.other: operator/ has no region "shout" up to lab 1`},
+		},
 		"a suite without a check": {
 			suite: course.Suite{1: {"says-hello"}, 2: {"says-name"}, 3: {"shouts"}},
 			want:  []string{"labs/02-name/checks.go: the suite does not have the check takes-name of labs/02-name/lab.yaml"},

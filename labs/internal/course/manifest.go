@@ -169,6 +169,11 @@ func (c *Check) validateHints() error {
 			}
 		}
 	}
+	for _, cause := range slices.Sorted(maps.Keys(c.Regions)) {
+		if c.Hints[cause] == nil {
+			return fmt.Errorf("regions: %q has no hints", cause)
+		}
+	}
 	return nil
 }
 
