@@ -108,11 +108,12 @@ func main() {
 		os.Exit(1)
 	}
 
-	// lab:4 begin register Register the reconciler with the manager.
 	if err := (&controller.MemcachedReconciler{
 		Client: mgr.GetClient(),
 		Scheme: mgr.GetScheme(),
-		Image:  os.Getenv("MEMCACHED_IMAGE"),
+		// lab:4 begin image Give the reconciler the image of memcached, from MEMCACHED_IMAGE.
+		Image: os.Getenv("MEMCACHED_IMAGE"),
+		// lab:4 end
 		// lab:5 begin reader
 		APIReader: mgr.GetAPIReader(),
 		// lab:5 end
@@ -123,7 +124,6 @@ func main() {
 		setupLog.Error(err, "Failed to set up controller", "controller", "memcached")
 		os.Exit(1)
 	}
-	// lab:4 end
 	// +kubebuilder:scaffold:builder
 
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {

@@ -254,13 +254,14 @@ func namesake(_ context.Context, deployment client.Object) []reconcile.Request {
 
 // lab:5 end
 
-// lab:4 begin setup Tell the manager what to watch, and what to call when it changes.
-
-// SetupWithManager has mgr call Reconcile whenever there is news.
+// SetupWithManager registers the controller with mgr, which then calls Reconcile
+// for every Memcached that changes.
 func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	// lab:4 begin require-image Return an error when there is no image.
 	if r.Image == "" {
 		return errors.New("no image for memcached: set the environment variable MEMCACHED_IMAGE")
 	}
+	// lab:4 end
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&cachev1alpha1.Memcached{}).
 		// lab:5 begin owns Watch the Deployments that a Memcached owns.
@@ -272,5 +273,3 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("memcached").
 		Complete(r)
 }
-
-// lab:4 end
