@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/classroom/board/token"
@@ -115,6 +116,23 @@ func TestTheEndOfARoomEndsItsTokens(t *testing.T) {
 		if err := errors.Join(err, db.Close()); err != nil || len(all) != 2 || !all[0].Revoked || !all[1].Revoked {
 			t.Errorf("%+v, %v", all, err)
 		}
+	}
+}
+
+func TestTokensOfABoardWithoutARoomStay(t *testing.T) {
+	s := newSchool(t)
+	db, err := store.Open(t.Context(), filepath.Join(s.State, boardDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := db.AddLearnerToken(t.Context(), "Ada", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s.must(t, "down")
+	if _, err := db.Authenticate(t.Context(), given); err != nil {
+		t.Error(err)
 	}
 }
 

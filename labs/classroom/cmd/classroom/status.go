@@ -106,6 +106,9 @@ func (c *roomCommand) down(ctx context.Context) error {
 	}
 	if len(owners) == 0 {
 		fmt.Fprintln(c.Out, "No cluster of a room is running.")
+		if len(r.Learners) == 0 { // tokens are of no room, but of a board
+			return roster.Forget(c.State)
+		}
 		return c.forget(ctx)
 	}
 	what := cli.Count(len(owners), "cluster")
