@@ -212,25 +212,28 @@ func TestARequestHasALimitWithoutItsBody(t *testing.T) {
 // What waits for an answer takes memory of ours, and not of the program that waits.
 func TestARuleLimitsOpenRequests(t *testing.T) {
 	const limit = 256
-	waiting, answer := make(chan struct{}, 2*limit), make(chan struct{})
+	places, answer := make(chan struct{}, limit), make(chan struct{})
+	var waiting, done sync.WaitGroup
+	waiting.Add(limit)
 	allowed := func(*http.Request, *request.RequestInfo) string { return "" }
 	proxy, client := startUnder(t, allowed, func(http.ResponseWriter, *http.Request) {
-		waiting <- struct{}{}
-		<-answer
+		select {
+		case places <- struct{}{}:
+			waiting.Done()
+			<-answer
+		default: // one too many, and later ones
+		}
 	})
-	var done sync.WaitGroup
 	for range limit {
 		done.Go(func() { send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods") })
 	}
-	for range limit {
-		<-waiting
-	}
+	waiting.Wait()
 	if got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods"); !strings.Contains(got, `"code":429`) {
-		t.Errorf("one more is answered %s", got)
+		t.Errorf("one more is answered %q", got)
 	}
 	close(answer)
 	done.Wait()
 	if got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods"); got != "" {
-		t.Errorf("later: %s", got)
+		t.Errorf("later: %q", got)
 	}
 }
