@@ -1,11 +1,12 @@
 // Package components builds the upstream programs of a Kubernetes node from source.
 //
 // Every program is pinned by a small nested module beside this file, so that its dependencies are its own and go.sum
-// vouches for each of them. Nothing is downloaded but Go modules.
+// vouches for each of them. Nothing is downloaded but Go modules, unless the builder has [Releases] to take programs from.
 package components
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -87,6 +88,8 @@ type Builder struct {
 	CacheDir string
 	// OS is the operating system that they run on; "" means linux, as in every node.
 	OS string
+	// Releases are where programs are taken from, if their servers can be reached. The default compiles all of them.
+	Releases *Releases
 	// Log is told in one line what takes long. The default tells nobody.
 	Log func(line string)
 
@@ -159,9 +162,14 @@ func (b *Builder) missing(ctx context.Context, m module, names []string, paths m
 	dir = filepath.Join(b.CacheDir, "components", key)
 	for _, name := range wanted {
 		paths[name] = filepath.Join(dir, name)
-		if _, err := os.Stat(paths[name]); err != nil {
-			missing = append(missing, name)
+		if _, err := os.Stat(paths[name]); err == nil {
+			continue
 		}
+		if released := filepath.Join(dir+releasedSuffix, name); b.Releases != nil && isFile(released) {
+			paths[name] = released
+			continue
+		}
+		missing = append(missing, name)
 	}
 	slices.Sort(missing)
 	return dir, missing, nil
@@ -173,6 +181,23 @@ func (b *Builder) buildModule(ctx context.Context, m module, names []string, pat
 	if err != nil || len(missing) == 0 {
 		return err
 	}
+	if b.Releases != nil && b.os() == nodeOS {
+		released := dir + releasedSuffix
+		err := b.download(ctx, m, missing, released)
+		if err == nil {
+			for _, name := range missing {
+				paths[name] = filepath.Join(released, name)
+			}
+			b.estimate.built += usually(missing)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !errors.Is(err, errNotPublished) {
+			b.log(fmt.Sprintf("compiling %s instead: %v", strings.Join(missing, " "), err))
+		}
+	}
 	b.announce(missing)
 	if err := b.compile(ctx, m, missing, dir); err != nil {
 		return err
@@ -181,14 +206,42 @@ func (b *Builder) buildModule(ctx context.Context, m module, names []string, pat
 	return nil
 }
 
-// compile builds the programs into a folder of their own and moves them to dir when all of them are there.
-func (b *Builder) compile(ctx context.Context, m module, names []string, dir string) error {
+// releasedSuffix ends the name of a folder with programs that were not compiled here. A node image never has them: it is
+// made from source.
+const releasedSuffix = "-released"
+
+func isFile(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// temporary makes a folder beside dir, and the folders above.
+func temporary(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("create component cache: %w", err)
+		return "", fmt.Errorf("create component cache: %w", err)
 	}
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), "building-")
 	if err != nil {
-		return fmt.Errorf("create component cache: %w", err)
+		return "", fmt.Errorf("create component cache: %w", err)
+	}
+	return tmp, nil
+}
+
+// keep moves programs from tmp, where they have the names of built, to dir.
+func keep(tmp, dir string, names []string, built func(name string) string) error {
+	for _, name := range names {
+		if err := os.Rename(filepath.Join(tmp, built(name)), filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("keep %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// compile builds the programs into a folder of their own and moves them to dir when all of them are there.
+func (b *Builder) compile(ctx context.Context, m module, names []string, dir string) error {
+	tmp, err := temporary(dir)
+	if err != nil {
+		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
 	stop := b.follow(ctx, m, names)
@@ -200,13 +253,7 @@ func (b *Builder) compile(ctx context.Context, m module, names []string, dir str
 	if _, err := b.goCommand(ctx, m, args...); err != nil {
 		return err
 	}
-	for _, name := range names {
-		built := filepath.Join(tmp, programName(m.packages[name]))
-		if err := os.Rename(built, filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("keep %s: %w", name, err)
-		}
-	}
-	return nil
+	return keep(tmp, dir, names, func(name string) string { return programName(m.packages[name]) })
 }
 
 // goCommand runs go in the module's folder, independent of what the caller's environment says about Go.

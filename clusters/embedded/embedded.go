@@ -85,7 +85,7 @@ func New(stateDir, root, cacheDir string, opts ...Option) (*Embedded, error) {
 	for _, opt := range opts {
 		opt(e)
 	}
-	e.builder = components.Builder{Root: root, CacheDir: cacheDir, OS: runtime.GOOS, Log: e.log}
+	e.builder = components.Builder{Root: root, CacheDir: cacheDir, OS: runtime.GOOS, Releases: components.Upstream(), Log: e.log}
 	return e, nil
 }
 

@@ -81,10 +81,10 @@ func loginShell() string {
 	return "/bin/sh"
 }
 
-// kubectl builds kubectl from source and returns its folder.
+// kubectl gets kubectl and returns its folder.
 func (a *app) kubectl(ctx context.Context) (string, error) {
-	a.Progress("this machine has no kubectl; building it, which takes some minutes the first time")
-	builder := components.Builder{Root: a.Root, CacheDir: a.Cache, OS: runtime.GOOS, Log: a.Progress}
+	a.Progress("this machine has no kubectl; getting it, which takes some minutes where it has to be compiled")
+	builder := components.Builder{Root: a.Root, CacheDir: a.Cache, OS: runtime.GOOS, Releases: components.Upstream(), Log: a.Progress}
 	built, err := builder.Build(ctx, "kubectl")
 	if err != nil {
 		return "", err
