@@ -17,18 +17,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+
+	"github.com/example/operator-lab/clusters/restconfig"
 )
 
-// RESTConfig reads the kubeconfig of a cluster.
-func RESTConfig(kubeconfig string) (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
-	}
-	return config, nil
-}
+// RESTConfig reads the kubeconfig of a cluster, as [restconfig.Load] does.
+func RESTConfig(kubeconfig string) (*rest.Config, error) { return restconfig.Load(kubeconfig) }
 
 // Readiness is what a cluster must show to be ready.
 type Readiness struct {

@@ -15,9 +15,9 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example/operator-lab/clusters/restconfig"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
@@ -141,9 +141,9 @@ func connect() error {
 		return err
 	}
 	current.config = config
-	rc, err := clientcmd.BuildConfigFromFlags("", config.Kubeconfig)
+	rc, err := restconfig.Load(config.Kubeconfig)
 	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
+		return err
 	}
 	rc.QPS, rc.Burst = -1, -1 // many checks share this client; the API server has its own limits
 	current.adminConfig = rc

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 )
 
 func TestYAMLHasALimit(t *testing.T) {
@@ -33,5 +35,30 @@ func TestAliasesAreNotDecoded(t *testing.T) {
 	}
 	if _, err := ReadManifests(dir); err == nil || !strings.Contains(err.Error(), "a.yaml: line 1") {
 		t.Error(err)
+	}
+}
+
+// Types that are made for it give two hundred megabytes of generated code, which each process of a run would parse.
+func TestGeneratedFilesHaveALimit(t *testing.T) {
+	dir := t.TempDir()
+	for size, cause := range map[int]string{filesLimit / 2: "", filesLimit + 1: CauseFailed} {
+		if err := os.WriteFile(filepath.Join(dir, deepCopyFile), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := readFiles(dir, deepCopyFile)
+		findingtest.Require(t, err, cause, "MiB")
+	}
+}
+
+func TestWhatIsAnObject(t *testing.T) {
+	for text, want := range map[string]int{
+		"kind: A\n---\nkind: B\n": 2,
+		"kind: List\nitems: [{kind: A}, {kind: B}, {kind: List, items: [{kind: C}]}]\n": 3,
+		"- {op: add, path: /a, value: b}\n":                                             0, // a patch of kustomize
+		"kind: Widget\nitems: [a, b]\n":                                                 1,
+	} {
+		if all, err := parse("a.yaml", text); err != nil || len(all) != want {
+			t.Errorf("%q has %d objects (%v), want %d", text, len(all), err, want)
+		}
 	}
 }

@@ -130,9 +130,14 @@ func (c compilation) cached(m module.Version) bool {
 	return err == nil
 }
 
+// listLimit bounds the question what is imported. It takes a second; code of a learner who wants it to may take for ever.
+const listLimit = time.Minute
+
 // unresolved are the imports of ./cmd, its own and those of others, that nothing on this machine
 // provides. known is false when the Go command cannot even tell what is imported.
 func (c compilation) unresolved(ctx context.Context) (imports []string, known bool) {
+	ctx, cancel := context.WithTimeout(ctx, listLimit)
+	defer cancel()
 	cmd, err := c.tool(ctx, []string{"GOPROXY=off"}, "list", "-e", "-deps", "-mod=readonly", "-json=ImportPath,Dir", "./cmd")
 	if err != nil {
 		return nil, false

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -21,8 +20,6 @@ const (
 	schema = 1
 	// checksLimit is how many checks a result may have: the whole course has half as many.
 	checksLimit = 200
-	// textLimit is how many characters of a title are kept.
-	textLimit = 200
 	// longestRun is how long a run can have taken; more is a mistake of its clock.
 	longestRun = 24 * time.Hour
 )
@@ -73,8 +70,10 @@ func valid(r *verdict.Result, c *course.Course) error {
 	return validChecks(r, c)
 }
 
-// validChecks also gives checks of the course their titles of the course.
+// validChecks also gives checks the titles of the course. It refuses what the course does not have: names that never repeat
+// would make the board compare each with all.
 func validChecks(r *verdict.Result, c *course.Course) error {
+	seen := map[string]bool{}
 	for i := range r.Checks {
 		check := &r.Checks[i]
 		if !checkForm.MatchString(check.ID) {
@@ -85,10 +84,14 @@ func validChecks(r *verdict.Result, c *course.Course) error {
 		default:
 			return fmt.Errorf("%.20q is no state of a check", check.State)
 		}
-		check.Title = plain.Short(check.Title, textLimit)
-		if _, known, err := c.Check(check.ID); err == nil {
-			check.Title = known.Title
+		_, known, err := c.Check(check.ID)
+		switch {
+		case err != nil:
+			return fmt.Errorf("the course has no check %s: use the same checkout in the whole room", check.ID)
+		case seen[check.ID]:
+			return fmt.Errorf("the result has the check %s twice", check.ID)
 		}
+		seen[check.ID], check.Title = true, known.Title
 	}
 	if r.Verdict == verdict.Pass && (r.Count(verdict.Failed) > 0 || r.Count(verdict.Blocked) > 0 || r.Build != nil) {
 		return errors.New("the result says pass, and not every check holds")

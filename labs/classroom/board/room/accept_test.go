@@ -59,6 +59,8 @@ func TestWhatIsNoVerdictIsRefused(t *testing.T) {
 		"a negative run":       {func(r *verdict.Result) { r.Seconds = -1 }, "when"},
 		"a check without id":   {func(r *verdict.Result) { r.Checks[0].ID = "" }, "no check"},
 		"a check like markup":  {func(r *verdict.Result) { r.Checks[0].ID = "<b>" }, "no check"},
+		"an invented check":    {func(r *verdict.Result) { r.Checks[0].ID = "invented" }, "no check invented"},
+		"a check twice":        {func(r *verdict.Result) { r.Checks = append(r.Checks, r.Checks[0]) }, "twice"},
 		"an unknown state":     {func(r *verdict.Result) { r.Checks[0].State = "fine" }, "no state"},
 		"a pass that fails":    {func(r *verdict.Result) { r.Verdict = verdict.Pass }, "not every check holds"},
 		"a pass without build": {func(r *verdict.Result) { r.Verdict, r.Checks, r.Build = verdict.Pass, nil, &verdict.Build{} }, "not every check holds"},
@@ -76,16 +78,6 @@ func TestWhatIsNoVerdictIsRefused(t *testing.T) {
 		if got, err := room.Accept([]byte(text), c); err == nil {
 			t.Errorf("%s: %+v", name, got)
 		}
-	}
-}
-
-// A title that fills the screen hides the others.
-func TestALongTitleIsCut(t *testing.T) {
-	r := good()
-	r.Checks[1].ID, r.Checks[1].Title = "of-a-later-course", strings.Repeat("ä", 5000)
-	got, err := room.Accept(document(t, r), small(t))
-	if err != nil || len([]rune(got.Checks[1].Title)) != 200 {
-		t.Errorf("%d characters, %v", len([]rune(got.Checks[1].Title)), err)
 	}
 }
 

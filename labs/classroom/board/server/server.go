@@ -17,6 +17,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board/room"
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 const (
@@ -191,6 +192,6 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		return // nobody is listening any more
 	}
-	s.Log(fmt.Sprintf("%s %s: %v", r.Method, r.URL.Path, err))
+	s.Log(plain.Line(fmt.Sprintf("%s %s: %v", r.Method, r.URL.Path, err)))
 	http.Error(w, "The board could not do this; the terminal that it runs in says why.", http.StatusInternalServerError)
 }

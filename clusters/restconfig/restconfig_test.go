@@ -1,0 +1,50 @@
+package restconfig_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/example/operator-lab/clusters/restconfig"
+)
+
+// A server that is lent by somebody else must not choose whom this machine asks.
+func TestNoRedirectionIsFollowed(t *testing.T) {
+	var asked atomic.Bool
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Store(true)
+		_, _ = w.Write([]byte(`{"kind":"NamespaceList","apiVersion":"v1","items":[]}`))
+	}))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters["room"] = &clientcmdapi.Cluster{Server: server.URL}
+	kubeconfig.Contexts["room"] = &clientcmdapi.Context{Cluster: "room"}
+	kubeconfig.CurrentContext = "room"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*kubeconfig, file); err != nil {
+		t.Fatal(err)
+	}
+	config, err := restconfig.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Discovery().ServerVersion(); err == nil || !strings.Contains(err.Error(), "redirection") || asked.Load() {
+		t.Errorf("asked elsewhere: %t; %v", asked.Load(), err)
+	}
+}
