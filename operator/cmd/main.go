@@ -114,9 +114,6 @@ func main() {
 		// lab:4 begin image Give the reconciler the image of memcached, from MEMCACHED_IMAGE.
 		Image: os.Getenv("MEMCACHED_IMAGE"),
 		// lab:4 end
-		// lab:5 begin reader
-		APIReader: mgr.GetAPIReader(),
-		// lab:5 end
 		// lab:6 begin recorder Give the reconciler a recorder.
 		Recorder: mgr.GetEventRecorder("memcached-controller"),
 		// lab:6 end

@@ -38,14 +38,6 @@ type MemcachedReconciler struct {
 
 	// lab:4 end
 
-	// lab:5 begin reader-field
-
-	// APIReader asks the API server itself, where Client answers from a cache
-	// that may be behind.
-	APIReader client.Reader
-
-	// lab:5 end
-
 	// lab:6 begin recorder-field Add an event recorder.
 
 	// Recorder tells users, in events on their Memcached, what was done for it.
@@ -153,14 +145,13 @@ func (r *MemcachedReconciler) createDeployment(ctx context.Context, memcached *c
 // updateDeployment makes the existing Deployment what memcached asks for. It
 // sends nothing to the API server when there is nothing to change.
 func (r *MemcachedReconciler) updateDeployment(ctx context.Context, memcached *cachev1alpha1.Memcached, current *appsv1.Deployment) (*appsv1.Deployment, error) {
-	wanted := current.DeepCopy()
-
 	// lab:5 begin own-existing Leave the Deployment alone if it is someone else's.
-	if err := r.claim(ctx, memcached, wanted); err != nil {
+	if err := checkOwner(memcached, current); err != nil {
 		return nil, err
 	}
 	// lab:5 end
 
+	wanted := current.DeepCopy()
 	shape(wanted, memcached, r.Image)
 	if equality.Semantic.DeepEqual(current, wanted) {
 		return current, nil
@@ -190,47 +181,24 @@ func (r *MemcachedReconciler) updateDeployment(ctx context.Context, memcached *c
 
 // lab:5 begin ownership Tell a Deployment of this Memcached from someone else's.
 
-// lab:5 begin claim
+// lab:5 begin check-owner
 
 // errForeign is the cause when a Deployment of the Memcached's name is not its
 // own. Trying again does not help; what helps is a change to that Deployment.
 var errForeign = errors.New("the name is taken")
 
-// claim leaves deployment as it is if memcached controls it. If nobody does, and
-// it runs the same Pods, memcached becomes its controller: it may have been
-// orphaned. In any other case the error is errForeign.
-func (r *MemcachedReconciler) claim(ctx context.Context, memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) error {
+// checkOwner returns errForeign unless memcached controls deployment. It compares
+// UIDs: an earlier Memcached may have had the same name. The garbage collector
+// deletes the Deployment of that one, and the next pass creates another.
+func checkOwner(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) error {
 	if metav1.IsControlledBy(deployment, memcached) {
 		return nil
 	}
-	err := controllerutil.SetControllerReference(memcached, deployment, r.Scheme)
-	if taken, ok := errors.AsType[*controllerutil.AlreadyOwnedError](err); ok {
-		return fmt.Errorf("%w: Deployment %s is controlled by %s %s",
-			errForeign, deployment.Name, taken.Owner.Kind, taken.Owner.Name)
+	owner := metav1.GetControllerOf(deployment)
+	if owner == nil {
+		return fmt.Errorf("%w: Deployment %s has no controller", errForeign, deployment.Name)
 	}
-	if err != nil {
-		return err
-	}
-	if !equality.Semantic.DeepEqual(deployment.Spec.Selector, selectorFor(memcached)) {
-		return fmt.Errorf("%w: Deployment %s selects other Pods", errForeign, deployment.Name)
-	}
-	return r.confirm(ctx, memcached)
-}
-
-// confirm returns a conflict unless memcached exists and is not being deleted.
-// It has to ask the API server. The cache may not know yet of a deletion with
-// --cascade=orphan, and a Deployment that is claimed back in the middle of that
-// is deleted as the belongings of a Memcached that is gone.
-func (r *MemcachedReconciler) confirm(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
-	live := &cachev1alpha1.Memcached{}
-	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(memcached), live); err != nil {
-		return fmt.Errorf("get Memcached: %w", err)
-	}
-	if live.UID != memcached.UID || !live.DeletionTimestamp.IsZero() {
-		return apierrors.NewConflict(cachev1alpha1.GroupVersion.WithResource("memcacheds").GroupResource(),
-			memcached.Name, errors.New("it has been deleted"))
-	}
-	return nil
+	return fmt.Errorf("%w: Deployment %s is controlled by %s %s", errForeign, deployment.Name, owner.Kind, owner.Name)
 }
 
 // lab:5 end

@@ -177,18 +177,29 @@ var _ = Describe("Memcached controller", func() {
 		eventuallyAvailable(ctx, memcached)
 	}, SpecTimeout(soon))
 
-	It("takes over a Deployment of its own that was orphaned", func(ctx SpecContext) {
+	It("leaves an orphaned Deployment alone, and takes its place when it goes", func(ctx SpecContext) {
 		first := create(ctx, "cache", 1)
 		eventuallyAvailable(ctx, first)
-		uid := deploymentOf(ctx, first).UID
 		Expect(k8sClient.Delete(ctx, first, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
 		eventuallyGone(ctx, first)
 
 		second := create(ctx, "cache", 2)
+		eventuallyCondition(ctx, second, metav1.ConditionFalse, reasonForeign, "Deployment cache has no controller")
+		orphan := deploymentOf(ctx, second)
+		Expect(k8sClient.Delete(ctx, orphan)).To(Succeed())
 		eventuallyAvailable(ctx, second)
-		deployment := deploymentOf(ctx, second)
-		Expect(deployment.UID).To(Equal(uid))
-		Expect(metav1.IsControlledBy(deployment, second)).To(BeTrue())
+		Expect(metav1.IsControlledBy(deploymentOf(ctx, second), second)).To(BeTrue())
+	}, SpecTimeout(soon))
+
+	It("gives a new Memcached a Deployment of its own, whoever had the name before", func(ctx SpecContext) {
+		first := create(ctx, "cache", 1)
+		eventuallyAvailable(ctx, first)
+		Expect(k8sClient.Delete(ctx, first)).To(Succeed())
+		eventuallyGone(ctx, first.DeepCopy())
+
+		second := create(ctx, "cache", 2) // while the garbage collector is still at work
+		eventuallyAvailable(ctx, second)
+		Expect(metav1.IsControlledBy(deploymentOf(ctx, second), second)).To(BeTrue())
 	}, SpecTimeout(soon))
 
 	It("tells about the creation and every scaling once", func(ctx SpecContext) {

@@ -95,7 +95,7 @@ func newRefusing(refusal func() error) (pass func() error, status func() []metav
 			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refusal() },
 		}).Build()
 	recorder = events.NewFakeRecorder(10)
-	reconciler := &MemcachedReconciler{Client: cluster, APIReader: cluster, Scheme: testScheme, Image: "memcached:1", Recorder: recorder}
+	reconciler := &MemcachedReconciler{Client: cluster, Scheme: testScheme, Image: "memcached:1", Recorder: recorder}
 	pass = func() error {
 		_, err := reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(memcached)})
 		return err

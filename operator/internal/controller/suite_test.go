@@ -116,11 +116,10 @@ func startManager(config *rest.Config) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect((&MemcachedReconciler{
-		Client:    mgr.GetClient(),
-		Scheme:    mgr.GetScheme(),
-		Image:     testImage,
-		APIReader: mgr.GetAPIReader(),
-		Recorder:  mgr.GetEventRecorder("memcached-controller"),
+		Client:   mgr.GetClient(),
+		Scheme:   mgr.GetScheme(),
+		Image:    testImage,
+		Recorder: mgr.GetEventRecorder("memcached-controller"),
 	}).SetupWithManager(mgr)).To(Succeed())
 
 	ctx, cancel := context.WithCancel(context.Background())

@@ -25,7 +25,7 @@ const available = "Available"
 // The reasons of the condition. A failure is also the reason of a Warning.
 const (
 	allThere    = "AllServersAvailable"
-	someMissing = "ServersMissing"
+	someMissing = "some_servers_missing"
 	replaced    = "PredecessorLeaving"
 	taken       = "NameTaken"
 	rejected    = "DeploymentRefused"
