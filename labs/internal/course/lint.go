@@ -42,6 +42,11 @@ func (c *Course) Lint(suite Suite) ([]Problem, error) {
 	problems = append(problems, c.lintLessons()...)
 	problems = append(problems, c.lintStarters()...)
 	problems = append(problems, c.lintHintRegions()...)
+	causes, err := c.lintCauses()
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, causes...)
 	if suite != nil {
 		problems = append(problems, c.lintSuite(suite)...)
 	}
@@ -175,6 +180,41 @@ func (c *Course) lintHintRegions() (problems []Problem) {
 		}
 	}
 	return problems
+}
+
+// cause is a cause in a lab's Go files: that of a new finding, or one that takes the place of another.
+var cause = regexp.MustCompile(`(?:finding\.New|\.Because|\.WithCause)\("([a-z-]+)"`)
+
+// lintCauses finds causes in the Go files of a lab for which none of its checks has a hint: a learner would get that of
+// "other".
+func (c *Course) lintCauses() (problems []Problem, _ error) {
+	for _, lab := range c.Labs {
+		hinted := map[string]bool{}
+		for _, check := range lab.Checks {
+			for cause := range check.Hints {
+				hinted[cause] = true
+			}
+		}
+		files, err := filepath.Glob(filepath.Join(c.Root, filepath.FromSlash(lab.Dir), "*.go"))
+		if err != nil {
+			return nil, fmt.Errorf("lint: %w", err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("lint: %w", err)
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				for _, m := range cause.FindAllStringSubmatch(line, -1) {
+					if !hinted[m[1]] && !strings.HasSuffix(file, "_test.go") {
+						problems = append(problems, Problem{lab.Dir + "/" + filepath.Base(file), i + 1,
+							fmt.Sprintf("no check of %s/%s has a hint for the cause %q", lab.Dir, manifestFile, m[1])})
+					}
+				}
+			}
+		}
+	}
+	return problems, nil
 }
 
 func (c *Course) lintSuite(suite Suite) (problems []Problem) {

@@ -41,6 +41,19 @@ func TestLintFindsNothingWrongWithTheSmallCourse(t *testing.T) {
 	}
 }
 
+// A cause without a hint would show learners the hint of "other".
+func TestLintFindsCausesWithoutAHint(t *testing.T) {
+	root := coursetest.New(t)
+	coursetest.Write(t, root, "labs/01-hello/checks.go", `package hello
+
+var one, two = finding.New("other", "", ""), match.Exist().Because("too-quiet")
+`)
+	want := []string{`labs/01-hello/checks.go:3: no check of labs/01-hello/lab.yaml has a hint for the cause "too-quiet"`}
+	if diff := cmp.Diff(want, lint(t, root, nil)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
 func TestLintComparesLessonsManifestsAndSuite(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file, old, new string
