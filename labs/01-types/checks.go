@@ -24,7 +24,7 @@ var _ = Describe("Lab 1", env.Lab(1), func() {
 		Expect(memcacheds.keeps(ctx, sizeField, 1+random.Int64N(5))).To(Succeed())
 		Expect(memcacheds.refuses(ctx, sizeField, tooSmall, 0, -1, -2-random.Int64N(1000))).To(Succeed())
 		Expect(memcacheds.refuses(ctx, sizeField, tooBig, 6, 7+random.Int64N(1000))).To(Succeed())
-		Expect(memcacheds.refuses(ctx, sizeField, notANumber, "three")).To(Succeed())
+		Expect(memcacheds.refuses(ctx, sizeField, notANumber, "three", "3")).To(Succeed())
 	})
 
 	It("accepts ports from 1 to 65535", env.Check("ports-bounded"), func(ctx SpecContext) {
@@ -35,19 +35,21 @@ var _ = Describe("Lab 1", env.Lab(1), func() {
 		}
 		Expect(memcacheds.refuses(ctx, portField, tooSmall, 0, -1-random.Int64N(1000))).To(Succeed())
 		Expect(memcacheds.refuses(ctx, portField, tooBig, 65536, 65537+random.Int64N(100000))).To(Succeed())
-		Expect(memcacheds.refuses(ctx, portField, notANumber, "memcache")).To(Succeed())
+		Expect(memcacheds.refuses(ctx, portField, notANumber, "memcache", "11211")).To(Succeed())
 	})
 
 	It("refuses fields that nobody defined", env.Check("unknown-fields-refused"), func(ctx SpecContext) {
 		memcacheds := open(ctx)
 		unknown := env.RandomName()
 		Expect(memcacheds.strictlyAccepts(ctx, fields{sizeField.name: 3, portField.name: 11211})).To(Succeed())
-		Expect(memcacheds.strictlyRefuses(ctx, fields{sizeField.name: 3, unknown: 3}, unknown)).To(Succeed())
+		Expect(memcacheds.strictlyRefuses(ctx, "spec", unknown)).To(Succeed())
+		Expect(memcacheds.strictlyRefuses(ctx, unknown)).To(Succeed())
 	})
 
 	It("requires a spec", env.Check("spec-required"), func(ctx SpecContext) {
 		memcacheds := open(ctx)
 		Expect(memcacheds.refusesNoSpec(ctx)).To(Succeed())
+		Expect(memcacheds.refusesNull(ctx)).To(Succeed())
 		Expect(memcacheds.acceptsSpec(ctx, fields{sizeField.name: 2, portField.name: 11211})).To(Succeed())
 	})
 

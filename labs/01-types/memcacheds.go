@@ -52,11 +52,17 @@ func (f fields) spec() map[string]any {
 func (m memcacheds) keeps(ctx context.Context, f field, value int64) error {
 	expected := fmt.Sprintf("%s: %d accepted and kept", f, value)
 	stored, err := m.Create(ctx, m.with(map[string]any{f.name: value}), metav1.FieldValidationIgnore)
+	if r, refused := crd.Refused(err); refused && !r.About(f.path()) {
+		return finding.New("another-field", expected, "refused because of another field: %s", r.Text)
+	}
 	if err != nil {
 		return refusal(err, f.refused, expected)
 	}
 	if got, found, _ := unstructured.NestedFieldNoCopy(stored.Object, "spec", f.name); !found || got != value {
 		return finding.New(f.lost, expected, "accepted, and stored with %s; the fields of your spec are: %s", spec(stored), m.fields("spec"))
+	}
+	if p := m.Property("spec", f.name); p != nil && (p.Type != "integer" || p.Format != "int32") {
+		return finding.New("not-int32", fmt.Sprintf("%s: an int32", f), "type %q with the format %q in the schema", p.Type, p.Format)
 	}
 	return nil
 }
@@ -102,10 +108,14 @@ func (m memcacheds) strictlyAccepts(ctx context.Context, f fields) error {
 		"%s; the fields of your spec are: %s", r.Text, m.fields("spec"))
 }
 
-// strictlyRefuses asks whether a client that wants to hear of unknown fields hears of this one.
-func (m memcacheds) strictlyRefuses(ctx context.Context, f fields, unknown string) error {
-	expected := fmt.Sprintf("the field `spec.%s`, which nobody defined, refused under strict validation", unknown)
-	stored, err := m.Create(ctx, m.with(f.spec()), metav1.FieldValidationStrict)
+// strictlyRefuses asks whether a client that wants to hear of unknown fields hears of the one at this path.
+func (m memcacheds) strictlyRefuses(ctx context.Context, path ...string) error {
+	expected := fmt.Sprintf("the field `%s`, which nobody defined, refused under strict validation", strings.Join(path, "."))
+	obj := m.with(fields{sizeField.name: 3, portField.name: 11211}.spec())
+	if err := unstructured.SetNestedField(obj.Object, int64(3), path...); err != nil {
+		return fmt.Errorf("add an unknown field: %w", err)
+	}
+	stored, err := m.Create(ctx, obj, metav1.FieldValidationStrict)
 	if err == nil {
 		return finding.New("unknown-field-accepted", expected, "accepted, and stored with %s", spec(stored))
 	}
@@ -113,7 +123,7 @@ func (m memcacheds) strictlyRefuses(ctx context.Context, f fields, unknown strin
 	if !ok {
 		return fmt.Errorf("create a Memcached: %w", err)
 	}
-	if !strings.Contains(r.Text, unknown) {
+	if !strings.Contains(r.Text, path[len(path)-1]) {
 		return finding.New("other", expected, "refused for another reason: %s", r.Text)
 	}
 	return nil
@@ -124,7 +134,11 @@ func (m memcacheds) refusesNoSpec(ctx context.Context) error {
 	const expected = "a Memcached without `spec` refused"
 	stored, err := m.Create(ctx, m.with(nil), metav1.FieldValidationIgnore)
 	if err == nil {
-		return finding.New("spec-optional", expected, "accepted, and stored with %s", spec(stored))
+		cause := "spec-optional"
+		if _, filled := stored.Object["spec"]; filled {
+			cause = "spec-defaulted"
+		}
+		return finding.New(cause, expected, "accepted, and stored with %s", spec(stored))
 	}
 	r, ok := crd.Refused(err)
 	if !ok {
@@ -151,9 +165,30 @@ func (m memcacheds) acceptsSpec(ctx context.Context, f fields) error {
 	return nil
 }
 
-// defaults asks whether an empty spec is filled in with these values.
+// refusesNull asks whether a Memcached whose spec is null is refused.
+func (m memcacheds) refusesNull(ctx context.Context) error {
+	obj := m.with(nil)
+	obj.Object["spec"] = nil
+	stored, err := m.Create(ctx, obj, metav1.FieldValidationIgnore)
+	if err == nil {
+		return finding.New("spec-nullable", "a Memcached with `spec: null` refused", "accepted, and stored with %s", spec(stored))
+	}
+	if _, ok := crd.Refused(err); !ok {
+		return fmt.Errorf("create a Memcached with a spec of null: %w", err)
+	}
+	return nil
+}
+
+// defaults asks whether a spec without values, or with null for them, is filled in with these.
 func (m memcacheds) defaults(ctx context.Context, want fields) error {
-	stored, err := m.Create(ctx, m.with(map[string]any{}), metav1.FieldValidationIgnore)
+	if err := m.fillsIn(ctx, map[string]any{}, want); err != nil {
+		return err
+	}
+	return m.fillsIn(ctx, map[string]any{sizeField.name: nil, portField.name: nil}, want)
+}
+
+func (m memcacheds) fillsIn(ctx context.Context, sent map[string]any, want fields) error {
+	stored, err := m.Create(ctx, m.with(sent), metav1.FieldValidationIgnore)
 	if err != nil {
 		return refusal(err, "empty-spec-refused", "a Memcached with an empty `spec` accepted")
 	}
@@ -165,6 +200,9 @@ func (m memcacheds) defaults(ctx context.Context, want fields) error {
 		got, found, _ := unstructured.NestedFieldNoCopy(stored.Object, "spec", f.field)
 		if !found {
 			return finding.New(f.missing, expected, "stored with %s; the fields of your spec are: %s", spec(stored), m.fields("spec"))
+		}
+		if got == nil {
+			return finding.New("null-accepted", "null for `spec."+f.field+"` replaced by the default", "stored with %s", spec(stored))
 		}
 		if got != want[f.field] {
 			return finding.New(f.wrong, expected, "stored with %s", spec(stored))

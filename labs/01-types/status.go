@@ -66,6 +66,9 @@ func (m memcacheds) mergesConditions(ctx context.Context, obj *unstructured.Unst
 		if apierrors.IsConflict(err) {
 			return finding.New(m.atomicOrKeyed(), expected, "the second writer gets a conflict: %s", message(err))
 		}
+		if err != nil && i > 0 {
+			return finding.New("one-condition-only", expected, "the second one is refused: %s", message(err))
+		}
 		if err != nil {
 			return finding.New("wrong-shape", "`status.conditions` that take a Kubernetes condition", "refused: %s", message(err))
 		}
@@ -105,9 +108,11 @@ func (m memcacheds) atomicOrKeyed() string {
 // refusesDuplicates asks whether two conditions of one type are refused.
 func (m memcacheds) refusesDuplicates(ctx context.Context, obj *unstructured.Unstructured, conditionType string) error {
 	expected := fmt.Sprintf("two conditions of the type %s refused", conditionType)
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"conditions": []any{condition(conditionType, "One"), condition(conditionType, "Two")},
-	}})
+	one, two := condition(conditionType, "One"), condition(conditionType, "Two")
+	// They have nothing in common but the type.
+	two["status"], two["message"], two["observedGeneration"] = "False", "written once more by a check", int64(2)
+	two["lastTransitionTime"] = "2026-02-03T04:05:06Z"
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []any{one, two}}})
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)
 	}
@@ -161,7 +166,7 @@ func (m memcacheds) mainDoorLeavesStatus(ctx context.Context, obj *unstructured.
 		return fmt.Errorf("get Memcached: %w", err)
 	}
 	if _, err := m.In(m.namespace).Update(ctx, m.changed(before, 3, "ThroughMain"), metav1.UpdateOptions{}); err != nil {
-		return refusal(err, "other", "a change of `spec.size` to 3 accepted")
+		return refusal(err, "change-refused", "a change of `spec` accepted")
 	}
 	after, err := m.In(m.namespace).Get(ctx, obj.GetName(), metav1.GetOptions{})
 	if err != nil {

@@ -20,12 +20,12 @@ var _ = Describe("Lab 2", env.Lab(2), func() {
 	It("copies a Memcached as a whole", env.Check("copy-shares-nothing"), func(ctx SpecContext) {
 		reports, err := env.ProbeCopies(ctx)
 		Expect(err).To(Succeed())
-		Expect(sharesNothing("Memcached", reports["Memcached"], "Status.Conditions")).To(Succeed())
+		Expect(sharesNothing("Memcached", reports["Memcached"], "status.conditions")).To(Succeed())
 	}, NodeTimeout(env.ProbeLimit))
 
 	It("copies a list as a whole", env.Check("list-copy-shares-nothing"), func(ctx SpecContext) {
 		reports, err := env.ProbeCopies(ctx)
 		Expect(err).To(Succeed())
-		Expect(sharesNothing("MemcachedList", reports["MemcachedList"], "Items", "Items[].Status.Conditions")).To(Succeed())
+		Expect(sharesNothing("MemcachedList", reports["MemcachedList"], "items", "items[].status.conditions")).To(Succeed())
 	}, NodeTimeout(env.ProbeLimit))
 })

@@ -55,12 +55,12 @@ func TestCopies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.copied.Method = "DeepCopy"
-			report := sharing.Report{Filled: []string{"Status.Conditions"}, Copies: []sharing.Copy{c.copied}}
-			findingtest.Require(t, sharesNothing("Memcached", report, "Status.Conditions"), c.cause, c.seen)
+			report := sharing.Report{Filled: []string{"status.conditions"}, Copies: []sharing.Copy{c.copied}}
+			findingtest.Require(t, sharesNothing("Memcached", report, "status.conditions"), c.cause, c.seen)
 		})
 	}
 	t.Run("nothing to share", func(t *testing.T) {
-		findingtest.Require(t, sharesNothing("Memcached", sharing.Report{Filled: []string{"Labels"}}, "Status.Conditions"), "other", "it has Labels")
+		findingtest.Require(t, sharesNothing("Memcached", sharing.Report{Filled: []string{"labels"}}, "status.conditions"), "other", "it has labels")
 	})
 }
 

@@ -58,8 +58,9 @@ var _ = Describe("Lab 3", env.Lab(3), func() {
 		_, memcacheds := open(ctx)
 		samples, err := samples(env.Run().Workspace)
 		Expect(err).To(Succeed())
+		namespace := memcacheds.Object(env.Namespace(ctx), "").GetNamespace()
 		for _, sample := range samples {
-			Expect(keeps(ctx, memcacheds, sample)).To(Succeed())
+			Expect(keeps(ctx, memcacheds, namespace, sample)).To(Succeed())
 		}
 	})
 })

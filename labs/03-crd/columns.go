@@ -3,6 +3,8 @@ package crd
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -33,10 +35,13 @@ func showsSize(columns crd.Columns, size int64) error {
 	return nil
 }
 
-// showsAge asks whether the cell under Age is an age: the API server prints a date as the time since.
+// age is how the API server prints a date: as the time since, such as 5s or 3d4h.
+var age = regexp.MustCompile(`^[0-9]+[smhdy]`)
+
+// showsAge asks whether the cell under Age is an age.
 func showsAge(columns crd.Columns) error {
 	column := columns.Get("Age")
-	if column.Type != "date" || column.Cell == nil {
+	if cell, _ := column.Cell.(string); column.Type != "date" || !age.MatchString(cell) {
 		return finding.New("wrong-value", "Age to show how long ago the Memcached was created, as a column of type date",
 			"a column of type %s that shows %s", column.Type, shownAs(column.Cell))
 	}
@@ -47,22 +52,27 @@ func showsAge(columns crd.Columns) error {
 // around it in the list. The statuses are only imagined by the API server: an operator that watches the
 // object has no part in this.
 func showsAvailable(ctx context.Context, memcacheds *crd.Resource, obj *unstructured.Unstructured, statuses ...string) error {
-	for _, status := range statuses {
+	for i, status := range statuses {
 		around := "True"
 		if status == around {
 			around = "False"
 		}
-		columns, err := memcacheds.ColumnsWith(ctx, obj, map[string]any{"conditions": []any{
-			condition("Aardvark", around), condition("Available", status), condition("Zebra", around),
-		}})
+		all := []any{condition("Aardvark", around), condition("Zebra", around)}
+		all = slices.Insert(all, i%(len(all)+1), any(condition("Available", status)))
+		columns, err := memcacheds.ColumnsWith(ctx, obj, map[string]any{"conditions": all})
 		if r, refused := crd.Refused(err); refused {
 			return finding.New("other", "a status with the condition Available accepted", "refused: %s", r.Text)
 		}
 		if err != nil {
 			return err
 		}
-		if cell := columns.Get("Available").Cell; cell != status {
-			return finding.New("wrong-value", fmt.Sprintf("Available to show %s for a Memcached whose condition Available has that status", status), "%s", shownAs(cell))
+		if column := columns.Get("Available"); column.Cell != status {
+			cause := "wrong-value"
+			if column.Cell == nil && column.Type != "string" {
+				cause = "wrong-type"
+			}
+			return finding.New(cause, fmt.Sprintf("Available to show %s for a Memcached whose condition Available has that status", status),
+				"a column of type %s that shows %s", column.Type, shownAs(column.Cell))
 		}
 	}
 	return nil

@@ -76,20 +76,13 @@ func isGenerated(have, want generate.Manifest) error {
 	}
 	var lines []string
 	for _, d := range differences[:min(len(differences), shown)] {
-		lines = append(lines, fmt.Sprintf("%s is %s, your types make it %s", d.Path, orAbsent(d.Got), orAbsent(d.Want)))
+		lines = append(lines, fmt.Sprintf("%s is %s, your types make it %s", d.Path, d.Have, d.Want))
 	}
 	if more := len(differences) - shown; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return finding.New("stale", suite.ManifestDir+"/"+have.File+" as controller-gen makes it of today's types", "%s", strings.Join(lines, "\n")).
-		With(generate.Fields(differences)...)
-}
-
-func orAbsent(text string) string {
-	if text == "" {
-		return "absent"
-	}
-	return text
+		With(differences...)
 }
 
 func list(manifests []generate.Manifest) string {
@@ -132,9 +125,17 @@ func hasNames(definition *apiextensionsv1.CustomResourceDefinition) error {
 	if !slices.ContainsFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Name == version && v.Served
 	}) {
-		return finding.New("other", "the version "+version+" served", "other versions only")
+		return finding.New("wrong-version", "the version "+version+" served", "%s", versions(definition))
 	}
 	return hasShortName(names.ShortNames)
+}
+
+func versions(definition *apiextensionsv1.CustomResourceDefinition) string {
+	var names []string
+	for _, v := range definition.Spec.Versions {
+		names = append(names, v.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func hasShortName(names []string) error {

@@ -58,7 +58,7 @@ func TestNames(t *testing.T) {
 		"another plural":        {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.Plural = "caches" }, "wrong-plural"},
 		"another kind":          {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.Kind = "MemCached" }, "wrong-kind"},
 		"the cluster":           {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Scope = apiextensionsv1.ClusterScoped }, "wrong-scope"},
-		"a version not served":  {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Versions[0].Served = false }, "other"},
+		"a version not served":  {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Versions[0].Served = false }, "wrong-version"},
 		"a list of another one": {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ListKind = "Memcacheds" }, "other"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/operator-lab/labs/harness/crd"
-	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
@@ -42,14 +41,20 @@ func samples(workspace string) ([]generate.Manifest, error) {
 
 // keeps asks whether a sample is taken under strict validation, with everything that it says and at
 // least something to say.
-func keeps(ctx context.Context, memcacheds *crd.Resource, sample generate.Manifest) error {
+func keeps(ctx context.Context, memcacheds *crd.Resource, namespace string, sample generate.Manifest) error {
 	name := sampleDir + "/" + sample.File
 	if got, want := sample.Object["apiVersion"], memcacheds.GroupVersion().String(); got != want {
 		return finding.New("sample-refused", "`apiVersion: "+want+"` in "+name, "%v", got)
 	}
 	obj := (&unstructured.Unstructured{Object: sample.Object}).DeepCopy()
-	obj.SetNamespace(memcacheds.Object(env.Namespace(ctx), "").GetNamespace())
-	stored, err := memcacheds.Create(ctx, obj, metav1.FieldValidationStrict)
+	if obj.GetName() == "" {
+		return finding.New("no-name", "`metadata.name` in "+name, "none")
+	}
+	if ns := obj.GetNamespace(); ns != "" && ns != metav1.NamespaceDefault {
+		return finding.New("sample-namespace", name+" for any cluster", "the namespace %s, which a new cluster does not have", ns)
+	}
+	obj.SetNamespace(namespace)
+	stored, err := memcacheds.TryCreate(ctx, obj) // two samples may have one name
 	if r, refused := crd.Refused(err); refused {
 		return finding.New("sample-refused", name+" accepted under strict validation", "refused: %s", r.Text)
 	}

@@ -30,22 +30,30 @@ var ceiling = map[string][]string{
 
 // withinCeiling is a finding about the first right that no operator of this course needs, or nil.
 func withinCeiling(rules []rbacv1.PolicyRule) error {
-	for _, rule := range rules {
-		if len(rule.NonResourceURLs) > 0 {
-			return excess("too-much", "paths "+strings.Join(rule.NonResourceURLs, ", "))
-		}
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				if err := ruleWithinCeiling(group, resource, rule.Verbs); err != nil {
-					return err
-				}
-			}
-		}
+	if all := excesses(rules); len(all) > 0 {
+		return all[0]
 	}
 	return nil
 }
 
-func ruleWithinCeiling(group, resource string, verbs []string) error {
+// excesses are findings about all rights that no operator of this course needs.
+func excesses(rules []rbacv1.PolicyRule) (all []*finding.Finding) {
+	for _, rule := range rules {
+		if len(rule.NonResourceURLs) > 0 {
+			all = append(all, excess("too-much", "paths "+strings.Join(rule.NonResourceURLs, ", ")))
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if f := ruleWithinCeiling(group, resource, rule.Verbs); f != nil {
+					all = append(all, f)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func ruleWithinCeiling(group, resource string, verbs []string) *finding.Finding {
 	right := fmt.Sprintf("%s on %s in the group %q", strings.Join(verbs, ", "), resource, group)
 	switch {
 	case group == "*" || strings.Contains(resource, "*") || slices.Contains(verbs, "*"):
@@ -63,7 +71,7 @@ func ruleWithinCeiling(group, resource string, verbs []string) error {
 	return nil
 }
 
-func excess(cause, right string) error {
+func excess(cause, right string) *finding.Finding {
 	return finding.New(cause, "a role that grants nothing beyond the lesson's table", "%s", right)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/harness/match"
@@ -29,7 +31,9 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 	})
 
 	It("works with that role", env.Check("works-under-role", env.First), func(ctx SpecContext) {
-		Expect(holdsClusterRole(requireRole(ctx))).To(Succeed())
+		roles := requireRole(ctx)
+		Expect(holdsClusterRole(roles)).To(Succeed())
+		Expect(acceptable(rules(roles))).To(Succeed())
 		since := env.Manager().RequestCount()
 		m := created(ctx)
 		Eventually(ctx, env.DeploymentOf(m)).Should(unlessRefused(ctx, 0, match.Exist()))
@@ -51,6 +55,10 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 		})
 		Eventually(ctx, env.DeploymentOf(created(ctx))).Should(works)
 		Expect(withinCeiling(rules(roles))).To(Succeed())
+		accounts, err := readAccounts(filepath.Dir(filepath.Join(env.Run().Workspace, suite.RolePath)))
+		Expect(err).To(Succeed())
+		Expect(accounts.grantTheCeiling()).To(Succeed())
+		Expect(accounts.install(roles)).To(Succeed())
 	})
 
 	It("may block the deletion of an owner", env.Check("finalizers-granted", env.First), func(ctx SpecContext) {
@@ -79,16 +87,27 @@ func readRole(ctx context.Context) ([]generate.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	var roles []generate.Manifest
-	for _, m := range manifests {
-		if m.File == filepath.Base(path) {
-			roles = append(roles, m)
-		}
-	}
+	roles := roleFile(manifests)
 	if len(rules(roles)) == 0 {
 		return nil, finding.New("no-rules", expected, "a file without rules")
 	}
 	return roles, nil
+}
+
+// roleFile are those of the manifests that stand in the generated file.
+func roleFile(manifests []generate.Manifest) []generate.Manifest {
+	return slices.DeleteFunc(slices.Clone(manifests), func(m generate.Manifest) bool { return m.File != filepath.Base(suite.RolePath) })
+}
+
+// acceptable wants rules that the API server takes: it refuses a role as a whole, and the manager has no right at all then.
+func acceptable(rules []rbacv1.PolicyRule) error {
+	for _, rule := range rules {
+		if len(rule.NonResourceURLs) == 0 && (len(rule.APIGroups) == 0 || len(rule.Resources) == 0) {
+			return finding.New("role-refused", "rules with groups and resources", "a rule with the verbs %s, the groups %q and the resources %q",
+				strings.Join(rule.Verbs, ", "), rule.APIGroups, rule.Resources)
+		}
+	}
+	return nil
 }
 
 // whyNoRole says whether there are no markers, no markers in a place where controller-gen looks, or no run of
@@ -140,31 +159,44 @@ func rules(roles []generate.Manifest) []rbacv1.PolicyRule {
 	return all
 }
 
-// asGenerated compares the learner's file with what controller-gen makes of the markers today. The
-// role's name is the learner's choice.
+// asGenerated compares the learner's file with what controller-gen makes of the markers today. The name of the role is the
+// learner's choice; where there are several, one of them has it from the Makefile and the others from markers.
 func asGenerated(ctx context.Context, have []generate.Manifest) error {
 	generator, err := env.Generator(ctx)
 	if err != nil {
 		return err
 	}
-	name, _, _ := unstructured.NestedString(have[0].Object, "metadata", "name")
-	want, err := generator.Role(ctx, name)
-	if err != nil {
-		return err
+	var first error
+	for _, role := range have {
+		want, err := generator.Role(ctx, role.Name())
+		if err != nil {
+			return err
+		}
+		stale := sameRoles(have, want)
+		if stale == nil {
+			return nil
+		}
+		if first == nil {
+			first = stale
+		}
 	}
+	return first
+}
+
+func sameRoles(have, want []generate.Manifest) error {
 	const expected = "the role that controller-gen makes of today's markers"
 	if len(want) != len(have) {
 		return finding.New("stale", expected, "%d roles, and the markers make %d", len(have), len(want))
 	}
 	for i := range want {
 		if differences := generate.Differences(have[i], want[i]); len(differences) > 0 {
-			return finding.New("stale", expected, "%s", lines(differences)).With(generate.Fields(differences)...)
+			return finding.New("stale", expected, "%s", lines(differences)).With(differences...)
 		}
 	}
 	return nil
 }
 
-func lines(differences []generate.Difference) string {
+func lines(differences []finding.Field) string {
 	var all []string
 	for _, d := range differences {
 		all = append(all, d.String())
@@ -226,6 +258,10 @@ func refusals(ctx context.Context, since int) error {
 	if err != nil || len(refused) == 0 {
 		return err
 	}
+	granted, err := suite.RoleRules(env.Run().Workspace)
+	if err != nil {
+		return err
+	}
 	cause := "forbidden"
 	var lines []string
 	for _, r := range refused {
@@ -234,7 +270,36 @@ func refusals(ctx context.Context, since int) error {
 			cause = "not-synced"
 		}
 	}
+	for _, r := range refused {
+		if meant, rule := nearMiss(granted, r); meant != "" {
+			cause, lines = meant, append(lines, rule)
+			break
+		}
+	}
 	return finding.New(cause, "the API server allows everything that the manager asks for", "it refused:\n%s", strings.Join(lines, "\n"))
+}
+
+// nearMiss looks for the rule that was meant to allow a request: its cause, and the rule in words.
+func nearMiss(granted []rbacv1.PolicyRule, r apiproxy.Request) (cause, text string) {
+	for _, rule := range granted {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				nearGroup := group == r.Group || strings.HasPrefix(group, r.Group+"/") || r.Group == "" && group == "v1"
+				nearResource := resource == r.Resource || strings.EqualFold(strings.TrimSuffix(resource, "s")+"s", r.Resource)
+				if !nearGroup || !nearResource {
+					continue
+				}
+				text = fmt.Sprintf("your role has %s on %s in the group %q", strings.Join(rule.Verbs, ", "), resource, group)
+				switch {
+				case len(rule.ResourceNames) > 0:
+					return "by-name", text + ", for the names " + strings.Join(rule.ResourceNames, ", ")
+				case group != r.Group || resource != r.Resource || strings.ContainsAny(strings.Join(rule.Verbs, " "), ";,"):
+					return "misnamed", text
+				}
+			}
+		}
+	}
+	return "", ""
 }
 
 // mayBlockDeletion asks for the right that admission wants of whoever sets blockOwnerDeletion. On kind

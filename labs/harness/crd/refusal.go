@@ -16,6 +16,8 @@ type Refusal struct {
 	// Fields are the paths of the fields in question, such as spec.size. A refusal of unknown fields
 	// has none.
 	Fields []string
+	// whole says that a rule above the kind objects to the object as a whole.
+	whole bool
 }
 
 // Refused tells a refusal from every other error.
@@ -35,6 +37,7 @@ func (r *Refusal) add(causes []metav1.StatusCause) {
 	var lines []string
 	for _, cause := range causes {
 		line := cause.Message
+		r.whole = r.whole || cause.Field == "<nil>"
 		if cause.Field != "" && cause.Field != "<nil>" {
 			line = cause.Field + ": " + cause.Message
 			r.Fields = append(r.Fields, cause.Field)
@@ -49,7 +52,7 @@ func (r *Refusal) add(causes []metav1.StatusCause) {
 // About says whether the refusal concerns the field at path, something inside it, or one of the
 // objects that it is in, as a rule over several fields does.
 func (r Refusal) About(path string) bool {
-	return slices.ContainsFunc(r.Fields, func(field string) bool {
+	return r.whole || slices.ContainsFunc(r.Fields, func(field string) bool {
 		return field == path || inside(field, path) || inside(path, field)
 	})
 }

@@ -97,6 +97,13 @@ func (r *Resource) Create(ctx context.Context, obj *unstructured.Unstructured, v
 	return objects.Get(ctx, created.GetName(), metav1.GetOptions{})
 }
 
+// TryCreate asks the API server what it would store for obj, under strict validation. Nothing is stored.
+func (r *Resource) TryCreate(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return r.In(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{
+		FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll},
+	})
+}
+
 // HasStatus says whether the definition opens the status subresource.
 func (r *Resource) HasStatus() bool {
 	return r.version.Subresources != nil && r.version.Subresources.Status != nil

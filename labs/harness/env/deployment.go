@@ -2,7 +2,12 @@ package env
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -48,27 +53,76 @@ func DeploymentOf(m Memcached) func(context.Context) (*appsv1.Deployment, error)
 	return polled(m.Namespace, refreshInterval, m.deployment)
 }
 
-// Container is the one container of the contract, or a finding.
+// Container is the one container of the contract, or a finding. An init container that goes on running is one, too.
 func Container(d *appsv1.Deployment) (corev1.Container, error) {
-	containers := d.Spec.Template.Spec.Containers
-	if len(containers) != 1 {
-		return corev1.Container{}, finding.New("containers", "exactly one container in the Pod template", "%d", len(containers))
+	pod := d.Spec.Template.Spec
+	n := len(pod.Containers)
+	for _, c := range pod.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			n++
+		}
 	}
-	return containers[0], nil
+	if n != 1 || len(pod.Containers) != 1 {
+		return corev1.Container{}, finding.New("containers", "exactly one container in the Pod template", "%d", n)
+	}
+	return pod.Containers[0], nil
+}
+
+// number finds whole numbers, also behind a letter, as in -p11211.
+var number = regexp.MustCompile(`[0-9]+`)
+
+// NamesPort says whether a port stands anywhere in the Pod template.
+func NamesPort(d *appsv1.Deployment, port int32) bool {
+	data, err := json.Marshal(d.Spec.Template.Spec)
+	return err == nil && containsNumber(string(data), port)
+}
+
+// TellsPort says whether a port stands where memcached reads it: on its command line, or in its environment.
+func TellsPort(d *appsv1.Deployment, port int32) bool { return containsNumber(CommandLine(d), port) }
+
+func containsNumber(text string, n int32) bool {
+	return slices.Contains(number.FindAllString(text, -1), strconv.Itoa(int(n)))
+}
+
+// CommandLine is everything that tells memcached where to listen.
+func CommandLine(d *appsv1.Deployment) string {
+	var words []string
+	for _, c := range d.Spec.Template.Spec.Containers {
+		for _, variable := range c.Env {
+			words = append(words, variable.Name+"="+variable.Value)
+		}
+		words = slices.Concat(words, c.Command, c.Args)
+	}
+	return strings.Join(words, " ")
 }
 
 // CreateForeign makes a Deployment of the Memcached's name that somebody else controls.
 func (m Memcached) CreateForeign(ctx context.Context) (*appsv1.Deployment, error) {
-	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: "owner-of-" + m.Name}}
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: RandomName()}}
 	if err := current.admin.Create(ctx, owner); err != nil {
 		return nil, fmt.Errorf("create the foreign owner: %w", err)
 	}
+	d := m.foreign()
+	d.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+	if err := current.admin.Create(ctx, d); err != nil {
+		return nil, fmt.Errorf("create the foreign Deployment: %w", err)
+	}
+	return d, nil
+}
+
+// CreateUncontrolled makes a Deployment of the Memcached's name that nobody controls.
+func (m Memcached) CreateUncontrolled(ctx context.Context) error {
+	if err := current.admin.Create(ctx, m.foreign()); err != nil {
+		return fmt.Errorf("create the Deployment of nobody: %w", err)
+	}
+	return nil
+}
+
+// foreign is a Deployment of the Memcached's name that looks like none of its operator's.
+func (m Memcached) foreign() *appsv1.Deployment {
 	labels := map[string]string{"example.org/app": "foreign"}
-	d := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: m.Namespace, Name: m.Name, Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
-		},
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(1)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -78,8 +132,4 @@ func (m Memcached) CreateForeign(ctx context.Context) (*appsv1.Deployment, error
 			},
 		},
 	}
-	if err := current.admin.Create(ctx, d); err != nil {
-		return nil, fmt.Errorf("create the foreign Deployment: %w", err)
-	}
-	return d, nil
 }

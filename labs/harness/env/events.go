@@ -3,14 +3,10 @@ package env
 import (
 	"context"
 	"fmt"
-	"regexp"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// CamelCase is the form of a reason.
-var CamelCase = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 
 // Events lists the events on the Memcached. Both recorders, the old and the new one, end up there.
 func (m Memcached) Events(ctx context.Context) ([]eventsv1.Event, error) {

@@ -380,8 +380,17 @@ func (m *ManagerProcess) requestsBefore() int {
 // LogTail is the last part of the manager's output.
 func (m *ManagerProcess) LogTail() string { return m.output.String() }
 
-// counter is a line of the metric that controller-runtime counts passes with.
-var counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{[^}]*\} ([0-9.e+]+)$`)
+// counter is a line of the metric that controller-runtime counts passes with, by their result.
+var counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{([^}]*)\} ([0-9.e+]+)$`)
+
+// Passes is how often a manager has called Reconcile.
+type Passes struct {
+	// All counts each call.
+	All int
+	// Again counts those that asked for another call without an error (RequeueAfter, Requeue). controller-runtime gives
+	// them results of their own, "requeue_after" and "requeue".
+	Again int
+}
 
 // metricsClient asks the manager alone, which may not send it on to an address of its choice.
 var metricsClient = &http.Client{
@@ -389,31 +398,31 @@ var metricsClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// Passes adds up the manager's own count of reconciles, -1 when it exposes none.
-func (m *ManagerProcess) Passes(ctx context.Context) int {
+// Passes adds up the manager's own count of passes. It is false when the manager serves none.
+func (m *ManagerProcess) Passes(ctx context.Context) (Passes, bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", nil)
 	if err != nil {
-		return -1
+		return Passes{}, false
 	}
 	resp, err := metricsClient.Do(req)
 	if err != nil {
-		return -1
+		return Passes{}, false
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, logLimit))
 	if err != nil {
-		return -1
+		return Passes{}, false
 	}
-	lines := counter.FindAllSubmatch(text, -1)
-	if len(lines) == 0 {
-		return -1
-	}
-	total := 0.0
+	lines := counter.FindAllStringSubmatch(string(text), -1)
+	var passes Passes
 	for _, line := range lines {
-		n, _ := strconv.ParseFloat(string(line[1]), 64)
-		total += n
+		n, _ := strconv.ParseFloat(line[2], 64)
+		passes.All += int(n)
+		if strings.Contains(line[1], `result="requeue`) {
+			passes.Again += int(n)
+		}
 	}
-	return int(total)
+	return passes, len(lines) > 0
 }
 
 // lowestPort to highestPort are tried for a manager's own servers. They lie below the range that kernels

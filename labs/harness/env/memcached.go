@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +27,8 @@ import (
 // gvk is the kind that the learner defines.
 var gvk = schema.GroupVersionKind{Group: suite.Group, Version: "v1alpha1", Kind: "Memcached"}
 
-// Memcached is one custom resource of a check, and the Deployment of the same name.
+// Memcached is one custom resource of a check, and the Deployment of the same name. A Size or Port of 0 is left out of the
+// spec, for the API server to fill in.
 type Memcached struct {
 	Namespace, Name string
 	Size, Port      int32
@@ -39,17 +41,29 @@ func NewMemcached(namespace string) Memcached {
 }
 
 // RandomName draws a name of ten letters.
-func RandomName() string {
+func RandomName() string { return randomLetters(10) }
+
+// longestName is the longest name that is a label's value, too: the longest that the contract has for a Memcached.
+const longestName = validation.LabelValueMaxLength
+
+// LongName draws a name of the greatest length that a Memcached may have in this course, with a dot in it.
+func LongName() string {
+	half := longestName / 2
+	return randomLetters(half) + "." + randomLetters(longestName-half-1)
+}
+
+func randomLetters(n int) string {
 	r := Rand()
-	letters := make([]byte, 10)
+	letters := make([]byte, n)
 	for i := range letters {
 		letters[i] = 'a' + byte(r.IntN(26))
 	}
 	return string(letters)
 }
 
-// RandomPort draws a port that is not memcached's own, so that nobody listens on it by accident.
-func RandomPort(r *rand.Rand) int32 { return 20000 + r.Int32N(10000) }
+// RandomPort draws a port that is not memcached's own, so that nobody listens on it by accident, and that is more than an
+// int16 holds.
+func RandomPort(r *rand.Rand) int32 { return 40000 + r.Int32N(20000) }
 
 // Key is the name under which both objects are found.
 func (m Memcached) Key() types.NamespacedName {
@@ -66,7 +80,14 @@ func (m Memcached) Create(ctx context.Context) error {
 	}
 	current.place.addMemcached(m)
 	obj := m.object()
-	obj.Object["spec"] = map[string]any{"size": int64(m.Size), "containerPort": int64(m.Port)}
+	spec := map[string]any{}
+	if m.Size != 0 {
+		spec["size"] = int64(m.Size)
+	}
+	if m.Port != 0 {
+		spec["containerPort"] = int64(m.Port)
+	}
+	obj.Object["spec"] = spec
 	err := current.admin.Create(ctx, obj)
 	_, unanswered := errors.AsType[*url.Error](err)
 	switch {
@@ -75,7 +96,7 @@ func (m Memcached) Create(ctx context.Context) error {
 	case unanswered || serversFault(err):
 		return fmt.Errorf("create Memcached %s: %w", m, err)
 	}
-	return finding.New("refused", fmt.Sprintf("the API server takes a Memcached with size %d and containerPort %d", m.Size, m.Port), "%v", err)
+	return finding.New("refused", fmt.Sprintf("the API server takes a Memcached with the spec %v", spec), "%v", err)
 }
 
 func (m Memcached) object() *unstructured.Unstructured {
@@ -98,9 +119,12 @@ func (m Memcached) SetSpec(ctx context.Context, field string, value int32) error
 	return m.merge(ctx, map[string]any{"spec": map[string]any{field: value}})
 }
 
+// noteAnnotation means nothing to any operator.
+const noteAnnotation = "example.org/note"
+
 // Annotate changes an annotation that means nothing to any operator, which makes a new pass.
 func (m Memcached) Annotate(ctx context.Context, value string) error {
-	return m.merge(ctx, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.org/note": value}}})
+	return m.merge(ctx, map[string]any{"metadata": map[string]any{"annotations": map[string]any{noteAnnotation: value}}})
 }
 
 func (m Memcached) merge(ctx context.Context, patch map[string]any) error {

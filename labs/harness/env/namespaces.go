@@ -219,15 +219,31 @@ func PodlessNamespace(ctx context.Context) string {
 	return ns
 }
 
-// quotaName is the name of the quota that [Quota] sets.
-const quotaName = "pods"
-
 // Quota limits the number of Pods in a namespace, and waits until the limit counts.
 func Quota(ctx context.Context, namespace string, pods int64) error {
-	hard := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}
+	return limitObjects(ctx, namespace, quotaName, corev1.ResourcePods, pods)
+}
+
+// The names of the quotas of [Quota] and of [RefuseDeployments].
+const quotaName, deploymentsQuota = "pods", "deployments"
+
+// RefuseDeployments has the API server refuse every new Deployment in a namespace, by a quota, until lift is called.
+func RefuseDeployments(ctx context.Context, namespace string) (lift func(context.Context) error, _ error) {
+	err := limitObjects(ctx, namespace, deploymentsQuota, "count/deployments.apps", 0)
+	return func(ctx context.Context) error {
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deploymentsQuota}}
+		if err := current.admin.Delete(ctx, quota); err != nil {
+			return fmt.Errorf("delete quota: %w", err)
+		}
+		return nil
+	}, err
+}
+
+// limitObjects makes a quota, and returns when it counts.
+func limitObjects(ctx context.Context, namespace, name string, what corev1.ResourceName, most int64) error {
 	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: quotaName},
-		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{what: *resource.NewQuantity(most, resource.DecimalSI)}},
 	}
 	if err := current.admin.Create(ctx, quota); err != nil {
 		return fmt.Errorf("create quota: %w", err)

@@ -18,6 +18,7 @@ import (
 type State struct {
 	deployment map[string]any // nil when there is none
 	status     any
+	memcached  map[string]any // metadata and spec, which are the user's
 }
 
 // StateOf reads the Memcached and its Deployment when it is polled: use it with Eventually and Consistently.
@@ -44,6 +45,14 @@ func (m Memcached) State(ctx context.Context) (State, error) {
 		return w, fmt.Errorf("get Memcached %s: %w", m, err)
 	}
 	w.status = obj.Object["status"]
+	w.memcached = obj.Object
+	delete(w.memcached, "status")
+	for _, path := range [][]string{{"managedFields"}, {"resourceVersion"}, {"generation"}, {"annotations", noteAnnotation}} {
+		unstructured.RemoveNestedField(w.memcached, append([]string{"metadata"}, path...)...)
+	}
+	if len(obj.GetAnnotations()) == 0 {
+		obj.SetAnnotations(nil)
+	}
 	return w, nil
 }
 
@@ -60,11 +69,14 @@ func (s State) Since(before State) error {
 		}
 		return finding.New(cause, expected, "the status of the Memcached changed:\n%s", fieldLines(moved)).With(telling(moved)...)
 	}
+	if moved := changes(before.memcached, s.memcached); len(moved) > 0 {
+		return finding.New("memcached-changed", expected, "the Memcached itself changed:\n%s", fieldLines(moved)).With(moved...)
+	}
 	return nil
 }
 
 func changes(before, after any) []finding.Field {
-	return generate.Fields(generate.Compare(after, before))
+	return generate.Compare(after, before)
 }
 
 func fieldLines(moved []finding.Field) string {

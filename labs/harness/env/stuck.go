@@ -39,7 +39,7 @@ const readinessTimeout = 4 * time.Second
 // failedProbe is the readiness probe of a container that has run for long enough to have failed it as often as
 // it may, and for longer than memcached takes to listen.
 func failedProbe(pod corev1.Pod, status corev1.ContainerStatus) *corev1.Probe {
-	if status.Ready || status.State.Running == nil {
+	if status.Ready || status.State.Running == nil || status.Started != nil && !*status.Started {
 		return nil
 	}
 	for _, c := range pod.Spec.Containers {
@@ -47,7 +47,10 @@ func failedProbe(pod corev1.Pod, status corev1.ContainerStatus) *corev1.Probe {
 		if c.Name != status.Name || p == nil {
 			continue
 		}
-		due := time.Duration(p.InitialDelaySeconds+p.FailureThreshold*p.PeriodSeconds) * time.Second
+		due := time.Duration(p.InitialDelaySeconds+(p.FailureThreshold+p.SuccessThreshold)*p.PeriodSeconds) * time.Second
+		if s := c.StartupProbe; s != nil { // readiness is asked once this one has succeeded
+			due += time.Duration(s.InitialDelaySeconds+s.FailureThreshold*s.PeriodSeconds) * time.Second
+		}
 		if time.Since(status.State.Running.StartedAt.Time) > max(due+time.Second, readinessTimeout) {
 			return p
 		}

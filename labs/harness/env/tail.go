@@ -3,9 +3,11 @@ package env
 import (
 	"bytes"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/example/operator-lab/labs/harness/diagnostics"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 const (
@@ -26,7 +28,7 @@ type tail struct {
 	file    *os.File // nil when it could not be made: the log is evidence, never a condition
 	written int
 	begun   []byte // a line that has not ended yet, and is not in the file
-	last    []byte
+	last    process.Tail
 }
 
 func newTail(path string) *tail {
@@ -34,7 +36,7 @@ func newTail(path string) *tail {
 	if err != nil {
 		file = nil
 	}
-	return &tail{file: file}
+	return &tail{file: file, last: process.Tail{Limit: tailLimit}}
 }
 
 // Write never fails, so that the program that writes is never stopped by its log.
@@ -42,11 +44,7 @@ func (t *tail) Write(data []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.keep(data)
-	t.last = append(t.last, data...)
-	if len(t.last) > 2*tailLimit { // not each time: a program can write fast
-		t.last = append([]byte(nil), t.last[len(t.last)-tailLimit:]...)
-	}
-	return len(data), nil
+	return t.last.Write(data)
 }
 
 // keep writes to the file, line by line: a credential is known by what stands around it.
@@ -83,7 +81,7 @@ func (t *tail) Flush() {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return diagnostics.Redact(string(t.last[max(0, len(t.last)-tailLimit):]))
+	return diagnostics.Redact(t.last.String())
 }
 
 // Lines are the recent lines that contain text.
@@ -91,9 +89,9 @@ func (t *tail) Lines(text string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var lines []string
-	for line := range bytes.Lines(t.last) {
-		if bytes.Contains(line, []byte(text)) {
-			lines = append(lines, diagnostics.Redact(string(bytes.TrimSpace(line))))
+	for line := range strings.Lines(t.last.String()) {
+		if strings.Contains(line, text) {
+			lines = append(lines, diagnostics.Redact(strings.TrimSpace(line)))
 		}
 	}
 	return lines

@@ -35,6 +35,7 @@ type Injector struct {
 	mu        sync.Mutex
 	conflicts int
 	target    *env.ManagerProcess // killed after so many more writes
+	moment    Moment
 	writes    int
 	killed    chan struct{}
 }
@@ -180,18 +181,27 @@ func (f *Injector) StartReplica() error {
 	return f.replica.Start(env.Run().MemcachedImage)
 }
 
+// Moment says after which requests a manager may be killed.
+type Moment func(apiproxy.Request) bool
+
+// AnyWrite is after any write to a Memcached or a Deployment.
+func AnyWrite(r apiproxy.Request) bool { return contested[r.Resource] != nil }
+
+// ACreation is after the creation of a Deployment, when what else belongs to it may not have been sent yet.
+func ACreation(r apiproxy.Request) bool { return r.Resource == "deployments" && r.Verb == "create" }
+
 // killTimeout is how long a manager that is to be killed in the middle of its work may take to begin it.
 const killTimeout = time.Second
 
 // KillAndRestart kills the manager, or its replica, in the middle of a pass: when the API server has done the given number of
-// writes and the process has not heard of the last one yet. After the pause it is started again. A manager that has
+// writes of that moment and the process has not heard of the last one yet. After the pause it is started again. A manager that has
 // nothing to write is killed all the same.
-func (f *Injector) KillAndRestart(ctx context.Context, replica bool, writes int, pause time.Duration) error {
+func (f *Injector) KillAndRestart(ctx context.Context, replica bool, moment Moment, writes int, pause time.Duration) error {
 	m := env.Manager()
 	if replica {
 		m = f.replica
 	}
-	killed := f.arm(m, writes)
+	killed := f.arm(m, moment, writes)
 	late := time.NewTimer(killTimeout)
 	defer late.Stop()
 	select {
@@ -213,10 +223,10 @@ func (f *Injector) KillAndRestart(ctx context.Context, replica bool, writes int,
 	return m.Start(env.Run().MemcachedImage)
 }
 
-func (f *Injector) arm(m *env.ManagerProcess, writes int) <-chan struct{} {
+func (f *Injector) arm(m *env.ManagerProcess, moment Moment, writes int) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.target, f.writes, f.killed = m, writes, make(chan struct{})
+	f.target, f.moment, f.writes, f.killed = m, moment, writes, make(chan struct{})
 	return f.killed
 }
 
@@ -231,10 +241,10 @@ func (f *Injector) disarm() bool {
 
 // after kills the manager if this was the write to do so. The answer is on its way, and arrives nowhere.
 func (f *Injector) after(r apiproxy.Request) {
-	if contested[r.Resource] == nil || r.Namespace != f.namespace || !r.Mutating() || r.Refused() || r.Disturbed {
+	if r.Namespace != f.namespace || !r.Mutating() || r.Refused() || r.Disturbed {
 		return
 	}
-	if target, killed := f.countWrite(); target != nil {
+	if target, killed := f.countWrite(r); target != nil {
 		target.Kill()
 		f.log("your manager is killed before it hears that this was done: %s", r)
 		close(killed)
@@ -242,11 +252,13 @@ func (f *Injector) after(r apiproxy.Request) {
 }
 
 // countWrite counts a write, and returns the target if it was the last.
-func (f *Injector) countWrite() (*env.ManagerProcess, chan struct{}) {
+func (f *Injector) countWrite(r apiproxy.Request) (*env.ManagerProcess, chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.writes--
-	if f.target == nil || f.writes > 0 {
+	if f.target == nil || !f.moment(r) {
+		return nil, nil
+	}
+	if f.writes--; f.writes > 0 {
 		return nil, nil
 	}
 	target := f.target

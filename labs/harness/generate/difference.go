@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,43 +11,19 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// Difference is one place in which two objects differ. Got and Want are short texts; one of them is ""
-// when that side has nothing there.
-type Difference struct{ Path, Got, Want string }
-
-// String is the difference as one line of a report.
-func (d Difference) String() string { return d.Field().String() }
-
-// Field is the difference in the form of a finding.
-func (d Difference) Field() finding.Field {
-	return finding.Field{Path: d.Path, Want: cmp.Or(d.Want, nothing), Have: cmp.Or(d.Got, nothing)}
-}
-
-// nothing stands for a side of a difference that has no such field.
-const nothing = "nothing"
-
-// Fields are the differences in the form of a finding.
-func Fields(differences []Difference) []finding.Field {
-	var fields []finding.Field
-	for _, d := range differences {
-		fields = append(fields, d.Field())
-	}
-	return fields
-}
-
 // Compare compares two values as JSON has them, field by field. Entries of lists are matched by their
-// name where they have one. The result is sorted by path.
-func Compare(got, want any) []Difference {
-	var all []Difference
+// name where they have one. The result is sorted by path; its texts are short.
+func Compare(got, want any) []finding.Field {
+	var all []finding.Field
 	compare("", got, want, &all)
 	return all
 }
 
 // Differences compares two objects field by field, without what depends on the version of the generator
 // (its annotation) or on the cluster (status, empty timestamps). Entries of lists are matched by their
-// name where they have one. The result is sorted by path.
-func Differences(got, want Manifest) []Difference {
-	var all []Difference
+// name where they have one. The result is sorted by path; its texts are short.
+func Differences(got, want Manifest) []finding.Field {
+	var all []finding.Field
 	compare("", essential(got.Object), essential(want.Object), &all)
 	return all
 }
@@ -57,6 +32,11 @@ func Differences(got, want Manifest) []Difference {
 func essential(object map[string]any) map[string]any {
 	object = maps.Clone(object)
 	delete(object, "status")
+	if spec, ok := object["spec"].(map[string]any); ok && spec["preserveUnknownFields"] == false { // the default, in old tutorials
+		spec = maps.Clone(spec)
+		delete(spec, "preserveUnknownFields")
+		object["spec"] = spec
+	}
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
 		return object
@@ -77,7 +57,7 @@ func essential(object map[string]any) map[string]any {
 	return object
 }
 
-func compare(path string, got, want any, all *[]Difference) {
+func compare(path string, got, want any, all *[]finding.Field) {
 	gotMap, bothMaps := got.(map[string]any)
 	wantMap, ok := want.(map[string]any)
 	if bothMaps && ok {
@@ -91,11 +71,11 @@ func compare(path string, got, want any, all *[]Difference) {
 		return
 	}
 	if !reflect.DeepEqual(got, want) {
-		*all = append(*all, Difference{Path: readable(path), Got: brief(got), Want: brief(want)})
+		*all = append(*all, finding.Field{Path: readable(path), Want: brief(want), Have: brief(got)})
 	}
 }
 
-func compareMaps(path string, got, want map[string]any, all *[]Difference) {
+func compareMaps(path string, got, want map[string]any, all *[]finding.Field) {
 	keys := map[string]bool{}
 	for key := range got {
 		keys[key] = true
@@ -159,7 +139,7 @@ func readable(path string) string {
 func brief(value any) string {
 	const longest = 100
 	if value == nil {
-		return ""
+		return "absent"
 	}
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -8,28 +8,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
 func TestManifestDifferences(t *testing.T) {
 	for name, c := range map[string]struct {
 		old, new string
-		want     []generate.Difference
+		want     []finding.Field
 	}{
 		"another version of the generator": {"v0.23.0", "v0.16.1", nil},
 		"a changed bound": {"maximum: 5\n", "maximum: 9\n",
-			[]generate.Difference{{Path: "schema: spec.size.maximum", Got: "9", Want: "5"}}},
+			[]finding.Field{{Path: "schema: spec.size.maximum", Have: "9", Want: "5"}}},
 		"a missing short name": {"    shortNames:\n    - mc\n", "",
-			[]generate.Difference{{Path: "spec.names.shortNames", Want: `["mc"]`}}},
+			[]finding.Field{{Path: "spec.names.shortNames", Want: `["mc"]`, Have: "absent"}}},
 		"a missing subresource": {"    subresources:\n      status: {}\n", "",
-			[]generate.Difference{{Path: "spec.versions[v1alpha1].subresources", Want: `{"status":{}}`}}},
+			[]finding.Field{{Path: "spec.versions[v1alpha1].subresources", Want: `{"status":{}}`, Have: "absent"}}},
 		"a column of one's own": {"  - additionalPrinterColumns:\n", "  - additionalPrinterColumns:\n    - {name: Port, type: integer, jsonPath: .spec.containerPort}\n",
-			[]generate.Difference{{Path: "spec.versions[v1alpha1].additionalPrinterColumns[Port]",
-				Got: `{"jsonPath":".spec.containerPort","name":"Port","type":"integer"}`}}},
+			[]finding.Field{{Path: "spec.versions[v1alpha1].additionalPrinterColumns[Port]",
+				Have: `{"jsonPath":".spec.containerPort","name":"Port","type":"integer"}`, Want: "absent"}}},
 		"a label of one's own": {"  name: memcacheds.cache.example.com", "  name: memcacheds.cache.example.com\n  labels: {a: b}",
-			[]generate.Difference{{Path: "metadata.labels", Got: `{"a":"b"}`}}},
+			[]finding.Field{{Path: "metadata.labels", Have: `{"a":"b"}`, Want: "absent"}}},
 		"an annotation of one's own": {"controller-gen.kubebuilder.io/version: v0.23.0", "a: b",
-			[]generate.Difference{{Path: "metadata.annotations", Got: `{"a":"b"}`}}},
+			[]finding.Field{{Path: "metadata.annotations", Have: `{"a":"b"}`, Want: "absent"}}},
 		"what a cluster adds": {"spec:\n  group", "status: {storedVersions: [v1alpha1]}\nspec:\n  group", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestConditionsAreMatchedByTheirType(t *testing.T) {
 		map[string]any{"conditions": []any{condition("Available", "True"), condition("Degraded", "False")}},
 		map[string]any{"conditions": []any{condition("Degraded", "False"), condition("Available", "False")}},
 	)
-	want := []generate.Difference{{Path: "conditions[Available].status", Got: `"True"`, Want: `"False"`}}
+	want := []finding.Field{{Path: "conditions[Available].status", Have: `"True"`, Want: `"False"`}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("differences (-want +got):\n%s", diff)
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -64,10 +65,17 @@ func (g Generator) CustomResources(ctx context.Context) ([]Manifest, error) {
 	return parseAll(files)
 }
 
-// Role returns the objects that the module's RBAC markers stand for, with the given name of the role.
-// There are none without markers.
+// roleName is a role's name that can be an argument of controller-gen, in which a comma begins another one, and a part of a
+// file's name.
+var roleName = regexp.MustCompile(`^[A-Za-z0-9:_-]+(\.[A-Za-z0-9:_-]+)*$`)
+
+// Role returns the objects that the module's RBAC markers stand for, with the given name of the role. There are none without
+// markers. A name with other characters than letters, digits, colons, dots, dashes and underscores is a finding.
 func (g Generator) Role(ctx context.Context, name string) ([]Manifest, error) {
-	files, err := g.run(ctx, job{key: "rbac", generator: "rbac:roleName=" + name, out: true, marks: []string{roleMark}})
+	if !roleName.MatchString(name) {
+		return nil, finding.New(CauseFailed, "a name for the role", "%q", name)
+	}
+	files, err := g.run(ctx, job{key: "rbac-" + name, generator: "rbac:roleName=" + name, out: true, marks: []string{roleMark}})
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +163,9 @@ func (g Generator) generate(ctx context.Context, j job) (*outcome, error) {
 		return &outcome{Complaint: complaint}, err
 	}
 	files, err := readFiles(reads, keep)
+	if f := (*finding.Finding)(nil); errors.As(err, &f) {
+		return &outcome{Complaint: f}, nil
+	}
 	return &outcome{Files: files}, err
 }
 
@@ -244,15 +255,26 @@ func complaint(output, dir string) string {
 	return strings.Join(places[:min(len(places), complaintLines)], "\n")
 }
 
-// readFiles reads the files below dir, only those called name unless it is empty.
+// filesLimit is how much generated text is read. That of this course has some kilobytes; types that are made for it give
+// ten times their own size.
+const filesLimit = 4 << 20
+
+// readFiles reads the files below dir, only those called name unless it is empty. More than [filesLimit] is a finding.
 func readFiles(dir, name string) (map[string]string, error) {
-	files := map[string]string{}
+	files, size := map[string]string{}, int64(0)
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && path == dir {
 			return fs.SkipAll // the generator had nothing to write
 		}
 		if err != nil || entry.IsDir() || (name != "" && entry.Name() != name) {
 			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if size += info.Size(); size > filesLimit {
+			return finding.New(CauseFailed, "types of a usual size", "controller-gen makes more than %d MiB of them", filesLimit>>20)
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {

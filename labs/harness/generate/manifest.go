@@ -58,7 +58,7 @@ func Definitions(manifests []Manifest, kind string) []Manifest {
 // that one trusts. The definition of a Memcached takes 10 KB.
 const yamlLimit = 4 << 20
 
-// ReadManifests reads all objects of the YAML files directly in dir. A missing folder has none. More than 4 MiB are an error.
+// ReadManifests reads all objects of the YAML and JSON files directly in dir. A missing folder has none. More than 4 MiB are an error.
 func ReadManifests(dir string) ([]Manifest, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +69,7 @@ func ReadManifests(dir string) ([]Manifest, error) {
 	}
 	files := map[string]string{}
 	for _, entry := range entries {
-		if ext := filepath.Ext(entry.Name()); entry.IsDir() || (ext != ".yaml" && ext != ".yml") {
+		if ext := filepath.Ext(entry.Name()); entry.IsDir() || (ext != ".yaml" && ext != ".yml" && ext != ".json") {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
@@ -107,18 +107,35 @@ func parse(name, text string) ([]Manifest, error) {
 	var all []Manifest
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
 	for {
-		object := map[string]any{}
-		err := decoder.Decode(&object)
+		var value any
+		err := decoder.Decode(&value)
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		if len(object) > 0 {
+		for _, object := range objects(value) {
 			all = append(all, Manifest{File: name, Object: object})
 		}
 	}
+}
+
+// objects are the objects of one document: itself, or the items of a List. What is none, such as a JSON patch of
+// kustomize, has none.
+func objects(value any) (all []map[string]any) {
+	object, _ := value.(map[string]any)
+	items, isList := object["items"].([]any)
+	if object["kind"] != "List" || !isList {
+		if len(object) > 0 {
+			all = append(all, object)
+		}
+		return all
+	}
+	for _, item := range items {
+		all = append(all, objects(item)...)
+	}
+	return all
 }
 
 // at follows keys into nested objects; nil when a key is missing.

@@ -41,6 +41,16 @@ func HaveReplicas(want int32) *Matcher {
 	})
 }
 
+// HavePort wants a Deployment that names a port somewhere in its Pod template: how memcached is told is the operator's choice.
+func HavePort(want int32) *Matcher {
+	return Deployment(func(d *appsv1.Deployment) error {
+		if !env.NamesPort(d, want) {
+			return finding.New("wrong-port", fmt.Sprintf("port %d in the Pod template", want), "none")
+		}
+		return nil
+	})
+}
+
 // HavePods wants a [env.Rollout] with so many Pods, running or not.
 func HavePods(want int32) *Matcher {
 	return rollout(func(d *appsv1.Deployment) error {

@@ -44,7 +44,7 @@ func TestCopiesOfARightModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, conditions := range map[string]string{"Memcached": "Status.Conditions", "MemcachedList": "Items[].Status.Conditions"} {
+	for kind, conditions := range map[string]string{"Memcached": "status.conditions", "MemcachedList": "items[].status.conditions"} {
 		report := reports[kind]
 		if !slices.Contains(report.Filled, conditions) {
 			t.Errorf("%s: %s was not filled, only %v", kind, conditions, report.Filled)

@@ -13,9 +13,9 @@ import (
 )
 
 // Report is what is known about the copies of one type. Paths are Go names, such as
-// Items[].Status.Conditions.
+// Items[].Status.Conditions, but for those of Filled.
 type Report struct {
-	// Filled are the slices, maps and pointers that a copy could have shared.
+	// Filled are the slices, maps and pointers that a copy could have shared, by their JSON names.
 	Filled []string `json:"filled"`
 	// Copies are the ways of copying that were tried.
 	Copies []Copy `json:"copies"`
@@ -191,6 +191,14 @@ func field(path string, f reflect.StructField) string {
 	return path + "." + f.Name
 }
 
+// jsonField is [field] by the names that JSON has for them.
+func jsonField(path string, f reflect.StructField) string {
+	if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+		return strings.TrimPrefix(path+"."+name, ".")
+	}
+	return field(path, f)
+}
+
 func note(paths *[]string, path string) {
 	if path = strings.TrimPrefix(path, "."); !slices.Contains(*paths, path) {
 		*paths = append(*paths, path)
@@ -219,7 +227,7 @@ func collect(v reflect.Value, path string, paths *[]string) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			collect(v.Field(i), field(path, v.Type().Field(i)), paths)
+			collect(v.Field(i), jsonField(path, v.Type().Field(i)), paths)
 		}
 	}
 }
@@ -263,6 +271,10 @@ func (f *filler) fill(v reflect.Value) {
 		f.fill(p.Elem())
 		v.Set(p)
 	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 { // may have to be JSON, as in managedFields
+			v.SetBytes(fmt.Appendf(nil, `{"f:%d":{}}`, f.next))
+			return
+		}
 		s := reflect.MakeSlice(v.Type(), 2+f.next/1000, 2+f.next/1000)
 		f.fillElements(s)
 		v.Set(s)

@@ -1,0 +1,138 @@
+package rbac
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
+)
+
+// delegator is a role of Kubernetes that grants two rights below the ceiling: those to ask who somebody is and what they may.
+const delegator = "ClusterRole system:auth-delegator"
+
+// accounts are the rights that a folder with manifests gives to the ServiceAccounts in it.
+type accounts struct {
+	manifests []generate.Manifest
+	roles     map[string]generate.Manifest // by kind and name
+	names     []string                     // of the ServiceAccounts
+}
+
+func readAccounts(folder string) (accounts, error) {
+	manifests, err := generate.ReadManifests(folder)
+	if err != nil {
+		return accounts{}, err
+	}
+	a := accounts{manifests: manifests, roles: map[string]generate.Manifest{}}
+	for _, m := range manifests {
+		switch kind := m.Kind(); kind {
+		case "Role", "ClusterRole":
+			a.roles[kind+" "+m.Name()] = m
+		case "ServiceAccount":
+			a.names = append(a.names, m.Name())
+		}
+	}
+	return a, nil
+}
+
+// bindings are those that give something to one of the ServiceAccounts, or to everybody.
+func (a accounts) bindings() (all []binding, _ error) {
+	for _, m := range a.manifests {
+		if kind := m.Kind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {
+			continue
+		}
+		b := binding{file: m.File}
+		if err := fromObject(m.Object, &b.ClusterRoleBinding); err != nil {
+			return nil, err
+		}
+		if b.everybody() != "" || slices.ContainsFunc(b.Subjects, a.isOurs) {
+			all = append(all, b)
+		}
+	}
+	return all, nil
+}
+
+func (a accounts) isOurs(s rbacv1.Subject) bool {
+	return s.Kind == rbacv1.ServiceAccountKind && slices.Contains(a.names, s.Name)
+}
+
+// binding is a RoleBinding or a ClusterRoleBinding, which have the same fields.
+type binding struct {
+	rbacv1.ClusterRoleBinding
+	file string
+}
+
+// role is the kind and the name of what is bound.
+func (b binding) role() string { return b.RoleRef.Kind + " " + b.RoleRef.Name }
+
+// everybody is a subject that stands for all users or all accounts, "" without one.
+func (b binding) everybody() string {
+	for _, s := range b.Subjects {
+		if s.Kind == rbacv1.GroupKind && strings.HasPrefix(s.Name, "system:") {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// grantTheCeiling wants the accounts to have no more rights than the ceiling, by whatever binding: one to cluster-admin grants
+// everything, whatever stands in the generated role. A Role is for the manager's own namespace, as the one for leader
+// election, and may grant more, but none of what the lesson forbids.
+func (a accounts) grantTheCeiling() error {
+	bindings, err := a.bindings()
+	if err != nil {
+		return err
+	}
+	for _, b := range bindings {
+		if group := b.everybody(); group != "" {
+			return finding.New("binds-everybody", "bindings for the manager's ServiceAccount alone", "%s binds the group %s", b.file, group)
+		}
+		role, ours := a.roles[b.role()]
+		switch {
+		case b.role() == delegator:
+			continue
+		case !ours || role.Object["aggregationRule"] != nil:
+			return finding.New("binds-another", "bindings for the manager to the roles in config/rbac, and to no others", "%s binds %s", b.file, b.role())
+		}
+		for _, f := range excesses(rules([]generate.Manifest{role})) {
+			if role.File == path.Base(suite.RolePath) || b.RoleRef.Kind == "Role" && f.Cause == "too-much" {
+				continue // the generated role is judged by itself
+			}
+			return finding.New("bound-too-much", f.Expected, "in %s: %s", role.File, f.Seen)
+		}
+	}
+	return nil
+}
+
+// install wants kustomize to install the generated role, and a binding of it. A workspace without a kustomization installs
+// its files in its own way.
+func (a accounts) install(generated []generate.Manifest) error {
+	i := slices.IndexFunc(a.manifests, func(m generate.Manifest) bool {
+		return strings.TrimSuffix(m.File, ".yml") == "kustomization" || m.File == "kustomization.yaml"
+	})
+	if i < 0 {
+		return nil
+	}
+	kustomization := a.manifests[i]
+	listed, _, _ := unstructured.NestedStringSlice(kustomization.Object, "resources")
+	role := path.Base(suite.RolePath)
+	if !slices.ContainsFunc(listed, func(name string) bool { return path.Clean(name) == role }) {
+		return finding.New("not-installed", fmt.Sprintf("%s among the resources of %s", role, kustomization.File), "%s", strings.Join(listed, ", "))
+	}
+	bindings, err := a.bindings()
+	if err != nil {
+		return err
+	}
+	for _, b := range bindings {
+		if slices.ContainsFunc(generated, func(m generate.Manifest) bool { return m.Kind()+" "+m.Name() == b.role() }) {
+			return nil
+		}
+	}
+	return finding.New("not-bound", "a binding of the role in "+role+" to the ServiceAccount of the manager", "none in config/rbac")
+}

@@ -1,0 +1,91 @@
+package rbac
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/example/operator-lab/labs/internal/finding/findingtest"
+)
+
+const (
+	account       = "kind: ServiceAccount\nmetadata: {name: manager}\n"
+	kustomization = "resources: [role.yaml, binding.yaml]\n"
+)
+
+func role(kind, name, group, resource string) string {
+	return fmt.Sprintf("kind: %s\nmetadata: {name: %s}\nrules: [{apiGroups: ['%s'], resources: [%s], verbs: [get]}]\n", kind, name, group, resource)
+}
+
+func bind(kind, roleKind, name, subject string) string {
+	return fmt.Sprintf("kind: %s\nmetadata: {name: b}\nroleRef: {kind: %s, name: %s}\nsubjects: [%s]\n", kind, roleKind, name, subject)
+}
+
+const toManager, toPeople, toAll = "{kind: ServiceAccount, name: manager}", "{kind: Group, name: admins}", "{kind: Group, name: 'system:authenticated'}"
+
+func readFiles(t *testing.T, files map[string]string) accounts {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := readAccounts(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestWhatIsBoundToTheManager(t *testing.T) {
+	for name, tc := range map[string]struct {
+		role, binding string
+		cause, seen   string
+	}{
+		"its own role":                  {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "", ""},
+		"its own role in one namespace": {role("Role", "a", "apps", "deployments"), bind("RoleBinding", "Role", "a", toManager), "", ""},
+		"cluster-admin":                 {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toManager), "binds-another", "binding.yaml binds ClusterRole cluster-admin"},
+		"cluster-admin for people":      {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toPeople), "", ""},
+		"in one namespace, too":         {"", bind("RoleBinding", "ClusterRole", "admin", toManager), "binds-another", "ClusterRole admin"},
+		"a role of another kind":        {role("Role", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "binds-another", "ClusterRole a"},
+		"a second role that is too big": {role("ClusterRole", "a", "apps", "daemonsets"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "bound-too-much", "in second.yaml: get on daemonsets"},
+		"more, in one namespace":        {role("Role", "a", "", "configmaps"), bind("RoleBinding", "Role", "a", toManager), "", ""},
+		"secrets behind it":             {role("Role", "a", "", "configmaps, secrets"), bind("RoleBinding", "Role", "a", toManager), "bound-too-much", "secrets"},
+		"a role of other roles":         {"kind: ClusterRole\nmetadata: {name: a}\naggregationRule: {}\n", bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "binds-another", "ClusterRole a"},
+		"everybody":                     {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager+", "+toAll), "binds-everybody", "system:authenticated"},
+		"who asks who somebody is":      {"", bind("ClusterRoleBinding", "ClusterRole", "'system:auth-delegator'", toManager), "", ""},
+		"a role that nobody gets":       {role("ClusterRole", "a", "apps", "daemonsets"), "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := readFiles(t, map[string]string{"account.yaml": account, "second.yaml": tc.role, "binding.yaml": tc.binding})
+			findingtest.Require(t, a.grantTheCeiling(), tc.cause, tc.seen)
+		})
+	}
+}
+
+func TestTheRoleIsInstalled(t *testing.T) {
+	generated, bound := role("ClusterRole", "manager-role", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "manager-role", toManager)
+	for name, tc := range map[string]struct {
+		kustomization, binding string
+		cause, seen            string
+	}{
+		"and bound":              {kustomization, bound, "", ""},
+		"and bound to people":    {kustomization, bind("ClusterRoleBinding", "ClusterRole", "manager-role", toPeople), "not-bound", "none"},
+		"and another one bound":  {kustomization, bind("ClusterRoleBinding", "ClusterRole", "viewer", toManager), "not-bound", "none"},
+		"not by kustomize":       {"resources: [binding.yaml]\n", bound, "not-installed", "binding.yaml"},
+		"in a way of one's own":  {"", bound, "", ""},
+		"by its name in a path":  {"resources: [./role.yaml]\n", bound, "", ""},
+		"by nothing and nowhere": {"namePrefix: a\n", bound, "not-installed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"account.yaml": account, "role.yaml": generated, "binding.yaml": tc.binding}
+			if tc.kustomization != "" {
+				files["kustomization.yaml"] = tc.kustomization
+			}
+			a := readFiles(t, files)
+			findingtest.Require(t, a.install(roleFile(a.manifests)), tc.cause, tc.seen)
+		})
+	}
+}
