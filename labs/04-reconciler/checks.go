@@ -3,6 +3,7 @@ package reconciler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,10 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		m := created(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(
 			match.HaveReplicas(m.Size), runImage("wrong-image", env.Run().MemcachedImage)))
+		bare := env.NewMemcached(m.Namespace)
+		bare.Size, bare.Port = 0, 0
+		Expect(bare.Create(ctx)).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(bare)).Should(match.HaveReplicas(1).Because("default-ignored"))
 	})
 
 	It("has Pods that run", env.Check("pods-run"), func(ctx SpecContext) {
@@ -59,9 +64,19 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		before := match.ExpectDeployment(ctx, m)
 		m.Port++
 		Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed())
-		Eventually(ctx, env.DeploymentOf(m)).Should(haveChangedSince(before))
+		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(beStill(before), haveAnotherPort(before, m.Port-1)))
 		if env.Run().RealPods {
 			everyPodAnswers(ctx, m)
+		}
+		first := m.Port
+		for _, port := range []int32{memcachedPort, first} { // the default may be told or left out, and it has to go again
+			before, old := match.ExpectDeployment(ctx, m), m.Port
+			m.Port = port
+			Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed())
+			Eventually(ctx, env.DeploymentOf(m)).Should(haveAnotherPort(before, old))
+			if env.Run().RealPods && port == memcachedPort {
+				everyPodAnswers(ctx, m)
+			}
 		}
 	})
 
@@ -69,6 +84,8 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		one, other := env.PodlessNamespace(ctx), env.PodlessNamespace(ctx)
 		a, b := env.NewMemcached(one), env.NewMemcached(one)
 		namesake := env.NewMemcached(other)
+		a.Name = env.LongName()
+		b.Name = a.Name[:len(a.Name)-1] + "0" // whoever shortens names takes it for a
 		namesake.Name, a.Size, b.Size, namesake.Size = a.Name, 2, 3, 4
 		Expect(a.Create(ctx)).To(Succeed())
 		Expect(b.Create(ctx)).To(Succeed())
@@ -97,21 +114,21 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		Eventually(ctx, env.DeploymentOf(changed)).Should(match.HaveReplicas(changed.Size))
 		late := env.NewMemcached(namespace)
 		Expect(env.Manager().WhileStopped(ctx, func() error {
-			if err := changed.SetSpec(ctx, "size", 5); err != nil {
-				return err
-			}
-			return late.Create(ctx)
+			changed.Size, changed.Port = 5, changed.Port+1
+			return errors.Join(changed.SetSpec(ctx, "size", changed.Size), changed.SetSpec(ctx, "containerPort", changed.Port), late.Create(ctx))
 		})).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(changed)).Should(match.HaveReplicas(5).Because("not-caught-up"))
+		Eventually(ctx, env.DeploymentOf(changed)).Should(match.HavePort(changed.Port).Because("port-not-caught-up"))
 		Eventually(ctx, env.DeploymentOf(late)).Should(match.Exist().Because("not-created"))
 	})
 
 	It("runs the image of MEMCACHED_IMAGE", env.Check("follows-image", env.Last), func(ctx SpecContext) {
 		m := created(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.DeploymentOf(m)).Should(runImage("image-hard-coded", env.Run().MemcachedImage))
+		before := match.ExpectDeployment(ctx, m)
 		image := "operator-lab.local/memcached:" + env.RandomName()
 		Expect(env.Manager().Restart(ctx, image)).To(Succeed())
-		Eventually(ctx, env.DeploymentOf(m)).Should(runImage("image-ignored", image))
+		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(beStill(before), runImage("image-ignored", image)))
 	})
 
 	It("writes nothing when there is nothing to do", env.Check("nothing-to-do", env.Long), func(ctx SpecContext) {
@@ -120,7 +137,10 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		match.ExpectStable(ctx, m)
 		match.ExpectUnchanged(ctx, m, func() {
 			Expect(env.Manager().Restart(ctx, env.Run().MemcachedImage)).To(Succeed())
-			Expect(m.Annotate(ctx, "one more pass")).To(Succeed())
+			for i := range edits { // an order that is drawn anew on each pass can be the same twice
+				Expect(m.Annotate(ctx, fmt.Sprintf("pass %d", i))).To(Succeed())
+				Expect(env.Pause(ctx, passTime)).To(Succeed())
+			}
 		})
 	})
 })
@@ -148,10 +168,22 @@ func createdWithPods(ctx context.Context, size int32) env.Memcached {
 // knows one direction only needs another hint than one that never changes what it has created.
 func followBothWays(ctx context.Context, grows, shrinks env.Memcached) {
 	GinkgoHelper()
+	small, big := match.ExpectDeployment(ctx, grows), match.ExpectDeployment(ctx, shrinks)
 	Expect(grows.SetSpec(ctx, "size", 5)).To(Succeed())
 	Expect(shrinks.SetSpec(ctx, "size", 1)).To(Succeed())
-	Eventually(ctx, env.DeploymentOf(grows)).Should(follow(ctx, 5, "not-scaled-up", shrinks, 1))
-	Eventually(ctx, env.DeploymentOf(shrinks)).Should(follow(ctx, 1, "not-scaled-down", grows, 5))
+	Eventually(ctx, env.DeploymentOf(grows)).Should(SatisfyAll(beStill(small), follow(ctx, 5, "not-scaled-up", shrinks, 1)))
+	Eventually(ctx, env.DeploymentOf(shrinks)).Should(SatisfyAll(beStill(big), follow(ctx, 1, "not-scaled-down", grows, 5)))
+}
+
+// beStill wants the Deployment that was there before, changed or not: whoever deletes it and creates another one ends all of
+// its Pods for a change that may need none.
+func beStill(before *appsv1.Deployment) *match.Matcher {
+	return match.Make(func(d *appsv1.Deployment) error {
+		if d.UID == before.UID {
+			return nil
+		}
+		return env.Final(finding.New("replaced", "Deployment "+before.Name+" is changed where it is", "it was deleted"))
+	}).Unexplained()
 }
 
 // follow wants so many replicas. The cause is another one when the Deployment of the other Memcached has not followed either.
@@ -184,11 +216,14 @@ func runImage(cause, want string) *match.Matcher {
 	})
 }
 
-// haveChangedSince wants another generation of a Deployment.
-func haveChangedSince(before *appsv1.Deployment) *match.Matcher {
+// haveAnotherPort wants another generation of a Deployment, in which memcached is told nothing of the old port.
+func haveAnotherPort(before *appsv1.Deployment, old int32) *match.Matcher {
 	return match.Deployment(func(d *appsv1.Deployment) error {
 		if d.Generation == before.Generation {
-			return finding.New("port-ignored", "a Deployment that was changed, as spec.containerPort was", "the Deployment as it was created")
+			return finding.New("port-ignored", "a Deployment that was changed, as spec.containerPort was", "the Deployment as it was before")
+		}
+		if env.TellsPort(d, old) {
+			return finding.New("port-ignored", fmt.Sprintf("memcached is told nothing of the old port %d", old), "%s", env.CommandLine(d))
 		}
 		return nil
 	})
@@ -240,6 +275,10 @@ func picksNot(d, other *appsv1.Deployment) error {
 }
 
 const (
+	// memcachedPort is memcached's own.
+	memcachedPort = 11211
+	// edits is how many passes without work are provoked, and passTime how long one of them may take.
+	edits, passTime = 3, 150 * time.Millisecond
 	// stayUpPeriod is how long containers are watched after they became available. One that ends over its
 	// command line does so within a tenth of it; the kubelet tells a second later.
 	stayUpPeriod = 2 * time.Second

@@ -108,6 +108,6 @@ func (m *target) drawSize(r *rand.Rand) {
 func (m *target) drawPort(r *rand.Rand) {
 	m.past = append(m.past, m.Port)
 	for slices.Contains(m.past, m.Port) || slices.Contains(m.past, m.Port+1) {
-		m.Port = 20000 + r.Int32N(10000)
+		m.Port = env.RandomPort(r)
 	}
 }

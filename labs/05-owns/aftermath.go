@@ -2,12 +2,9 @@ package owns
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -178,24 +175,16 @@ func rightDeployment(r *target, w state) error {
 	return f
 }
 
-// number finds whole numbers.
-var number = regexp.MustCompile(`\b[0-9]+\b`)
-
 // wrongPorts looks for the port anywhere in the Pod template: how memcached is told is the operator's
 // choice. It is "" when today's port is there, and memcached is told none that it had before. What else says an
 // earlier one, such as the container's list of ports, opens nothing and misleads nobody but its readers.
 func (m *target) wrongPorts(d *appsv1.Deployment) string {
-	data, err := json.Marshal(d.Spec.Template.Spec)
-	if err != nil {
-		return err.Error()
-	}
-	told := number.FindAllString(commandLine(d), -1)
 	for _, port := range m.past {
-		if slices.Contains(told, strconv.Itoa(int(port))) {
+		if env.TellsPort(d, port) {
 			return fmt.Sprint(port)
 		}
 	}
-	if !slices.Contains(number.FindAllString(string(data), -1), strconv.Itoa(int(m.Port))) {
+	if !env.NamesPort(d, m.Port) {
 		return "none"
 	}
 	return ""
@@ -213,6 +202,9 @@ func noneTooMany(w state) error {
 		}
 		if owner := metav1.GetControllerOf(d); owner != nil && owners[owner.UID] != "" {
 			return finding.New("duplicate", fmt.Sprintf("one Deployment for Memcached %s", owners[owner.UID]), "a second one, %s", name)
+		}
+		if len(d.OwnerReferences) == 0 { // so that nobody deletes it
+			return finding.New("wrong-owner", fmt.Sprintf("Deployment %s was controlled by its Memcached, and is deleted with it", name), "it is there, without an owner")
 		}
 		return finding.New("leftover", fmt.Sprintf("no Deployment %s: its Memcached was deleted", name),
 			"it is there, with the owner references %s", references(d))

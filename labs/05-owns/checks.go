@@ -42,6 +42,14 @@ const (
 // deletions is how often a Deployment is deleted: an operator that polls can be lucky once.
 const deletions = 5
 
+const (
+	// freedTimeout is the contract's limit for a Memcached to get its own Deployment once the one in its way is gone, where
+	// the manager has not asked to look again. One that watches needs a moment.
+	freedTimeout = 10 * time.Second
+	// uncountedTimeout is that limit where the manager does not count its passes: it may look every minute.
+	uncountedTimeout = 70 * time.Second
+)
+
 // nearlyAll is how many of four Pods a quota admits: enough for the Deployment's own condition Available,
 // which by default lets a quarter of them be missing, and not enough for a Memcached's.
 const nearlyAll = 3
@@ -106,7 +114,9 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 			Eventually(ctx, env.RolloutOf(m)).WithTimeout(env.PodsTimeout).Should(match.HaveAvailablePods(nearlyAll))
 		}
 		staysUnavailable(ctx, m)
-		Expect(m.SetSpec(ctx, "size", nearlyAll+2)).To(Succeed())
+		isRepaired(ctx, m, drifts(m)[0]) // from here on the generations of the two objects differ
+		m.Size = nearlyAll + 2
+		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
 		staysUnavailable(ctx, m)
 	})
 
@@ -121,11 +131,12 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		Expect(gone.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(gone)).Should(match.BeGone())
 		Eventually(ctx, env.DeploymentOf(gone)).WithTimeout(env.CollectTimeout).Should(beCollected())
-		Expect(notDeletedBy(gone, since)).To(Succeed())
+		Expect(notDeletedBy(since, gone)).To(Succeed())
 		for _, m := range kept {
 			Expect(m.Delete(ctx, metav1.DeletePropagationOrphan)).To(Succeed())
 			isCollected(ctx, m)
 		}
+		Expect(notDeletedBy(since, kept...)).To(Succeed())
 		stayChildless(ctx, createdAll(ctx, ns, 2)...) // which takes half of the quiet period
 		Consistently(ctx, deploymentsOf(kept)).WithTimeout(env.QuietPeriod - toTell).Should(keepOne())
 	})
@@ -136,9 +147,49 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		Expect(err).To(Succeed())
 		Expect(m.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(reportForeign(ctx, m, foreign))
-		Consistently(ctx, env.DeploymentOf(m)).WithTimeout(env.QuietPeriod).Should(match.Make(func(d *appsv1.Deployment) error {
-			return untouched(d, foreign)
-		}).Unexplained())
+		n := env.NewMemcached(m.Namespace)
+		Expect(n.CreateUncontrolled(ctx)).To(Succeed())
+		Expect(n.Create(ctx)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(n)).Should(adoptOrReport(ctx, n))
+		waitsPatiently(ctx, func() {
+			Consistently(ctx, env.DeploymentOf(m)).WithTimeout(env.QuietPeriod).Should(match.Make(func(d *appsv1.Deployment) error {
+				return untouched(d, foreign)
+			}).Unexplained())
+		})
+		pass := passesDuring(ctx, func() {
+			Expect(m.Annotate(ctx, "one more pass")).To(Succeed())
+			Expect(env.Pause(ctx, time.Second)).To(Succeed())
+		})
+		if pass.Again > 0 {
+			return // it looks again, whenever that is
+		}
+		Expect(dropDeployment(ctx, m)).To(Succeed())
+		limit := freedTimeout
+		if _, counts := env.Manager().Passes(ctx); !counts {
+			limit = uncountedTimeout
+		}
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(limit).
+			Should(match.Exist().Because("not-noticed").Unexplained().ByKubernetes(limit))
+	})
+
+	It("tells of a refused Deployment, and tries again", env.Check("refused-deployment"), func(ctx SpecContext) {
+		m := env.NewMemcached(env.PodlessNamespace(ctx))
+		lift, err := env.RefuseDeployments(ctx, m.Namespace)
+		Expect(err).To(Succeed())
+		Expect(m.Create(ctx)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(toldOfRefusal).Unexplained())
+		waitsPatiently(ctx, func() { Expect(env.Pause(ctx, env.QuietPeriod)).To(Succeed()) })
+		Expect(lift(ctx)).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(freedTimeout).
+			Should(match.Exist().Because("gave-up").Unexplained().ByKubernetes(freedTimeout))
+	})
+
+	It("puts back the status", env.Check("repairs-status"), func(ctx SpecContext) {
+		m := created(ctx, env.PodlessNamespace(ctx))
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
+		Expect(m.AwaitPause(ctx)).To(Succeed())
+		refused := spoilWhileReadOnly(ctx, m)
+		Eventually(ctx, env.MemcachedOf(m)).WithTimeout(freedTimeout).Should(beRepaired(refused).ByKubernetes(freedTimeout))
 	})
 
 	It("comes to rest", env.Check("status-settles", env.Long), func(ctx SpecContext) {
@@ -154,40 +205,67 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		comeAndGo(ctx, m.Namespace) // while the Pod starts
 		match.ExpectPods(ctx, m)    // one that starts late would be news
 		match.ExpectStable(ctx, m)
+		passes := 0
 		hardlyReconciles(ctx, func() {
-			match.ExpectUnchanged(ctx, m, func() { Expect(m.Annotate(ctx, "one more pass")).To(Succeed()) })
+			passes++
+			match.ExpectUnchanged(ctx, m, func() { Expect(m.Annotate(ctx, fmt.Sprintf("pass %d", passes))).To(Succeed()) })
+		})
+		m.Size++ // for which the quota has no Pod: to wait for one is to sleep, too
+		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
+		match.ExpectStable(ctx, m)
+		hardlyReconciles(ctx, func() {
+			passes++
+			Expect(m.Annotate(ctx, fmt.Sprintf("pass %d", passes))).To(Succeed())
+			Expect(env.Pause(ctx, env.QuietPeriod)).To(Succeed())
 		})
 	})
 })
 
-// quietPasses is how many passes a manager may make in a [env.QuietPeriod] at rest. A manager that polls
-// every second makes more, however few objects it has.
-const quietPasses = 2
-
-// hardlyReconciles wants the manager's own counter of passes to come to rest, for a check that has one Memcached only:
-// either while act, which takes at least a [env.QuietPeriod] and asks for no work, is running, or in
-// another such period right after it. The counter is evidence: a manager without it is not judged by it.
+// hardlyReconciles wants the manager's own counter of passes to come to rest, for a check that has one Memcached only. act
+// takes at least a [env.QuietPeriod] and starts one pass, which finds nothing to do. The counter is evidence: a manager
+// without it is not judged by it.
 func hardlyReconciles(ctx context.Context, act func()) {
 	GinkgoHelper()
-	if passesDuring(ctx, act) <= quietPasses {
+	first := passesDuring(ctx, act)
+	if first.All <= 1 && first.Again == 0 {
 		return
 	}
-	made := passesDuring(ctx, func() { Expect(env.Pause(ctx, env.QuietPeriod)).To(Succeed()) })
-	if made > quietPasses {
-		Expect(finding.New("polling", "a manager that sleeps while nothing happens", "%d passes in %s of rest", made, env.QuietPeriod)).To(Succeed())
+	// Late news may have made more of them, or a conflict. That does not happen twice in a row.
+	rest := passesDuring(ctx, func() { Expect(env.Pause(ctx, env.QuietPeriod)).To(Succeed()) })
+	again := passesDuring(ctx, act)
+	const expected = "a manager that sleeps while nothing happens"
+	switch {
+	case rest.All > 0 && again.All > 1:
+		Expect(finding.New("polling", expected, "%d passes in %s of rest", rest.All, env.QuietPeriod)).To(Succeed())
+	case first.Again > 0 && again.Again > 0:
+		Expect(finding.New("polling", expected, "a pass that found nothing to do, and asked for another one (RequeueAfter)")).To(Succeed())
 	}
 }
 
-// passesDuring is how many passes the manager made during act, 0 when it does not count them.
-func passesDuring(ctx context.Context, act func()) int {
+// passesDuring are the passes that the manager made during act, none when it does not count them.
+func passesDuring(ctx context.Context, act func()) env.Passes {
 	GinkgoHelper()
-	before := env.Manager().Passes(ctx)
+	before, counts := env.Manager().Passes(ctx)
 	act()
-	after := env.Manager().Passes(ctx)
-	if before < 0 {
-		return 0
+	after, _ := env.Manager().Passes(ctx)
+	if !counts {
+		return env.Passes{}
 	}
-	return after - before
+	return env.Passes{All: after.All - before.All, Again: after.Again - before.Again}
+}
+
+// patientPasses is how many passes a manager may make in a [env.QuietPeriod] in which it can do nothing but wait. One that
+// returns an error is called again after 5 ms, and each pause is twice the one before: that is ten.
+const patientPasses = 30
+
+// waitsPatiently wants a manager that has met an obstacle not to try again without a pause while act is running.
+func waitsPatiently(ctx context.Context, act func()) {
+	GinkgoHelper()
+	if made := passesDuring(ctx, act); made.All > patientPasses {
+		Expect(finding.New("busy-waiting", fmt.Sprintf("at most %d passes in %s for a Memcached that has to wait", patientPasses, env.QuietPeriod),
+			"%d", made.All)).To(Succeed())
+	}
 }
 
 // A manager that looks after the gone every five seconds does not rest in any [env.QuietPeriod] when there are so many
@@ -355,6 +433,11 @@ func drifts(m env.Memcached) []drift {
 			value:  func(d *appsv1.Deployment) string { return fmt.Sprint(ptr.Deref(d.Spec.Replicas, 1)) },
 		},
 		{
+			cause: "replicas-not-repaired", what: "spec.replicas", // Deployments that are scaled to zero may be left out on purpose
+			change: func(d *appsv1.Deployment) { d.Spec.Replicas, d.Labels = new(int32(0)), nil },
+			value:  func(d *appsv1.Deployment) string { return fmt.Sprint(ptr.Deref(d.Spec.Replicas, 1)) },
+		},
+		{
 			cause: "image-not-repaired", what: "the container's image",
 			change: func(d *appsv1.Deployment) {
 				d.Spec.Template.Spec.Containers[0].Image = "operator-lab.local/drifted:1"
@@ -364,7 +447,7 @@ func drifts(m env.Memcached) []drift {
 		{
 			cause: "port-not-repaired", what: "the port on the container's command line",
 			change: func(d *appsv1.Deployment) { replacePort(d, fmt.Sprint(m.Port), fmt.Sprint(m.Port+1)) },
-			value:  func(d *appsv1.Deployment) string { return commandLine(d) },
+			value:  env.CommandLine,
 		},
 	}
 }
@@ -379,6 +462,9 @@ func isRepaired(ctx context.Context, m env.Memcached, d drift) {
 	Expect(edit(ctx, m, d.change)).To(Succeed())
 	want := d.value(before)
 	Eventually(ctx, env.DeploymentOf(m)).Should(match.Deployment(func(now *appsv1.Deployment) error {
+		if now.UID != before.UID {
+			return env.Final(finding.New("replaced", "Deployment "+m.Name+" is changed where it is", "it was deleted"))
+		}
 		if have := d.value(now); have != want {
 			return finding.New(d.cause, fmt.Sprintf("%s is put back to %s", d.what, want), "%s", have).
 				With(finding.Field{Path: d.what, Want: want, Have: have})
@@ -401,16 +487,6 @@ func edit(ctx context.Context, m env.Memcached, change func(*appsv1.Deployment))
 	return nil
 }
 
-// commandLine is everything that tells memcached where to listen.
-func commandLine(d *appsv1.Deployment) string {
-	c := d.Spec.Template.Spec.Containers[0]
-	var words []string
-	for _, variable := range c.Env {
-		words = append(words, variable.Name+"="+variable.Value)
-	}
-	return strings.Join(slices.Concat(words, c.Command, c.Args), " ")
-}
-
 func replacePort(d *appsv1.Deployment, from, to string) {
 	c := &d.Spec.Template.Spec.Containers[0]
 	for i := range c.Command {
@@ -424,7 +500,11 @@ func replacePort(d *appsv1.Deployment, from, to string) {
 	}
 }
 
-const foreignKey, foreignValue = "example.org/team", "blue"
+const (
+	foreignKey, foreignValue = "example.org/team", "blue"
+	// restartedAt is the annotation of the Pod template with which `kubectl rollout restart` has all Pods made anew.
+	restartedAt = "kubectl.kubernetes.io/restartedAt"
+)
 
 func setMetadata(d *appsv1.Deployment) {
 	if d.Annotations == nil {
@@ -434,6 +514,7 @@ func setMetadata(d *appsv1.Deployment) {
 		d.Labels = map[string]string{}
 	}
 	d.Annotations[foreignKey], d.Labels[foreignKey] = foreignValue, foreignValue
+	metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, restartedAt, foreignValue)
 }
 
 // keepMetadata wants what [setMetadata] has set.
@@ -445,6 +526,9 @@ func keepMetadata() *match.Matcher {
 		}
 		if d.Labels[foreignKey] != foreignValue {
 			return finding.New("label-removed", expected, "the label is gone")
+		}
+		if d.Spec.Template.Annotations[restartedAt] != foreignValue {
+			return finding.New("restart-undone", "the annotation of `kubectl rollout restart` on the Pod template stays", "the annotation %s is gone", restartedAt)
 		}
 		return nil
 	}).Unexplained()
@@ -462,10 +546,12 @@ func available(obj *unstructured.Unstructured) (*metav1.Condition, error) {
 		return nil, finding.New("no-condition", expected, "no such condition")
 	case c.ObservedGeneration == 0:
 		return nil, finding.New("no-observed-generation", expected+", with observedGeneration", "observedGeneration is missing")
+	case c.ObservedGeneration > obj.GetGeneration():
+		return nil, finding.New("wrong-observed-generation", fmt.Sprintf("observedGeneration %d", obj.GetGeneration()), "observedGeneration %d", c.ObservedGeneration)
 	case c.ObservedGeneration != obj.GetGeneration():
 		return nil, finding.New("stale-observed-generation", fmt.Sprintf("observedGeneration %d", obj.GetGeneration()), "observedGeneration %d", c.ObservedGeneration)
-	case !env.CamelCase.MatchString(c.Reason):
-		return nil, finding.New("no-reason", "a reason in CamelCase", "reason %q", c.Reason)
+	case c.Reason == "": // the API server refuses what is no reason, if the conditions are metav1.Conditions
+		return nil, finding.New("no-reason", expected+", with a reason", "the reason is empty")
 	}
 	return c, nil
 }
@@ -546,10 +632,12 @@ func beCollected() *match.Matcher {
 	}).Unexplained().ByKubernetes(0)
 }
 
-func notDeletedBy(m env.Memcached, since int) error {
-	for _, w := range m.Writes(since) {
-		if w.Resource == "deployments" && strings.HasPrefix(w.Verb, "delete") {
-			return finding.New("deleted-by-hand", "the garbage collector removes the Deployment", "your manager did: %s", w)
+func notDeletedBy(since int, all ...env.Memcached) error {
+	for _, m := range all {
+		for _, w := range m.Writes(since) {
+			if w.Resource == "deployments" && strings.HasPrefix(w.Verb, "delete") {
+				return finding.New("deleted-by-hand", "the garbage collector removes the Deployment", "your manager did: %s", w)
+			}
 		}
 	}
 	return nil
@@ -570,6 +658,7 @@ func stayChildless(ctx context.Context, all ...env.Memcached) {
 		Eventually(ctx, env.MemcachedOf(m)).WithTimeout(env.CollectTimeout).Should(haveLostItsDependents(all, since))
 	}
 	Expect(undone(all, since)).To(Succeed())
+	Expect(notDeletedBy(since, all...)).To(Succeed())
 	for _, m := range all {
 		Expect(m.AwaitPause(ctx)).To(Succeed())
 	}
@@ -686,6 +775,46 @@ func reportForeign(ctx context.Context, m env.Memcached, foreign *appsv1.Deploym
 	})
 }
 
+// adoptOrReport wants the Memcached to control the Deployment that nobody controlled, or to say that it is in the way.
+func adoptOrReport(ctx context.Context, m env.Memcached) *match.Matcher {
+	expected := fmt.Sprintf("the Memcached controls Deployment %s, which nobody controlled, or Available is False with a message that names it", m.Name)
+	read := env.DeploymentOf(m)
+	return match.Make(func(obj *unstructured.Unstructured) error {
+		d, err := read(ctx)
+		if err != nil {
+			return err
+		}
+		if metav1.IsControlledBy(d, obj) {
+			return nil
+		}
+		c, err := env.Condition(obj, "Available")
+		switch {
+		case err != nil:
+			return err
+		case c == nil:
+			return finding.New("nobodys", expected, "no controller, and no condition")
+		case d.Generation > 1:
+			return finding.New("nobodys", expected, "no controller, and it was changed")
+		case c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, m.Name):
+			return finding.New("nobodys", expected, "no controller, and Available is %s (%s: %s)", c.Status, c.Reason, c.Message)
+		}
+		return nil
+	})
+}
+
+// toldOfRefusal wants a Memcached that has no Deployment to say so.
+func toldOfRefusal(obj *unstructured.Unstructured) error {
+	const expected = "Available is False while the API server refuses to create the Deployment"
+	c, err := available(obj)
+	if err != nil && finding.Of(err).Cause == "no-condition" {
+		return finding.New("not-told", expected, "no such condition")
+	}
+	if err == nil && c.Status != metav1.ConditionFalse {
+		return finding.New("not-told", expected, "Available is %s (%s: %s)", c.Status, c.Reason, c.Message)
+	}
+	return err
+}
+
 // untouched wants the foreign Deployment as it was made.
 func untouched(d, foreign *appsv1.Deployment) error {
 	if d.UID == "" {
@@ -698,13 +827,18 @@ func untouched(d, foreign *appsv1.Deployment) error {
 	}
 	if d.Generation != foreign.Generation || d.UID != foreign.UID || !sameMetadata(d, foreign) {
 		return finding.New("deployment-changed", "the foreign Deployment stays as it is",
-			"it was changed: replicas %d, were %d; labels %v, were %v", ptr.Deref(d.Spec.Replicas, 1), ptr.Deref(foreign.Spec.Replicas, 1), d.Labels, foreign.Labels)
+			"it was changed: replicas %d, were %d; labels %v, were %v; annotations %v", ptr.Deref(d.Spec.Replicas, 1), ptr.Deref(foreign.Spec.Replicas, 1), d.Labels, foreign.Labels, d.Annotations)
 	}
 	return nil
 }
 
-// sameMetadata compares what an operator that takes a Deployment for its own writes into its metadata.
-// Annotations are left out: the deployment controller writes some, too.
+// sameMetadata compares what an operator that takes a Deployment for its own writes into its metadata. The deployment
+// controller writes annotations, too.
 func sameMetadata(d, foreign *appsv1.Deployment) bool {
-	return fmt.Sprint(d.Labels) == fmt.Sprint(foreign.Labels) && len(d.OwnerReferences) == len(foreign.OwnerReferences)
+	for name := range d.Annotations {
+		if !strings.HasPrefix(name, "deployment.kubernetes.io/") {
+			return false
+		}
+	}
+	return fmt.Sprint(d.Labels) == fmt.Sprint(foreign.Labels) && len(d.OwnerReferences) == len(foreign.OwnerReferences) && len(d.Finalizers) == 0
 }

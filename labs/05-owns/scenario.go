@@ -42,7 +42,7 @@ type profile struct {
 
 // settleTimeout is how long a namespace may take to be in order again after a storm. An informer that lost
 // its watch looks again after 0.8 to 1.6 s, and a queue that met errors in the meantime waits as long.
-const settleTimeout = 8 * time.Second
+const settleTimeout = 12 * time.Second
 
 // profiles are the two scenarios there are. An outage costs an informer 0.8 to 1.6 s before it looks again,
 // and twice that with each further one that its process lives through. Of two managers one may see new
@@ -74,8 +74,8 @@ func runScenario(ctx context.Context) {
 	s.started = time.Now()
 	DeferCleanup(s.keepTimeline)
 	s.baseline(ctx)
-	for range s.rounds {
-		s.round(ctx)
+	for i := range s.rounds {
+		s.round(ctx, i)
 	}
 	last := s.targets[len(s.targets)-1]
 	last.gone = true
@@ -122,25 +122,29 @@ const (
 // while the manager is killed in the middle of its work, one while the API server is away, and one while
 // it takes no writes. The last is the most telling. After the others every informer lists all objects anew,
 // and so forgives those who did not try again what had failed.
-func (s *scenario) round(ctx context.Context) {
+func (s *scenario) round(ctx context.Context, i int) {
 	GinkgoHelper()
-	s.managerDies(ctx)
+	if i%2 == 0 {
+		s.managerDies(ctx, faults.ACreation, 1)
+	} else {
+		s.managerDies(ctx, faults.AnyWrite, 1+s.rand.IntN(3))
+	}
 	s.serverAway(ctx)
 	s.readOnly(ctx)
 }
 
-// managerDies is the phase in which the manager dies.
-func (s *scenario) managerDies(ctx context.Context) {
+// managerDies is the phase in which the manager dies, when it has sent so many writes of that moment.
+func (s *scenario) managerDies(ctx context.Context, moment faults.Moment, writes int) {
 	GinkgoHelper()
 	replica := s.replica && s.rand.IntN(2) == 0
 	s.faults.Conflicts(2 + s.rand.IntN(2))
-	writes, dark := 1+s.rand.IntN(3), s.draw(0, downtime)
+	dark := s.draw(0, downtime)
 	steps := s.phase(true, actions...)
 	var killed error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		killed = s.faults.KillAndRestart(ctx, replica, writes, dark)
+		killed = s.faults.KillAndRestart(ctx, replica, moment, writes, dark)
 	}()
 	defer func() { <-done }() // of a check that fails meanwhile, too
 	s.apply(ctx, steps...)
@@ -167,7 +171,7 @@ func (s *scenario) serverAway(ctx context.Context) {
 // finalizer holds would not go before it is over.
 func (s *scenario) readOnly(ctx context.Context) {
 	GinkgoHelper()
-	steps := s.phase(false, resize, move, deleteChild, editChild)
+	steps := s.phase(true, resize, move, deleteChild, editChild)
 	Expect(s.faults.ReadOnly(ctx, s.draw(shortestOutage, longestOutage), 2*len(steps), func() error {
 		s.apply(ctx, steps...)
 		return nil

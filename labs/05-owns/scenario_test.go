@@ -149,7 +149,7 @@ func TestTheWorldAfterAStorm(t *testing.T) {
 		}, "not-converged", "2"},
 		"a second one":      {func(w state) { w.deployments["tea-2"] = child("tea-2", "new") }, "duplicate", "tea-2"},
 		"one of the past":   {func(w state) { w.deployments["milk"] = child("milk", "gone") }, "leftover", "uid gone"},
-		"one without owner": {func(w state) { w.deployments["milk"] = &appsv1.Deployment{} }, "leftover", "[]"},
+		"one without owner": {func(w state) { w.deployments["milk"] = &appsv1.Deployment{} }, "wrong-owner", "without an owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := ruins(c.edit)

@@ -4,6 +4,7 @@ package recorder
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/faults"
 	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
@@ -23,26 +25,47 @@ const (
 	edits = 3
 	// passTime is how long one of them may take.
 	passTime = time.Second
+	// startWarnings is how many Warnings a Memcached may get while its Pod starts. A start is no failure: one that is told
+	// again and again teaches people not to read Warnings.
+	startWarnings = 1
 )
+
+// camelCase is the form of a reason.
+var camelCase = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 
 var _ = Describe("Lab 6", env.Lab(6), func() {
 	It("tells the creation once", env.Check("event-created", env.First), func(ctx SpecContext) {
 		m := toldCreated(ctx)
+		podless := env.NewMemcached(env.PodlessNamespace(ctx)) // a creation is told when it is done, and not when Pods run
+		Expect(podless.Create(ctx)).To(Succeed())
+		Eventually(ctx, env.EventsOf(podless)).Should(match.Make(func(events []eventsv1.Event) error {
+			return normalEvent(normal(events), nil, "a Normal event about the creation, also while a quota admits no Pods")
+		}))
 		Consistently(ctx, env.EventsOf(m)).WithTimeout(env.QuietPeriod).Should(match.Make(toldOnce))
+		atRest(ctx, m)
+		events, err := m.Events(ctx)
+		Expect(err).To(Succeed())
+		Expect(fewWarnings(events)).To(Succeed())
 	})
 
 	It("tells each scaling", env.Check("event-scaled"), func(ctx SpecContext) {
 		m := toldCreated(ctx)
 		atRest(ctx, m)
 		before := reasons(ctx, m)
+		f, err := faults.New(m.Namespace, func(string, ...any) {})
+		Expect(err).To(Succeed())
+		f.Conflicts(1)                 // whoever tells a scaling before it is done tells it twice
 		up := scale(ctx, m, 3, before) // by more than one: an event for each replica is too many
 		down := scale(ctx, m, 1, before)
 		Expect(sameReason(up, down)).To(Succeed())
+		changePort(ctx, m, slices.Concat(up, down))
 	})
 
 	It("tells a failure once", env.Check("event-failure"), func(ctx SpecContext) {
 		m := toldCreated(ctx)
-		good := reasons(ctx, m)
+		atRest(ctx, m)
+		before := reasons(ctx, m)
+		good := slices.Concat(before, scale(ctx, m, 2, before))
 		bad := env.NewMemcached(m.Namespace)
 		_, err := bad.CreateForeign(ctx)
 		Expect(err).To(Succeed())
@@ -50,8 +73,9 @@ var _ = Describe("Lab 6", env.Lab(6), func() {
 		Eventually(ctx, env.EventsOf(bad)).Should(match.Make(toldFailure(good)))
 		match.ExpectStable(ctx, bad)
 		quietThroughEdits(ctx, bad, func(err error) error {
-			return finding.New("repeated", "a failure that lasts is told once, also when an annotation is edited", "%s", finding.Of(err).Seen)
+			return finding.New("repeated", "a failure that lasts is told once, also when an annotation is edited or your manager is started again", "%s", finding.Of(err).Seen)
 		})
+		refusedCreation(ctx)
 	})
 
 	It("tells nothing when nothing happens", env.Check("events-quiet"), func(ctx SpecContext) {
@@ -90,7 +114,7 @@ func normalEvent(events []eventsv1.Event, known []string, expected string) error
 			continue
 		}
 		other = &events[i]
-		if e.Type == corev1.EventTypeNormal && env.CamelCase.MatchString(e.Reason) {
+		if e.Type == corev1.EventTypeNormal && camelCase.MatchString(e.Reason) {
 			return nil
 		}
 	}
@@ -104,11 +128,57 @@ func normalEvent(events []eventsv1.Event, known []string, expected string) error
 	}
 }
 
+// reasons are those of the Normal events: of the good news.
 func reasons(ctx context.Context, m env.Memcached) []string {
 	GinkgoHelper()
 	events, err := m.Events(ctx)
 	Expect(err).To(Succeed())
-	return reasonsOf(events, nil)
+	return reasonsOf(normal(events), nil)
+}
+
+// normal are the good news among events.
+func normal(events []eventsv1.Event) []eventsv1.Event {
+	return slices.DeleteFunc(slices.Clone(events), func(e eventsv1.Event) bool { return e.Type != corev1.EventTypeNormal })
+}
+
+// changePort wants no event of a scaling for what is none.
+func changePort(ctx context.Context, m env.Memcached, scalings []string) {
+	GinkgoHelper()
+	before, err := m.Events(ctx)
+	Expect(err).To(Succeed())
+	m.Port++
+	Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed())
+	Eventually(ctx, env.DeploymentOf(m)).Should(match.HavePort(m.Port))
+	Consistently(ctx, env.EventsOf(m)).WithTimeout(passTime).Should(match.Make(func(events []eventsv1.Event) error {
+		for _, e := range since(events, before) {
+			if slices.Contains(scalings, e.Reason) {
+				return finding.New("told-without-scaling", "no event about a scaling when only the port was changed", "%s %s: %s", e.Type, e.Reason, e.Note)
+			}
+		}
+		return nil
+	}))
+}
+
+// refusedCreation wants a Warning about a Deployment that the API server refuses, and the good news when it is there.
+func refusedCreation(ctx context.Context) {
+	GinkgoHelper()
+	m := env.NewMemcached(env.PodlessNamespace(ctx))
+	lift, err := env.RefuseDeployments(ctx, m.Namespace)
+	Expect(err).To(Succeed())
+	Expect(m.Create(ctx)).To(Succeed())
+	Eventually(ctx, env.EventsOf(m)).Should(match.Make(func(events []eventsv1.Event) error {
+		const expected = "a Warning on the Memcached whose Deployment the API server refuses, and no good news"
+		for _, e := range events {
+			if e.Type == corev1.EventTypeNormal {
+				return env.Final(finding.New("told-too-early", expected, "%s %s: %s", e.Type, e.Reason, e.Note))
+			}
+		}
+		if len(events) == 0 {
+			return finding.New("no-event", expected, "none")
+		}
+		return nil
+	}))
+	Expect(lift(ctx)).To(Succeed())
 }
 
 // scale changes the size, and returns the reasons of the events that tell it: known are those that were told
@@ -201,21 +271,41 @@ func total(events []eventsv1.Event, known []string) int {
 	return n
 }
 
-// toldOnce wants a Normal event that was told once: the creation. Others may come as often as they like, as long
-// as something happens.
+// toldOnce wants a Normal event of the first second that was told once: the creation. Others may come as often as they like,
+// as long as something happens.
 func toldOnce(events []eventsv1.Event) error {
-	times := map[string]int{}
+	events = normal(events)
+	times, first := map[string]int{}, map[string]time.Time{}
+	var creation time.Time
 	for _, e := range events {
-		if e.Type == corev1.EventTypeNormal {
-			times[e.Reason] += env.Times(e)
+		at := e.CreationTimestamp.Time
+		if times[e.Reason] += env.Times(e); first[e.Reason].IsZero() || at.Before(first[e.Reason]) {
+			first[e.Reason] = at
+		}
+		if creation.IsZero() || at.Before(creation) {
+			creation = at
 		}
 	}
-	for _, n := range times {
-		if n == 1 {
+	for reason, n := range times {
+		if n == 1 && first[reason].Sub(creation) <= time.Second {
 			return nil
 		}
 	}
 	return finding.New("several-events", "one event for one creation", "%s", list(events))
+}
+
+// fewWarnings wants hardly a Warning on a Memcached of which nothing has failed.
+func fewWarnings(events []eventsv1.Event) error {
+	n := 0
+	for _, e := range events {
+		if e.Type == corev1.EventTypeWarning {
+			n += env.Times(e)
+		}
+	}
+	if n > startWarnings {
+		return finding.New("warns-while-starting", fmt.Sprintf("at most %d Warning on a Memcached whose Pods just start", startWarnings), "%s", list(events))
+	}
+	return nil
 }
 
 // toldFailure wants a Warning with a reason that no good news has.
@@ -230,10 +320,10 @@ func toldFailure(good []string) func([]eventsv1.Event) error {
 				continue
 			}
 			switch {
-			case !env.CamelCase.MatchString(e.Reason):
+			case !camelCase.MatchString(e.Reason):
 				return finding.New("bad-reason", expected, "reason %q", e.Reason)
 			case slices.Contains(good, e.Reason):
-				return finding.New("same-reason", expected, "the reason %s, as for the creation", e.Reason)
+				return finding.New("same-reason", expected, "the reason %s, as for the creation or the scaling", e.Reason)
 			}
 			return nil
 		}
@@ -248,6 +338,9 @@ func quietThroughEdits(ctx context.Context, m env.Memcached, explain func(error)
 	before, err := m.Events(ctx)
 	Expect(err).To(Succeed())
 	for i := range edits {
+		if i == edits-1 { // a manager that was started again has forgotten what it told
+			Expect(env.Manager().Restart(ctx, env.Run().MemcachedImage)).To(Succeed())
+		}
 		Expect(m.Annotate(ctx, fmt.Sprintf("edit %d", i))).To(Succeed())
 		Consistently(ctx, env.EventsOf(m)).WithTimeout(passTime).Should(match.Make(func(events []eventsv1.Event) error {
 			if err := nothingNew(events, before); err != nil {
@@ -259,7 +352,7 @@ func quietThroughEdits(ctx context.Context, m env.Memcached, explain func(error)
 }
 
 func nothingNew(events, before []eventsv1.Event) error {
-	const expected = "no event after an edit of an annotation"
+	const expected = "no event after an edit of an annotation, or a start of the manager"
 	news := since(events, before)
 	switch {
 	case len(news) == 0:

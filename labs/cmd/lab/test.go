@@ -38,7 +38,7 @@ func newTestCommand(a *app) *cobra.Command {
 		Long: `test asks what every change is asked, in the order in which answers come quickest, and ends at the first phase that
 fails: unit tests; of each lab the starter, the solution and one wrong answer, on kind clusters that are cleaned between
 two of them; the sandbox of graded code; the learner's way from a red verdict to a green one; the operator's own tests.
-It takes less than a quarter of an hour. make proof asks everything else.`,
+It takes about twelve minutes on two cores. make proof asks everything else.`,
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -104,6 +104,23 @@ func init() {
 	}
 }
 
+// A program may elect a leader whatever its flags say. The lease of a process that was killed stays behind it.
+func TestARightAnswerThatElectsALeaderPasses(t *testing.T) {
+	c := load(t)
+	workspace := coursetest.Stage(t, c, 5)
+	const name, old = "cmd/main.go", "LeaderElection:         enableLeaderElection,"
+	main := coursetest.Read(t, workspace, name)
+	if !strings.Contains(main, old) {
+		t.Fatalf("%s has no %q", name, old)
+	}
+	coursetest.Write(t, workspace, name, strings.Replace(main, old,
+		`LeaderElection: enableLeaderElection || true, LeaderElectionNamespace: "default",`, 1))
+	for _, r := range judgeFolder(t, c, workspace, []int{4, 5}, false) {
+		requirePass(t, r)
+		t.Logf("lab %d: %d checks hold in %.0f s", r.Lab, r.Count(verdict.Passed), r.Seconds)
+	}
+}
+
 // The ports that a program may have for its own. The kernel gives ports from 32768 on to whoever asks for any, and those
 // that the checks choose for a manager and an embedded control plane are below 30000.
 const lowestFixedPort, highestFixedPort = 30000, 32767

@@ -217,9 +217,10 @@ func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, status metav1.
 		Type: "Available", Status: status, Reason: reason, Message: message,
 		ObservedGeneration: mc.Generation, LastTransitionTime: metav1.Now(),
 	}
-	before, lastReason := mc.DeepCopy(), ""
+	before, lastReason, all := mc.DeepCopy(), "", []metav1.Condition{news}
 	for _, old := range mc.Status.Conditions {
 		if old.Type != news.Type {
+			all = append(all, old) // somebody else's
 			continue
 		}
 		if lastReason = old.Reason; old.Status == news.Status {
@@ -229,7 +230,7 @@ func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, status metav1.
 			return nil
 		}
 	}
-	mc.Status.Conditions = []metav1.Condition{news}
+	mc.Status.Conditions = all
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := k.Status().Patch(ctx, mc, patch, client.FieldOwner("cache-keeper")); err != nil {
 		return client.IgnoreNotFound(err)

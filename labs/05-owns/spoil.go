@@ -1,0 +1,120 @@
+package owns
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/faults"
+	"github.com/example/operator-lab/labs/harness/match"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+const (
+	// spoiled is the reason of the condition that somebody else writes over the operator's.
+	spoiled = "Overwritten"
+	// otherCondition is the type of a condition that somebody else adds.
+	otherCondition = "example.org/Inspected"
+	// newsTime is how long the news of an edit may be under way.
+	newsTime = 300 * time.Millisecond
+	// firstTry is how long the manager has for its first try to put the status back. A right one needs milliseconds.
+	firstTry = 2 * time.Second
+)
+
+// spoilWhileReadOnly writes over the condition Available, adds one of another type, and edits the Deployment, so that there
+// is a pass whatever the manager does not want to hear of. The API server takes no writes of the manager meanwhile. It
+// returns how often the manager tried in vain.
+func spoilWhileReadOnly(ctx context.Context, m env.Memcached) int {
+	GinkgoHelper()
+	f, err := faults.New(m.Namespace, func(string, ...any) {})
+	Expect(err).To(Succeed())
+	since := env.Manager().RequestCount()
+	Expect(f.ReadOnly(ctx, firstTry, 1, func() error {
+		if err := spoil(ctx, m); err != nil {
+			return err
+		}
+		// A label, because an annotation would give the Deployment another generation, which is news for a status, too.
+		if err := edit(ctx, m, func(d *appsv1.Deployment) { metav1.SetMetaDataLabel(&d.ObjectMeta, foreignKey, foreignValue) }); err != nil {
+			return err
+		}
+		return env.Pause(ctx, newsTime) // else the news of the edit would repair what the first try could not
+	})).To(Succeed())
+	tries := 0
+	for _, w := range m.Writes(since) {
+		if w.Disturbed {
+			tries++
+		}
+	}
+	return tries
+}
+
+// spoil writes the status as somebody else who may do so.
+func spoil(ctx context.Context, m env.Memcached) error {
+	obj, err := m.Get(ctx)
+	if err != nil {
+		return fmt.Errorf("get Memcached %s: %w", m, err)
+	}
+	conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	if err != nil {
+		return fmt.Errorf("read status.conditions: %w", err)
+	}
+	now := metav1.Now().UTC().Format(time.RFC3339)
+	written := func(kind string) map[string]any {
+		return map[string]any{
+			"type": kind, "status": "True", "reason": spoiled, "message": "written by a check",
+			"lastTransitionTime": now, "observedGeneration": obj.GetGeneration(),
+		}
+	}
+	all := []any{written(otherCondition)}
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == "Available" {
+			all = append(all, written("Available"))
+			continue
+		}
+		all = append(all, c)
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": all}})
+	if err != nil {
+		return fmt.Errorf("write patch: %w", err)
+	}
+	if err := env.Admin().Status().Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kubectl-edit")); err != nil {
+		return fmt.Errorf("patch the status of %s: %w", m, err)
+	}
+	return nil
+}
+
+// beRepaired wants Available as the operator has it, and the condition of somebody else as it was. refused is how often the
+// manager tried in vain to write it.
+func beRepaired(refused int) *match.Matcher {
+	const expected = "Available is False again, after somebody else wrote True over it"
+	return match.Make(func(obj *unstructured.Unstructured) error {
+		other, err := env.Condition(obj, otherCondition)
+		if err != nil {
+			return err
+		}
+		if other == nil {
+			return finding.New("condition-removed", "the condition "+otherCondition+" of somebody else stays", "it is gone")
+		}
+		c, err := env.Condition(obj, "Available")
+		switch {
+		case err != nil:
+			return err
+		case c == nil || c.Reason != spoiled:
+			return unavailable(obj)
+		case refused > 0:
+			return finding.New("gave-up", expected+", also when the first write of the status fails",
+				"the API server refused that write, and nobody tried again")
+		}
+		return finding.New("not-repaired", expected, "Available is still True, with the reason %s", spoiled)
+	})
+}
