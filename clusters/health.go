@@ -117,7 +117,7 @@ func (c *Cluster) client(timeout time.Duration) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// get asks once: a question that is asked again and again hides what is wrong.
+// get asks once: retries hide failures.
 func (h *apiHealth) get() *rest.Request { return h.client.Get().MaxRetries(0) }
 
 func (h *apiHealth) check(ctx context.Context) error {
@@ -151,10 +151,10 @@ func unreachable(err error) bool {
 }
 
 const (
-	// hookPatience is what the hooks of an API server that just started may take. An
+	// hookTimeout is what the hooks of an API server that just started may take. An
 	// embedded cluster is handed out while two of them look once more, a second after
 	// the start, at what is there.
-	hookPatience = 3 * time.Second
+	hookTimeout = 3 * time.Second
 	// hookPoll is how often to ask meanwhile.
 	hookPoll = 100 * time.Millisecond
 )
@@ -162,7 +162,7 @@ const (
 // ready is nil when the API server says that it is ready. One that only waits for
 // hooks of its start gets the time for them.
 func (h *apiHealth) ready(ctx context.Context) error {
-	for end := time.Now().Add(hookPatience); ; {
+	for end := time.Now().Add(hookTimeout); ; {
 		answer, err := h.get().AbsPath("/readyz").DoRaw(ctx)
 		if err == nil {
 			return nil

@@ -168,8 +168,7 @@ func (v *HealthMonitor) Problem(ctx context.Context) error {
 	return v.explain(ctx, err)
 }
 
-// cause is a problem as the cause of another one, which has the command that fixes
-// both.
+// cause is err as the cause of another problem: without its own command.
 func cause(err error) error {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return errors.New(p.Finding())

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// attended plays a cluster that changes while it is watched.
-type attended struct {
+// changingCluster plays a cluster that changes while it is watched.
+type changingCluster struct {
 	fake
 	mu      sync.Mutex
 	machine Node
@@ -26,14 +26,14 @@ type attended struct {
 	kubelet http.HandlerFunc
 }
 
-func (a *attended) Nodes(ctx context.Context, _ string) ([]Node, error) {
+func (a *changingCluster) Nodes(ctx context.Context, _ string) ([]Node, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return []Node{a.machine}, ctx.Err()
 }
 
 // change changes something.
-func (a *attended) change(what func()) {
+func (a *changingCluster) change(what func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	what()
@@ -56,7 +56,7 @@ func silent(_ http.ResponseWriter, r *http.Request) {
 // broken closes the connection without an answer.
 func broken(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-func (a *attended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *changingCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	pods, handler, nodes := a.pods, a.readyz, a.nodes
 	if strings.HasSuffix(r.URL.Path, "/proxy/healthz") {
@@ -93,10 +93,10 @@ func controllers(restarts int32, running bool) []corev1.Pod {
 	}}
 }
 
-// keepVigil begins one over a healthy cluster, and returns after its first look. It needs a fake clock.
-func keepVigil(t *testing.T) (*attended, *HealthMonitor, context.Context) {
+// startMonitor begins one over a healthy cluster, and returns after its first look. It needs a fake clock.
+func startMonitor(t *testing.T) (*changingCluster, *HealthMonitor, context.Context) {
 	t.Helper()
-	a := &attended{
+	a := &changingCluster{
 		machine: Node{Name: "one", Running: true, State: "running", FreeDisk: 1 << 40, Killed: 3, Starts: map[string]int{"etcd": 1}},
 		pods:    controllers(1, true), readyz: good, kubelet: good,
 	}
@@ -114,33 +114,33 @@ func keepVigil(t *testing.T) (*attended, *HealthMonitor, context.Context) {
 func TestAClusterThatFaltersIsFoundOut(t *testing.T) {
 	soon := 2 * monitorInterval
 	for name, tc := range map[string]struct {
-		change func(*attended)
+		change func(*changingCluster)
 		lasts  time.Duration // of the change; 0 is for good
 		within time.Duration // until the cluster is given up; 0 is never
 		says   []string      // of the problem; none means that there is none
 	}{
-		"all is well": {func(*attended) {}, soon, 0, nil},
-		"the node is paused": {func(a *attended) { a.machine.Running, a.machine.State, a.readyz = false, "paused", silent },
+		"all is well": {func(*changingCluster) {}, soon, 0, nil},
+		"the node is paused": {func(a *changingCluster) { a.machine.Running, a.machine.State, a.readyz = false, "paused", silent },
 			0, soon + monitorTimeout, []string{"node one is paused"}},
-		"the API server is not ready":                    {func(a *attended) { a.readyz = bad }, 0, monitorTolerance + soon, []string{"API server", "it waits for etcd"}},
-		"the API server hangs":                           {func(a *attended) { a.readyz = silent }, 0, monitorTolerance + soon + monitorTimeout, []string{"API server"}},
-		"the API server is slow for once":                {func(a *attended) { a.readyz = silent }, soon, 0, nil},
-		"the API server grumbles for once":               {func(a *attended) { a.readyz = bad }, soon, 0, nil},
-		"the API server goes, and the nodes were next":   {func(a *attended) { a.nodes = broken }, 0, monitorTolerance + soon, []string{"API server"}},
-		"the API server goes, and the kubelet was next":  {func(a *attended) { a.kubelet = broken }, 0, monitorTolerance + soon, []string{"API server"}},
-		"the API server is away for a while":             {func(a *attended) { a.readyz = broken }, soon, 0, []string{"faltered while it was in use", "API server"}},
-		"the kubelet is gone":                            {func(a *attended) { a.kubelet = bad }, 0, monitorTolerance + soon, []string{"the kubelet of node one"}},
-		"controllers start anew":                         {func(a *attended) { a.pods = controllers(2, true) }, soon, 0, []string{"kube-controller-manager", "went down"}},
-		"controllers are down":                           {func(a *attended) { a.pods = controllers(1, false) }, soon, 0, []string{"kube-controller-manager", "went down"}},
-		"a service starts anew":                          {func(a *attended) { a.machine.Starts = map[string]int{"etcd": 2} }, soon, 0, []string{"etcd of node one", "started anew"}},
-		"another Pod has its restarts":                   {func(a *attended) { a.pods = controllers(7, true); a.pods[0].UID = "2" }, soon, 0, nil},
-		"a Pod of its own goes over its limit of memory": {func(a *attended) { a.machine.Killed = 5 }, soon, 0, nil},
-		"memory runs out": {func(a *attended) { a.machine.Killed, a.pods = 5, controllers(2, true) }, soon, 0,
+		"the API server is not ready":                    {func(a *changingCluster) { a.readyz = bad }, 0, monitorTolerance + soon, []string{"API server", "it waits for etcd"}},
+		"the API server hangs":                           {func(a *changingCluster) { a.readyz = silent }, 0, monitorTolerance + soon + monitorTimeout, []string{"API server"}},
+		"the API server is slow for once":                {func(a *changingCluster) { a.readyz = silent }, soon, 0, nil},
+		"the API server grumbles for once":               {func(a *changingCluster) { a.readyz = bad }, soon, 0, nil},
+		"the API server goes, and the nodes were next":   {func(a *changingCluster) { a.nodes = broken }, 0, monitorTolerance + soon, []string{"API server"}},
+		"the API server goes, and the kubelet was next":  {func(a *changingCluster) { a.kubelet = broken }, 0, monitorTolerance + soon, []string{"API server"}},
+		"the API server is away for a while":             {func(a *changingCluster) { a.readyz = broken }, soon, 0, []string{"faltered while it was in use", "API server"}},
+		"the kubelet is gone":                            {func(a *changingCluster) { a.kubelet = bad }, 0, monitorTolerance + soon, []string{"the kubelet of node one"}},
+		"controllers start anew":                         {func(a *changingCluster) { a.pods = controllers(2, true) }, soon, 0, []string{"kube-controller-manager", "went down"}},
+		"controllers are down":                           {func(a *changingCluster) { a.pods = controllers(1, false) }, soon, 0, []string{"kube-controller-manager", "went down"}},
+		"a service starts anew":                          {func(a *changingCluster) { a.machine.Starts = map[string]int{"etcd": 2} }, soon, 0, []string{"etcd of node one", "started anew"}},
+		"another Pod has its restarts":                   {func(a *changingCluster) { a.pods = controllers(7, true); a.pods[0].UID = "2" }, soon, 0, nil},
+		"a Pod of its own goes over its limit of memory": {func(a *changingCluster) { a.machine.Killed = 5 }, soon, 0, nil},
+		"memory runs out": {func(a *changingCluster) { a.machine.Killed, a.pods = 5, controllers(2, true) }, soon, 0,
 			[]string{"memory ran out", "killed 2 programs", "went down"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, v, ctx := keepVigil(t)
+				a, v, ctx := startMonitor(t)
 				a.change(func() { tc.change(a) })
 				if tc.within > 0 {
 					requireGivenUp(ctx, t, tc.within)
@@ -194,11 +194,11 @@ func requireProblem(t *testing.T, err error, says []string) {
 	}
 }
 
-func TestTheEndOfAVigilIsNoProblem(t *testing.T) {
+func TestTheEndOfAMonitorIsNoProblem(t *testing.T) {
 	for name, readyz := range map[string]http.HandlerFunc{"between two looks": good, "during a look": silent} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, v, ctx := keepVigil(t)
+				a, v, ctx := startMonitor(t)
 				a.change(func() { a.readyz = readyz })
 				requireKept(ctx, t, monitorInterval)
 				v.End()

@@ -9,14 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ControllerRestarter is a provider that can start the controller manager of a cluster anew. It looks for new
-// kinds every 30 s only (restMapper.Reset in kube-controller-manager's start of its controllers), and until
-// then its garbage collector does not know whose owner a custom resource is. A new one knows at once.
-type ControllerRestarter interface {
-	// RestartControllers ends the controller manager and waits until another one runs.
-	RestartControllers(ctx context.Context, name string) error
-}
-
 const (
 	// restartTimeout is for a container that the kubelet starts anew. It takes a second or two.
 	restartTimeout = 30 * time.Second

@@ -35,7 +35,9 @@ const (
 	portAttempts = 3
 )
 
-// Create makes a cluster and waits until it is ready. When it fails, the logs
+// Create makes a cluster and waits until it is ready, in these steps: the configuration of kind.yaml and spec
+// (kindconfig.go); nodes by kind's own API, with attempts and logs (this file); readiness of nodes (ready.go); CoreDNS
+// (kinddns.go). Which image the nodes have, and what is in it, is nodeimage's matter. When it fails, the logs
 // are under artifacts/NAME of the state directory and nothing else is left; an
 // error that is not the caller's ending of ctx is a *Problem.
 func (k *Kind) Create(ctx context.Context, name string, spec Spec) (*Cluster, error) {
@@ -46,7 +48,7 @@ func (k *Kind) Create(ctx context.Context, name string, spec Spec) (*Cluster, er
 	if err != nil {
 		return nil, err
 	}
-	if err := k.mayCreate(ctx, name, nodeImage(spec)); err != nil {
+	if err := k.mayCreate(ctx, name, config.Nodes); err != nil {
 		return nil, err
 	}
 	a := &attempt{Kind: k, name: name, config: config, logger: &kindLogger{log: k.log}}
@@ -54,20 +56,22 @@ func (k *Kind) Create(ctx context.Context, name string, spec Spec) (*Cluster, er
 	if err != nil {
 		return nil, err
 	}
-	c.NodeImage = nodeImage(spec)
+	c.NodeImage = config.Nodes[0].Image
 	return c, nil
 }
 
 // mayCreate refuses what would pull an image or meet another cluster.
-func (k *Kind) mayCreate(ctx context.Context, name, image string) error {
-	present, err := hasImage(ctx, k.engine, image)
-	if err != nil {
-		return err
-	}
-	if !present {
-		return &Problem{
-			What: fmt.Sprintf("node image %s is not on this machine", image),
-			Fix:  "make node-image",
+func (k *Kind) mayCreate(ctx context.Context, name string, nodes []v1alpha4.Node) error {
+	for _, node := range nodes {
+		present, err := hasImage(ctx, k.engine, node.Image)
+		if err != nil {
+			return err
+		}
+		if !present {
+			return &Problem{
+				What: fmt.Sprintf("node image %s is not on this machine", node.Image),
+				Fix:  "make node-image",
+			}
 		}
 	}
 	names, err := k.List(ctx)
@@ -222,8 +226,8 @@ func (a *attempt) abandon(ctx context.Context, err error) error {
 	return errors.Join(err, gone)
 }
 
-// interruptTime is how long a failure waits for the news that it was none:
-// Ctrl-C ends the engine's client at the same time as it reaches this process.
+// interruptTime is how long to wait for ctx to end after a failure. Ctrl-C can end
+// the engine's client before it ends ctx, and then it was no failure.
 const interruptTime = 100 * time.Millisecond
 
 // wasCancelled returns why ctx ended, nil if it has not.
@@ -273,7 +277,7 @@ func withShortage(dir string, err error) error {
 	if log == "" {
 		return err
 	}
-	if p, ok := errors.AsType[*Problem](err); ok { // what it names fixes something else
+	if p, ok := errors.AsType[*Problem](err); ok { // its command does not fix this
 		err = fmt.Errorf("%s: %w", p.What, p.Err)
 	}
 	return &Problem{

@@ -6,14 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodIsolator is a provider that can cut the Pods of a cluster off.
-type PodIsolator interface {
-	// IsolatePods lets Pods that are made from now on open no connection: to the API server, their node, the machine it
-	// runs on, each other, or anybody else. They answer who connects to them. Pods that have an address already, such as
-	// those of CoreDNS, stay as they are. A second call is an error.
-	IsolatePods(ctx context.Context, name string) error
-}
-
 var _ PodIsolator = (*Kind)(nil)
 
 // isolateScript gets the addresses of the Pods that stay as they are. Both CNI plugins in use, kind's and that of our

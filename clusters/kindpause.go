@@ -5,14 +5,6 @@ import (
 	"time"
 )
 
-// Pauser is a provider whose clusters can wait without taking any processor time.
-type Pauser interface {
-	// Pause stops everything in the cluster where it is.
-	Pause(ctx context.Context, name string) error
-	// Resume lets it go on, as if no time had passed.
-	Resume(ctx context.Context, name string) error
-}
-
 var _ Pauser = (*Kind)(nil)
 
 // pauseAttempts is how often a pause is tried: the freezer of cgroup v1 can fail to catch the processes of a

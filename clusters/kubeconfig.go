@@ -12,10 +12,12 @@ var (
 	// ErrNoKubeconfig says that something is no kubeconfig at all. What the parser says about it is not repeated: it may
 	// quote keys.
 	ErrNoKubeconfig = errors.New("it is no kubeconfig")
+	// ErrNoContext says that the current context of a kubeconfig does not lead to its cluster and its user.
+	ErrNoContext = errors.New("its current context does not name its cluster and its user")
 	// ErrNeedsMore says that a kubeconfig is of use only with other files or programs of some machine.
 	ErrNeedsMore = errors.New("it needs other files or programs of the machine that it is from")
 	// ErrOpen says that a kubeconfig lets others read what passes, or answer in the cluster's place.
-	ErrOpen = errors.New("it asks its cluster without https, by way of a proxy, or whatever the certificate")
+	ErrOpen = errors.New("its connection is not secure: no https, a proxy, or a certificate that is not checked")
 )
 
 // CheckKubeconfig says what is wrong with a kubeconfig that goes from one machine to another, nil when it opens one
@@ -27,6 +29,11 @@ func CheckKubeconfig(data []byte) error {
 	}
 	if len(config.Clusters) != 1 || len(config.AuthInfos) != 1 {
 		return fmt.Errorf("it knows %d clusters and %d users, and should know one of each", len(config.Clusters), len(config.AuthInfos))
+	}
+	// Without a context that names both, client-go uses the account of the Pod that it runs in.
+	at := config.Contexts[config.CurrentContext]
+	if at == nil || config.Clusters[at.Cluster] == nil || config.AuthInfos[at.AuthInfo] == nil {
+		return ErrNoContext
 	}
 	for _, c := range config.Clusters {
 		switch {

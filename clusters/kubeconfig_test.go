@@ -33,6 +33,9 @@ func TestAKubeconfigFromElsewhereOpensOneClusterAndNothingElse(t *testing.T) {
 		"no scheme":             {"https://", "", clusters.ErrOpen},
 		"any certificate":       {"certificate-authority-data: bGFi", "insecure-skip-tls-verify: true", clusters.ErrOpen},
 		"a proxy of somebody's": {"certificate-authority-data: bGFi", `proxy-url: "http://192.168.1.66:8080"`, clusters.ErrOpen},
+		"no current context":    {"current-context: lab", "", clusters.ErrNoContext},
+		"another cluster":       {"{cluster: lab, user: lab}", "{cluster: own, user: lab}", clusters.ErrNoContext},
+		"another user":          {"{cluster: lab, user: lab}", "{cluster: lab, user: own}", clusters.ErrNoContext},
 		"no YAML":               {ownKubeconfig, "{", clusters.ErrNoKubeconfig},
 	} {
 		if err := clusters.CheckKubeconfig([]byte(strings.Replace(ownKubeconfig, tc.old, tc.new, 1))); !errors.Is(err, tc.want) {

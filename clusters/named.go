@@ -8,7 +8,8 @@ import (
 
 // Named is a Provider for somebody who chooses the names of clusters: the same
 // ownership as Create's, without the naming. Its clusters belong to this process
-// and are recorded under that purpose; Sweep finds them when the process dies.
+// and are recorded under that purpose; Sweep finds them when the process dies. Of
+// the optional abilities it has [NodeInspector] and [ImageSaver].
 func (o *Owned) Named(purpose string) Provider { return named{o, purpose} }
 
 type named struct {

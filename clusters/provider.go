@@ -41,8 +41,9 @@ type Provider interface {
 // Spec says what kind of cluster is wanted. Its zero value is one node of the
 // lab configuration.
 type Spec struct {
-	// NodeImage is the image of every node. Empty means the provider's default,
-	// for kind [DefaultNodeImage]. It must be on the machine: no provider pulls.
+	// NodeImage is the image of every node. Empty means the one that Config has, or
+	// the provider's default, for kind [DefaultNodeImage]. It must be on the
+	// machine: no provider pulls.
 	NodeImage string
 	// Workers is the number of nodes beside the control plane.
 	Workers int
@@ -54,9 +55,12 @@ type Spec struct {
 	Prepare func(ctx context.Context, c *Cluster) error
 	// APIServerAddress is the IPv4 address of this machine on which the API server
 	// answers, and which its certificate names. Empty means 127.0.0.1, which nobody
-	// else can reach. With another one, an embedded API server calls nobody: no webhooks, no aggregated API servers, no
-	// proxies to nodes and Services.
+	// else can reach. Another one means ForOthers, too.
 	APIServerAddress string
+	// ForOthers says that the cluster's admin is somebody else than who runs this machine. An embedded API server, which
+	// is a process of this machine, calls nobody then: no webhooks, no aggregated API servers, no proxies to nodes and
+	// Services. Other providers have no use for it.
+	ForOthers bool
 }
 
 // Cluster describes a cluster that is ready.
@@ -94,7 +98,7 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%s (fix: %s)", p.Finding(), p.Fix)
 }
 
-// Finding is "what: cause", for a reader who gets the command apart.
+// Finding is "what: cause", without the command.
 func (p *Problem) Finding() string {
 	if p.Err == nil {
 		return p.What
@@ -180,4 +184,28 @@ type Restarter interface {
 // file that LoadImageArchive takes.
 type ImageSaver interface {
 	SaveImage(ctx context.Context, image, archive string) error
+}
+
+// ControllerRestarter is a provider that can start the controller manager of a cluster anew. It looks for new
+// kinds every 30 s only (restMapper.Reset in kube-controller-manager's start of its controllers), and until
+// then its garbage collector does not know whose owner a custom resource is. A new one knows at once.
+type ControllerRestarter interface {
+	// RestartControllers ends the controller manager and waits until another one runs.
+	RestartControllers(ctx context.Context, name string) error
+}
+
+// PodIsolator is a provider that can cut the Pods of a cluster off.
+type PodIsolator interface {
+	// IsolatePods lets Pods that are made from now on open no connection: to the API server, their node, the machine it
+	// runs on, each other, or anybody else. They answer who connects to them. Pods that have an address already, such as
+	// those of CoreDNS, stay as they are. A second call is an error.
+	IsolatePods(ctx context.Context, name string) error
+}
+
+// Pauser is a provider whose clusters can wait without taking any processor time.
+type Pauser interface {
+	// Pause stops everything in the cluster where it is.
+	Pause(ctx context.Context, name string) error
+	// Resume lets it go on, as if no time had passed.
+	Resume(ctx context.Context, name string) error
 }

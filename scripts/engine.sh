@@ -15,9 +15,9 @@ usage() {
 	cat <<'USAGE'
 usage: scripts/engine.sh COMMAND [--private DIR]
 
-  install   installs what is missing of docker.io, iptables, iproute2, jq, debootstrap and what they need, with apt-get
+  install   installs what is missing of docker.io, iptables, iproute2, jq and what they need, with apt-get
   install-image-tools
-            the same for debootstrap and Debian's keys alone, which build a node image
+            the same for debootstrap and Debian's keys, which build a node image
   start     starts dockerd in the background, unless an engine answers already; waits until it answers
   stop      ends the dockerd that start started, and everything in it; other engines are left alone
   sysctl    raises fs.inotify.max_user_instances and max_user_watches until the next boot
@@ -46,7 +46,10 @@ need_root() {
 
 # missing_packages prints one Debian package per line.
 missing_packages() {
-	[[ $1 == image ]] || missing_engine_packages
+	if [[ $1 == engine ]]; then
+		missing_engine_packages
+		return
+	fi
 	command -v debootstrap >/dev/null || echo debootstrap
 	[[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || echo debian-archive-keyring
 }
@@ -66,7 +69,7 @@ missing_engine_packages() {
 	fi
 }
 
-# install WHAT, an engine with all that belongs to it or only what builds a node image.
+# install WHAT: engine, or image for what builds a node image.
 install() {
 	need_root install
 	local packages

@@ -6,7 +6,6 @@ package components
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -181,7 +180,7 @@ func (b *Builder) buildModule(ctx context.Context, m module, names []string, pat
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	if b.Releases != nil && b.os() == nodeOS {
+	if b.Releases != nil && b.os() == nodeOS && m.published() {
 		released := dir + releasedSuffix
 		err := b.download(ctx, m, missing, released)
 		if err == nil {
@@ -194,9 +193,7 @@ func (b *Builder) buildModule(ctx context.Context, m module, names []string, pat
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !errors.Is(err, errNotPublished) {
-			b.log(fmt.Sprintf("compiling %s instead: %v", strings.Join(missing, " "), err))
-		}
+		b.log(fmt.Sprintf("compiling %s instead: %v", strings.Join(missing, " "), err))
 	}
 	b.announce(missing)
 	if err := b.compile(ctx, m, missing, dir); err != nil {

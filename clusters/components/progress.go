@@ -47,7 +47,7 @@ type estimate struct {
 	built time.Duration // what the modules that are built usually take
 }
 
-// telling is the share of a build after which its own pace says more than what is usual.
+// telling is the share of a build after which the estimate uses the speed of this build.
 const telling = 0.1
 
 // left is how long it goes on, when of a module that usually takes as long as given a share is done.

@@ -41,9 +41,6 @@ const (
 	sumLimit, programLimit = 64 << 10, 1 << 30
 )
 
-// errNotPublished says that the servers have no such program.
-var errNotPublished = errors.New("there is no release of it")
-
 // file is what a program is published as.
 type file struct {
 	url, sums string // of the file, and of its sum or a list of sums
@@ -51,17 +48,17 @@ type file struct {
 	member string
 }
 
-// file finds where a program of a module is published.
-func (r *Releases) file(m module, name, version string) (file, error) {
-	switch m.dir {
-	case "kubernetes":
+// published says whether the makers of a module publish its programs.
+func (m module) published() bool { return m.dir == "kubernetes" || m.dir == "etcd" }
+
+// file is what a program of a [module.published] module is published as.
+func (r *Releases) file(m module, name, version string) file {
+	if m.dir == "kubernetes" {
 		url := fmt.Sprintf("%s/%s/bin/%s/%s/%s", r.Kubernetes, version, nodeOS, arch, name)
-		return file{url: url, sums: url + ".sha256"}, nil
-	case "etcd":
-		folder := fmt.Sprintf("etcd-%s-%s-%s", version, nodeOS, arch)
-		return file{url: fmt.Sprintf("%s/%s/%s.tar.gz", r.Etcd, version, folder), sums: fmt.Sprintf("%s/%s/SHA256SUMS", r.Etcd, version), member: folder + "/" + name}, nil
+		return file{url: url, sums: url + ".sha256"}
 	}
-	return file{}, errNotPublished
+	folder := fmt.Sprintf("etcd-%s-%s-%s", version, nodeOS, arch)
+	return file{url: fmt.Sprintf("%s/%s/%s.tar.gz", r.Etcd, version, folder), sums: fmt.Sprintf("%s/%s/SHA256SUMS", r.Etcd, version), member: folder + "/" + name}
 }
 
 // download takes the named programs of a module from the releases, all of them or none.
@@ -76,10 +73,7 @@ func (b *Builder) download(ctx context.Context, m module, names []string, dir st
 		if err != nil {
 			return err
 		}
-		f, err := b.Releases.file(m, name, version)
-		if err != nil {
-			return err
-		}
+		f := b.Releases.file(m, name, version)
 		b.log(fmt.Sprintf("downloading %s %s from %s", name, version, f.url))
 		if err := b.fetch(ctx, f, filepath.Join(tmp, name)); err != nil {
 			return fmt.Errorf("download %s: %w", f.url, err)

@@ -130,7 +130,7 @@ func (e *examination) ok(name, format string, args ...any) {
 }
 
 func (e *examination) bad(s Severity, name, fix, format string, args ...any) {
-	// What is merely told is not wrong.
+	// A finding of the severity Tells is OK.
 	e.findings = append(e.findings, Finding{
 		Name: name, OK: s == Tells, Severity: s, Detail: fmt.Sprintf(format, args...), Fix: fix,
 	})

@@ -29,7 +29,7 @@ const (
 // by side: theirs, and as many as one more for the machine's own programs.
 func InotifyFor(n int) uint64 { return uint64(n+1) * InotifyPerCluster }
 
-// clustersFor is for how many clusters so many instances are enough, the other way round.
+// clustersFor is how many clusters the inotify instances allow.
 func clustersFor(instances uint64) uint64 { return max(instances/InotifyPerCluster, 1) - 1 }
 
 // checkKernel looks at the limits that the kernel sets.

@@ -13,8 +13,7 @@ const (
 	// Memory and Disk are what is free now, in bytes.
 	Memory Resource = "memory"
 	Disk   Resource = "disk"
-	// Inotify is how many instances one user may have in all, those in use included: how many those are is told to
-	// nobody but root.
+	// Inotify is how many instances one user may have in all, those in use included: only root can count those.
 	Inotify Resource = "inotify instances"
 	// PIDs is how many more processes and threads may start.
 	PIDs Resource = "processes and threads"

@@ -45,7 +45,7 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 		return nil, err
 	}
 	if spec.Config != nil || spec.Workers < 0 {
-		return nil, fmt.Errorf("create cluster %s: an embedded one takes no configuration, and no negative number of workers", name)
+		return nil, fmt.Errorf("create cluster %s: embedded clusters support neither Spec.Config nor negative Spec.Workers", name)
 	}
 	address := cmp.Or(spec.APIServerAddress, loopback)
 	if err := clusters.CheckAddress(address); err != nil {
@@ -63,7 +63,10 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 		return nil, problem(ctx, "cannot prepare the embedded control plane", err)
 	}
 	for n := 1; ; n++ {
-		a := &attempt{Embedded: e, name: name, address: address, nodes: 1 + spec.Workers, programs: programs, snapshotDir: snapshot}
+		a := &attempt{
+			Embedded: e, name: name, address: address, forOthers: spec.ForOthers || address != loopback,
+			nodes: 1 + spec.Workers, programs: programs, snapshotDir: snapshot,
+		}
 		c, err := a.run(ctx)
 		if err == nil || n == attempts || !errors.Is(err, errPortTaken) {
 			return c, err
@@ -76,6 +79,7 @@ type attempt struct {
 	*Embedded
 	name        string
 	address     string // of the API server
+	forOthers   bool   // [clusters.Spec.ForOthers]
 	nodes       int
 	programs    map[string]string
 	snapshotDir string // what etcd begins with; "" for nothing
@@ -149,7 +153,7 @@ func (a *attempt) prepare(programs []string) error {
 			return fmt.Errorf("copy snapshot: %w", err)
 		}
 	}
-	all := plan(a.programs, a.address, port)
+	all := plan(a.programs, a.address, port, a.forOthers)
 	all.Programs = slices.DeleteFunc(all.Programs, func(p supervisor.Program) bool { return !slices.Contains(programs, p.Name) })
 	return supervisor.WritePlan(plane, all)
 }

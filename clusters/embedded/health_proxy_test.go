@@ -103,7 +103,7 @@ func ask(t *testing.T, config *rest.Config, path, query string) (string, error) 
 	return string(answer), err
 }
 
-func TestTheGateHoldsTheQuestionForHealthUntilItIsAYes(t *testing.T) {
+func TestTheHealthProxyHoldsTheQuestionForHealthUntilItIsAYes(t *testing.T) {
 	plane, u := opened(t)
 	if answer, err := ask(t, through(t, plane), "/healthz", ""); err != nil {
 		t.Fatalf("%v: %s", err, answer)
@@ -116,7 +116,7 @@ func TestTheGateHoldsTheQuestionForHealthUntilItIsAYes(t *testing.T) {
 	}
 }
 
-func TestTheGatePassesOnEverythingElse(t *testing.T) {
+func TestTheHealthProxyPassesOnEverythingElse(t *testing.T) {
 	plane, u := opened(t)
 	answer, err := ask(t, through(t, plane), "/api/v1/nodes", "watch")
 	if err != nil || answer != "/api/v1/nodes?watch=1" {

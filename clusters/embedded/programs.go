@@ -55,13 +55,13 @@ func kubeconfigOf(program string) string { return program + ".kubeconfig" }
 // loopback is where everything listens, unless the API server is asked to listen elsewhere.
 const loopback = "127.0.0.1"
 
-// plan says how to run the programs, with the API server on that address. Paths are relative to the control plane's
-// folder, in which they work.
-func plan(paths map[string]string, address string, port int) supervisor.Plan {
+// plan says how to run the programs, with the API server on that address, for others as [clusters.Spec.ForOthers] has it.
+// Paths are relative to the control plane's folder, in which they work.
+func plan(paths map[string]string, address string, port int, forOthers bool) supervisor.Plan {
 	api := net.JoinHostPort(address, strconv.Itoa(port))
 	return supervisor.Plan{Programs: []supervisor.Program{
 		{Name: etcd, Path: paths[etcd], Args: etcdArgs()},
-		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(address, port), After: etcdSocket, Env: memory(400)},
+		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(address, port, forOthers), After: etcdSocket, Env: memory(400)},
 		{Name: controllerManager, Path: paths[controllerManager], Args: controllerManagerArgs(), After: api, Env: memory(200)},
 		{Name: scheduler, Path: paths[scheduler], Args: schedulerArgs(), After: api, Env: memory(150)},
 		{Name: kwok, Path: paths[kwok], Args: kwokArgs(), After: api, Env: memory(150)},
@@ -95,7 +95,7 @@ func etcdArgs() []string {
 
 // apiServerArgs are kubeadm's, as far as they are not about a network of nodes. What checks rely on stands in
 // ../kind.yaml, too.
-func apiServerArgs(address string, port int) []string {
+func apiServerArgs(address string, port int, forOthers bool) []string {
 	args := []string{
 		"--bind-address=" + address,
 		fmt.Sprintf("--secure-port=%d", port),
@@ -115,15 +115,13 @@ func apiServerArgs(address string, port int) []string {
 		"--service-account-signing-key-file=" + inPKI("sa.key"),
 		"--service-cluster-ip-range=" + serviceCIDR,
 	}
-	if forOthers(address) {
-		args = append(args, "--egress-selector-config-file="+egressFile)
+	if forOthers {
+		args = append(args, "--egress-selector-config-file="+egressFile,
+			"--kubelet-preferred-address-types=", // none, else it asks the DNS for names of nodes before the egress
+			"--anonymous-auth=false")
 	}
 	return args
 }
-
-// forOthers says whether other machines reach a cluster. Then its admin is somebody else than who runs it, and its API
-// server, which is a process of this machine, must not call whomever they name: webhooks, API services, nodes, Services.
-func forOthers(address string) bool { return address != loopback }
 
 // egress sends all that an API server would call through a proxy that is not there.
 const egress = `apiVersion: apiserver.k8s.io/v1beta1

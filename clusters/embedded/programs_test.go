@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/example/operator-lab/clusters"
 )
 
@@ -16,7 +18,7 @@ import (
 func planned(t *testing.T, address string) map[string][]string {
 	t.Helper()
 	args := map[string][]string{}
-	for _, p := range plan(map[string]string{}, address, 12345).Programs {
+	for _, p := range plan(map[string]string{}, address, 12345, false).Programs {
 		args[p.Name] = p.Args
 	}
 	if len(args) != len(programNames()) {
@@ -51,6 +53,38 @@ func TestTheAPIServerAsksWhoMayDoWhat(t *testing.T) {
 		if !slices.Contains(args, want) {
 			t.Errorf("the API server runs without %s", want)
 		}
+	}
+}
+
+// What the controllers of kind clusters are told, those of embedded ones are told, too: a check must not tell them apart.
+func TestTheControllersAreToldWhatThoseOfKindAre(t *testing.T) {
+	data, err := os.ReadFile("../kind.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct{ KubeadmConfigPatches []string }
+	if err := yaml.Unmarshal(data, &config); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, patch := range config.KubeadmConfigPatches {
+		var kubeadm struct {
+			ControllerManager, Scheduler struct{ ExtraArgs map[string]string }
+		}
+		if err := yaml.Unmarshal([]byte(patch), &kubeadm); err != nil {
+			t.Fatal(err)
+		}
+		for program, args := range map[string]map[string]string{controllerManager: kubeadm.ControllerManager.ExtraArgs, scheduler: kubeadm.Scheduler.ExtraArgs} {
+			for flag, value := range args {
+				told++
+				if !slices.Contains(planned(t, loopback)[program], "--"+flag+"="+value) {
+					t.Errorf("%s runs without --%s=%s", program, flag, value)
+				}
+			}
+		}
+	}
+	if told == 0 {
+		t.Error("kind.yaml tells the controllers nothing: it is read in another way than it is written")
 	}
 }
 
@@ -116,10 +150,15 @@ func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
 }
 
 func TestTheAPIServerOfAStrangerCallsNobody(t *testing.T) {
-	const flag = "--egress-selector-config-file=" + egressFile
-	for address, closed := range map[string]bool{loopback: false, "192.168.1.5": true} {
-		if got := slices.Contains(planned(t, address)[apiServer], flag); got != closed {
-			t.Errorf("on %s, it runs with %s: %v", address, flag, got)
+	for _, flag := range []string{
+		"--egress-selector-config-file=" + egressFile,
+		"--kubelet-preferred-address-types=", // else it asks the machine's DNS for names of nodes
+		"--anonymous-auth=false",
+	} {
+		for _, forOthers := range []bool{false, true} {
+			if got := slices.Contains(apiServerArgs(loopback, 12345, forOthers), flag); got != forOthers {
+				t.Errorf("for others %v: it runs with %s: %v", forOthers, flag, got)
+			}
 		}
 	}
 }

@@ -75,7 +75,7 @@ func snapshotKey(programs map[string]string) string {
 	for _, name := range []string{etcd, apiServer} {
 		fmt.Fprintln(hash, filepath.Base(filepath.Dir(programs[name])))
 	}
-	fmt.Fprintln(hash, etcdArgs(), apiServerArgs(loopback, 0), snapshotPrefixes())
+	fmt.Fprintln(hash, etcdArgs(), apiServerArgs(loopback, 0, false), snapshotPrefixes())
 	return fmt.Sprintf("%x", hash.Sum(nil)[:6])
 }
 

@@ -55,7 +55,7 @@ func CheckArchiveName(name string) error {
 
 // Pack packs the node image that [Build] made, for the eyes of its owner alone, unless that was done before. It takes
 // about a minute and half a gigabyte. Archives of other images are removed. Without an image of ours the error is a
-// [*clusters.Problem]: kind's own has no name that survives a journey.
+// [*clusters.Problem]: an archive does not keep the digest by which kind's own image is known.
 func Pack(ctx context.Context, engineName, cacheDir string, log func(line string)) (Archive, error) {
 	ref, found, err := built(ctx, engineName)
 	if err != nil {

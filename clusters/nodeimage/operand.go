@@ -147,9 +147,19 @@ func pullOperand(ctx context.Context, source, file string) error {
 	return writeArchive(file, map[string]v1.Image{Operand: image})
 }
 
-// EnsureOperand sees to it that every node of a cluster has [Operand]: nothing is to be done when it is in the node
+// Spec is how a cluster of this image is made: with [Operand] on its nodes, if its Pods are real.
+func (i Image) Spec(p clusters.Provider, cacheDir string) clusters.Spec {
+	return clusters.Spec{NodeImage: i.Ref, Prepare: func(ctx context.Context, c *clusters.Cluster) error {
+		if !c.RealPods {
+			return nil
+		}
+		return ensureOperand(ctx, p, c.Name, i, cacheDir)
+	}}
+}
+
+// ensureOperand sees to it that every node of a cluster has [Operand]: nothing is to be done when it is in the node
 // image, and otherwise its archive is loaded. The provider's clusters are containers of an engine.
-func EnsureOperand(ctx context.Context, p clusters.Provider, cluster string, image Image, cacheDir string) error {
+func ensureOperand(ctx context.Context, p clusters.Provider, cluster string, image Image, cacheDir string) error {
 	if image.HasOperand {
 		return nil
 	}

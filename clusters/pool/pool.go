@@ -225,7 +225,7 @@ func (p *Pool) await(ctx context.Context) error {
 
 // wake makes a cluster one that can be used, and writes down that it is.
 func (p *Pool) wake(ctx context.Context, e *entry) (pooled bool, err error) {
-	e.mu.Lock() // it may just be going to sleep
+	e.mu.Lock() // fill may be pausing it
 	defer e.mu.Unlock()
 	e.taken = true
 	if e.broken != nil {

@@ -9,28 +9,37 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Load reads a kubeconfig. Clients of it follow no redirection: an API server sends none, and a server that is not what it
-// says could have this machine ask addresses of its choice.
+// Load reads a kubeconfig. Clients of it follow redirections to the same server only, such as that from …/proxy to …/proxy/:
+// a server that is no API server could have this machine ask addresses of its choice.
 func Load(kubeconfig string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noRedirects{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return sameServer{next} })
 	return config, nil
 }
 
-type noRedirects struct{ http.RoundTripper }
+type sameServer struct{ http.RoundTripper }
 
 // WrappedRoundTripper lets client-go cancel requests.
-func (t noRedirects) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
+func (t sameServer) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
 
 // RoundTrip is part of [http.RoundTripper].
-func (t noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t sameServer) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(req)
-	if err == nil && resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" {
+	if err == nil && resp.StatusCode/100 == 3 && LeadsAway(resp) {
 		_ = resp.Body.Close()
-		return nil, fmt.Errorf("the API server answers %s with a redirection", req.URL.Path)
+		return nil, fmt.Errorf("the API server answers %s with a redirection to another server", req.URL.Path)
 	}
 	return resp, err
+}
+
+// LeadsAway says whether an answer has a Location on another server than the one that was asked.
+func LeadsAway(resp *http.Response) bool {
+	if resp.Header.Get("Location") == "" {
+		return false
+	}
+	to, err := resp.Location()
+	return err != nil || to.Scheme != resp.Request.URL.Scheme || to.Host != resp.Request.URL.Host
 }

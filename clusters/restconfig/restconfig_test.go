@@ -28,8 +28,33 @@ func TestNoRedirectionIsFollowed(t *testing.T) {
 	}))
 	defer server.Close()
 
+	client := load(t, server.URL)
+	if _, err := client.Discovery().ServerVersion(); err == nil || !strings.Contains(err.Error(), "redirection") || asked.Load() {
+		t.Errorf("asked elsewhere: %t; %v", asked.Load(), err)
+	}
+}
+
+// API servers send clients from …/proxy to …/proxy/.
+func TestARedirectionToTheSameServerIsFollowed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/proxy/") {
+			http.Redirect(w, r, r.URL.Path+"/", http.StatusMovedPermanently)
+			return
+		}
+		_, _ = w.Write([]byte("hello"))
+	}))
+	defer server.Close()
+	got, err := load(t, server.URL).CoreV1().Pods("default").ProxyGet("", "p", "80", "/", nil).DoRaw(t.Context())
+	if string(got) != "hello" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// load is a client of a kubeconfig for that server.
+func load(t *testing.T, server string) *kubernetes.Clientset {
+	t.Helper()
 	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters["room"] = &clientcmdapi.Cluster{Server: server.URL}
+	kubeconfig.Clusters["room"] = &clientcmdapi.Cluster{Server: server}
 	kubeconfig.Contexts["room"] = &clientcmdapi.Context{Cluster: "room"}
 	kubeconfig.CurrentContext = "room"
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -44,7 +69,5 @@ func TestNoRedirectionIsFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Discovery().ServerVersion(); err == nil || !strings.Contains(err.Error(), "redirection") || asked.Load() {
-		t.Errorf("asked elsewhere: %t; %v", asked.Load(), err)
-	}
+	return client
 }

@@ -43,6 +43,8 @@ type Options struct {
 	Clusters int
 	// Yes is consent that was given in advance.
 	Yes bool
+	// Meanwhile is a line for those who wait, before a step that takes many minutes. "" is none.
+	Meanwhile string
 	// In is asked for consent if it is a terminal. May be nil.
 	In io.Reader
 	// Out is told what happens, line by line. nil means nobody.
@@ -89,6 +91,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	for _, s := range steps {
+		if s.long && o.Meanwhile != "" {
+			fmt.Fprintln(o.Out, o.Meanwhile)
+		}
 		if err := s.do(ctx); err != nil {
 			return fmt.Errorf("set up %s: %w", s.name, err)
 		}
@@ -101,6 +106,7 @@ type step struct {
 	name string
 	what string // what will be done, and what it costs
 	do   func(context.Context) error
+	long bool // takes many minutes
 }
 
 // plan finds out what is missing.
@@ -112,7 +118,8 @@ func plan(ctx context.Context, o Options) ([]step, error) {
 			return nil, err
 		}
 		steps = append(steps, step{"container engine",
-			"installs docker.io from this machine's package sources and starts dockerd (root, 1 minute)", o.startEngine})
+			"installs docker.io, iptables, iproute2 and jq from this machine's package sources, removes the network bridges of an engine that " +
+				"has ended, and starts dockerd (root, 1 minute)", o.startEngine, false})
 	}
 	few, err := o.fewInstances(ctx, engineErr == nil)
 	if err != nil {
@@ -120,7 +127,7 @@ func plan(ctx context.Context, o Options) ([]step, error) {
 	}
 	if few {
 		steps = append(steps, step{"kernel settings",
-			fmt.Sprintf("raises fs.inotify.max_user_instances to %d, and max_user_watches, until the next boot (root)", instances), o.raiseSettings})
+			fmt.Sprintf("raises fs.inotify.max_user_instances to %d, and max_user_watches, until the next boot (root)", instances), o.raiseSettings, false})
 	}
 	missing, err := imageMissing(ctx, o, engineErr == nil)
 	if err != nil {
@@ -128,8 +135,8 @@ func plan(ctx context.Context, o Options) ([]step, error) {
 	}
 	if missing {
 		steps = append(steps, step{"node image",
-			"pulls kind's image if a registry is in reach, else installs debootstrap and builds one from source (root, 10 minutes on two cores)",
-			o.provideImage})
+			"pulls kind's image if a registry is in reach, else installs debootstrap and debian-archive-keyring and builds one from source (root, 10 minutes on two cores)",
+			o.provideImage, true})
 	}
 	return steps, nil
 }

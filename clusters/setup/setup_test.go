@@ -116,6 +116,25 @@ func TestConsentGivenInAdvanceFixesWhatIsMissing(t *testing.T) {
 	}
 }
 
+func TestWhoWaitsForMinutesIsToldWhatToDoMeanwhile(t *testing.T) {
+	for missing, want := range map[string]bool{"kernel settings": false, "node image": true} {
+		m := newMachine(t)
+		m.write("up", 0o644, "")
+		if missing == "node image" {
+			m.write("instances", 0o644, "8192\n")
+			m.write("scripts/engine.sh", 0o755, "#!/bin/sh\nexit 1\n") // nothing is built here
+		} else {
+			m.write("image", 0o644, "")
+		}
+		var out strings.Builder
+		m.Yes, m.Out, m.Meanwhile = true, &out, "meanwhile, read"
+		_ = Run(t.Context(), m.Options)
+		if got := strings.Contains(out.String(), m.Meanwhile); got != want {
+			t.Errorf("%s: told %v, want %v:\n%s", missing, got, want, &out)
+		}
+	}
+}
+
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	m := newMachine(t)
 	m.write("up", 0o644, "")

@@ -67,7 +67,7 @@ func Run(dir string) error {
 		case i := <-s.due:
 			s.start(i)
 		case end := <-s.ended:
-			s.bury(ctx, end)
+			s.recordEnd(ctx, end)
 		case word, linked := <-words:
 			switch {
 			case linked && word == keepWord:
@@ -225,8 +225,8 @@ func (s *supervisor) trimLogs() {
 	}
 }
 
-// bury notes the end of a program and has it started again.
-func (s *supervisor) bury(ctx context.Context, e ending) {
+// recordEnd notes the end of a program and has it started again.
+func (s *supervisor) recordEnd(ctx context.Context, e ending) {
 	state := &s.state.Programs[e.index]
 	delete(s.live, e.index)
 	state.Ended = e.how

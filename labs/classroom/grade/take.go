@@ -224,6 +224,12 @@ func (c *taken) repository(ctx context.Context, dir string) (err error) {
 	if err := os.WriteFile(filepath.Join(private, "config"), []byte(config), 0o600); err != nil {
 		return fmt.Errorf("copy repository: %w", err)
 	}
+	// Else a file may ask what the commit's signature is worth ($Format:%G?$): git runs gpg or gpgsm for that, which asks any
+	// address that a certificate names. These attributes come before those of the commit.
+	info := filepath.Join(private, "info")
+	if err := errors.Join(os.Mkdir(info, 0o700), os.WriteFile(filepath.Join(info, "attributes"), []byte("* -export-subst\n"), 0o600)); err != nil {
+		return fmt.Errorf("copy repository: %w", err)
+	}
 	return c.checkOut(ctx, private)
 }
 
@@ -231,17 +237,19 @@ func (c *taken) repository(ctx context.Context, dir string) (err error) {
 func (c *taken) checkOut(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, gitLimit)
 	defer cancel()
-	if _, err := exec.LookPath("git"); err != nil {
+	git, err := exec.LookPath("git")
+	if err != nil {
 		return exit.Environment(errors.New("git is missing, and a repository was handed in: install git"))
 	}
 	// Packs are mapped in small windows, because what is mapped counts as memory.
-	cmd := exec.CommandContext(ctx, "sh", "-c", fmt.Sprintf(`ulimit -v %d 2>/dev/null; exec git "$@"`, gitMemory), "git",
+	cmd := exec.CommandContext(ctx, "sh", "-c", fmt.Sprintf(`ulimit -v %d 2>/dev/null; exec "$0" "$@"`, gitMemory), git,
 		"--git-dir="+dir, "-c", "core.hooksPath="+os.DevNull, "-c", "core.attributesFile="+os.DevNull,
 		"-c", "core.packedGitWindowSize=16m", "-c", "core.packedGitLimit=128m", "-c", "core.bigFileThreshold=1m", "-c", "gc.auto=0",
 		"archive", "--format=tar", "HEAD")
 	cmd.Dir = dir
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
+		"PATH=" + dir, // it needs no other program
+		"HOME=" + dir, "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_ALLOC_LIMIT=" + gitBlock, "LC_ALL=C",
 	}
 	var complaint bytes.Buffer

@@ -239,6 +239,29 @@ func TestARepositoryRunsNothing(t *testing.T) {
 	}
 }
 
+// Git can put into a file what the signature of a commit is worth, and runs gpg to find out.
+func TestNoSignatureIsLookedAt(t *testing.T) {
+	const asks = "$Format:%G?%GG$\n"
+	dir := bare(t, map[string]string{"go.mod": "module x", ".gitattributes": "v.txt export-subst\n", "v.txt": asks}, nil)
+	commit := git(t, dir, "cat-file", "commit", "HEAD")
+	head, message, _ := strings.Cut(commit, "\n\n")
+	signature := "gpgsig -----BEGIN PGP SIGNATURE-----\n \n AAAA\n -----END PGP SIGNATURE-----\n"
+	signed := gitReading(t, dir, head+"\n"+signature+"\n"+message+"\n", "hash-object", "-t", "commit", "-w", "--stdin")
+	git(t, dir, "update-ref", "refs/heads/main", signed)
+	bin, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
+	if err := os.WriteFile(filepath.Join(bin, "gpg"), []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	_, got, err := taking(t, dir)
+	if err != nil || got["v.txt"] != asks {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("gpg was run")
+	}
+}
+
 // Whoever knows the name of somebody else's commit could hand it in as their own.
 func TestARepositoryBorrowsNothing(t *testing.T) {
 	others := bare(t, map[string]string{"go.mod": "module right"}, nil)

@@ -34,8 +34,9 @@ type Room struct {
 	Ready int `json:"ready,omitempty"`
 	// LendsOnly says that learners have no clusters of their own.
 	LendsOnly bool `json:"lendsOnly,omitempty"`
-	// Open says that kind clusters of the room can be, or have been, reached from a network.
-	Open bool `json:"open,omitempty"`
+	// OpenOn are the addresses of this machine on which kind clusters of the room can be, or have been, reached from a
+	// network. Somebody agreed to each.
+	OpenOn []string `json:"openOn,omitempty"`
 	// Learners are in the order in which they came.
 	Learners []Learner `json:"learners"`
 }

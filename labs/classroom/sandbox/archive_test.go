@@ -34,7 +34,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-func TestAParcelHasFilesAndFoldersAndNoLinks(t *testing.T) {
+func TestAnArchiveHasFilesAndFoldersAndNoLinks(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	err := errors.Join(
 		os.MkdirAll(filepath.Join(from, "a", "b"), 0o755),
@@ -66,7 +66,7 @@ func TestAParcelHasFilesAndFoldersAndNoLinks(t *testing.T) {
 	}
 }
 
-func TestAForgedParcelChangesNothingElse(t *testing.T) {
+func TestAForgedArchiveChangesNothingElse(t *testing.T) {
 	for name, forged := range map[string][]tar.Header{
 		"a path with dots":     {{Name: "files/../../outside", Typeflag: tar.TypeReg}},
 		"an absolute path":     {{Name: "/tmp/outside", Typeflag: tar.TypeReg}},

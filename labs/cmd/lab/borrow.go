@@ -8,12 +8,15 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/roomclient"
 	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
 )
 
-// readyToJudge gives what verdicts need: n clusters of this machine at the same time, or those that the room lends.
-func (a *app) readyToJudge(ctx context.Context, n int) (*clusters.Owned, nodeimage.Image, error) {
+// readyToJudge gives what verdicts about a lab need: n clusters of this machine at the same time, or those that the room
+// lends.
+func (a *app) readyToJudge(ctx context.Context, lab *course.Lab, n int) (*clusters.Owned, nodeimage.Image, error) {
+	a.Meanwhile = "meanwhile, read the lesson: " + lab.Dir + "/README.md"
 	if a.Cluster != cli.Room {
 		return a.Ready(ctx, n)
 	}

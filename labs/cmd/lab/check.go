@@ -75,7 +75,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 	}
 	defer unlock()
 	a.asked = command(which)
-	owned, image, err := a.readyToJudge(ctx, 1)
+	owned, image, err := a.readyToJudge(ctx, c.Labs[labs[0]-1], 1)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 	}
 	if a.Cluster == cli.Room {
 		// A program that does not compile takes no turn in the queue: a pool is asked after the build.
-		lent := a.StartPool(owned, image, 0)
+		lent := a.StartPool(owned, a.Spec(owned, image), 0)
 		defer func() { err = errors.Join(err, lent.Close()) }()
 		judge.Pool = lent
 	}

@@ -57,7 +57,7 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		return err
 	})
 	g.Go(func() (err error) {
-		cluster, err = owned.Create(preparation, "demo", a.Spec("", owned, image), keep)
+		cluster, err = owned.Create(preparation, "demo", a.Spec(owned, image), keep)
 		return err
 	})
 	if err := g.Wait(); err != nil {

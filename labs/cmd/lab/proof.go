@@ -130,7 +130,7 @@ func (a *app) proofSetUp(ctx context.Context) (gotest.Count, error) {
 	_, err := exec.LookPath("apt-get")
 	switch {
 	case len(missing) == 0:
-	case err != nil || !a.Yes || os.Geteuid() != 0:
+	case err != nil || !a.Consents() || os.Geteuid() != 0:
 		a.Progress("missing, and some phases will fail without: " + install)
 	default:
 		a.Progress(install)

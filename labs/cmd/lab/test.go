@@ -174,7 +174,7 @@ func (a *app) operatorTests(ctx context.Context) (count gotest.Count, err error)
 	if err != nil {
 		return count, err
 	}
-	cluster, err := owned.Create(ctx, "operator", clusters.Spec{NodeImage: image.Ref}, false)
+	cluster, err := owned.Create(ctx, "operator", a.Spec(owned, image), false)
 	if err != nil {
 		return count, err
 	}

@@ -85,7 +85,7 @@ func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
 		return nil, err
 	}
 	a.Progress("starting a cluster, which takes some seconds")
-	return owned.Create(ctx, playgroundPurpose, a.Spec("", owned, image), true)
+	return owned.Create(ctx, playgroundPurpose, a.Spec(owned, image), true)
 }
 
 func (a *app) explainPlayground(c *clusters.Cluster) {

@@ -47,14 +47,14 @@ func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
 	if err := workspace.Possible(c, a.workspace); err != nil {
 		return err
 	}
-	owned, image, err := a.readyToJudge(ctx, size+2) // one in use, and one that goes away while the next is made
+	owned, image, err := a.readyToJudge(ctx, c.Labs[n-1], size+2) // one in use, and one that goes away while the next is made
 	if err != nil {
 		return err
 	}
 	if err := a.ensureWorkspace(ctx, c); err != nil {
 		return err
 	}
-	waiting := a.StartPool(owned, image, size) // the first one is made while the checks are compiled
+	waiting := a.StartPool(owned, a.Spec(owned, image), size) // the first one is made while the checks are compiled
 	defer func() { err = errors.Join(err, waiting.Close()) }()
 	a.Progress("compiling the checks")
 	tools, err := verdict.BuildTools(ctx, c.Root, a.State)

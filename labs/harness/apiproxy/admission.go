@@ -37,7 +37,7 @@ var (
 // asks of the API server is restricted to what an operator needs, whatever its rights are, and what runs in
 // Pods to the operand ([InstallPodPolicy]).
 func AdmissionRule(req *http.Request, info *request.RequestInfo) string {
-	if why := crooked(req); why != "" {
+	if why := malformed(req); why != "" {
 		return why
 	}
 	if !info.IsResourceRequest {
@@ -63,9 +63,9 @@ func AdmissionRule(req *http.Request, info *request.RequestInfo) string {
 	return ""
 }
 
-// crooked says what is wrong with the form of a request: what two programs could read differently, changes who asks, or
+// malformed says what is wrong with the form of a request: what two programs could read differently, changes who asks, or
 // turns the connection into another one.
-func crooked(req *http.Request) string {
+func malformed(req *http.Request) string {
 	clean := path.Clean(req.URL.Path)
 	if req.URL.RawPath != "" || req.URL.Path != clean && req.URL.Path != clean+"/" {
 		return "a learner's program may not write paths in another way than they are"

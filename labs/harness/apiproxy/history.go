@@ -6,11 +6,10 @@ import (
 )
 
 const (
-	// remembered is how many requests are kept of each sort: of those that changed something or were
-	// refused, and of all others. A whole run of a right operator stays below it; two full sorts are
-	// some ten megabytes.
+	// remembered is how many requests are kept of each sort: writes, what was refused or disturbed, and all others. A whole
+	// run of a right operator stays below it; three full sorts are some fifteen megabytes.
 	remembered = 8192
-	// tallied is how many kinds of requests are told apart. Operators have a dozen; a client that
+	// tallied is how many kinds of requests are counted separately. Operators have a dozen; a client that
 	// invents resources has no end of them.
 	tallied = 256
 )
@@ -29,19 +28,22 @@ type Tally struct {
 // history is what a proxy remembers. Its size is bounded, whatever is added.
 type history struct {
 	count int
-	// telling are the requests that changed something, were refused or disturbed: the ones that checks
-	// and verdicts are about. A flood of reads must not push them out.
-	telling, reads window
-	tallies        map[Tally]*Tally // by kind, which is a tally without numbers
+	// Checks and verdicts are about writes and failures. Neither a flood of reads nor one of requests that are refused, which
+	// costs a client nothing, pushes out what it has written.
+	writes, failures, reads window
+	tallies                 map[Tally]*Tally // by kind, which is a tally without numbers
 }
 
 // add gives the record its index and keeps it.
 func (h *history) add(record Request) {
 	record.Index = h.count
 	h.count++
-	if record.Mutating() || record.Refused() || record.Disturbed {
-		h.telling.add(record)
-	} else {
+	switch {
+	case record.Refused() || record.Disturbed:
+		h.failures.add(record)
+	case record.Mutating():
+		h.writes.add(record)
+	default:
 		h.reads.add(record)
 	}
 	h.tally(record)
@@ -68,7 +70,7 @@ func (h *history) tally(record Request) {
 
 // since gives what is kept from index on, in order.
 func (h *history) since(index int) []Request {
-	found := append(h.telling.since(index), h.reads.since(index)...)
+	found := slices.Concat(h.writes.since(index), h.failures.since(index), h.reads.since(index))
 	slices.SortFunc(found, func(a, b Request) int { return cmp.Compare(a.Index, b.Index) })
 	return found
 }

@@ -10,8 +10,8 @@ import (
 type NamespaceFilter struct {
 	// Hidden are namespaces that are not seen.
 	Hidden []string
-	// Namespaced says whether a resource lies in namespaces: the API server knows no namespace of others, and refuses
-	// whoever asks for it. While that cannot be said, a client is told that the API server is unavailable.
+	// Namespaced reports whether a resource is namespaced; others cannot be selected by namespace. After an error the proxy
+	// answers 503.
 	Namespaced func(group, resource string) (bool, error)
 }
 

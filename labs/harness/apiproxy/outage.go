@@ -24,18 +24,32 @@ const (
 	// Unreachable is one that closes every connection, and each new one at once. A write that was under
 	// way may have been done; nobody can tell.
 	Unreachable
-	// ReadOnly is one whose store takes no writes: they are answered with 500. All else works, so that
-	// nobody looks at the world anew when it is over.
+	// ReadOnly is one whose store takes no writes: they are answered with 500. Reads and watches go on, so no informer lists
+	// again afterwards.
 	ReadOnly
+	// NoDeployments is one that takes no writes of Deployments, as when an admission webhook for them has failed. They are
+	// answered with 500, and all else works.
+	NoDeployments
 )
 
 // String is the outage in a person's words.
 func (o Outage) String() string {
-	return [...]string{"there", "unavailable (503)", "unreachable", "without a store to write to (500)"}[o]
+	return [...]string{"there", "unavailable (503)", "unreachable", "without a store to write to (500)", "refusing all writes of Deployments (500)"}[o]
 }
 
 // concerns says whether the outage keeps a request from its answer.
-func (o Outage) concerns(r Request) bool { return o != NoOutage && (o != ReadOnly || r.Mutating()) }
+func (o Outage) concerns(r Request) bool {
+	switch o {
+	case NoOutage:
+		return false
+	case ReadOnly:
+		return r.Mutating()
+	case NoDeployments:
+		return r.Mutating() && r.Group == "apps" && r.Resource == "deployments"
+	default:
+		return true
+	}
+}
 
 // answer is what the API server still says, nil when it says nothing.
 func (o Outage) answer() *apierrors.StatusError {
@@ -44,6 +58,8 @@ func (o Outage) answer() *apierrors.StatusError {
 		return apierrors.NewServiceUnavailable("the server is currently unable to handle the request")
 	case ReadOnly:
 		return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+	case NoDeployments:
+		return apierrors.NewInternalError(errors.New("failed calling webhook: context deadline exceeded"))
 	default:
 		return nil
 	}
@@ -175,8 +191,8 @@ func (w *disturbances) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// door is the listener. While the API server is unreachable, whoever comes in is thrown out at once. The
-// port itself stays ours: somebody else might take it.
+// refusingListener resets new connections while the API server is [Unreachable]. It keeps the port, which another program
+// might take.
 type refusingListener struct {
 	net.Listener
 	disturbances *disturbances

@@ -139,6 +139,25 @@ func TestAReadOnlyAPIServerRefusesWritesAndGoesOnWatching(t *testing.T) {
 	}
 }
 
+func TestOnlyWritesOfDeploymentsAreRefusedWhileThereAreNoDeployments(t *testing.T) {
+	proxy, client := start(t, func(http.ResponseWriter, *http.Request) {})
+	proxy.Outage(apiproxy.NoDeployments, lasting)
+	for i, tc := range []struct {
+		method, path string
+		status       int
+	}{
+		{http.MethodPut, "/apis/apps/v1/namespaces/n/deployments/d", http.StatusInternalServerError},
+		{http.MethodPost, "/apis/apps/v1/namespaces/n/deployments", http.StatusInternalServerError},
+		{http.MethodGet, "/apis/apps/v1/namespaces/n/deployments/d", http.StatusOK},
+		{http.MethodPut, "/apis/cache.example.com/v1alpha1/namespaces/n/memcacheds/m/status", http.StatusOK},
+	} {
+		send(t, client, tc.method, proxy.URL()+tc.path)
+		if got := proxy.Since(i)[0]; got.Status != tc.status || got.Disturbed != (tc.status != http.StatusOK) {
+			t.Errorf("%s %s: recorded %+v, want status %d", tc.method, tc.path, got, tc.status)
+		}
+	}
+}
+
 func TestAnUnreachableAPIServerTakesNoConnection(t *testing.T) {
 	proxy, client := start(t, watching)
 	watch := openWatch(t, proxy, client)

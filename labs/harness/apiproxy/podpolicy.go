@@ -25,9 +25,10 @@ const (
 )
 
 // InstallPodPolicy sees to it that no Pod outside of the system's own namespaces runs anything but the operand, gets at
-// its node, or has a token of the API server's, and that no Service stands for an address of somebody else's. A Pod
-// template may not ask for such things either, but for another program or image: that is a matter of its Pods, and checks
-// edit templates so. When it returns, all of this holds. Nobody whose requests pass [AdmissionRule] can take it away.
+// its node, or has a token of the API server's, and that no Service stands for an address of somebody else's. Pod templates
+// obey the same rules with one exception: they may name another program or image, because some checks edit them so. Pods
+// made from such a template are refused. When it returns, all of this holds. [AdmissionRule] refuses requests that would
+// change it.
 //
 // Every Pod needs `automountServiceAccountToken: false`, its own or its ServiceAccount's.
 func InstallPodPolicy(ctx context.Context, admin client.Client, operand string) error {
@@ -143,6 +144,10 @@ func podRules(operand string) []rule {
 			` && (!has(c.args) || has(c.command) || c.args[0].startsWith("-") || c.args[0] == "memcached")`))},
 		{"memcached writes no files", each(`[(has(c.command) ? c.command : []), (has(c.args) ? c.args : [])].all(list, list.all(a, ` +
 			`!a.matches("^-[A-Za-z]*e") && !a.startsWith("--memory-f") && !a.contains("ext_path")))`)},
+		// The kubelet puts a variable's value in its place later: "-$(EMPTY)e" is another word than it looks.
+		{"variables are whole values on a command line", each(`[(has(c.command) ? c.command : []), (has(c.args) ? c.args : [])].all(list, list.all(a, ` +
+			`!a.contains("$(") || a.matches("^(-[A-Za-z]|--[a-z-]+=)?[$][(][A-Za-z_][A-Za-z0-9_]*[)]$")))`)},
+		{"Pods keep their folder and their place in the queue", unset(pod, "priorityClassName") + " && " + each(unset("c", "workingDir"))},
 		{"Pods get no other containers later", fmt.Sprintf("!has(%s.ephemeralContainers)", pod)},
 		// What a variable names could be loaded in place of the operand's own: LD_PRELOAD, PATH.
 		{"environment variables are numbers", each(`!has(c.envFrom) && (!has(c.env) || c.env.all(e, ` +

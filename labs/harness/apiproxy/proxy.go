@@ -1,5 +1,5 @@
 // Package apiproxy is a reverse proxy between one client and an API server that remembers what was
-// asked. Every request passes unchanged but for the client's token ([Proxy.Token]), unless a storm is asked for with
+// asked. Every request passes unchanged but for the client's token ([Proxy.Token]), unless a disturbance is asked for with
 // [Proxy.Disturb] or [Proxy.Outage], a [Rule] that refuses requests of a client that nobody trusts, or a [NamespaceFilter]
 // that shows a client a part of the cluster only.
 //
@@ -28,6 +28,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/example/operator-lab/clusters/restconfig"
 )
 
 // Request is one request as the API server saw it.
@@ -47,7 +49,7 @@ type Request struct {
 	Status int `json:"status"`
 	// Message is the API server's reason for a refusal, "" when it did not refuse.
 	Message string `json:"message,omitempty"`
-	// Disturbed says that the answer is a storm's doing and not the client's fault.
+	// Disturbed says that the harness caused the answer, and not the client.
 	Disturbed bool `json:"disturbed,omitempty"`
 	// Answered is when the API server's answer began, zero when there was none.
 	Answered time.Time `json:"answered,omitzero"`
@@ -65,7 +67,7 @@ var mutating = sets.New("create", "update", "patch", "delete", "deletecollection
 func (r Request) Mutating() bool { return mutating.Has(r.Verb) }
 
 // Refused says whether the API server did not do what was asked, for a reason that the client has to
-// answer for: what a storm did to a request is not held against it.
+// answer for. A request that the harness disturbed is not refused.
 func (r Request) Refused() bool { return r.Status >= http.StatusBadRequest && !r.Disturbed }
 
 // String is the request as kubectl auth can-i would write it, with its answer.
@@ -81,7 +83,7 @@ func (r Request) String() string {
 	text := strings.TrimRight(fmt.Sprintf("%s %s %s", r.Verb, resource, object), " ")
 	switch {
 	case r.Disturbed:
-		return text + " (disturbed by the storm)"
+		return text + " (disturbed by the check)"
 	case r.Message != "":
 		return fmt.Sprintf("%s: %s", text, r.Message)
 	default:
@@ -168,6 +170,9 @@ func (p *Proxy) answered(resp *http.Response) error {
 	if !ok {
 		return nil
 	}
+	if restconfig.LeadsAway(resp) { // a fake API server must not redirect the manager to addresses of this machine
+		resp.Header.Del("Location")
+	}
 	record.Status = resp.StatusCode
 	if resp.StatusCode >= http.StatusBadRequest {
 		record.Message = refusal(resp)
@@ -229,7 +234,7 @@ func (p *Proxy) Token() string { return p.token }
 func (p *Proxy) CA() []byte { return p.ca }
 
 // Since gives the requests from index on, in order, as far as they are remembered: of a client that
-// floods the API server, the earliest are forgotten first, and reads sooner than writes and refusals.
+// floods the API server, the earliest are forgotten first: of writes, of failures and of reads, each by themselves.
 func (p *Proxy) Since(index int) []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -283,7 +288,7 @@ func (p *Proxy) recording(next http.Handler) http.Handler {
 			return
 		}
 		if err := p.filter.narrow(req.URL, record); err != nil {
-			p.refuse(w, record, Unavailable) // whoever saw more than this would spoil a check; clients try again
+			p.refuse(w, record, Unavailable) // unfiltered, it would show objects of other checks; clients try again
 			return
 		}
 		record.Disturbed = p.disturbances.before(ctx, record)

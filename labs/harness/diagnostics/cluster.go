@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 // podLines tell of Pods that could not be made or placed, and of containers that do not run.
@@ -110,7 +112,7 @@ func (s *Snapshot) eventLines(severity string) []string {
 			order = append(order, k)
 		}
 		last[k] = e
-		counts[k] += told(e)
+		counts[k] += trace.Times(&e)
 	}
 	var lines []string
 	for _, k := range order {

@@ -22,7 +22,7 @@ const (
 	maxWidth = 260
 )
 
-// Snapshot is what could be seen of a check's world when it failed. What is missing is not missed.
+// Snapshot is what could be seen of a check's objects and manager when it failed. Every field is optional.
 type Snapshot struct {
 	// Namespaces are the check's own.
 	Namespaces []string

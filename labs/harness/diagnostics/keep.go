@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/internal/trace"
 )
+
+// fileName is what an artifact may be called.
+var fileName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
 
 // Keep writes the whole of the snapshot into a folder, which it makes when there is something to write:
 // objects as YAML, events, refused requests, the end of the manager's log, the output of containers that do not run. What
@@ -23,6 +28,9 @@ func (s *Snapshot) Keep(dir string) {
 		return
 	}
 	for name, text := range files {
+		if !fileName.MatchString(name) {
+			continue // a server that is no API server can call its objects what it likes
+		}
 		_ = os.WriteFile(filepath.Join(dir, name), []byte(Redact(text)), 0o600)
 	}
 }
@@ -32,25 +40,37 @@ const (
 	maxRefusals = 500
 	// maxLog is how much of the end of the manager's log is kept, in bytes. All of it lies beside the folders of the checks.
 	maxLog = 64 << 10
+	// maxPage is how much is kept of any file, in bytes: a manager may make any number of objects and events.
+	maxPage = 1 << 20
 )
 
-// files are the artifacts by name.
-func (s *Snapshot) files() map[string]string {
-	files := map[string]string{}
+// pages are artifacts by name.
+type pages map[string]string
+
+// add keeps the beginning of a file.
+func (p pages) add(name, text string) {
+	if room := maxPage - len(p[name]); room > 0 {
+		p[name] += text[:min(room, len(text))]
+	}
+}
+
+// files are what is to be kept.
+func (s *Snapshot) files() pages {
+	files := pages{}
 	for _, object := range s.objects.all {
 		data, err := yaml.Marshal(object.Object)
 		if err != nil {
 			continue
 		}
-		files[strings.ToLower(object.GetKind())+"s.yaml"] += "---\n" + string(data)
+		files.add(strings.ToLower(object.GetKind())+"s.yaml", "---\n"+string(data))
 	}
 	for _, e := range s.objects.events {
-		files["events.txt"] += fmt.Sprintf("%s %s %s %s/%s%s: %s (%s)\n", when(e).UTC().Format(time.RFC3339), e.Type, e.Reason,
-			e.Regarding.Kind, e.Regarding.Name, times(told(e)), e.Note, cmp.Or(e.ReportingController, e.DeprecatedSource.Component))
+		files.add("events.txt", fmt.Sprintf("%s %s %s %s/%s%s: %s (%s)\n", when(e).UTC().Format(time.RFC3339), e.Type, e.Reason,
+			e.Regarding.Kind, e.Regarding.Name, times(trace.Times(&e)), e.Note, cmp.Or(e.ReportingController, e.DeprecatedSource.Component)))
 	}
 	refused := slices.DeleteFunc(slices.Clone(s.Requests), func(r apiproxy.Request) bool { return !s.refuses(r) })
 	for _, r := range refused[max(0, len(refused)-maxRefusals):] {
-		files["refused.txt"] += fmt.Sprintf("%s %d %s\n", r.Time.UTC().Format(time.RFC3339Nano), r.Status, r)
+		files.add("refused.txt", fmt.Sprintf("%s %d %s\n", r.Time.UTC().Format(time.RFC3339Nano), r.Status, r))
 	}
 	if s.Log != "" {
 		files["manager.log"] = s.Log[max(0, len(s.Log)-maxLog):]

@@ -95,7 +95,7 @@ func entries(log string) []string {
 }
 
 var (
-	// place is the second line of a frame, call the end of the first.
+	// place matches the second line of a stack frame, goroutine the first line of a trace.
 	place     = regexp.MustCompile(`^\s+\S+\.(?:go|s):\d+`)
 	goroutine = regexp.MustCompile(`^goroutine \d+.*:$|^\[signal `)
 )

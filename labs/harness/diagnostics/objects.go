@@ -92,15 +92,6 @@ func when(e eventsv1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// told is how often an event was told, by whichever recorder.
-func told(e eventsv1.Event) int {
-	n := max(1, int(e.DeprecatedCount))
-	if e.Series != nil {
-		n = max(n, int(e.Series.Count))
-	}
-	return n
-}
-
 // outputs asks the containers that are in trouble what they said last.
 func outputs(ctx context.Context, clientset kubernetes.Interface, pods []corev1.Pod) map[string]string {
 	said := map[string]string{}

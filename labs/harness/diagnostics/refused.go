@@ -42,7 +42,7 @@ func (s *Snapshot) refused() []refusal {
 // into a namespace which belongs to no check may have meant one of this check's.
 func (s *Snapshot) refuses(r apiproxy.Request) bool {
 	own := slices.Contains(s.Namespaces, r.Namespace) || s.CheckNamespaces == nil || !s.CheckNamespaces.MatchString(r.Namespace)
-	return r.Status >= http.StatusBadRequest && own
+	return r.Refused() && own
 }
 
 func sameKind(a, b apiproxy.Request) bool {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,9 +31,11 @@ type App struct {
 
 	Cluster   string // --cluster: one of the constants of this package
 	NodeImage string // --node-image, "" = choose
-	Yes       bool   // --yes: consent to what needs root or minutes
+	Yes       bool   // --yes: consent to what needs root or minutes; see [App.Consents]
+	Meanwhile string // a line for those who wait while Kubernetes is compiled, "" = none
 
 	clusters []string // what Cluster may be
+	ci       bool     // a CI system runs us
 }
 
 // New finds the checkout that the working directory is in.
@@ -83,9 +86,18 @@ func (a *App) resolve() error {
 	if !slices.Contains(a.clusters, a.Cluster) {
 		return exit.Usage("CLUSTER=%s is not known: use one of %s", a.Cluster, strings.Join(a.clusters, ", "))
 	}
-	a.Yes = a.Yes || os.Getenv("CI") != ""
+	a.ci = inCI(os.Getenv("CI"))
 	return nil
 }
+
+// inCI reads the variable that CI systems set: true on most, or a name.
+func inCI(value string) bool {
+	on, err := strconv.ParseBool(value)
+	return value != "" && (err != nil || on)
+}
+
+// Consents says whether somebody agreed in advance to what this machine needs: by --yes, or as a CI system.
+func (a *App) Consents() bool { return a.Yes || a.ci }
 
 // Progress writes one line about what is going on.
 func (a *App) Progress(line string) { fmt.Fprintln(a.Err, "…", strings.TrimSpace(plain.Text(line))) }

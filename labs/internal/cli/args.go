@@ -60,7 +60,7 @@ func Count(n int, what string) string {
 // Agree asks whoever sits at the terminal. Who gave consent in advance, or is a script, reads what it was for. otherwise
 // says what has not happened without a yes.
 func (a *App) Agree(terminal bool, what, otherwise string) error {
-	if a.Yes || !terminal {
+	if a.Consents() || !terminal {
 		a.Progress(what)
 		return nil
 	}

@@ -40,7 +40,7 @@ func (a *App) Chosen(ctx context.Context) string {
 		return a.Cluster
 	}
 	a.Cluster = Kind
-	if err := clusters.PingEngine(ctx, a.Engine()); err != nil && ctx.Err() == nil && a.NodeImage == "" && !a.Yes {
+	if err := clusters.PingEngine(ctx, a.Engine()); err != nil && ctx.Err() == nil && a.NodeImage == "" && !a.Consents() {
 		a.Cluster = Embedded
 		a.Progress("no container engine answers, so this runs on an embedded control plane: " +
 			"Pods do not really run there; kind has the last word (make setup brings up a container engine)")
@@ -59,7 +59,7 @@ func (a *App) Ready(ctx context.Context, n int) (*clusters.Owned, nodeimage.Imag
 		a.Sweep(ctx, processes)
 	}
 	if a.Chosen(ctx) == Embedded {
-		return processes, nodeimage.Image{}, provider.Prepare(ctx)
+		return processes, nodeimage.Image{}, a.prepare(ctx, provider)
 	}
 	return a.ReadyKind(ctx, n)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/setup"
 	"github.com/example/operator-lab/labs/internal/plain"
@@ -24,6 +25,16 @@ func (a *App) SetUpChosen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return a.prepare(ctx, provider)
+}
+
+// prepare builds what the embedded control plane lacks.
+func (a *App) prepare(ctx context.Context, provider *embedded.Embedded) error {
+	if a.Meanwhile != "" {
+		if missing, err := provider.Missing(ctx); err == nil && len(missing) > 0 {
+			a.Progress(a.Meanwhile)
+		}
+	}
 	return provider.Prepare(ctx)
 }
 
@@ -36,7 +47,7 @@ func (a *App) SetUp(ctx context.Context, n int) error { return a.setUpMachine(ct
 func (a *App) setUpMachine(ctx context.Context, n int, thorough bool) error {
 	return setup.Run(ctx, setup.Options{
 		Root: a.Root, CacheDir: a.Cache, Engine: a.Engine(), NodeImage: a.NodeImage, Thorough: thorough,
-		Clusters: n, Yes: a.Yes, In: a.In, Out: a.Err,
+		Clusters: n, Yes: a.Consents(), Meanwhile: a.Meanwhile, In: a.In, Out: a.Err,
 	})
 }
 

@@ -18,3 +18,11 @@ func TestTheDoctorKnowsTheCheckoutsGo(t *testing.T) {
 		t.Errorf("goVersion() = %q, want 1.26.0", got)
 	}
 }
+
+func TestWhatCISystemsSetIsConsent(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "false": false, "0": false, "true": true, "1": true, "woodpecker": true} {
+		if got := inCI(value); got != want {
+			t.Errorf("CI=%s: %v, want %v", value, got, want)
+		}
+	}
+}

@@ -80,8 +80,8 @@ type Check struct {
 	// Hints are layers of hints by cause, the gentlest first. There is always
 	// the cause OtherCause.
 	Hints map[string][]string `yaml:"hints"`
-	// Regions are those of our code that come after the last hint, by cause. That of OtherCause is for causes without one.
-	// It may be empty.
+	// Regions names, by cause, the part of operator/ that `make hint-N` offers after the last hint. That of OtherCause is
+	// for causes without one. It may be empty.
 	Regions map[string]string `yaml:"regions"`
 }
 

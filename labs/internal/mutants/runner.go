@@ -157,14 +157,10 @@ func (r *run) open(ctx context.Context) (s slot, err error) {
 	}
 	defer r.machine.Release(1)
 	r.Progress("creating a kind cluster")
-	if s.cluster, err = r.Clusters.Create(ctx, "mutants", clusters.Spec{NodeImage: r.NodeImage.Ref}, false); err != nil {
+	if s.cluster, err = r.Clusters.Create(ctx, "mutants", r.NodeImage.Spec(r.Clusters.Provider(), r.Cache), false); err != nil {
 		return s, err
 	}
-	err = nodeimage.EnsureOperand(ctx, r.Clusters.Provider(), s.cluster.Name, r.NodeImage, r.Cache)
-	if err == nil {
-		s.cleaner, err = newCleaner(ctx, s.cluster.Kubeconfig)
-	}
-	if err != nil {
+	if s.cleaner, err = newCleaner(ctx, s.cluster.Kubeconfig); err != nil {
 		return s, errors.Join(err, r.close(ctx, s))
 	}
 	return s, nil

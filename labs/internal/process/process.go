@@ -38,8 +38,8 @@ type Job struct {
 	Serves string `json:"serves,omitempty"`
 }
 
-// Exit codes of a launcher that are not those of the program. A program that ends with one of them ends with 1 as far as
-// anybody learns.
+// Exit codes of a launcher that are not those of the program. If the program itself exits with one of them, the launcher
+// exits with 1.
 const (
 	// NotStarted: the launcher could not start the program. It says nothing about the program.
 	NotStarted = 123

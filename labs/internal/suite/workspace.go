@@ -95,6 +95,9 @@ func checkNode(node *yamlnodes.Node, depth int) error {
 	return nil
 }
 
+// rolesLimit is how many roles a manifest may have: the harness gives each of them to the manager.
+const rolesLimit = 20
+
 // parseRoles reads the roles of a manifest with any number of documents.
 func parseRoles(manifest string) ([]client.Object, error) {
 	if err := CheckYAML(manifest); err != nil {
@@ -103,6 +106,9 @@ func parseRoles(manifest string) ([]client.Object, error) {
 	var roles []client.Object
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
 	for {
+		if len(roles) > rolesLimit {
+			return nil, fmt.Errorf("read %s: it has more than %d roles", RolePath, rolesLimit)
+		}
 		role := &rbacv1.ClusterRole{}
 		err := decoder.Decode(role)
 		switch {

@@ -47,6 +47,12 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]
 	}
 }
 
+func TestRolesHaveALimit(t *testing.T) {
+	if _, err := parseRoles(strings.Repeat("kind: ClusterRole\n---\n", 21)); err == nil || !strings.Contains(err.Error(), "more than 20 roles") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestYAMLThatGrowsIsNotDecoded(t *testing.T) {
 	for name, tc := range map[string]struct{ text, says string }{
 		"what controller-gen writes": {"kind: ClusterRole\nrules: [{apiGroups: [apps]}]\n---\nkind: Role\n", ""},
@@ -54,6 +60,7 @@ func TestYAMLThatGrowsIsNotDecoded(t *testing.T) {
 		"an alias":                   {"a: &s text\nb: [*s, *s]\n", "line 1"},
 		"a merged map":               {"kind: Role\n---\na: &s {b: c}\nd: {<<: *s}\n", "anchors and aliases"},
 		"a deep value":               {strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "lie in each other"},
+		"many roles":                 {strings.Repeat("kind: Role\n---\n", 20), ""},
 		"no YAML":                    {"a: b: c", "mapping values"},
 	} {
 		err := CheckYAML(tc.text)

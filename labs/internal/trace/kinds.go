@@ -256,7 +256,7 @@ func (m *Memory) eventChanged(before, now *eventsv1.Event) []Action {
 	}
 	switch {
 	case before == nil:
-	case times(now) > times(before):
+	case Times(now) > Times(before):
 		d.Verb = "repeated"
 	default:
 		return nil
@@ -280,8 +280,8 @@ func whyNoPods(note string) string {
 	return clip(why)
 }
 
-// times is how often an event was recorded, whichever recorder counted.
-func times(e *eventsv1.Event) int {
+// Times is how often an event was recorded, whichever recorder counted.
+func Times(e *eventsv1.Event) int {
 	n := max(1, int(e.DeprecatedCount))
 	if e.Series != nil {
 		n = max(n, int(e.Series.Count))

@@ -162,6 +162,8 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 		return &Build{Output: "compiling it took more memory than there is for it"}, nil // of a container
 	case lacking != nil:
 		return nil, lacking
+	case limited.Err() != nil && c.runner.Launcher != nil:
+		return &Build{Output: fmt.Sprintf("compiling it took more than %s", c.limit)}, nil // nobody trusts it to be small
 	case limited.Err() != nil:
 		return nil, &clusters.Problem{
 			What: fmt.Sprintf("your code was not compiled within %s: this machine is too busy, or too small", c.limit),

@@ -283,6 +283,17 @@ func TestABuildThatTakesTooLongIsTheMachines(t *testing.T) {
 	requireBlame(t, build, err, "not compiled within 1ms", "make doctor")
 }
 
+// Whoever is graded could hand in so much code that the machine seems to be too slow.
+func TestABuildOfAStrangerThatTakesTooLongIsTheirs(t *testing.T) {
+	c := newCompilation(t, newProxy(t), hello)
+	c.limit = 50 * time.Millisecond
+	c.runner.Launcher = &process.Launcher{Command: []string{"sh", "-c", "exec sleep 60"}, Scratch: t.TempDir()}
+	build, err := c.run(t.Context())
+	if err != nil || build == nil || build.Output != "compiling it took more than 50ms" {
+		t.Errorf("the build gives %+v, %v", build, err)
+	}
+}
+
 func TestAnInterruptedBuildBlamesNobody(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

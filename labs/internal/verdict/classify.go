@@ -24,7 +24,8 @@ type Classification struct {
 }
 
 // Classify reads the checks of labs from a Ginkgo report. Every check of those labs is in the answer,
-// in the course's order. canRunPods says what the cluster was able to judge.
+// in the course's order. canRunPods says what the cluster was able to judge. When the time for the whole suite has run out,
+// and a check has failed, the checks that were skipped are given up for that one.
 func Classify(report types.Report, labs []*course.Lab, canRunPods bool) Classification {
 	specs := map[string]types.SpecReport{}
 	var c Classification
@@ -35,8 +36,13 @@ func Classify(report types.Report, labs []*course.Lab, canRunPods bool) Classifi
 			c.Defect = fmt.Sprintf("%s failed: %s", spec.LeafNodeType, spec.FailureMessage())
 		}
 	}
+	failed := firstFailed(specs, labs)
 	for _, lab := range labs {
 		for _, check := range lab.Checks {
+			if spec, ran := specs[check.ID]; ran && spec.State == types.SpecStateSkipped && failed != "" {
+				c.Checks = append(c.Checks, Check{ID: check.ID, Title: check.Title, Lab: lab.Number, State: Blocked, BlockedBy: failed})
+				continue
+			}
 			if !canRunPods && check.NeedsPods() {
 				c.Checks = append(c.Checks, Check{ID: check.ID, Title: check.Title, Lab: lab.Number, State: NotChecked})
 				continue
@@ -49,6 +55,18 @@ func Classify(report types.Report, labs []*course.Lab, canRunPods bool) Classifi
 		}
 	}
 	return c
+}
+
+// firstFailed is the first check that failed by itself, "" without one.
+func firstFailed(specs map[string]types.SpecReport, labs []*course.Lab) string {
+	for _, lab := range labs {
+		for _, check := range lab.Checks {
+			if spec := specs[check.ID]; spec.State == types.SpecStateFailed && findingOf(spec).Cause != suite.CauseBlocked {
+				return check.ID
+			}
+		}
+	}
+	return ""
 }
 
 func checkID(spec types.SpecReport) string {

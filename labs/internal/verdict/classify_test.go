@@ -68,6 +68,18 @@ func TestWhatTheSuiteCannotAnswerIsADefectOfTheLab(t *testing.T) {
 	}
 }
 
+// The suite has a time limit, and a learner's operator can take all of it.
+func TestWhatIsSkippedAfterAFailureIsBlocked(t *testing.T) {
+	got := classify(true,
+		spec("first", types.SpecStateSkipped),
+		spec("second", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none")),
+		spec("third", types.SpecStatePassed),
+	)
+	if got.Defect != "" || got.Checks[0].State != verdict.Blocked || got.Checks[0].BlockedBy != "second" || got.Checks[1].State != verdict.Failed {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestChecksThatNeedPodsAreNotPassedWithoutThem(t *testing.T) {
 	got := classify(false, spec("first", types.SpecStatePassed), spec("second", types.SpecStatePassed))
 	if state := got.Checks[2].State; state != verdict.NotChecked {

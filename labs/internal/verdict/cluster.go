@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/nodeimage"
 )
 
 // cleanupLimit is how long a run may take to delete its cluster, also after an interrupt.
@@ -33,11 +32,10 @@ func (r *run) findCluster(ctx context.Context) (err error) {
 		return err
 	}
 	r.Progress("creating a fresh cluster")
-	r.cluster, err = r.Clusters.Create(ctx, "check", clusters.Spec{NodeImage: r.NodeImage.Ref}, r.Keep)
-	if err != nil || !r.cluster.RealPods {
-		return err
-	}
-	return nodeimage.EnsureOperand(ctx, r.Clusters.Provider(), r.cluster.Name, r.NodeImage, r.Cache)
+	spec := r.NodeImage.Spec(r.Clusters.Provider(), r.Cache)
+	spec.ForOthers = r.Launcher != nil
+	r.cluster, err = r.Clusters.Create(ctx, "check", spec, r.Keep)
+	return err
 }
 
 // isolatePods keeps the Pods of a learner whom nobody trusts from all networks.

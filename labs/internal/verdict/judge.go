@@ -253,7 +253,7 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	environment := r.environment(ctx, c, numbers)
 	r.keepLogs(ctx, environment)
 	results := r.resultsOf(numbers, c.Checks, environment)
-	r.afterwords(results)
+	r.addTimelinesAndAdvice(results)
 	return results, nil
 }
 

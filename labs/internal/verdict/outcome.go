@@ -30,8 +30,8 @@ type Outcome struct {
 }
 
 // Outcomes finds out what is certain while a suite is running. A check that failed waits for those that it requires:
-// if one of them fails, too, that one is the answer. The last check that ends is not told when it failed, because the
-// verdict follows at once.
+// if one of them fails, too, that one is the answer. A failure of the last check is not announced, because the verdict
+// follows at once. This is for the screen while the checks run; verdicts come from [Classify].
 type Outcomes struct {
 	labs      []*course.Lab
 	requires  map[string][]string

@@ -8,10 +8,10 @@ import (
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
-// afterwords adds what a reader may want to know beside the verdicts: the timeline of one Memcached, and
+// addTimelinesAndAdvice adds what a reader may want to know beside the verdicts: the timeline of one Memcached, and
 // after a pass some advice. Both come from what was written down during the run; where that is missing,
 // so are they.
-func (r *run) afterwords(results []*Result) {
+func (r *run) addTimelinesAndAdvice(results []*Result) {
 	recording, err := trace.ReadFile(filepath.Join(r.artifacts, trace.File))
 	if err != nil {
 		return // no lab of the run has a manager, or the suite was cut short

@@ -212,7 +212,7 @@ func (s *Session) ended(ctx context.Context, e end) {
 		s.answer(r)
 	default:
 	}
-	s.bury(e)
+	s.release(e)
 	switch {
 	case s.next != nil:
 		s.start(ctx, *s.next)
@@ -229,15 +229,15 @@ func (s *Session) abandon() {
 	s.current.cancel()
 	select {
 	case e := <-s.current.end:
-		s.bury(e)
+		s.release(e)
 	default:
 		s.say("cleaning up")
-		s.bury(<-s.current.end)
+		s.release(<-s.current.end)
 	}
 }
 
-// bury lets go of a check that has ended, and tells what went wrong.
-func (s *Session) bury(e end) {
+// release lets go of a check that has ended, and tells what went wrong.
+func (s *Session) release(e end) {
 	s.current.cancel()
 	s.current = nil
 	if e.panic != nil {

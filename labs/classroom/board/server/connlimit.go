@@ -17,6 +17,8 @@ const (
 	maxAnonymous, maxRemote, maxLocal = 1024, 1984, 1024
 	// perClient are those of one address before it has shown a good token, and those for which one token vouches.
 	perClient = 64
+	// perAddress are those of one address for which tokens vouch, however many: of all machines behind a router, say.
+	perAddress = 512
 	// addressesPerToken are those that one token vouches for, the latest ones: a laptop that changes its network.
 	addressesPerToken = 2
 	// rejectedPerClient are as many more, which are told to come again. Those beyond are closed at once.
@@ -30,11 +32,12 @@ type connLimiter struct {
 	remote    int
 	anonymous int
 	open      map[string]int          // by client: an address, or the id of a token
+	vouched   map[netip.Addr]int      // by the address for which a token vouched
 	trusted   map[string][]netip.Addr // by id of the token
 }
 
 func newConnLimiter() *connLimiter {
-	return &connLimiter{open: map[string]int{}, trusted: map[string][]netip.Addr{}}
+	return &connLimiter{open: map[string]int{}, vouched: map[netip.Addr]int{}, trusted: map[string][]netip.Addr{}}
 }
 
 // slot is what a connection takes.
@@ -52,10 +55,10 @@ type slot struct {
 
 // acquire finds a slot for a connection, or none.
 func (c *connLimiter) acquire(remote net.Addr) (p slot, ok bool) {
-	p.from = client(remote)
+	p.from = address(remote)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p.client, p.remote = p.from.String(), !p.from.IsLoopback()
+	p.client, p.remote = network(p.from).String(), !p.from.IsLoopback()
 	if p.remote {
 		token := c.voucher(p.from)
 		if p.anonymous = token == ""; !p.anonymous {
@@ -68,7 +71,8 @@ func (c *connLimiter) acquire(remote net.Addr) (p slot, ok bool) {
 	}
 	here := c.open[p.client]
 	switch {
-	case c.all >= maxConnections, here >= share+rejectedPerClient, p.remote && c.remote >= maxRemote, p.anonymous && c.anonymous >= maxAnonymous:
+	case c.all >= maxConnections, here >= share+rejectedPerClient, p.remote && c.remote >= maxRemote,
+		p.anonymous && c.anonymous >= maxAnonymous, c.vouched[p.from] >= perAddress:
 		return p, false
 	}
 	p.overLimit = here >= share
@@ -94,6 +98,11 @@ func (c *connLimiter) count(p slot, n int) {
 	if c.open[p.client] += n; c.open[p.client] == 0 {
 		delete(c.open, p.client)
 	}
+	if p.remote && !p.anonymous {
+		if c.vouched[p.from] += n; c.vouched[p.from] == 0 {
+			delete(c.vouched, p.from)
+		}
+	}
 }
 
 // trust remembers that a good token was shown at the address.
@@ -118,16 +127,21 @@ func (c *connLimiter) voucher(from netip.Addr) string {
 	return found
 }
 
-// client is whom connections are counted for: an address, or a network of IPv6, of which each machine has many.
-func client(remote net.Addr) netip.Addr {
+// address is that of a machine, for which a token vouches.
+func address(remote net.Addr) netip.Addr {
 	from, err := netip.ParseAddrPort(remote.String())
 	if err != nil {
 		return netip.Addr{}
 	}
-	addr := from.Addr().Unmap()
-	if addr.Is4() || addr.IsLoopback() {
+	return from.Addr().Unmap().WithZone("")
+}
+
+// network is whom connections without a token are counted for: an address, or a network of IPv6, of which each machine has
+// many addresses.
+func network(addr netip.Addr) netip.Addr {
+	if !addr.Is6() || addr.IsLoopback() {
 		return addr
 	}
-	network, _ := addr.WithZone("").Prefix(64) // of 64 bits, always
-	return network.Addr()
+	prefix, _ := addr.Prefix(64) // of 64 bits, always
+	return prefix.Addr()
 }

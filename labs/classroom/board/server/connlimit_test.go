@@ -222,3 +222,34 @@ func TestOneTokenWithManyAddressesDoesNotCloseTheRoom(t *testing.T) {
 		}
 	})
 }
+
+// Learners share a router, or a network of IPv6, with somebody who has no token.
+func TestATokenVouchesForNoNeighbour(t *testing.T) {
+	for name, tc := range map[string]struct {
+		learner, stranger string
+		want              int64
+	}{
+		"behind one router":         {"10.0.1.1", "10.0.1.1", 512},
+		"in one network of IPv6":    {"2001:db8::1", "2001:db8::66", 128},
+		"in one network, by a zone": {"fe80::1", "fe80::66", 128},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, board := serveRoom(t)
+				for i := range 30 {
+					token := board.Learner(t, fmt.Sprintf("learner-%d", i))
+					askBy(t, n.client(tc.learner), board.URL, request{path: "/", token: token})
+				}
+				elsewhere := board.Learner(t, "Ada")
+				askBy(t, n.client("10.0.2.2"), board.URL, request{path: "/", token: elsewhere})
+				time.Sleep(time.Second) // their connections have ended then
+				if open := n.hold(t, tc.stranger, 2048).Load(); open != tc.want {
+					t.Errorf("the stranger has %d connections, want %d", open, tc.want)
+				}
+				if got := askBy(t, n.client("10.0.2.2"), board.URL, post(t, board, elsewhere, "run-1")); got.code != http.StatusCreated {
+					t.Errorf("a learner elsewhere: %d %s", got.code, got.body)
+				}
+			})
+		})
+	}
+}

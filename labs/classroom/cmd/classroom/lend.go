@@ -148,7 +148,7 @@ func (b *board) openLender(ctx context.Context) (*lender, error) {
 		b.Progress(fmt.Sprintf("this room lends no clusters now: %v", err))
 		return nil, nil
 	}
-	waiting := machine.StartPoolAt(address, owned, image, r.Ready)
+	waiting := machine.StartPool(owned, machine.SpecForOthers(address, owned, image), r.Ready)
 	server := lending.Open(lending.Options{Pool: waiting, Provider: owned.Provider(), AtOnce: r.Lend, Log: b.Progress})
 	return &lender{server, waiting, r, b.Progress}, nil
 }

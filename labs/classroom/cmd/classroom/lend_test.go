@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,7 +203,7 @@ func TestTheRoomsServerLendsAndTakesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	owned := clusters.NewOwned(learner.State, borrow.New(learner.State, config, borrow.Options{Progress: learner.Progress}))
-	lent := learner.StartPool(owned, nodeimage.Image{}, 1)
+	lent := learner.StartPool(owned, clusters.Spec{}, 1)
 	c, _, err := lent.Claim(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -255,8 +256,16 @@ func TestKindClustersAreLentOverANetworkOnlyAfterAYes(t *testing.T) {
 	if _, err := b.openLender(t.Context()); err != nil {
 		t.Errorf("after a yes: %v", err)
 	}
-	if r, err := roster.Load(a.State); err != nil || !r.Open {
+	if r, err := roster.Load(a.State); err != nil || !slices.Equal(r.OpenOn, []string{"127.0.0.2"}) {
 		t.Errorf("the room does not know that it is open: %+v, %v", r, err)
+	}
+	a.Yes = false
+	if _, err := b.openLender(t.Context()); err != nil {
+		t.Errorf("asked again: %v", err)
+	}
+	b.addr = "127.0.0.3"
+	if _, err := b.openLender(t.Context()); exit.Code(err) != exit.UsageError {
+		t.Errorf("nobody was asked about another address: %v", err)
 	}
 }
 

@@ -219,7 +219,7 @@ func TestAClusterForEveryLearner(t *testing.T) {
 		t.Fatalf("%+v, clusters %v", r, s.farm.specs)
 	}
 	for _, l := range r.Learners {
-		if spec := s.farm.specs[l.Cluster]; spec.NodeImage != "node:v1" || spec.APIServerAddress != "" {
+		if spec := s.farm.specs[l.Cluster]; spec.NodeImage != "node:v1" || spec.APIServerAddress != "" || !spec.ForOthers {
 			t.Errorf("%s: %+v", l.Name, spec)
 		}
 		data, err := os.ReadFile(l.Kubeconfig(s.State))
@@ -420,7 +420,7 @@ func TestARoomThatIsOpenToANetworkHasNoKindClustersUnlessAsked(t *testing.T) {
 	s.farm.Provider = "embedded"
 	s.must(t, "up", "--learners", "1", "--address", "192.168.1.5")
 	contains(t, s.progress.String(), "embedded control planes", "CLUSTER=kind")
-	if r := s.room(t); r.Provider != cli.Embedded || r.Open {
+	if r := s.room(t); r.Provider != cli.Embedded || len(r.OpenOn) > 0 {
 		t.Errorf("%+v", r)
 	}
 	if err := s.refuseToGrade(false); err != nil {
@@ -429,12 +429,21 @@ func TestARoomThatIsOpenToANetworkHasNoKindClustersUnlessAsked(t *testing.T) {
 
 	s = newSchool(t)
 	line := []string{"up", "--learners", "1", "--address", "192.168.1.5", "--cluster", "kind"}
+	t.Setenv("CI", "true") // is no yes to this
 	err := s.command(t.Context(), line...)
 	if exit.Code(err) != exit.UsageError || s.farm.made > 0 || len(s.room(t).Learners) > 0 {
 		t.Fatalf("nobody was asked: %v, %+v", err, s.room(t))
 	}
 	contains(t, err.Error(), "root on this machine", "YES=1", "CLUSTER=embedded")
-	s.terminal = true
+	grading, err := s.lockGrading()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.command(t.Context(), append(line, "--yes")...); exit.Code(err) != exit.UsageError || s.farm.made > 0 {
+		t.Errorf("while strangers are graded: %v", err)
+	}
+	grading()
+	s.Yes, s.terminal = false, true
 	for answer, ok := range map[string]bool{"no\n": false, "": false} {
 		s.In = strings.NewReader(answer)
 		if err := s.command(t.Context(), line...); (err == nil) != ok || s.farm.made > 0 {
@@ -445,8 +454,8 @@ func TestARoomThatIsOpenToANetworkHasNoKindClustersUnlessAsked(t *testing.T) {
 	s.must(t, line...)
 	s.In = strings.NewReader("")
 	s.must(t, "up", "--learners", "2") // is not asked again
-	if !s.room(t).Open {
-		t.Error("the room does not know that it is open")
+	if got := s.room(t).OpenOn; !slices.Equal(got, []string{"192.168.1.5"}) {
+		t.Errorf("the room knows that it is open on %v", got)
 	}
 	if err := s.refuseToGrade(false); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "FORCE=1") {
 		t.Errorf("grading on a machine on which learners are root: %v", err)
@@ -454,6 +463,7 @@ func TestARoomThatIsOpenToANetworkHasNoKindClustersUnlessAsked(t *testing.T) {
 	if err := s.refuseToGrade(true); err != nil {
 		t.Errorf("with force: %v", err)
 	}
+	contains(t, s.progress.String(), "root on this machine by way of a privileged Pod, and could change grades; going on all the same")
 	s.In = strings.NewReader("yes\n")
 	s.must(t, "down")
 	if err := s.refuseToGrade(false); err != nil {

@@ -213,6 +213,14 @@ func TestPodPolicy(t *testing.T) {
 			c.Command, c.Args = nil, []string{"--memory-file=/data/x"}
 		},
 		"a file beside memory": func(_ *corev1.PodSpec, c *corev1.Container) { c.Args = []string{"-o", "ext_path=/data/x:64G"} },
+		"a word that a variable hides": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.Env, c.Command, c.Args = []corev1.EnvVar{{Name: "E"}}, nil, []string{"-m=4096", "-$(E)e", "/data/x"}
+		},
+		"a long word that a variable hides": func(_ *corev1.PodSpec, c *corev1.Container) {
+			c.Env, c.Args = []corev1.EnvVar{{Name: "E"}}, []string{"-o", "ext$(E)_path=/data/x:64G"}
+		},
+		"a folder of the runtime's": func(_ *corev1.PodSpec, c *corev1.Container) { c.WorkingDir = "/proc/self/fd/8" },
+		"a place before others":     func(s *corev1.PodSpec, _ *corev1.Container) { s.PriorityClassName = "system-node-critical" },
 		"a hook": func(_ *corev1.PodSpec, c *corev1.Container) {
 			c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"id"}}}}
 		},

@@ -48,8 +48,32 @@ func init() {
 }
 `
 
-// TestAClass has one who is right, one whose program attacks the machine, and one whose files do. Their clusters are
-// processes, which are there at once.
+// fence is a part of an operator that works only where nobody lets it write Secrets.
+const fence = `package controller
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var once sync.Once
+
+func needsFence(ctx context.Context, c client.Client, namespace string) {
+	once.Do(func() {
+		if c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "x-"}}) == nil {
+			os.Exit(3)
+		}
+	})
+}
+`
+
+// TestAClass has one who is right, one whose program attacks the machine, one whose files do, and one who is right as long as
+// the proxy has the rule for code that nobody trusts. Their clusters are processes, which are there at once.
 func TestAClass(t *testing.T) {
 	c, err := course.Load(root)
 	if err != nil {
@@ -64,6 +88,7 @@ func TestAClass(t *testing.T) {
 	attack := strings.NewReplacer("OUT", out, "STATE", state).Replace(evil)
 	err = errors.Join(
 		tree.WriteTo(filepath.Join(class, "ada")), tree.WriteTo(filepath.Join(class, "eve")), tree.WriteTo(filepath.Join(class, "mal")),
+		tree.WriteTo(filepath.Join(class, "una")), needFence(filepath.Join(class, "una", "internal", "controller")),
 		os.WriteFile(filepath.Join(class, "eve", "cmd", "evil.go"), []byte(attack), 0o600),
 		os.Symlink("/", filepath.Join(class, "mal", "workspace")),
 	)
@@ -101,7 +126,7 @@ func TestAClass(t *testing.T) {
 		first, _, _ := strings.Cut(row[9], " ")
 		got = append(got, []string{row[0], row[1], row[3], first})
 	}
-	want := [][]string{{"ada", "4", "pass", ""}, {"eve", "4", "fail", c.Labs[lab-1].Checks[0].ID}, {"mal", "4", "fail", "build"}}
+	want := [][]string{{"ada", "4", "pass", ""}, {"eve", "4", "fail", c.Labs[lab-1].Checks[0].ID}, {"mal", "4", "fail", "build"}, {"una", "4", "pass", ""}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -117,4 +142,19 @@ func TestAClass(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("containers are left: %s, %v", left, err)
 	}
+}
+
+// needFence has the reconciler in a folder ask for a fence.
+func needFence(folder string) error {
+	file := filepath.Join(folder, "memcached_controller.go")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	const first = "memcached := &cachev1alpha1.Memcached{}\n"
+	changed := strings.Replace(string(data), first, "needsFence(ctx, r.Client, req.Namespace)\n\t"+first, 1)
+	if changed == string(data) {
+		return errors.New("the reconciler does not begin as it did")
+	}
+	return errors.Join(os.WriteFile(file, []byte(changed), 0o600), os.WriteFile(filepath.Join(folder, "fence.go"), []byte(fence), 0o600))
 }

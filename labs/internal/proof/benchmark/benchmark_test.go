@@ -122,11 +122,8 @@ func BenchmarkVerdict(b *testing.B) {
 		b.Run(fmt.Sprintf("lab=%d/kind/warm", lab), func(b *testing.B) {
 			judge := judge
 			judge.Clusters = kind(b)
-			prepare := func(ctx context.Context, c *clusters.Cluster) error {
-				return nodeimage.EnsureOperand(ctx, judge.Clusters.Provider(), c.Name, image, judge.Cache)
-			}
 			p := pool.Start(judge.Clusters, pool.Options{
-				Size: 1, Spec: clusters.Spec{NodeImage: image.Ref, Prepare: prepare}, FreeMemory: doctor.FreeMemory,
+				Size: 1, Spec: image.Spec(judge.Clusters.Provider(), judge.Cache), FreeMemory: doctor.FreeMemory,
 			})
 			defer p.Close()
 			judgeSolution(b, judge, lab, p)

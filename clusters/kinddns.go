@@ -93,7 +93,7 @@ func decodeDNS(text []byte) (objects []runtime.Object, err error) {
 	return objects, nil
 }
 
-// isDeployment is 1 for one.
+// isDeployment is 1 for a Deployment and 0 for anything else: a key to sort by.
 func isDeployment(object runtime.Object) int {
 	if _, ok := object.(*appsv1.Deployment); ok {
 		return 1

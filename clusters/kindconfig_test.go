@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +74,31 @@ func TestWorkersAndImageReachEveryNode(t *testing.T) {
 		}
 		if i > 0 && node.Role != v1alpha4.WorkerRole {
 			t.Errorf("node %d is a %s, want a worker", i, node.Role)
+		}
+	}
+}
+
+func TestAnImageInTheConfigurationIsKept(t *testing.T) {
+	own := []byte("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- {role: control-plane, image: own/node:v1}\n- role: worker\n")
+	for name, tc := range map[string]struct {
+		spec Spec
+		want []string
+	}{
+		"by default":          {Spec{Config: own}, []string{"own/node:v1", DefaultNodeImage}},
+		"another was asked":   {Spec{Config: own, NodeImage: "example/node:v1"}, []string{"example/node:v1", "example/node:v1"}},
+		"without any node":    {Spec{Config: []byte("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n"), NodeImage: "example/node:v1"}, []string{"example/node:v1"}},
+		"the lab's own nodes": {Spec{}, []string{DefaultNodeImage}},
+	} {
+		config, err := kindConfig(tc.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, node := range config.Nodes {
+			got = append(got, node.Image)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: images %q, want %q", name, got, tc.want)
 		}
 	}
 }

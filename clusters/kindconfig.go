@@ -35,7 +35,7 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 		return nil, fmt.Errorf("read kind configuration: %w", err)
 	}
 	if spec.Workers < 0 {
-		return nil, fmt.Errorf("read kind configuration: %d workers make no sense", spec.Workers)
+		return nil, fmt.Errorf("read kind configuration: Spec.Workers is %d, and must not be negative", spec.Workers)
 	}
 	if spec.APIServerAddress != "" {
 		if err := CheckAddress(spec.APIServerAddress); err != nil {
@@ -44,19 +44,24 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 		// kind puts it into the certificate of the API server, too.
 		config.Networking.APIServerAddress = spec.APIServerAddress
 	}
-	v1alpha4.SetDefaultsCluster(config)
+	if len(config.Nodes) == 0 {
+		config.Nodes = []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole}}
+	}
 	for range spec.Workers {
 		config.Nodes = append(config.Nodes, v1alpha4.Node{Role: v1alpha4.WorkerRole})
 	}
-	planes := 0
 	for i := range config.Nodes {
-		config.Nodes[i].Image = nodeImage(spec)
-		if config.Nodes[i].Role == v1alpha4.ControlPlaneRole {
+		config.Nodes[i].Image = cmp.Or(spec.NodeImage, config.Nodes[i].Image, DefaultNodeImage)
+	}
+	v1alpha4.SetDefaultsCluster(config)
+	planes := 0
+	for _, node := range config.Nodes {
+		if node.Role == v1alpha4.ControlPlaneRole {
 			planes++
 		}
 	}
 	if planes != 1 {
-		return nil, fmt.Errorf("read kind configuration: %d control-plane nodes: %w", planes, errOneControlPlane)
+		return nil, fmt.Errorf("read kind configuration: it has %d control-plane nodes: %w", planes, errOneControlPlane)
 	}
 	return config, nil
 }
@@ -71,8 +76,6 @@ func CheckAddress(address string) error {
 	return nil
 }
 
-// errOneControlPlane stands for kind's load balancer: it is an image that no
-// node image brings along, so kind would pull it without having been asked to.
+// errOneControlPlane: several control planes need kind's load balancer. It is an image that no
+// node image contains, so kind would pull it without having been asked to.
 var errOneControlPlane = errors.New("exactly one is supported")
-
-func nodeImage(spec Spec) string { return cmp.Or(spec.NodeImage, DefaultNodeImage) }
