@@ -37,6 +37,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		m := createdWithPods(ctx, 2) // a Pod is about a core-second
 		match.ExpectPods(ctx, m)
 		Consistently(ctx, env.PodsOf(m)).WithTimeout(stayUpPeriod).Should(match.KeepRunning())
+		Expect(probesCanSucceed(match.ExpectDeployment(ctx, m), m.Port)).To(Succeed())
 	})
 
 	It("has memcached answer in each Pod", env.Check("answers-version"), func(ctx SpecContext) {
@@ -47,6 +48,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		a, b := created(ctx, env.PodlessNamespace(ctx)), created(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.DeploymentOf(a)).Should(match.HaveReplicas(a.Size))
 		Eventually(ctx, env.DeploymentOf(b)).Should(match.HaveReplicas(b.Size))
+		Expect(errors.Join(a.Relabel(ctx), b.Relabel(ctx))).To(Succeed()) // a selector that has these labels cannot follow
 		for range 2 {
 			followBothWays(ctx, a, b)
 			a, b = b, a
@@ -137,9 +139,9 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		match.ExpectStable(ctx, m)
 		match.ExpectUnchanged(ctx, m, func() {
 			Expect(env.Manager().Restart(ctx, env.Run().MemcachedImage)).To(Succeed())
-			for i := range edits { // an order that is drawn anew on each pass can be the same twice
-				Expect(m.Annotate(ctx, fmt.Sprintf("pass %d", i))).To(Succeed())
-				Expect(env.Pause(ctx, passTime)).To(Succeed())
+			for range edits { // an order that is drawn anew on each pass can be the same twice
+				Expect(m.Annotate(ctx)).To(Succeed())
+				Expect(env.Sleep(ctx, passTime)).To(Succeed())
 			}
 		})
 	})
@@ -294,7 +296,7 @@ const (
 // failuresOf counts from now on how often the manager fails for a Memcached: in its log, and in what the API server refuses
 // it. The first errors come within milliseconds and each pause is twice the one before.
 func failuresOf(m env.Memcached) func() error {
-	since, before := env.Manager().RequestCount(), errorLines(m)
+	since, before := env.RequestCount(), errorLines(m)
 	return func() error {
 		lines := errorLines(m)
 		var refused []string
@@ -316,7 +318,7 @@ func failuresOf(m env.Memcached) func() error {
 // errorLines are the manager's log lines that name the Memcached and an error. The name was drawn for
 // this check, so that nobody else writes it.
 func errorLines(m env.Memcached) []string {
-	return slices.DeleteFunc(env.Manager().LogLines(m.Name), func(line string) bool {
+	return slices.DeleteFunc(env.LogLines(m.Name), func(line string) bool {
 		return !strings.Contains(strings.ToLower(line), "error")
 	})
 }

@@ -228,12 +228,12 @@ func (s *scenario) becomesQuiet(ctx context.Context) {
 
 // quiet listens for a while whether anything is written.
 func (s *scenario) quiet(ctx context.Context) error {
-	since := env.Manager().RequestCount()
+	since := env.RequestCount()
 	before, err := s.observe(ctx)
 	if err != nil {
 		return err
 	}
-	if err := env.Pause(ctx, quietFor); err != nil {
+	if err := env.Sleep(ctx, quietFor); err != nil {
 		return err
 	}
 	after, err := s.observe(ctx)

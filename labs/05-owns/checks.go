@@ -44,7 +44,7 @@ const deletions = 5
 
 const (
 	// freedTimeout is the contract's limit for a Memcached to get its own Deployment once the one in its way is gone, where
-	// the manager has not asked to look again. One that watches needs a moment.
+	// the manager has not asked to look again, and for a write that failed to be tried again. One that watches needs a moment.
 	freedTimeout = 10 * time.Second
 	// uncountedTimeout is that limit where the manager does not count its passes: it may look every minute.
 	uncountedTimeout = 70 * time.Second
@@ -64,7 +64,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		m := created(ctx, env.PodlessNamespace(ctx))
 		slow := false
 		for range deletions {
-			Expect(env.Pause(ctx, time.Duration(env.Rand().IntN(400))*time.Millisecond)).To(Succeed())
+			Expect(env.Sleep(ctx, time.Duration(env.Rand().IntN(400))*time.Millisecond)).To(Succeed())
 			took := comesBack(ctx, m)
 			late := took > restoreTimeout
 			if late && slow { // once may be the machine; a manager that polls has just looked, and is as late the next time
@@ -76,17 +76,18 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 
 	It("puts back what somebody has changed", env.Check("repairs-drift"), func(ctx SpecContext) {
 		m := created(ctx, env.PodlessNamespace(ctx))
-		Expect(m.AwaitPause(ctx)).To(Succeed())
+		Expect(m.AwaitStable(ctx)).To(Succeed())
 		for _, d := range drifts(m) {
 			isRepaired(ctx, m, d)
 		}
+		isRepairedLater(ctx, m)
 	})
 
 	It("keeps metadata of others", env.Check("keeps-foreign-metadata"), func(ctx SpecContext) {
 		m := created(ctx, env.PodlessNamespace(ctx))
 		Expect(edit(ctx, m, setMetadata)).To(Succeed())
-		Expect(m.Annotate(ctx, "one more pass")).To(Succeed())
-		Expect(m.AwaitPause(ctx)).To(Succeed()) // that pass is not to be the one that repairs
+		Expect(m.Annotate(ctx)).To(Succeed())
+		Expect(m.AwaitStable(ctx)).To(Succeed()) // that pass is not to be the one that repairs
 		isRepaired(ctx, m, drifts(m)[0])
 		Consistently(ctx, env.DeploymentOf(m)).WithTimeout(keptPeriod).Should(keepMetadata())
 	})
@@ -127,7 +128,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		for _, m := range all {
 			Eventually(ctx, env.DeploymentOf(m)).Should(beControlledBy(memcached(ctx, m)))
 		}
-		since := env.Manager().RequestCount()
+		since := env.RequestCount()
 		Expect(gone.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(gone)).Should(match.BeGone())
 		Eventually(ctx, env.DeploymentOf(gone)).WithTimeout(env.CollectTimeout).Should(beCollected())
@@ -142,9 +143,12 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 	})
 
 	It("respects a Deployment of somebody else", env.Check("foreign-deployment"), func(ctx SpecContext) {
-		m := env.NewMemcached(env.PodlessNamespace(ctx))
+		m := env.NewMemcached(env.Namespace(ctx))
+		m.Size = 1
 		foreign, err := m.CreateForeign(ctx)
 		Expect(err).To(Succeed())
+		Eventually(ctx, env.RolloutOf(m)).WithTimeout(env.PodsTimeout).
+			Should(match.HaveAvailablePods(m.Size)) // which are not the Memcached's, however many there are
 		Expect(m.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(reportForeign(ctx, m, foreign))
 		n := env.NewMemcached(m.Namespace)
@@ -157,8 +161,8 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 			}).Unexplained())
 		})
 		pass := passesDuring(ctx, func() {
-			Expect(m.Annotate(ctx, "one more pass")).To(Succeed())
-			Expect(env.Pause(ctx, time.Second)).To(Succeed())
+			Expect(m.Annotate(ctx)).To(Succeed())
+			Expect(env.Sleep(ctx, time.Second)).To(Succeed())
 		})
 		if pass.Again > 0 {
 			return // it looks again, whenever that is
@@ -178,7 +182,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		Expect(err).To(Succeed())
 		Expect(m.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(toldOfRefusal).Unexplained())
-		waitsPatiently(ctx, func() { Expect(env.Pause(ctx, env.QuietPeriod)).To(Succeed()) })
+		waitsPatiently(ctx, func() { Expect(env.Sleep(ctx, env.QuietPeriod)).To(Succeed()) })
 		Expect(lift(ctx)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(freedTimeout).
 			Should(match.Exist().Because("gave-up").Unexplained().ByKubernetes(freedTimeout))
@@ -187,7 +191,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 	It("puts back the status", env.Check("repairs-status"), func(ctx SpecContext) {
 		m := created(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
-		Expect(m.AwaitPause(ctx)).To(Succeed())
+		Expect(m.AwaitStable(ctx)).To(Succeed())
 		refused := spoilWhileReadOnly(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).WithTimeout(freedTimeout).Should(beRepaired(refused).ByKubernetes(freedTimeout))
 	})
@@ -205,19 +209,16 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		comeAndGo(ctx, m.Namespace) // while the Pod starts
 		match.ExpectPods(ctx, m)    // one that starts late would be news
 		match.ExpectStable(ctx, m)
-		passes := 0
 		hardlyReconciles(ctx, func() {
-			passes++
-			match.ExpectUnchanged(ctx, m, func() { Expect(m.Annotate(ctx, fmt.Sprintf("pass %d", passes))).To(Succeed()) })
+			match.ExpectUnchanged(ctx, m, func() { Expect(m.Annotate(ctx)).To(Succeed()) })
 		})
 		m.Size++ // for which the quota has no Pod: to wait for one is to sleep, too
 		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
 		match.ExpectStable(ctx, m)
 		hardlyReconciles(ctx, func() {
-			passes++
-			Expect(m.Annotate(ctx, fmt.Sprintf("pass %d", passes))).To(Succeed())
-			Expect(env.Pause(ctx, env.QuietPeriod)).To(Succeed())
+			Expect(m.Annotate(ctx)).To(Succeed())
+			Expect(env.Sleep(ctx, env.QuietPeriod)).To(Succeed())
 		})
 	})
 })
@@ -232,7 +233,7 @@ func hardlyReconciles(ctx context.Context, act func()) {
 		return
 	}
 	// Late news may have made more of them, or a conflict. That does not happen twice in a row.
-	rest := passesDuring(ctx, func() { Expect(env.Pause(ctx, env.QuietPeriod)).To(Succeed()) })
+	rest := passesDuring(ctx, func() { Expect(env.Sleep(ctx, env.QuietPeriod)).To(Succeed()) })
 	again := passesDuring(ctx, act)
 	const expected = "a manager that sleeps while nothing happens"
 	switch {
@@ -271,20 +272,20 @@ func waitsPatiently(ctx context.Context, act func()) {
 // A manager that looks after the gone every five seconds does not rest in any [env.QuietPeriod] when there are so many
 // of them, and so far apart: without the distance it would look after all at once, and rest in between.
 const (
-	passersby = 8
-	distance  = 500 * time.Millisecond
+	shortLived = 8
+	distance   = 500 * time.Millisecond
 )
 
 // comeAndGo has some Memcacheds made and deleted one after the other, with all that is left of them.
 func comeAndGo(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	for range passersby {
+	for range shortLived {
 		began := time.Now()
 		m := created(ctx, namespace)
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.BeGone())
 		Expect(dropDeployment(ctx, m)).To(Succeed())
-		Expect(env.Pause(ctx, distance-time.Since(began))).To(Succeed())
+		Expect(env.Sleep(ctx, distance-time.Since(began))).To(Succeed())
 	}
 }
 
@@ -649,7 +650,7 @@ func notDeletedBy(since int, all ...env.Memcached) error {
 // once more, without a Deployment, and whoever makes one now knows what it does.
 func stayChildless(ctx context.Context, all ...env.Memcached) {
 	GinkgoHelper()
-	since := env.Manager().RequestCount()
+	since := env.RequestCount()
 	for _, m := range all {
 		Expect(m.Hold(ctx)).To(Succeed())
 		Expect(m.Delete(ctx, metav1.DeletePropagationForeground)).To(Succeed())
@@ -660,11 +661,11 @@ func stayChildless(ctx context.Context, all ...env.Memcached) {
 	Expect(undone(all, since)).To(Succeed())
 	Expect(notDeletedBy(since, all...)).To(Succeed())
 	for _, m := range all {
-		Expect(m.AwaitPause(ctx)).To(Succeed())
+		Expect(m.AwaitStable(ctx)).To(Succeed())
 	}
 	for _, m := range all { // what the manager has made before it heard is taken away, and it looks once more
 		Expect(dropDeployment(ctx, m)).To(Succeed())
-		Expect(m.Annotate(ctx, "on its way out")).To(Succeed())
+		Expect(m.Annotate(ctx)).To(Succeed())
 	}
 	Consistently(ctx, deploymentsOf(all)).WithTimeout(toTell).Should(match.Make(func(made []*appsv1.Deployment) error {
 		if len(made) > 0 {

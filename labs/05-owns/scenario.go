@@ -151,6 +151,7 @@ func (s *scenario) managerDies(ctx context.Context, moment faults.Moment, writes
 	<-done
 	Expect(killed).To(Succeed())
 	s.backAtWork(ctx, max(s.settle, restartTimeout), "your manager was killed and started again")
+	s.ownsWhatIsThere(ctx)
 }
 
 // serverAway is the phase in which the API server is not there.
@@ -172,7 +173,7 @@ func (s *scenario) serverAway(ctx context.Context) {
 func (s *scenario) readOnly(ctx context.Context) {
 	GinkgoHelper()
 	steps := s.phase(true, resize, move, deleteChild, editChild)
-	Expect(s.faults.ReadOnly(ctx, s.draw(shortestOutage, longestOutage), 2*len(steps), func() error {
+	Expect(s.faults.RefuseWrites(ctx, apiproxy.ReadOnly, s.draw(shortestOutage, longestOutage), 2*len(steps), func() error {
 		s.apply(ctx, steps...)
 		return nil
 	})).To(Succeed())
@@ -209,7 +210,7 @@ func (s *scenario) phase(all bool, actions ...action) []step {
 func (s *scenario) apply(ctx context.Context, steps ...step) {
 	GinkgoHelper()
 	for _, b := range steps {
-		Expect(env.Pause(ctx, b.after)).To(Succeed())
+		Expect(env.Sleep(ctx, b.after)).To(Succeed())
 		what, err := b.action(ctx, s.rand, b.on)
 		Expect(err).To(Succeed())
 		s.log("%s %s", b.on.Name, what)
@@ -245,6 +246,20 @@ func (s *scenario) watchesDeployments(ctx context.Context) {
 	s.log("%s has a Deployment in which somebody changes %s", r.Name, replicas.what)
 	Expect(edit(ctx, r.Memcached, replicas.change)).To(Succeed())
 	s.becomesRight(ctx, r)
+}
+
+// ownsWhatIsThere waits until each Deployment has the Memcached of today as its controller. The manager may have been killed
+// between a creation and what belongs to it: that Deployment must not be deleted before it is looked at.
+func (s *scenario) ownsWhatIsThere(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, env.Polled(s.namespace, s.observe)).WithTimeout(s.settle).Should(match.Make(func(w state) error {
+		for _, r := range s.living() {
+			if err := rightOwner(r, w); err != nil {
+				return s.inContext(err)
+			}
+		}
+		return nil
+	}).ByKubernetes(s.settle))
 }
 
 // becomesRight waits until a Memcached has the Deployment of its spec.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/faults"
 	"github.com/example/operator-lab/labs/harness/match"
@@ -27,7 +28,7 @@ const (
 	otherCondition = "example.org/Inspected"
 	// newsTime is how long the news of an edit may be under way.
 	newsTime = 300 * time.Millisecond
-	// firstTry is how long the manager has for its first try to put the status back. A right one needs milliseconds.
+	// firstTry is how long the manager has for its first try to put something back. A right one needs milliseconds.
 	firstTry = 2 * time.Second
 )
 
@@ -36,10 +37,9 @@ const (
 // returns how often the manager tried in vain.
 func spoilWhileReadOnly(ctx context.Context, m env.Memcached) int {
 	GinkgoHelper()
-	f, err := faults.New(m.Namespace, func(string, ...any) {})
-	Expect(err).To(Succeed())
-	since := env.Manager().RequestCount()
-	Expect(f.ReadOnly(ctx, firstTry, 1, func() error {
+	f := injector(m)
+	since := env.RequestCount()
+	Expect(f.RefuseWrites(ctx, apiproxy.ReadOnly, firstTry, 1, func() error {
 		if err := spoil(ctx, m); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func spoilWhileReadOnly(ctx context.Context, m env.Memcached) int {
 		if err := edit(ctx, m, func(d *appsv1.Deployment) { metav1.SetMetaDataLabel(&d.ObjectMeta, foreignKey, foreignValue) }); err != nil {
 			return err
 		}
-		return env.Pause(ctx, newsTime) // else the news of the edit would repair what the first try could not
+		return env.Sleep(ctx, newsTime) // else the news of the edit would repair what the first try could not
 	})).To(Succeed())
 	tries := 0
 	for _, w := range m.Writes(since) {
@@ -56,6 +56,29 @@ func spoilWhileReadOnly(ctx context.Context, m env.Memcached) int {
 		}
 	}
 	return tries
+}
+
+// injector disturbs the manager in the namespace of a Memcached.
+func injector(m env.Memcached) *faults.Injector {
+	GinkgoHelper()
+	f, err := faults.New(m.Namespace, func(string, ...any) {})
+	Expect(err).To(Succeed())
+	return f
+}
+
+// isRepairedLater scales the Deployment while the API server takes no writes of Deployments, and wants the replicas to be put
+// back when it does again.
+func isRepairedLater(ctx context.Context, m env.Memcached) {
+	GinkgoHelper()
+	Expect(m.AwaitStable(ctx)).To(Succeed()) // a pass that is under way is not to be the one that repairs
+	Expect(injector(m).RefuseWrites(ctx, apiproxy.NoDeployments, firstTry, 1, func() error {
+		if err := edit(ctx, m, func(d *appsv1.Deployment) { d.Spec.Replicas = new(m.Size + 1) }); err != nil {
+			return err
+		}
+		return env.Sleep(ctx, newsTime)
+	})).To(Succeed())
+	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(freedTimeout).
+		Should(match.HaveReplicas(m.Size).Because("gave-up").Unexplained().ByKubernetes(freedTimeout))
 }
 
 // spoil writes the status as somebody else who may do so.

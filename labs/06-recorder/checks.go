@@ -341,7 +341,7 @@ func quietThroughEdits(ctx context.Context, m env.Memcached, explain func(error)
 		if i == edits-1 { // a manager that was started again has forgotten what it told
 			Expect(env.Manager().Restart(ctx, env.Run().MemcachedImage)).To(Succeed())
 		}
-		Expect(m.Annotate(ctx, fmt.Sprintf("edit %d", i))).To(Succeed())
+		Expect(m.Annotate(ctx)).To(Succeed())
 		Consistently(ctx, env.EventsOf(m)).WithTimeout(passTime).Should(match.Make(func(events []eventsv1.Event) error {
 			if err := nothingNew(events, before); err != nil {
 				return explain(err)

@@ -24,11 +24,7 @@ type accounts struct {
 	names     []string                     // of the ServiceAccounts
 }
 
-func readAccounts(folder string) (accounts, error) {
-	manifests, err := generate.ReadManifests(folder)
-	if err != nil {
-		return accounts{}, err
-	}
+func accountsOf(manifests []generate.Manifest) accounts {
 	a := accounts{manifests: manifests, roles: map[string]generate.Manifest{}}
 	for _, m := range manifests {
 		switch kind := m.Kind(); kind {
@@ -38,7 +34,7 @@ func readAccounts(folder string) (accounts, error) {
 			a.names = append(a.names, m.Name())
 		}
 	}
-	return a, nil
+	return a
 }
 
 // bindings are those that give something to one of the ServiceAccounts, or to everybody.
@@ -114,7 +110,7 @@ func (a accounts) grantTheCeiling() error {
 // its files in its own way.
 func (a accounts) install(generated []generate.Manifest) error {
 	i := slices.IndexFunc(a.manifests, func(m generate.Manifest) bool {
-		return strings.TrimSuffix(m.File, ".yml") == "kustomization" || m.File == "kustomization.yaml"
+		return m.File == "kustomization.yaml" || m.File == "kustomization.yml"
 	})
 	if i < 0 {
 		return nil

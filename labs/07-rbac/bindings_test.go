@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 )
 
@@ -32,11 +33,11 @@ func readFiles(t *testing.T, files map[string]string) accounts {
 			t.Fatal(err)
 		}
 	}
-	a, err := readAccounts(dir)
+	manifests, err := generate.ReadManifests(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a
+	return accountsOf(manifests)
 }
 
 func TestWhatIsBoundToTheManager(t *testing.T) {

@@ -34,7 +34,7 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 		roles := requireRole(ctx)
 		Expect(holdsClusterRole(roles)).To(Succeed())
 		Expect(acceptable(rules(roles))).To(Succeed())
-		since := env.Manager().RequestCount()
+		since := env.RequestCount()
 		m := created(ctx)
 		Eventually(ctx, env.DeploymentOf(m)).Should(unlessRefused(ctx, 0, match.Exist()))
 		Eventually(ctx, env.MemcachedOf(m)).Should(unlessRefused(ctx, since, haveCondition("Available")))
@@ -55,8 +55,9 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 		})
 		Eventually(ctx, env.DeploymentOf(created(ctx))).Should(works)
 		Expect(withinCeiling(rules(roles))).To(Succeed())
-		accounts, err := readAccounts(filepath.Dir(filepath.Join(env.Run().Workspace, suite.RolePath)))
+		manifests, err := readManifests()
 		Expect(err).To(Succeed())
+		accounts := accountsOf(manifests)
 		Expect(accounts.grantTheCeiling()).To(Succeed())
 		Expect(accounts.install(roles)).To(Succeed())
 	})
@@ -79,11 +80,10 @@ func requireRole(ctx context.Context) []generate.Manifest {
 
 func readRole(ctx context.Context) ([]generate.Manifest, error) {
 	expected := "rules for the manager in " + suite.RolePath
-	path := filepath.Join(env.Run().Workspace, suite.RolePath)
-	if _, err := os.Stat(path); err != nil {
+	if _, err := os.Stat(filepath.Join(env.Run().Workspace, suite.RolePath)); err != nil {
 		return nil, whyNoRole(ctx, expected)
 	}
-	manifests, err := generate.ReadManifests(filepath.Dir(path))
+	manifests, err := readManifests()
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +92,11 @@ func readRole(ctx context.Context) ([]generate.Manifest, error) {
 		return nil, finding.New("no-rules", expected, "a file without rules")
 	}
 	return roles, nil
+}
+
+// readManifests reads the folder of the generated role.
+func readManifests() ([]generate.Manifest, error) {
+	return generate.ReadManifests(filepath.Join(env.Run().Workspace, filepath.Dir(suite.RolePath)))
 }
 
 // roleFile are those of the manifests that stand in the generated file.
@@ -243,7 +248,7 @@ func unlessRefused(ctx context.Context, since int, wanted *match.Matcher) *match
 func newRefusals(ctx context.Context, since int) func() error {
 	asked := -1
 	return func() error {
-		sent := env.Manager().RequestCount()
+		sent := env.RequestCount()
 		if sent == asked {
 			return nil
 		}
@@ -254,7 +259,7 @@ func newRefusals(ctx context.Context, since int) func() error {
 
 // refusals is a finding that lists what the manager had no right to, each thing once, or nil.
 func refusals(ctx context.Context, since int) error {
-	refused, err := env.Manager().Refused(ctx, since)
+	refused, err := env.Refused(ctx, since)
 	if err != nil || len(refused) == 0 {
 		return err
 	}
@@ -312,7 +317,7 @@ func mayBlockDeletion(ctx context.Context, m env.Memcached) error {
 	if !blocksDeletion(d) {
 		return nil
 	}
-	allowed, err := env.Manager().May(ctx, "update", suite.Group, "memcacheds", "finalizers", m.Namespace)
+	allowed, err := env.May(ctx, "update", suite.Group, "memcacheds", "finalizers", m.Namespace)
 	if err != nil {
 		return err
 	}

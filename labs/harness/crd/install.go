@@ -63,11 +63,11 @@ func Install(ctx context.Context, c client.Client, definition *apiextensionsv1.C
 	return settle(ctx, c, client.ObjectKeyFromObject(current))
 }
 
-// youth is how old a definition has to be for the API server to take objects of the new kind at once. It holds each
+// establishedAge is how old a definition has to be for the API server to take objects of the new kind at once. It holds each
 // of them for 2 s as long as the condition Established is younger than that, lest another API server of the same
 // cluster should not know the kind yet (serveResource in apiextensions-apiserver/pkg/apiserver/
 // customresource_handler.go). Our clusters have one.
-const youth = 10 * time.Second
+const establishedAge = 10 * time.Second
 
 // settle dates the condition Established back, so that the first object does not wait.
 func settle(ctx context.Context, c client.Client, key client.ObjectKey) error {
@@ -78,7 +78,7 @@ func settle(ctx context.Context, c client.Client, key client.ObjectKey) error {
 		}
 		for i := range current.Status.Conditions {
 			if cond := &current.Status.Conditions[i]; cond.Type == apiextensionsv1.Established {
-				cond.LastTransitionTime = metav1.NewTime(time.Now().Add(-youth))
+				cond.LastTransitionTime = metav1.NewTime(time.Now().Add(-establishedAge))
 			}
 		}
 		return c.Status().Update(ctx, current)

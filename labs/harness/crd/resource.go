@@ -1,5 +1,5 @@
 // Package crd talks to an API server about a custom resource whose definition is known and whose Go
-// types are not: objects are sent as plain JSON, and every door of the API is used as kubectl would.
+// types are not: objects are sent as plain JSON, and discovery, Table and OpenAPI are used as kubectl uses them.
 package crd
 
 import (

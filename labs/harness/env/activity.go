@@ -73,13 +73,13 @@ func (a *activityMonitor) keepTime(ctx context.Context) {
 }
 
 const (
-	// atOnce is how long an API server takes at most that serves everybody in time, and trusted how long one that does is
-	// not asked again: each process of a run asks.
+	// A prompt answer of the API server takes atOnce at most. After one, the monitor asks again when trusted is over: each
+	// process of a run asks.
 	atOnce  = pollInterval / 2
 	trusted = 3 * pollInterval
 )
 
-// namespaceLimit is how many namespaces are told apart: a manager may name any number of them.
+// namespaceLimit is how many namespaces are counted separately: a manager may name any number of them.
 const namespaceLimit = 1024
 
 // pass moves the clock by what a punctual tick takes, however late this one was.

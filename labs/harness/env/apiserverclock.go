@@ -16,9 +16,9 @@ import (
 // disk or processors are taken it is a second and more, and the operator's own writes take as long.
 const promptly = 200 * time.Millisecond
 
-// APIServerClock starts a clock that goes only while the API server takes writes promptly, so that a time limit for the
-// operator is none for the machine. It writes a ConfigMap of the namespace over and over to know, and ends with
-// ctx. The returned function reads the clock.
+// APIServerClock starts a clock that stands still while the API server is slow to take writes: a slow machine must not fail
+// the operator. It writes a ConfigMap of the namespace again and again to find out, and ends with ctx. The returned
+// function reads the clock.
 func APIServerClock(ctx context.Context, namespace string) (func() time.Duration, error) {
 	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "clock-"}}
 	if err := current.admin.Create(ctx, mark); err != nil {

@@ -57,8 +57,8 @@ func BeginCheck(ctx context.Context) {
 	require(publish(begun))
 }
 
-// EndCheck fails a check that has passed if its manager ended by itself meanwhile: that nothing happens shows nothing
-// then. The suite calls it after each check.
+// EndCheck fails a check that has passed if its manager exited meanwhile: where nothing runs, nothing goes wrong. The suite
+// calls it after each check.
 func EndCheck() {
 	ginkgo.GinkgoHelper()
 	if ginkgo.CurrentSpecReport().Failed() || len(current.place.memcacheds()) == 0 {

@@ -118,7 +118,7 @@ func (m Memcached) CreateUncontrolled(ctx context.Context) error {
 	return nil
 }
 
-// foreign is a Deployment of the Memcached's name that looks like none of its operator's.
+// foreign is a Deployment of the Memcached's name that no operator would create.
 func (m Memcached) foreign() *appsv1.Deployment {
 	labels := map[string]string{"example.org/app": "foreign"}
 	return &appsv1.Deployment{

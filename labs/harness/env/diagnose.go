@@ -58,7 +58,7 @@ func managersLog() string {
 // recentRequests are the manager's requests since the check began, and those before it that are in no
 // namespace: a cache asks for all of them at once, at the manager's start.
 func recentRequests(began time.Time) []apiproxy.Request {
-	return slices.DeleteFunc(requests(max(0, requestCount()-evidenceRequests)), func(r apiproxy.Request) bool {
+	return slices.DeleteFunc(requests(max(0, RequestCount()-evidenceRequests)), func(r apiproxy.Request) bool {
 		return r.Namespace != "" && r.Time.Before(began)
 	})
 }

@@ -6,6 +6,8 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 // Events lists the events on the Memcached. Both recorders, the old and the new one, end up there.
@@ -24,13 +26,7 @@ func (m Memcached) Events(ctx context.Context) ([]eventsv1.Event, error) {
 }
 
 // Times is how often an event was recorded, whichever recorder counted.
-func Times(e eventsv1.Event) int {
-	n := 1
-	if e.Series != nil {
-		n = max(n, int(e.Series.Count))
-	}
-	return max(n, int(e.DeprecatedCount))
-}
+func Times(e eventsv1.Event) int { return trace.Times(&e) }
 
 // CauseNoEvent is the cause when an event did not come, and nothing is known about why.
 const CauseNoEvent = "no-event"

@@ -128,8 +128,8 @@ func failBecause(u Unmet, skip int) {
 	if ID() == "" {
 		ginkgo.Fail(u.Err.Error(), skip+1) // not in a check
 	}
-	ctx := context.Background()            // of the check has nothing left, perhaps
-	f := explain(ctx, u, findingOf(u.Err)) // at once: the manager goes on
+	ctx := context.Background()            // the check's own may have expired
+	f := explain(ctx, u, findingOf(u.Err)) // first, because the manager goes on sending requests
 	switch s := statusBeforeFailing(ctx); {
 	case s.Gone != nil:
 		f = s.Gone // explains whatever else is missing

@@ -20,11 +20,9 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-const (
-	// CauseRejected is the cause when the API server does not take the definition that our
-	// controller-gen makes of the learner's types.
-	CauseRejected = "crd-rejected"
-)
+// causeDefinitionRejected is the cause when the API server does not take the definition that our controller-gen makes of the
+// learner's types.
+const causeDefinitionRejected = "crd-rejected"
 
 // Generator is this course's controller-gen at work on a copy of the workspace. All processes of a run
 // share its results.
@@ -46,7 +44,7 @@ type derived struct {
 // InstallDerivedCRD gives the API server the definition that our controller-gen makes of the learner's
 // types, once per run, in a group of the run's own: it stands beside the manifest of the workspace and
 // no manager watches it. A finding says why there is none: the cause [generate.CauseFailed] or
-// [CauseRejected].
+// "crd-rejected".
 func InstallDerivedCRD(ctx context.Context) (*crd.Resource, error) {
 	data, err := once.Do(ctx, current.config.Scratch, "derived-crd", func() ([]byte, error) {
 		definition, err := deriveCRD(ctx)
@@ -113,7 +111,7 @@ func rejected(err error) error {
 	if !ok {
 		return err
 	}
-	return finding.New(CauseRejected, "a definition that the API server takes", "%s", refusal.Text)
+	return finding.New(causeDefinitionRejected, "a definition that the API server takes", "%s", refusal.Text)
 }
 
 // LearnersResource is the resource of the manifest in the workspace, as the API server knows it, in

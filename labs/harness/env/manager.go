@@ -377,9 +377,6 @@ func (m *ManagerProcess) requestsBefore() int {
 	return m.before
 }
 
-// LogTail is the last part of the manager's output.
-func (m *ManagerProcess) LogTail() string { return m.output.String() }
-
 // counter is a line of the metric that controller-runtime counts passes with, by their result.
 var counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{([^}]*)\} ([0-9.e+]+)$`)
 

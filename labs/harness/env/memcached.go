@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,6 +81,7 @@ func (m Memcached) Create(ctx context.Context) error {
 	}
 	current.place.addMemcached(m)
 	obj := m.object()
+	obj.SetLabels(map[string]string{usersLabel: "one"})
 	spec := map[string]any{}
 	if m.Size != 0 {
 		spec["size"] = int64(m.Size)
@@ -119,12 +121,20 @@ func (m Memcached) SetSpec(ctx context.Context, field string, value int32) error
 	return m.merge(ctx, map[string]any{"spec": map[string]any{field: value}})
 }
 
+// usersLabel is a label that a user has put on a Memcached. It means nothing to any operator.
+const usersLabel = "example.org/tier"
+
+// Relabel changes a label of the Memcached, as its user may at any time.
+func (m Memcached) Relabel(ctx context.Context) error {
+	return m.merge(ctx, map[string]any{"metadata": map[string]any{"labels": map[string]any{usersLabel: "two"}}})
+}
+
 // noteAnnotation means nothing to any operator.
 const noteAnnotation = "example.org/note"
 
 // Annotate changes an annotation that means nothing to any operator, which makes a new pass.
-func (m Memcached) Annotate(ctx context.Context, value string) error {
-	return m.merge(ctx, map[string]any{"metadata": map[string]any{"annotations": map[string]any{noteAnnotation: value}}})
+func (m Memcached) Annotate(ctx context.Context) error {
+	return m.merge(ctx, map[string]any{"metadata": map[string]any{"annotations": map[string]any{noteAnnotation: uuid.NewUUID()}}})
 }
 
 func (m Memcached) merge(ctx context.Context, patch map[string]any) error {

@@ -138,11 +138,10 @@ func (p *place) memcacheds() []Memcached {
 	return slices.Clone(p.created)
 }
 
-// Namespace makes a namespace for the running check. When the check ends, its Memcacheds are deleted, so that the manager is
-// at work for the next check alone. The rest is left alone if the cluster is to be deleted
-// as a whole and the Pods take no place from others: to end a Pod takes the machine half a second, and to empty a
-// namespace the API server about seventy requests; those that matter now wait behind them. Otherwise all of it is deleted.
-// What cannot be deleted stays until the cluster goes.
+// Namespace makes a namespace for the running check. When the check ends, its Memcacheds are deleted, so that the manager
+// works for the next check alone. The rest is deleted only if the cluster stays, or if its Pods take the place of others:
+// to end a Pod takes half a second of the machine, and to empty a namespace takes about seventy requests, which would slow
+// the next checks. What cannot be deleted stays until the cluster goes.
 func Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
 	return newNamespace(ctx, reserves)

@@ -21,27 +21,22 @@ func requests(since int) []apiproxy.Request {
 	return current.env.proxy.Since(since)
 }
 
-// requestCount is how many requests the manager has sent so far: the index of the next one.
-func requestCount() int {
+// RequestCount is how many requests the manager has sent so far: the index of the next one. Pass it as the index since when
+// requests are asked for.
+func RequestCount() int {
 	if current.env == nil {
 		return 0
 	}
 	return current.env.proxy.Count()
 }
 
-// logLines are the manager's recent lines of output that contain text.
-func logLines(text string) []string {
+// LogLines are the manager's recent lines of output that contain text.
+func LogLines(text string) []string {
 	if current.env == nil {
 		return nil
 	}
 	return current.env.manager.output.Lines(text)
 }
-
-// RequestCount is how many requests the manager has sent so far. Pass it as the index since when requests are asked for.
-func (*ManagerProcess) RequestCount() int { return requestCount() }
-
-// LogLines are the manager's recent lines of output that contain text.
-func (*ManagerProcess) LogLines(text string) []string { return logLines(text) }
 
 // Writes are the mutating requests of the manager since index that concern the Memcached, its status
 // or its Deployment.
@@ -57,11 +52,7 @@ func writesTo(requests []apiproxy.Request, of types.NamespacedName) []apiproxy.R
 // Refused are the manager's requests since index that it had no right to, each kind of request once. A
 // quota and a namespace that is going away are answered with the same status, so every refusal is
 // asked about again.
-func (*ManagerProcess) Refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
-	return refused(ctx, since)
-}
-
-func refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
+func Refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
 	var all []apiproxy.Request
 	asked := map[string]bool{}
 	for _, r := range requests(since) {
@@ -70,7 +61,7 @@ func refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
 			continue
 		}
 		asked[key] = true
-		allowed, err := may(ctx, r.Verb, r.Group, r.Resource, r.Subresource, r.Namespace)
+		allowed, err := May(ctx, r.Verb, r.Group, r.Resource, r.Subresource, r.Namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -91,11 +82,7 @@ func asSomebodyElse(r apiproxy.Request) bool {
 }
 
 // May asks the API server whether the manager has a right.
-func (*ManagerProcess) May(ctx context.Context, verb, group, resource, subresource, namespace string) (bool, error) {
-	return may(ctx, verb, group, resource, subresource, namespace)
-}
-
-func may(ctx context.Context, verb, group, resource, subresource, namespace string) (bool, error) {
+func May(ctx context.Context, verb, group, resource, subresource, namespace string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:   ManagerUser(),
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + systemNamespace, "system:authenticated"},

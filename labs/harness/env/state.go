@@ -103,15 +103,15 @@ func onlyTimes(moved []finding.Field) bool {
 	return !slices.ContainsFunc(moved, func(f finding.Field) bool { return !strings.Contains(f.Path, "lastTransitionTime") })
 }
 
-// AwaitPause waits until neither the Deployment nor the status has changed for half a second, and for three seconds at most:
-// what goes on changing is another check's business. A check that changes something begins with it, because an operator
-// that is at work for another reason just then answers what it has not heard of.
-func (m Memcached) AwaitPause(ctx context.Context) error {
+// AwaitStable waits until neither the Deployment nor the status has changed for half a second, and for three seconds at most:
+// what goes on changing is another check's business. A check that changes something begins with it. Otherwise a pass that
+// is under way for another reason could repair the change by luck.
+func (m Memcached) AwaitStable(ctx context.Context) error {
 	const pause, limit = 500 * time.Millisecond, 3 * time.Second
 	read := StateOf(m)
 	before, err := read(ctx)
 	for began, since := time.Now(), time.Now(); err == nil && time.Since(since) < pause && time.Since(began) < limit; {
-		if err = Pause(ctx, GomegaPollInterval); err != nil {
+		if err = Sleep(ctx, GomegaPollInterval); err != nil {
 			return err
 		}
 		var now State

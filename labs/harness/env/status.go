@@ -24,8 +24,8 @@ type Status struct {
 	Gone *finding.Finding
 	// Blocked is a failed check that the asking one requires, "" when there is none.
 	Blocked string
-	// Failed is the first failed check that does not require the asking one. One that does may have been quicker, and
-	// the asking one, which explains it, is not given up for its sake.
+	// Failed is the first failed check that does not require the asking one. One that does require it does not count: the
+	// asking check is its likely cause, and still has to run.
 	Failed string
 	// Explained says that a check which the asking one requires is still running.
 	Explained bool
@@ -134,8 +134,8 @@ func status() Status {
 	return s
 }
 
-// inVain is the failed check for whose sake the running one need not go on, "" when it has to: one that it requires, or,
-// for a check that takes much of the machine, any.
+// inVain is the failed check that makes the running one pointless, "" when it has to go on: one that it requires, or any,
+// for a check that is [Long] or [Last].
 func (s Status) inVain(spec ginkgo.SpecReport) string {
 	if spec.SpecPriority == int(Last) || spec.SpecPriority == int(Long) {
 		return s.anyFailed()
@@ -146,7 +146,7 @@ func (s Status) inVain(spec ginkgo.SpecReport) string {
 // anyFailed is a failed check, "" when there is none: one that explains the running one before others.
 func (s Status) anyFailed() string { return cmp.Or(s.Blocked, s.Failed) }
 
-// unasked is the failed check for whose sake the running one need not begin, "" when it has to.
+// unasked is the failed check that makes it pointless to begin the running one, "" when it has to begin.
 func unasked(s Status, spec ginkgo.SpecReport) string {
 	if spec.SpecPriority <= int(Last) {
 		return s.anyFailed()

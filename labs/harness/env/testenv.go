@@ -70,8 +70,8 @@ func processes() int {
 
 // awaitCaches returns when the manager knows what there is, so that the checks' objects are news to it. What a manager
 // finds when it starts, controller-runtime's queue serves after all news, and while many checks make some, a slow one
-// does not come to it (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). A manager that ends, or is
-// not so far when a silent one would be given up, gets its checks all the same: they say what is wrong with it.
+// does not come to it (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). It waits for [SilenceTimeout] at
+// most; what is wrong with a manager that fails, the checks report.
 func (e *testEnv) awaitCaches(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, SilenceTimeout)
 	defer cancel()
@@ -158,7 +158,7 @@ func restrictPods(ctx context.Context) error {
 
 func restrictsPods() bool { return current.config.Launcher != nil && current.config.RealPods }
 
-// admissionRule does so for its requests.
+// admissionRule is the proxy's rule for the requests of a manager that nobody trusts, nil for others.
 func admissionRule() apiproxy.Rule {
 	if current.config.Launcher == nil {
 		return nil

@@ -25,7 +25,7 @@ const (
 	refreshInterval = 300 * time.Millisecond
 	// readTimeout is how long one of these requests may take.
 	readTimeout = 10 * time.Second
-	// eventsInterval is the same for events, which no watch announces.
+	// eventsInterval is how often events are read, which no watch announces.
 	eventsInterval = pollInterval
 )
 
@@ -65,7 +65,7 @@ func (w *Wait) Over() (over bool, why error) {
 	if s.Failed != "" {
 		limit = ShortIdleLimit // the verdict is clear
 	}
-	return min(s.Idle, waited) > limit, nil // what was before is another wait's
+	return min(s.Idle, waited) > limit, nil // idle time before this wait does not count
 }
 
 // enoughRefusals is how often in a row the API server may refuse what is in a manager's writes before a wait ends.
@@ -76,7 +76,7 @@ const enoughRefusals = 5
 // attempt will not be another one.
 func (w *Wait) Refused(of types.NamespacedName, resource string) bool {
 	if w.next < 0 {
-		w.next = requestCount()
+		w.next = RequestCount()
 		return false
 	}
 	requests := w.requests(w.next)
@@ -134,8 +134,7 @@ func IsFinal(err error) bool {
 
 // Polled makes a function for Eventually and Consistently of one that reads something in a namespace. It reads anew when a
 // Memcached or a Deployment of the namespace has changed, and three times a second; otherwise it returns what it has read
-// last. It ends both when the manager has ended by itself, and when a check has failed for whose sake the running one need
-// not go on.
+// last. Eventually and Consistently end early if the manager has exited, or if a check that this one requires has failed.
 func Polled[T any](namespace string, read func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return polled(namespace, refreshInterval, read)
 }
@@ -182,8 +181,8 @@ func givenUp(s Status) error {
 	return nil
 }
 
-// Pause waits for a time. It ends early, with an error, when the check is given up.
-func Pause(ctx context.Context, d time.Duration) error {
+// Sleep waits for a time. It ends early, with an error, when the check is given up.
+func Sleep(ctx context.Context, d time.Duration) error {
 	end := time.NewTimer(d)
 	defer end.Stop()
 	tick := time.NewTicker(pollInterval)

@@ -126,8 +126,8 @@ func TestWhenAPolledObjectIsReadAnew(t *testing.T) {
 func TestPollsAndPausesEndWithTheManager(t *testing.T) {
 	current.shared.Gone = finding.New(suite.CauseManagerExited, "the manager goes on running", "it ended by itself")
 	t.Cleanup(func() { current.shared.Gone = nil; TakeReport() })
-	if err := Pause(t.Context(), time.Hour); err == nil || finding.Of(err).Cause != suite.CauseManagerExited {
-		t.Errorf("Pause() = %v", err)
+	if err := Sleep(t.Context(), time.Hour); err == nil || finding.Of(err).Cause != suite.CauseManagerExited {
+		t.Errorf("Sleep() = %v", err)
 	}
 	_, err := polled("lab-a", refreshInterval, func(context.Context) (int, error) { return 0, nil })(t.Context())
 	if err == nil {

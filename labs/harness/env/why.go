@@ -83,7 +83,7 @@ func notTaken(writes []apiproxy.Request, rejected bool) *apiproxy.Request {
 // whyPanicked gives f another cause when the manager logged a panic together with the Memcached's name,
 // which was drawn for this check.
 func (m Memcached) whyPanicked(f *finding.Finding) *finding.Finding {
-	if text := panicIn(logLines(m.Name)); text != "" {
+	if text := panicIn(LogLines(m.Name)); text != "" {
 		return finding.New(suite.CausePanicked, f.Expected, "%s; your code panicked: %s", f.Seen, text)
 	}
 	return f
@@ -123,7 +123,7 @@ func watchedNamespaces(requests []apiproxy.Request) []string {
 // whyNoDeployment looks for the reason in what can be seen from outside, the most telling first. When
 // it finds none it returns the finding as it is.
 func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) *finding.Finding {
-	denied, err := refused(ctx, 0)
+	denied, err := Refused(ctx, 0)
 	if err != nil {
 		return f // only one more clue
 	}
@@ -133,7 +133,7 @@ func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) *fin
 	sent := requests(0)
 	for _, r := range sent {
 		if r.Resource == "deployments" && r.Verb == "create" && r.Namespace == m.Namespace && r.Refused() {
-			return finding.New("rejected", f.Expected, "none; the API server did not take the one that was sent: %s", r)
+			return finding.New(causeRejected, f.Expected, "none; the API server did not take the one that was sent: %s", r)
 		}
 	}
 	if panicked := m.whyPanicked(f); panicked != f {
@@ -181,7 +181,7 @@ func whyNoEvent(ctx context.Context, all []Memcached, f *finding.Finding) *findi
 	m := all[len(all)-1]
 	for _, r := range requests(0) {
 		if r.Resource == "events" && r.Refused() && r.Namespace == m.Namespace {
-			return finding.New("rejected", f.Expected, "the API server did not take it: %s", r)
+			return finding.New(causeRejected, f.Expected, "the API server did not take it: %s", r)
 		}
 	}
 	var list eventsv1.EventList
@@ -197,7 +197,7 @@ func whyNoEvent(ctx context.Context, all []Memcached, f *finding.Finding) *findi
 		return panicked
 	}
 	// A type that does not exist never gets as far as the API server. Both recorders say so alike, in the log.
-	if lines := logLines("Unsupported event type"); len(lines) > 0 {
+	if lines := LogLines("Unsupported event type"); len(lines) > 0 {
 		return finding.New("unsupported-type", f.Expected, "none; the recorder refused one: %s", lines[0])
 	}
 	return f

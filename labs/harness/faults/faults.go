@@ -65,9 +65,9 @@ func (f *Injector) Clear() error {
 	return m.Start(env.Run().MemcachedImage)
 }
 
-// Conflicts lets the next n writes of the manager to an object come too late: somebody else has just
-// changed that object. It is the API server that answers with a conflict then, to those who told it
-// what they had read; and as with every conflict, there is news of the object.
+// Conflicts changes the object before each of the next n writes of the manager to it, as somebody else would. The API server
+// then answers with a conflict, if the write says which version was read; and as with every conflict, watches tell of the
+// change.
 func (f *Injector) Conflicts(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,9 +97,9 @@ func (f *Injector) before(ctx context.Context, r apiproxy.Request) bool {
 	obj := object()
 	obj.SetNamespace(r.Namespace)
 	obj.SetName(r.Name)
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.org/storm":%q}}}`, uuid.NewUUID())
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.org/conflict":%q}}}`, uuid.NewUUID())
 	if err := env.Admin().Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		return false // it has just gone, so that the write will fail for a better reason
+		return false // the object has just gone, so the write fails anyway
 	}
 	f.log("%s %s is annotated a moment before your manager sends: %s %s", obj.GetKind(), r.Name, r.Verb, r.Resource)
 	return true
@@ -119,16 +119,16 @@ func (f *Injector) Outage(kind apiproxy.Outage, lasts time.Duration) {
 	f.proxy.Outage(kind, lasts)
 }
 
-// readOnlyLimit ends what [Injector.ReadOnly] began, should nobody be left to do so.
-const readOnlyLimit = 10 * time.Second
+// refusalLimit ends what [Injector.RefuseWrites] began, should nobody be left to do so.
+const refusalLimit = 10 * time.Second
 
-// ReadOnly has the API server refuse all writes of the manager while act runs, and after it until so many were
-// refused, for hold at most. No longer: with each of them the manager waits twice as long before it tries
+// RefuseWrites has the API server refuse writes of the manager while act runs, all ([apiproxy.ReadOnly]) or those of
+// Deployments ([apiproxy.NoDeployments]), and after it until so many were refused, for hold at most. No longer: with each of them the manager waits twice as long before it tries
 // again, and a right one, too, would be late in the end.
-func (f *Injector) ReadOnly(ctx context.Context, hold time.Duration, refusals int, act func() error) error {
+func (f *Injector) RefuseWrites(ctx context.Context, kind apiproxy.Outage, hold time.Duration, refusals int, act func() error) error {
 	since := f.proxy.Count()
-	f.log("the API server is %s", apiproxy.ReadOnly)
-	f.proxy.Outage(apiproxy.ReadOnly, readOnlyLimit)
+	f.log("the API server is %s", kind)
+	f.proxy.Outage(kind, refusalLimit)
 	defer f.proxy.Outage(apiproxy.NoOutage, 0)
 	if err := act(); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (f *Injector) ReadOnly(ctx context.Context, hold time.Duration, refusals in
 // refusalPoll is how often to look for refusals. The manager tries again after 5 ms.
 const refusalPoll = 10 * time.Millisecond
 
-// awaitRefusals waits until so many writes in the storm's namespace were refused, for hold at most.
+// awaitRefusals waits until so many writes in the namespace were refused, for hold at most.
 func (f *Injector) awaitRefusals(ctx context.Context, hold time.Duration, since, refusals int) error {
 	end := time.NewTimer(hold)
 	defer end.Stop()
@@ -216,7 +216,7 @@ func (f *Injector) KillAndRestart(ctx context.Context, replica bool, moment Mome
 			<-killed
 		}
 	}
-	if err := env.Pause(ctx, pause); err != nil {
+	if err := env.Sleep(ctx, pause); err != nil {
 		return err
 	}
 	f.log("your manager is started again")
@@ -285,7 +285,7 @@ func AwaitCollector(ctx context.Context, namespace string) error {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		if paused := env.Pause(ctx, collectorPoll); paused != nil {
+		if paused := env.Sleep(ctx, collectorPoll); paused != nil {
 			return fmt.Errorf("wait until the garbage collector knows Memcacheds: %w", errors.Join(err, paused))
 		}
 	}

@@ -63,15 +63,15 @@ func Deployment(condition func(*appsv1.Deployment) error) *Matcher {
 	return m
 }
 
-// ByKubernetes says that Kubernetes has to act, and not the manager: that takes as long as it takes. Once another check has
-// failed it is waited for until that time is over.
+// ByKubernetes says that Kubernetes has to act, and not the manager: an idle manager does not end the wait. Once another
+// check has failed, the wait lasts atLeast in all, and then ends.
 func (m *Matcher) ByKubernetes(atLeast time.Duration) *Matcher {
 	m.wait.ByKubernetes, m.wait.AtLeast = true, atLeast
 	return m
 }
 
-// Because gives the finding another cause: the one by which this check explains it. A Deployment that is not there keeps
-// its own, unless its existence is all that the matcher asks for.
+// Because replaces the cause, and with it the hint. A Deployment that is not there keeps [env.CauseNoDeployment], except
+// for [Exist].
 func (m *Matcher) Because(cause string) *Matcher {
 	m.cause = cause
 	return m

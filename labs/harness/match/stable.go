@@ -54,7 +54,7 @@ func ExpectStable(ctx context.Context, m env.Memcached) {
 			return nil
 		}
 		if changed == nil {
-			return fmt.Errorf("the Memcached %s is not watched for %s yet", m, stablePeriod)
+			return fmt.Errorf("the Memcached %s was not watched for %s before the time was over", m, stablePeriod)
 		}
 		return changed
 	}).ByKubernetes(stableTimeout))
@@ -66,7 +66,7 @@ func ExpectUnchanged(ctx context.Context, m env.Memcached, act func()) {
 	ginkgo.GinkgoHelper()
 	before, err := m.State(ctx)
 	gomega.Expect(err).To(gomega.Succeed())
-	since := env.Manager().RequestCount()
+	since := env.RequestCount()
 	act()
 	quiet := func() {
 		ginkgo.GinkgoHelper()
