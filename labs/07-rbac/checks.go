@@ -190,6 +190,9 @@ func asGenerated(ctx context.Context, have []generate.Manifest) error {
 
 func sameRoles(have, want []generate.Manifest) error {
 	const expected = "the role that controller-gen makes of today's markers"
+	if len(want) == 0 {
+		return finding.New("no-markers", expected, "controller-gen sees no marker in your code, and makes no role; the file is one that it has made before")
+	}
 	if len(want) != len(have) {
 		return finding.New("stale", expected, "%d roles, and the markers make %d", len(have), len(want))
 	}

@@ -134,7 +134,7 @@ func adviseWrites(unneeded []trace.Request) []string {
 	}
 	slices.Sort(parts)
 	return []string{fmt.Sprintf("%d writes of your operator changed nothing (%s). "+
-		"The API server drops them; comparing before writing saves the requests.", total, strings.Join(parts, ", "))}
+		"The API server drops them. If you compare before you write, you compare with something that lacks a default: a port without Protocol, for example.", total, strings.Join(parts, ", "))}
 }
 
 var (

@@ -58,7 +58,7 @@ func PrintOutcome(w io.Writer, o Outcome, hints Hints) {
 		p.mark(p.green("✓"), p.title(&o.Check)+" (failed last time)", p.bold)
 		return
 	}
-	p.mark(p.red("✗"), p.title(&o.Check), p.bold)
+	p.mark(p.red("✗"), p.failed(&o.Check), p.bold)
 	p.seen(&o.Check)
 	p.hint(&o.Check)
 }
@@ -94,7 +94,7 @@ func (p *printer) environment() {
 		sign = " "
 	}
 	p.gap()
-	p.line("This is not your code's fault, and it does not count as a try.")
+	p.line("Your code was not judged, and this does not count as a try.")
 	if e.Fix == defect {
 		p.line("It is a defect of the lab. Please report it with the folder " + p.artifacts())
 		return
@@ -235,8 +235,16 @@ func (p *printer) title(c *Check) string {
 	return c.Title
 }
 
+// failed is the title of a check that failed, and its id, by which lessons call it.
+func (p *printer) failed(c *Check) string {
+	if c.Lab != p.r.Lab && !c.Regression {
+		return fmt.Sprintf("%s (lab %d again: %s)", c.Title, c.Lab, c.ID)
+	}
+	return fmt.Sprintf("%s (%s)", p.title(c), c.ID)
+}
+
 func (p *printer) first(c *Check) {
-	p.mark(p.red("✗"), p.title(c), p.bold)
+	p.mark(p.red("✗"), p.failed(c), p.bold)
 	p.detail("expected", c.Expected, expectedLines)
 	p.seen(c)
 	p.evidence(c.Evidence)
@@ -320,7 +328,7 @@ func (p *printer) others(first *Check, others []*Check) {
 			more = append(more, c.ID)
 		default:
 			shown++
-			p.mark(p.red("✗"), p.title(c), nil)
+			p.mark(p.red("✗"), p.failed(c), nil)
 			p.detail("saw", saw(c), 2)
 		}
 	}

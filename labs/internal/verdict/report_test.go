@@ -241,7 +241,7 @@ func TestWhoWaitsReadsWhatACheckSawAndItsHint(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	var out bytes.Buffer
 	verdict.PrintOutcome(&out, verdict.Outcome{Check: failed("creates-deployment", noDeployment), Asked: 7}, hints)
-	for _, part := range []string{"✗ A Deployment appears for a Memcached (lab 4 again)\n", " saw       none\n", " hint      This is hint 1 for"} {
+	for _, part := range []string{"✗ A Deployment appears for a Memcached (lab 4 again: creates-deployment)\n", " saw       none\n", " hint      This is hint 1 for"} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("%q is missing in\n%s", part, &out)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // MemcachedSpec is the desired state: what a user asks for.
-// Every field needs a JSON tag. Run "make" after changing this file.
+// Every field needs a JSON tag.
 type MemcachedSpec struct {
 	// lab:1 begin spec-fields Add size (int32, 1 to 5, default 1) and containerPort (int32, 1 to 65535, default 11211).
 
