@@ -39,6 +39,9 @@ func withinCeiling(rules []rbacv1.PolicyRule) error {
 // excesses are findings about all rights that no operator of this course needs.
 func excesses(rules []rbacv1.PolicyRule) (all []*finding.Finding) {
 	for _, rule := range rules {
+		if suite.TooLong(rule) {
+			return append(all, excess("too-much", "a rule with hundreds of groups, resources or verbs"))
+		}
 		if len(rule.NonResourceURLs) > 0 {
 			all = append(all, excess("too-much", "paths "+strings.Join(rule.NonResourceURLs, ", ")))
 		}

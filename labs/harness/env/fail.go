@@ -136,6 +136,7 @@ func failBecause(u Unmet, skip int) {
 	case s.Blocked != "":
 		f = blocked(s.Blocked)
 	}
+	f = f.Bounded()
 	ginkgo.AddReportEntry(suite.FindingEntry, f, ginkgo.ReportEntryVisibilityNever)
 	if f.Cause != suite.CauseBlocked {
 		_ = publish(failed) // the report has it all the same
@@ -153,6 +154,9 @@ func findingOf(err error) *finding.Finding {
 	if full(err) {
 		return finding.New("other", "an operator that stores what its Memcacheds need", "the storage of the cluster is full, and the cluster is new: your manager filled it")
 	}
+	if tooLarge(err) {
+		return finding.New("other", "objects that can be stored, and edited by others", "what your types or your manager make is too large for that: %v", err)
+	}
 	if serversFault(err) {
 		return finding.Machine("serve the requests of the checks", err)
 	}
@@ -162,6 +166,11 @@ func findingOf(err error) *finding.Finding {
 // full says that etcd has no space left: an answer that the API server gives to everybody.
 func full(err error) bool {
 	return serversFault(err) && strings.Contains(err.Error(), "database space exceeded")
+}
+
+// tooLarge says that an object does not fit into etcd. Those of the checks do, until a learner's types or manager add to them.
+func tooLarge(err error) bool {
+	return serversFault(err) && (strings.Contains(err.Error(), "request is too large") || strings.Contains(err.Error(), "message larger than max"))
 }
 
 // serversFault says that the API server could not do what was asked, whatever it was.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
@@ -50,6 +52,21 @@ func TestFindingsComeThroughGomega(t *testing.T) {
 				t.Error("nothing failed")
 			}
 		})
+	}
+}
+
+// A learner's types or manager can make an object so large that the edit of a check does not fit any more. That is theirs.
+func TestWhatIsTooLargeIsNotTheMachines(t *testing.T) {
+	for message, cause := range map[string]string{
+		"etcdserver: request is too large":                  finding.CauseOther,
+		"rpc error: trying to send message larger than max": finding.CauseOther,
+		"etcdserver: mvcc: database space exceeded":         finding.CauseOther,
+		"etcdserver: leader changed":                        finding.CauseMachine,
+	} {
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: message}}
+		if f := findingOf(fmt.Errorf("patch Memcached: %w", err)); f.Cause != cause {
+			t.Errorf("%s: the cause is %s, want %s", message, f.Cause, cause)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package generate_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,6 +44,34 @@ func TestManifestDifferences(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A path may be as long as a learner's keys, and each difference has one: 200 KB of YAML made 800 MB of paths.
+func TestDifferencesHaveALimit(t *testing.T) {
+	var leaves strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&leaves, "    a%d: 1\n", i)
+	}
+	text := "kind: CustomResourceDefinition\nspec:\n  ? " + strings.Repeat("k", 100<<10) + "\n  :\n    b: 1\n"
+	want, got := parsed(t, text), parsed(t, text+leaves.String())
+	all := generate.Differences(got, want)
+	if len(all) != 1000 || len(all[0].Path) > 1<<10 {
+		t.Errorf("%d differences, the first with a path of %d bytes", len(all), len(all[0].Path))
+	}
+}
+
+// parsed is a manifest of that text.
+func parsed(t *testing.T, text string) generate.Manifest {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "m.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	manifests, err := generate.ReadManifests(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifests[0]
 }
 
 func TestConditionsAreMatchedByTheirType(t *testing.T) {

@@ -179,8 +179,14 @@ func packages(dir string, marks []string) (string, error) {
 	if len(marked) == 0 {
 		return "paths=./...", nil
 	}
-	return "paths=" + strings.Join(slices.Sorted(maps.Keys(marked)), ";"), nil
+	if paths := "paths=" + strings.Join(slices.Sorted(maps.Keys(marked)), ";"); len(paths) <= pathsLimit {
+		return paths, nil
+	}
+	return "paths=./...", nil
 }
+
+// pathsLimit is how long that argument may be. Linux takes 128 KiB.
+const pathsLimit = 64 << 10
 
 // packagesWith are the packages in which one of the marks stands.
 func packagesWith(dir string, marks []string) (map[string]bool, error) {

@@ -144,6 +144,8 @@ func (b Builder) compile(ctx context.Context, dir, overlay, program string) erro
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("compile probe: %w", ctx.Err())
+	case limited.Err() != nil && b.Runner.Launcher != nil:
+		return finding.New(CauseBuild, "types that compile", "compiling them took more than %v", b.Limit)
 	case limited.Err() != nil:
 		return finding.Machine(tried, fmt.Errorf("the go command was still at it after %v", b.Limit))
 	case !errors.As(err, &exited):

@@ -173,3 +173,14 @@ func list(t *testing.T, dir string) []string {
 	}
 	return all
 }
+
+// Whoever is graded could hand in types that take minutes to compile, so that the machine seems to be too slow.
+func TestTypesOfAStrangerThatTakeTooLongAreTheirs(t *testing.T) {
+	b := builder(t, workspacetest.New(t))
+	b.Limit = 50 * time.Millisecond
+	b.Runner.Launcher = &process.Launcher{Command: []string{"sh", "-c", "exec sleep 60"}, Scratch: t.TempDir()}
+	_, err := b.Build(t.Context())
+	if f, ok := errors.AsType[*finding.Finding](err); !ok || f.Cause != probe.CauseBuild {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -65,6 +65,28 @@ func (f *Finding) WithCause(cause string) *Finding {
 	return &other
 }
 
+const (
+	// fieldsLimit is how many differences [Finding.Bounded] keeps, and textLimit how long a text may be, in bytes.
+	fieldsLimit, textLimit = 100, 16 << 10
+)
+
+// Bounded is the finding with as much as anybody reads: a learner's types and manifests decide how many differences there
+// are, and how long their paths.
+func (f *Finding) Bounded() *Finding {
+	b := &Finding{Cause: f.Cause, Expected: bounded(f.Expected), Seen: bounded(f.Seen)}
+	for _, field := range f.Fields[:min(len(f.Fields), fieldsLimit)] {
+		b.Fields = append(b.Fields, Field{Path: bounded(field.Path), Want: bounded(field.Want), Have: bounded(field.Have)})
+	}
+	return b
+}
+
+func bounded(text string) string {
+	if len(text) <= textLimit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:textLimit], "") + "…"
+}
+
 // Machine makes the finding of [CauseMachine]. what is what was tried, and err how that failed.
 func Machine(what string, err error) *Finding {
 	return New(CauseMachine, "a machine that can "+what, "%v", err)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	yamlnodes "go.yaml.in/yaml/v3"
@@ -98,6 +99,14 @@ func checkNode(node *yamlnodes.Node, depth int) error {
 // rolesLimit is how many roles a manifest may have: the harness gives each of them to the manager.
 const rolesLimit = 20
 
+// wordsLimit is how many groups, resources, names and verbs a rule may have together: whoever judges rights combines them.
+const wordsLimit = 200
+
+// TooLong says whether a rule has more words than anybody combines.
+func TooLong(rule rbacv1.PolicyRule) bool {
+	return len(rule.APIGroups)+len(rule.Resources)+len(rule.ResourceNames)+len(rule.NonResourceURLs)+len(rule.Verbs) > wordsLimit
+}
+
 // parseRoles reads the roles of a manifest with any number of documents.
 func parseRoles(manifest string) ([]client.Object, error) {
 	if err := CheckYAML(manifest); err != nil {
@@ -116,6 +125,8 @@ func parseRoles(manifest string) ([]client.Object, error) {
 			return roles, nil
 		case err != nil:
 			return nil, fmt.Errorf("read %s: %w", RolePath, err)
+		case slices.ContainsFunc(role.Rules, TooLong):
+			return nil, fmt.Errorf("read %s: a rule has more than %d groups, resources and verbs", RolePath, wordsLimit)
 		case role.Kind == "ClusterRole":
 			roles = append(roles, &rbacv1.ClusterRole{Rules: role.Rules})
 		case role.Kind == "Role":

@@ -53,6 +53,16 @@ func TestRolesHaveALimit(t *testing.T) {
 	}
 }
 
+// Who judges rights combines groups, resources and verbs: 60 KB of them made 2 GB.
+func TestRulesHaveALimit(t *testing.T) {
+	for verbs, says := range map[int]string{190: "", 200: "more than 200"} {
+		_, err := parseRoles("kind: ClusterRole\nrules: [{apiGroups: [apps], resources: [deployments], verbs: [" + strings.Repeat("get,", verbs) + "]}]\n")
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%d verbs: %v", verbs, err)
+		}
+	}
+}
+
 func TestYAMLThatGrowsIsNotDecoded(t *testing.T) {
 	for name, tc := range map[string]struct{ text, says string }{
 		"what controller-gen writes": {"kind: ClusterRole\nrules: [{apiGroups: [apps]}]\n---\nkind: Role\n", ""},

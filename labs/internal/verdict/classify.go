@@ -39,12 +39,12 @@ func Classify(report types.Report, labs []*course.Lab, canRunPods bool) Classifi
 	failed := firstFailed(specs, labs)
 	for _, lab := range labs {
 		for _, check := range lab.Checks {
-			if spec, ran := specs[check.ID]; ran && spec.State == types.SpecStateSkipped && failed != "" {
-				c.Checks = append(c.Checks, Check{ID: check.ID, Title: check.Title, Lab: lab.Number, State: Blocked, BlockedBy: failed})
-				continue
-			}
 			if !canRunPods && check.NeedsPods() {
 				c.Checks = append(c.Checks, Check{ID: check.ID, Title: check.Title, Lab: lab.Number, State: NotChecked})
+				continue
+			}
+			if spec, ran := specs[check.ID]; ran && spec.State == types.SpecStateSkipped && failed != "" {
+				c.Checks = append(c.Checks, Check{ID: check.ID, Title: check.Title, Lab: lab.Number, State: Blocked, BlockedBy: failed})
 				continue
 			}
 			answer, broken := classify(specs, lab, check)
@@ -61,7 +61,8 @@ func Classify(report types.Report, labs []*course.Lab, canRunPods bool) Classifi
 func firstFailed(specs map[string]types.SpecReport, labs []*course.Lab) string {
 	for _, lab := range labs {
 		for _, check := range lab.Checks {
-			if spec := specs[check.ID]; spec.State == types.SpecStateFailed && findingOf(spec).Cause != suite.CauseBlocked {
+			spec := specs[check.ID]
+			if (spec.State == types.SpecStateFailed || spec.State == types.SpecStateTimedout) && findingOf(spec).Cause != suite.CauseBlocked {
 				return check.ID
 			}
 		}

@@ -80,8 +80,21 @@ func TestWhatIsSkippedAfterAFailureIsBlocked(t *testing.T) {
 	}
 }
 
+// A check has a time limit of its own, and a learner's operator can take all of it.
+func TestWhatIsSkippedAfterATimeoutIsBlocked(t *testing.T) {
+	got := classify(true, spec("first", types.SpecStateSkipped), spec("second", types.SpecStateTimedout), spec("third", types.SpecStatePassed))
+	if got.Defect != "" || got.Checks[0].BlockedBy != "second" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestChecksThatNeedPodsAreNotPassedWithoutThem(t *testing.T) {
 	got := classify(false, spec("first", types.SpecStatePassed), spec("second", types.SpecStatePassed))
+	if state := classify(false, spec("first", types.SpecStatePassed),
+		spec("second", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none")),
+		spec("third", types.SpecStateSkipped)).Checks[2].State; state != verdict.NotChecked {
+		t.Errorf("third is %s after another one failed, want %s", state, verdict.NotChecked)
+	}
 	if state := got.Checks[2].State; state != verdict.NotChecked {
 		t.Errorf("third is %s, want %s", state, verdict.NotChecked)
 	}

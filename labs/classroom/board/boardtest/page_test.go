@@ -147,9 +147,8 @@ func TestTextFromLearnersIsNeverHTML(t *testing.T) {
 	mallory := board.Learner(t, `<b onclick=alert(1)>Mallory</b>`)
 	r := boardtest.Result(c, 4, "attack", time.Now(), c.Labs[3].Checks[0].ID)
 	for i := range r.Checks {
-		r.Checks[i].Expected, r.Checks[i].Seen, r.Checks[i].Title = attack, attack, attack
+		r.Checks[i].Expected, r.Checks[i].Seen, r.Checks[i].Title, r.Checks[i].Cause = attack, attack, attack, attack
 	}
-	r.Checks = append(r.Checks, verdict.Check{ID: "of-mine", Title: attack, State: verdict.Failed, Lab: 4, Seen: attack, Cause: attack})
 	r.Cluster.Provider, r.Advice, r.Trace = attack, []string{attack}, attack
 	built := boardtest.Result(c, 5, "build", time.Now(), c.Labs[4].Checks[0].ID)
 	built.Build = &verdict.Build{Output: attack}

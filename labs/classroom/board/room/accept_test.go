@@ -2,6 +2,7 @@ package room_test
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func TestWhatIsNoVerdictIsRefused(t *testing.T) {
 		"an unknown state":     {func(r *verdict.Result) { r.Checks[0].State = "fine" }, "no state"},
 		"a pass that fails":    {func(r *verdict.Result) { r.Verdict = verdict.Pass }, "not every check holds"},
 		"a pass without build": {func(r *verdict.Result) { r.Verdict, r.Checks, r.Build = verdict.Pass, nil, &verdict.Build{} }, "not every check holds"},
-		"a thousand checks":    {func(r *verdict.Result) { r.Checks = make([]verdict.Check, 1000) }, "1000 checks"},
+		"a thousand checks":    {func(r *verdict.Result) { r.Checks = make([]verdict.Check, 1000) }, "more than 200 checks"},
 	} {
 		r := good()
 		tc.spoil(r)
@@ -73,6 +74,7 @@ func TestWhatIsNoVerdictIsRefused(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
+		"checks by the thousand": `{"checks":[` + strings.Repeat("1,", 1000) + `1]}`, "the same in other letters": `{"CHECKS":[` + strings.Repeat("1,", 1000) + `1],"checks":[]}`,
 		"nothing": "", "no JSON": "{", "another type": `{"lab":"four"}`, "not UTF-8": "{\"run\":\"\xff\"}", "too large": strings.Repeat(" ", room.SizeLimit) + "{}",
 	} {
 		if got, err := room.Accept([]byte(text), c); err == nil {
@@ -92,9 +94,23 @@ func TestTheBoardsClockCounts(t *testing.T) {
 		"does not say":            {time.Time{}, at(2), at(1)},
 		"does not say, ahead":     {time.Time{}, at(-58), at(-58)},
 		"says it has not run yet": {at(0), at(30), at(30)},
+		"both clocks are wrong":   {at(0).AddDate(8000, 0, 0), at(30), at(30)}, // JSON has no time before the year 0
 	} {
 		if got := room.Ended(r, tc.sent, tc.received); !got.Equal(tc.want) {
 			t.Errorf("%s: ended %v, want %v", name, got, tc.want)
 		}
+	}
+}
+
+// Two bytes of such a list make a check of two hundred: what is too long is not made at all.
+func TestALongListOfChecksTakesNoMemory(t *testing.T) {
+	text := []byte(`{"checks":[` + strings.Repeat("1,", 200_000) + `1]}`)
+	c := small(t)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := room.Accept(text, c)
+	runtime.ReadMemStats(&after)
+	if made := after.TotalAlloc - before.TotalAlloc; err == nil || made > 32<<20 {
+		t.Errorf("%d MiB were made, %v", made>>20, err)
 	}
 }

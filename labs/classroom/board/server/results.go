@@ -88,7 +88,10 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 
 func (s *Server) keep(w http.ResponseWriter, r *http.Request, learner store.Learner, data []byte) {
 	sent, _ := http.ParseTime(r.Header.Get("Date")) // the zero time when it does not say
+	// One at a time: while it is read, a result takes many times its size in memory.
+	s.keeping.Lock()
 	kept, err := s.intake.Keep(r.Context(), learner, data, sent)
+	s.keeping.Unlock()
 	switch invalid := (*intake.InvalidError)(nil); {
 	case errors.As(err, &invalid):
 		Problem(w, http.StatusUnprocessableEntity, err)

@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/example/operator-lab/labs/classroom/board/intake"
@@ -67,6 +68,7 @@ type Server struct {
 	results, requests *limits
 	conns             *connLimiter
 	intake            intake.Intake
+	keeping           sync.Mutex // while a result is read and kept
 	poke              chan struct{}
 	// streams bounds how many browsers follow at once.
 	streams chan struct{}

@@ -111,7 +111,10 @@ func Run(p Program) (int, error) {
 			}
 		case err := <-ended:
 			killTree(cmd.Process.Pid)
-			return exitCode(err), nil
+			if code := exitCode(err); code != CannotRun {
+				return code, nil
+			}
+			return 1, nil // it did run: CannotRun is not its to say
 		}
 	}
 }

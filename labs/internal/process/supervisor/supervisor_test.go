@@ -81,6 +81,15 @@ func TestProgramsExitCodeIsPassedOn(t *testing.T) {
 	}
 }
 
+// Whoever starts the supervisor takes that code for a machine that could not start the program.
+func TestAProgramCannotSayThatItWasNotStarted(t *testing.T) {
+	cmd, _ := supervised(t, fmt.Sprint("exit ", supervisor.CannotRun))
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != 1 {
+		t.Errorf("exit code %d, want 1", got)
+	}
+}
+
 func TestEscapedGrandchildIsKilledWhenTheProgramEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	cmd, _ := supervised(t, fmt.Sprintf("setsid sh -c 'echo $$ > %s; exec sleep 1000' & while [ ! -s %s ]; do :; done; exit 0", file, file))
