@@ -28,13 +28,9 @@ const (
 
 var kettles = schema.GroupVersionResource{Group: "contract.example.com", Version: "v1", Resource: "kettles"}
 
-// collection wants, of a provider that can restart its controllers, the garbage collector to know a kind that was defined a moment ago, once the controllers were
+// collection wants the garbage collector to know a kind that was defined a moment ago, once the controllers were
 // restarted: what belongs to a resource of that kind goes with it.
-func (s *suite) collection(t *testing.T) {
-	restarter, ok := s.provider.(clusters.ControllerRestarter)
-	if !ok {
-		t.Skipf("%T is no ControllerRestarter, which nobody has to be", s.provider)
-	}
+func (s *suite) collection(t *testing.T, restarter clusters.ControllerRestarter) {
 	config, err := clusters.RESTConfig(s.cluster.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func TestTheAPIServerAsksWhoMayDoWhat(t *testing.T) {
 	}
 }
 
-// What the controllers of kind clusters are told, those of embedded ones are told, too: a check must not tell them apart.
+// What the controllers of kind clusters are told, those of embedded ones are told, too: a check must not see a difference.
 func TestTheControllersAreToldWhatThoseOfKindAre(t *testing.T) {
 	data, err := os.ReadFile("../kind.yaml")
 	if err != nil {

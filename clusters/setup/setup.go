@@ -117,26 +117,25 @@ func plan(ctx context.Context, o Options) ([]step, error) {
 		if err := canStartEngine(o, engineErr); err != nil {
 			return nil, err
 		}
-		steps = append(steps, step{"container engine",
-			"installs docker.io, iptables, iproute2 and jq from this machine's package sources, removes the network bridges of an engine that " +
-				"has ended, and starts dockerd (root, 1 minute)", o.startEngine, false})
+		steps = append(steps, step{name: "container engine", do: o.startEngine,
+			what: "installs docker.io, iptables, iproute2 and jq from this machine's package sources, removes the network bridges of an engine that " +
+				"has ended, and starts dockerd (root, 1 minute)"})
 	}
 	few, err := o.fewInstances(ctx, engineErr == nil)
 	if err != nil {
 		return nil, err
 	}
 	if few {
-		steps = append(steps, step{"kernel settings",
-			fmt.Sprintf("raises fs.inotify.max_user_instances to %d, and max_user_watches, until the next boot (root)", instances), o.raiseSettings, false})
+		steps = append(steps, step{name: "kernel settings", do: o.raiseSettings,
+			what: fmt.Sprintf("raises fs.inotify.max_user_instances to %d, and max_user_watches, until the next boot (root)", instances)})
 	}
 	missing, err := imageMissing(ctx, o, engineErr == nil)
 	if err != nil {
 		return nil, err
 	}
 	if missing {
-		steps = append(steps, step{"node image",
-			"pulls kind's image if a registry is in reach, else installs debootstrap and debian-archive-keyring and builds one from source (root, 10 minutes on two cores)",
-			o.provideImage, true})
+		steps = append(steps, step{name: "node image", do: o.provideImage, long: true,
+			what: "pulls kind's image if a registry is in reach, else installs debootstrap and debian-archive-keyring and builds one from source (root, 10 minutes on two cores)"})
 	}
 	return steps, nil
 }

@@ -66,7 +66,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		before := match.ExpectDeployment(ctx, m)
 		m.Port++
 		Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed())
-		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(beStill(before), haveAnotherPort(before, m.Port-1)))
+		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(match.BeSameAs(before), haveAnotherPort(before, m.Port-1)))
 		if env.Run().RealPods {
 			everyPodAnswers(ctx, m)
 		}
@@ -130,7 +130,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		before := match.ExpectDeployment(ctx, m)
 		image := "operator-lab.local/memcached:" + env.RandomName()
 		Expect(env.Manager().Restart(ctx, image)).To(Succeed())
-		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(beStill(before), runImage("image-ignored", image)))
+		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(match.BeSameAs(before), runImage("image-ignored", image)))
 	})
 
 	It("writes nothing when there is nothing to do", env.Check("nothing-to-do", env.Long), func(ctx SpecContext) {
@@ -173,19 +173,8 @@ func followBothWays(ctx context.Context, grows, shrinks env.Memcached) {
 	small, big := match.ExpectDeployment(ctx, grows), match.ExpectDeployment(ctx, shrinks)
 	Expect(grows.SetSpec(ctx, "size", 5)).To(Succeed())
 	Expect(shrinks.SetSpec(ctx, "size", 1)).To(Succeed())
-	Eventually(ctx, env.DeploymentOf(grows)).Should(SatisfyAll(beStill(small), follow(ctx, 5, "not-scaled-up", shrinks, 1)))
-	Eventually(ctx, env.DeploymentOf(shrinks)).Should(SatisfyAll(beStill(big), follow(ctx, 1, "not-scaled-down", grows, 5)))
-}
-
-// beStill wants the Deployment that was there before, changed or not: whoever deletes it and creates another one ends all of
-// its Pods for a change that may need none.
-func beStill(before *appsv1.Deployment) *match.Matcher {
-	return match.Make(func(d *appsv1.Deployment) error {
-		if d.UID == before.UID {
-			return nil
-		}
-		return env.Final(finding.New("replaced", "Deployment "+before.Name+" is changed where it is", "it was deleted"))
-	}).Unexplained()
+	Eventually(ctx, env.DeploymentOf(grows)).Should(SatisfyAll(match.BeSameAs(small), follow(ctx, 5, "not-scaled-up", shrinks, 1)))
+	Eventually(ctx, env.DeploymentOf(shrinks)).Should(SatisfyAll(match.BeSameAs(big), follow(ctx, 1, "not-scaled-down", grows, 5)))
 }
 
 // follow wants so many replicas. The cause is another one when the Deployment of the other Memcached has not followed either.

@@ -462,16 +462,13 @@ func isRepaired(ctx context.Context, m env.Memcached, d drift) {
 	Expect(err).To(Succeed())
 	Expect(edit(ctx, m, d.change)).To(Succeed())
 	want := d.value(before)
-	Eventually(ctx, env.DeploymentOf(m)).Should(match.Deployment(func(now *appsv1.Deployment) error {
-		if now.UID != before.UID {
-			return env.Final(finding.New("replaced", "Deployment "+m.Name+" is changed where it is", "it was deleted"))
-		}
+	Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(match.BeSameAs(before), match.Deployment(func(now *appsv1.Deployment) error {
 		if have := d.value(now); have != want {
 			return finding.New(d.cause, fmt.Sprintf("%s is put back to %s", d.what, want), "%s", have).
 				With(finding.Field{Path: d.what, Want: want, Have: have})
 		}
 		return nil
-	}))
+	})))
 }
 
 // edit changes the Deployment as somebody with kubectl would.

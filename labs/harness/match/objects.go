@@ -20,6 +20,17 @@ func Exist() *Matcher {
 	return m
 }
 
+// BeSameAs wants the Deployment that was there before, changed or not: whoever deletes it and creates another one ends all of
+// its Pods for a change that may need none.
+func BeSameAs(before *appsv1.Deployment) *Matcher {
+	return Make(func(d *appsv1.Deployment) error {
+		if d.UID == before.UID {
+			return nil
+		}
+		return env.Final(finding.New("replaced", "Deployment "+before.Name+" is changed where it is", "it was deleted"))
+	}).Unexplained()
+}
+
 // BeGone wants a Memcached that is deleted to be gone.
 func BeGone() *Matcher {
 	return Make(func(obj *unstructured.Unstructured) error {
