@@ -26,8 +26,6 @@ const (
 	spoiled = "Overwritten"
 	// otherCondition is the type of a condition that somebody else adds.
 	otherCondition = "example.org/Inspected"
-	// newsTime is how long the news of an edit may be under way.
-	newsTime = 300 * time.Millisecond
 	// firstTry is how long the manager has for its first try to put something back. A right one needs milliseconds.
 	firstTry = 2 * time.Second
 )
@@ -47,7 +45,7 @@ func spoilWhileReadOnly(ctx context.Context, m env.Memcached) int {
 		if err := edit(ctx, m, func(d *appsv1.Deployment) { metav1.SetMetaDataLabel(&d.ObjectMeta, foreignKey, foreignValue) }); err != nil {
 			return err
 		}
-		return env.Sleep(ctx, newsTime) // else the news of the edit would repair what the first try could not
+		return m.AwaitStable(ctx) // else the news of the edit would repair what the first try could not
 	})).To(Succeed())
 	tries := 0
 	for _, w := range m.Writes(since) {
@@ -75,7 +73,7 @@ func isRepairedLater(ctx context.Context, m env.Memcached) {
 		if err := edit(ctx, m, func(d *appsv1.Deployment) { d.Spec.Replicas = new(m.Size + 1) }); err != nil {
 			return err
 		}
-		return env.Sleep(ctx, newsTime)
+		return m.AwaitStable(ctx) // the deployment controller's news of the edit come after it
 	})).To(Succeed())
 	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(freedTimeout).
 		Should(match.HaveReplicas(m.Size).Because("gave-up").Unexplained().ByKubernetes(freedTimeout))
