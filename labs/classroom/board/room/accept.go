@@ -60,7 +60,7 @@ func Accept(data []byte, c *course.Course) (*verdict.Result, error) {
 // fewChecks is a list that is not too long. Two bytes of JSON make a check, which takes a hundred times that in memory.
 type fewChecks struct{}
 
-// UnmarshalJSON is asked about each list of that name: the last one alone would be in a slice.
+// UnmarshalJSON sees each list of that name. An object may have several, and a slice would hold the last one only.
 func (*fewChecks) UnmarshalJSON(data []byte) error {
 	list := json.NewDecoder(bytes.NewReader(data))
 	if _, err := list.Token(); err != nil {

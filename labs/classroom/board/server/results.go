@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,12 +87,17 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	return data, true
 }
 
+// keepOne keeps one result at a time: while it is read, it takes many times its size in memory. A panic, which ends one
+// request only, must not end this for all.
+func (s *Server) keepOne(ctx context.Context, learner store.Learner, data []byte, sent time.Time) (bool, error) {
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	return s.intake.Keep(ctx, learner, data, sent)
+}
+
 func (s *Server) keep(w http.ResponseWriter, r *http.Request, learner store.Learner, data []byte) {
 	sent, _ := http.ParseTime(r.Header.Get("Date")) // the zero time when it does not say
-	// One at a time: while it is read, a result takes many times its size in memory.
-	s.keeping.Lock()
-	kept, err := s.intake.Keep(r.Context(), learner, data, sent)
-	s.keeping.Unlock()
+	kept, err := s.keepOne(r.Context(), learner, data, sent)
 	switch invalid := (*intake.InvalidError)(nil); {
 	case errors.As(err, &invalid):
 		Problem(w, http.StatusUnprocessableEntity, err)
