@@ -198,7 +198,7 @@ func (c *taken) file(rel string, content io.Reader) error {
 // modules of others.
 func isSource(rel string) bool {
 	vendored := strings.HasPrefix(rel, "vendor/") || strings.HasPrefix(rel, "workspace/vendor/")
-	return !vendored && slices.Contains([]string{".go", ".mod", ".sum", ".yaml", ".yml"}, path.Ext(rel))
+	return !vendored && slices.Contains([]string{".go", ".mod", ".sum", ".yaml", ".yml", ".json"}, path.Ext(rel))
 }
 
 // quoted is the path of a file as it may be printed.

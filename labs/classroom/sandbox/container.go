@@ -43,7 +43,7 @@ const (
 
 // Where things are in a container that are not where they are on this machine.
 const (
-	shimPath   = "/lab/" + process.LauncherProcess
+	shimPath   = "/lab/sandbox-shim"
 	socketPath = "/lab/socket"
 	cachePath  = "/lab/cache"
 	tmpPath    = "/tmp"
@@ -84,8 +84,7 @@ type Container struct {
 	// Runtime is what the engine runs containers with, such as runsc, which is gVisor; "" is the engine's default. It has
 	// to let a container open a Unix socket of this machine (for runsc: --host-uds=open).
 	Runtime string `json:"runtime,omitempty"`
-	// Shim is the path of our program on both sides of a container (labs/classroom/cmd/sandbox-shim), statically linked. Its name
-	// is [process.LauncherProcess].
+	// Shim is the path of our program on both sides of a container (labs/classroom/cmd/sandbox-shim), statically linked.
 	Shim string `json:"shim"`
 	// Owner says whose containers these are, for [Container.Sweep].
 	Owner string `json:"owner"`
@@ -98,7 +97,7 @@ type Container struct {
 
 // BuildShim compiles the program sandbox-shim of the checkout at root into the folder dir, and returns its path.
 func BuildShim(ctx context.Context, root, dir string) (string, error) {
-	shim := filepath.Join(dir, process.LauncherProcess)
+	shim := filepath.Join(dir, filepath.Base(shimPath))
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", shim, "./labs/classroom/cmd/sandbox-shim")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
@@ -272,6 +271,7 @@ func (c Container) engineArgs(job process.Job, l limits, mounts []mount) ([]stri
 	user := strconv.Itoa(process.Unprivileged)
 	args := []string{
 		"run", "--detach", "--rm", "--pull", "never", "--label", label + "=" + c.Owner, "--hostname", "learner",
+		"--cgroup-parent", process.LauncherCgroup,
 		"--network", "none", "--ipc", "none", "--log-driver", "none",
 		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", user + ":" + user, "--read-only",
 		"--memory", size(l.Memory), "--memory-swap", size(l.Memory), "--pids-limit", strconv.Itoa(l.Tasks),

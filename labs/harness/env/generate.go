@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/crd"
@@ -89,7 +90,7 @@ func deriveCRD(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, 
 	definition = crd.Regroup(definition, derivedGroup())
 	definition.Spec.Scope = apiextensionsv1.NamespaceScoped // lab 3's business; checks have a namespace each
 	if err := crd.Install(ctx, current.admin, definition); err != nil {
-		return nil, rejected(err)
+		return nil, rejected(definition, err)
 	}
 	resource, err := crd.New(AdminConfig(), definition)
 	if err != nil {
@@ -105,8 +106,16 @@ func derivedGroup() string {
 	return fmt.Sprintf("types-%08x.example.com", h.Sum32())
 }
 
+// heavy is the size of a definition, as JSON in bytes, from which on it is the definition's fault that the API server does
+// not check it in time. That of the course has 10 KB. With thousands of rules, or of fields with long names, the check takes
+// a minute.
+const heavy = 64 << 10
+
 // rejected turns the API server's answer to a definition into a finding, and leaves other errors alone.
-func rejected(err error) error {
+func rejected(definition *apiextensionsv1.CustomResourceDefinition, err error) error {
+	if text, _ := json.Marshal(definition); apierrors.IsTimeout(err) && len(text) > heavy {
+		return finding.New(causeDefinitionRejected, "a definition that the API server can check in time", "%d KB of it, and %v", len(text)>>10, err)
+	}
 	refusal, ok := crd.Refused(err)
 	if !ok {
 		return err

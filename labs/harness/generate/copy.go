@@ -61,6 +61,9 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, data, 0o644)
 }
 
+// replacesLimit is how many replace directives a go.mod may have.
+const replacesLimit = 100
+
 // rebaseReplaces makes relative paths in go.mod's replace directives lead to where they led before.
 func rebaseReplaces(from, to string) error {
 	name := filepath.Join(to, "go.mod")
@@ -74,6 +77,9 @@ func rebaseReplaces(from, to string) error {
 	mod, err := modfile.Parse("go.mod", data, nil)
 	if err != nil {
 		return finding.New(CauseFailed, "a go.mod that the go command can read", "%v", err)
+	}
+	if len(mod.Replace) > replacesLimit { // each is compared with all
+		return finding.New(CauseFailed, fmt.Sprintf("at most %d replace directives in go.mod", replacesLimit), "%d", len(mod.Replace))
 	}
 	changed := false
 	for _, r := range mod.Replace {

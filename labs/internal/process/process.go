@@ -62,9 +62,10 @@ func Exceeded(code int) string {
 // Unprivileged is the user that a learner's program runs as where the lab itself runs as root, and in containers: nobody.
 const Unprivileged = 65534
 
-// LauncherProcess is the name of the process that a launcher's programs descend from, by which what they take of the
-// processor is told from what the lab takes.
-const LauncherProcess = "sandbox-shim"
+// LauncherCgroup is the control group, among the parents of that of a program, by which what a launcher's programs take of
+// the processor is told from what others take. The engine gives it to every program of a container, whatever its runtime.
+// The name is one that systemd takes, too.
+const LauncherCgroup = "operator-lab.slice"
 
 // startDelay is how much longer a launched program may take to begin. A container takes half a second on a quiet machine.
 const startDelay = 15 * time.Second

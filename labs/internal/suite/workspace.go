@@ -99,6 +99,10 @@ func checkNode(node *yamlnodes.Node, depth int) error {
 // rolesLimit is how many roles a manifest may have: the harness gives each of them to the manager.
 const rolesLimit = 20
 
+// rulesLimit is how many rules a role may have: the API server complains of each, and one with 100,000 that are wrong takes
+// it longer than a request may take.
+const rulesLimit = 200
+
 // wordsLimit is how many groups, resources, names and verbs a rule may have together: whoever judges rights combines them.
 const wordsLimit = 200
 
@@ -125,6 +129,8 @@ func parseRoles(manifest string) ([]client.Object, error) {
 			return roles, nil
 		case err != nil:
 			return nil, fmt.Errorf("read %s: %w", RolePath, err)
+		case len(role.Rules) > rulesLimit:
+			return nil, fmt.Errorf("read %s: a role has more than %d rules", RolePath, rulesLimit)
 		case slices.ContainsFunc(role.Rules, TooLong):
 			return nil, fmt.Errorf("read %s: a rule has more than %d groups, resources and verbs", RolePath, wordsLimit)
 		case role.Kind == "ClusterRole":

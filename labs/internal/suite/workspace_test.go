@@ -55,6 +55,9 @@ func TestRolesHaveALimit(t *testing.T) {
 
 // Who judges rights combines groups, resources and verbs: 60 KB of them made 2 GB.
 func TestRulesHaveALimit(t *testing.T) {
+	if _, err := parseRoles("kind: ClusterRole\nrules:\n" + strings.Repeat("- {}\n", 201)); err == nil || !strings.Contains(err.Error(), "more than 200 rules") {
+		t.Errorf("201 rules: %v", err)
+	}
 	for verbs, says := range map[int]string{190: "", 200: "more than 200"} {
 		_, err := parseRoles("kind: ClusterRole\nrules: [{apiGroups: [apps], resources: [deployments], verbs: [" + strings.Repeat("get,", verbs) + "]}]\n")
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {

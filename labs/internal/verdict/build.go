@@ -195,7 +195,10 @@ func (c compilation) readable(output string) string {
 
 // noModule says what keeps a folder from being a Go module, and what to do about it; "" when it is one.
 func noModule(workspace string) string {
-	if _, err := os.Stat(filepath.Join(workspace, "go.mod")); err == nil {
+	if info, err := os.Lstat(filepath.Join(workspace, "go.mod")); err == nil {
+		if !info.Mode().IsRegular() {
+			return "go.mod is a link or a folder: put the file itself in its place" // Go would quote what a link leads to
+		}
 		return ""
 	}
 	if entries, err := os.ReadDir(workspace); err == nil && len(entries) == 0 {

@@ -276,6 +276,20 @@ func TestLookingForModulesLeavesTheWorkspaceAlone(t *testing.T) {
 	}
 }
 
+// The Go command quotes what it does not understand, and a verdict goes to the room.
+func TestALinkAsGoModQuotesNoFile(t *testing.T) {
+	c := newCompilation(t, newProxy(t), hello)
+	secret, mod := filepath.Join(t.TempDir(), "pgpass"), filepath.Join(c.workspace, "go.mod")
+	writeFiles(t, filepath.Dir(secret), map[string]string{"pgpass": "localhost:5432:db:me:hunter2\n"})
+	if err := errors.Join(os.Remove(mod), os.Symlink(secret, mod)); err != nil {
+		t.Fatal(err)
+	}
+	build, err := c.trusted(t.Context())
+	if err != nil || build == nil || !strings.Contains(build.Output, "go.mod is a link") || strings.Contains(build.Output, "hunter2") {
+		t.Errorf("the build gives %+v, %v", build, err)
+	}
+}
+
 func TestABuildThatTakesTooLongIsTheMachines(t *testing.T) {
 	c := newCompilation(t, newProxy(t), hello)
 	c.limit = time.Millisecond

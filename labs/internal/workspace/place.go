@@ -148,8 +148,16 @@ func (p place) ours() error {
 			return errors.New("this one has no mark of it")
 		}
 		if wantDir := filepath.Base(name) != markFile; wantDir != info.IsDir() || !wantDir && !info.Mode().IsRegular() {
-			return fmt.Errorf("%s in this one is not what it made", filepath.ToSlash(name))
+			return notMade(name)
 		}
 	}
+	lock := filepath.Join(gitDir, labDir, lockFile)
+	if info, err := os.Lstat(filepath.Join(p.real, lock)); err == nil && !info.Mode().IsRegular() {
+		return notMade(lock) // to lock a link makes a file wherever it leads
+	}
 	return nil
+}
+
+func notMade(name string) error {
+	return fmt.Errorf("%s in this one is not what it made", filepath.ToSlash(name))
 }

@@ -276,7 +276,9 @@ func (r *repo) git(ctx context.Context, in io.Reader, args ...string) ([]byte, e
 // cleanEnv is the environment without what points git elsewhere.
 func cleanEnv(env []string) []string {
 	clean := []string{"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_NO_REPLACE_OBJECTS=1",
-		"GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
+		"GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
+		// A repository may say that a remote has what it lacks, and which program asks that remote.
+		"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none"}
 	for _, entry := range env {
 		if !strings.HasPrefix(entry, "GIT_") && !strings.HasPrefix(entry, "LC_ALL=") {
 			clean = append(clean, entry)

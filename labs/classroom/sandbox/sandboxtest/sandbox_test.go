@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/procfs"
 
 	"github.com/example/operator-lab/labs/classroom/sandbox"
 	"github.com/example/operator-lab/labs/internal/process"
@@ -51,7 +52,7 @@ func newFixture(t *testing.T) fixture {
 	t.Cleanup(func() { os.RemoveAll(scratch) })
 	settings := strings.Fields(run(t, root, "go", "env", "GOROOT", "GOMODCACHE", "GOCACHE"))
 	container := &sandbox.Container{
-		Engine: "docker", Runtime: os.Getenv("SANDBOX_RUNTIME"), Shim: filepath.Join(scratch, process.LauncherProcess), Owner: "sandboxtest-" + rand.Text(),
+		Engine: "docker", Runtime: os.Getenv("SANDBOX_RUNTIME"), Shim: filepath.Join(scratch, "sandbox-shim"), Owner: "sandboxtest-" + rand.Text(),
 		GoRoot: settings[0], ModCache: settings[1], BuildCache: settings[2],
 	}
 	launcher, err := container.Launcher(filepath.Join(scratch, "settings.json"))
@@ -224,6 +225,35 @@ func TestAHostileProgram(t *testing.T) {
 		})
 	}
 
+	t.Run("is known by its control group while it works", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		groups := make(chan []string, 1)
+		go func() {
+			conn, err := l.Accept()
+			if err != nil {
+				close(groups)
+				return
+			}
+			defer conn.Close() // the program waits until then
+			id := run(t, root, "docker", "ps", "--quiet", "--no-trunc", "--filter", "label=operator-lab.sandbox="+b.Owner)
+			groups <- cgroups(strings.TrimSpace(id))
+		}()
+		b.try(t, process.Job{Reaches: l.Addr().String()}, "connect", l.Addr().String())
+		paths := <-groups
+		if len(paths) == 0 {
+			t.Error("no process of this machine is in the control group of the container")
+		}
+		for _, path := range paths {
+			if !slices.Contains(strings.Split(path, "/"), process.LauncherCgroup) {
+				t.Errorf("the control group %s is not below %s", path, process.LauncherCgroup)
+			}
+		}
+	})
+
 	t.Run("leaves no process", func(t *testing.T) {
 		deadline := time.Now().Add(soon)
 		tick := time.NewTicker(lookPeriod)
@@ -235,6 +265,20 @@ func TestAHostileProgram(t *testing.T) {
 		}
 		t.Error("containers are left")
 	})
+}
+
+// cgroups are the control groups of this machine's processes that have the id of a container in their paths.
+func cgroups(id string) (paths []string) {
+	processes, _ := procfs.AllProcs()
+	for _, p := range processes {
+		all, _ := p.Cgroups() // a process may have ended
+		for _, group := range all {
+			if id != "" && strings.Contains(group.Path, id) {
+				paths = append(paths, group.Path)
+			}
+		}
+	}
+	return paths
 }
 
 // listen counts who calls at an address, and says a word to everybody.

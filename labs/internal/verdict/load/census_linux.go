@@ -2,6 +2,8 @@ package load
 
 import (
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/prometheus/procfs"
 
@@ -31,16 +33,34 @@ func (c *census) others() int {
 			continue
 		}
 		used[pid] = p.UTime + p.STime
+		threads := 0
 		before, known := c.used[pid]
 		switch {
 		case p.NumThreads == 1 && p.State == running:
-			n++
+			threads = 1
 		case p.NumThreads > 1 && known && used[pid] > before:
-			n += runningThreads(fs, pid)
+			threads = runningThreads(fs, pid)
+		}
+		if threads > 0 && !graded(fs, pid) {
+			n += threads
 		}
 	}
 	c.used = used
 	return n
+}
+
+// graded tells whether a process is one of graded code, or one by which a runtime such as gVisor runs it.
+func graded(fs procfs.FS, pid int) bool {
+	p, err := fs.Proc(pid)
+	if err != nil {
+		return false
+	}
+	cgroups, err := p.Cgroups()
+	return err == nil && slices.ContainsFunc(cgroups, launched)
+}
+
+func launched(c procfs.Cgroup) bool {
+	return slices.Contains(strings.Split(c.Path, "/"), process.LauncherCgroup)
 }
 
 // running is the state of a thread that has a processor or waits for one, as proc_pid_stat(5) has it.
@@ -73,9 +93,8 @@ func processes(fs procfs.FS) map[int]procfs.ProcStat {
 	return all
 }
 
-// lab are the processes of the lab: root and its descendants, those of each node and control plane, which are found by the
-// kubelet and the API server in them, whose parent is the first process of their container, and those of graded code,
-// which are below the first process of theirs.
+// lab are the processes of the lab: root and its descendants, and those of each node and control plane, which are found by
+// the kubelet and the API server in them, whose parent is the first process of their container.
 func lab(root int, all map[int]procfs.ProcStat) map[int]bool {
 	children := map[int][]int{}
 	queue := []int{root}
@@ -86,8 +105,6 @@ func lab(root int, all map[int]procfs.ProcStat) map[int]bool {
 			if p.PPID > 1 {
 				queue = append(queue, p.PPID)
 			}
-		case process.LauncherProcess:
-			queue = append(queue, pid)
 		}
 	}
 	ours := map[int]bool{}

@@ -13,12 +13,10 @@ import (
 
 	"github.com/prometheus/procfs"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/example/operator-lab/labs/internal/process"
 )
 
 // Programs that nobody started from here are others' load. What this process starts is not, and neither is what runs beside
-// a kubelet, below one first process, or below the first process of graded code.
+// a kubelet, below one first process.
 func TestWhoIsAnother(t *testing.T) {
 	const loops = 6
 	loop := "while :; do :; done"
@@ -56,15 +54,21 @@ func TestWhoIsAnother(t *testing.T) {
 		t.Errorf("%d threads of others, want at least the %d loops", n, loops)
 	}
 	other := firstProcess(t, all, ours)
-	node, graded := maps.Clone(all), maps.Clone(all)
+	node := maps.Clone(all)
 	node[own.Process.Pid] = procfs.ProcStat{Comm: "kubelet", PPID: other}
 	if !lab(os.Getpid(), node)[other] {
 		t.Error("what runs beside a kubelet is taken for others")
 	}
-	graded[other] = procfs.ProcStat{Comm: process.LauncherProcess}
-	graded[own.Process.Pid] = procfs.ProcStat{PPID: other}
-	if nobody := -1; !lab(nobody, graded)[own.Process.Pid] {
-		t.Error("graded code is taken for others")
+}
+
+func TestGradedCodeIsKnownByItsCgroup(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/operator-lab.slice/4f2a": true, "/../../operator-lab.slice/docker-4f2a.scope": true,
+		"/docker/4f2a": false, "/my-operator-lab.slice/4f2a": false, "/": false,
+	} {
+		if launched(procfs.Cgroup{Path: path}) != want {
+			t.Errorf("%s: want %v", path, want)
+		}
 	}
 }
 
