@@ -17,6 +17,7 @@ import (
 	_ "github.com/example/operator-lab/labs/05-owns"
 	_ "github.com/example/operator-lab/labs/06-recorder"
 	_ "github.com/example/operator-lab/labs/07-rbac"
+	_ "github.com/example/operator-lab/labs/08-status"
 	"github.com/example/operator-lab/labs/harness/env"
 )
 

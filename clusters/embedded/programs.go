@@ -152,6 +152,8 @@ func controllerManagerArgs() []string {
 		"--node-monitor-grace-period=24h",
 		// By default the controllers share 20 requests a second, and Pods that a quota refuses use them up.
 		"--kube-api-qps=200", "--kube-api-burst=400",
+		// An autoscaler looks after its target every 15 seconds by default, and at a new one not before.
+		"--horizontal-pod-autoscaler-sync-period=2s",
 	}
 }
 

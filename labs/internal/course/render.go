@@ -86,22 +86,43 @@ func (s *source) readKept(c *Course) error {
 	return nil
 }
 
-// Source returns the annotated operator that the stages are rendered from. Every
-// call returns a tree of its own.
-func (c *Course) Source() (Tree, error) {
+// Source returns the annotated operator that a stage is rendered from, with the
+// generated files of that stage. Every call returns a tree of its own.
+func (c *Course) Source(stage int) (Tree, error) {
 	s, err := c.source()
 	if err != nil {
 		return nil, err
 	}
-	return maps.Clone(s.files), nil
+	tree := maps.Clone(s.files)
+	for name, kept := range c.keptAt(stage) {
+		if data, ok := s.kept[kept]; ok {
+			tree[name] = File{Data: data, Mode: tree[name].Mode}
+		}
+	}
+	return tree, nil
 }
 
-// WithSource returns the same course with another annotated operator in the
-// place of operator/, which stays as it is.
-func (c *Course) WithSource(files Tree) (*Course, error) {
+// keptAt are the generated files of which a stage has an earlier version: their
+// paths, and where these versions are kept.
+func (c *Course) keptAt(stage int) map[string]string {
+	all := map[string]string{}
+	for _, g := range c.config.Generated {
+		if made, ok := g.madeAt(stage); ok && made != g.last() {
+			all[g.Path] = g.kept(made)
+		}
+	}
+	return all
+}
+
+// WithSource returns the same course with another annotated operator, made of
+// the [Course.Source] of a stage, in the place of operator/, which stays as it is.
+func (c *Course) WithSource(files Tree, stage int) (*Course, error) {
 	s, err := first(c.parseFiles(files))
 	if err != nil {
 		return nil, err
+	}
+	for name, kept := range c.keptAt(stage) {
+		s.kept[kept] = files[name].Data
 	}
 	other := *c
 	other.source = func() (*source, error) { return s, nil }

@@ -264,14 +264,14 @@ func TestRenderSaysWhichStageIsNotGoAnyMore(t *testing.T) {
 // A course with another source renders that one, and leaves the first course as it is.
 func TestRenderAnotherSource(t *testing.T) {
 	c := coursetest.Load(t, coursetest.New(t))
-	source, err := c.Source()
+	source, err := c.Source(0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	main := source["main.go"]
 	main.Data = []byte(strings.Replace(string(main.Data), `println("?")`, `println("!")`, 1))
 	source["main.go"] = main
-	other, err := c.WithSource(source)
+	other, err := c.WithSource(source, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,8 +284,30 @@ func TestRenderAnotherSource(t *testing.T) {
 
 	main.Data = []byte(strings.Replace(string(main.Data), "// lab:1 end", "", 1))
 	source["main.go"] = main
-	if _, err := c.WithSource(source); err == nil || !strings.Contains(err.Error(), "operator/main.go:") {
+	if _, err := c.WithSource(source, 0); err == nil || !strings.Contains(err.Error(), "operator/main.go:") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A wrong answer may be in a generated file, and is then in the version of its stage.
+func TestRenderAnotherVersionOfAGeneratedFile(t *testing.T) {
+	c := coursetest.Load(t, coursetest.New(t))
+	source, err := c.Source(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := source["zz_generated.txt"]
+	if string(made.Data) != "made of stage 0\n" {
+		t.Fatalf("stage 1 has %q", made.Data)
+	}
+	made.Data = []byte("made by hand\n")
+	source["zz_generated.txt"] = made
+	other, err := c.WithSource(source, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"zz_generated.txt"}, render(t, other, 1).Diff(render(t, c, 1))); diff != "" {
+		t.Error(diff)
 	}
 }
 

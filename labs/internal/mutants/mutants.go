@@ -177,7 +177,7 @@ func (m *Mutant) Render(ctx context.Context, c *course.Course, generator string)
 
 // course is the course with the patched operator.
 func (m *Mutant) course(ctx context.Context, c *course.Course) (*course.Course, error) {
-	source, err := c.Source()
+	source, err := c.Source(m.Stage)
 	if err != nil {
 		return nil, err
 	}
@@ -185,5 +185,5 @@ func (m *Mutant) course(ctx context.Context, c *course.Course) (*course.Course, 
 	if err != nil {
 		return nil, err
 	}
-	return c.WithSource(wrong)
+	return c.WithSource(wrong, m.Stage)
 }

@@ -58,12 +58,27 @@ type MemcachedStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// lab:1 end
+
+	// lab:8 begin scale-status Add replicas (int32) and selector (a string), both optional, with a comment each.
+
+	// replicas is the number of Pods that there are, ready or not.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// selector is the label selector of these Pods, as autoscalers read it.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// lab:8 end
 }
 
 // +kubebuilder:object:root=true
 // lab:1 begin status-subresource Serve the status at an endpoint of its own (a marker).
 // +kubebuilder:subresource:status
 // lab:1 end
+// lab:8 begin scale-subresource Serve a scale subresource: where the wanted size, the Pods and their selector are (a marker).
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.replicas,selectorpath=.status.selector
+// lab:8 end
 // lab:3 begin names-and-columns Add the short name mc and the columns Size, Available and Age (four markers).
 // +kubebuilder:resource:shortName=mc
 // +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,6 +61,24 @@ var _ = Describe("Memcached controller", func() {
 		deployment := deploymentOf(ctx, memcached)
 		Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
 		Expect(deployment.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--port=1023"))
+	}, SpecTimeout(soon))
+
+	It("is scaled through its scale, and tells it what there is", func(ctx SpecContext) {
+		memcached := create(ctx, "cache", 2)
+		eventuallyAvailable(ctx, memcached)
+
+		scale := &autoscalingv1.Scale{}
+		Expect(k8sClient.SubResource("scale").Get(ctx, memcached, scale)).To(Succeed())
+		Expect(scale.Spec.Replicas).To(BeEquivalentTo(2))
+		Expect(scale.Status.Replicas).To(BeEquivalentTo(2))
+		selector, err := metav1.ParseToLabelSelector(scale.Status.Selector)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(selector.MatchLabels).To(Equal(deploymentOf(ctx, memcached).Spec.Selector.MatchLabels))
+
+		scale.Spec.Replicas = 3
+		Expect(k8sClient.SubResource("scale").Update(ctx, memcached, client.WithSubResourceBody(scale))).To(Succeed())
+		Eventually(func() *int32 { return deploymentOf(ctx, memcached).Spec.Replicas }).WithContext(ctx).
+			Should(HaveValue(BeEquivalentTo(3)))
 	}, SpecTimeout(soon))
 
 	It("keeps two Memcacheds apart", func(ctx SpecContext) {

@@ -23,6 +23,17 @@ import (
 // conditionAvailable is the type of the condition that says whether memcached serves.
 const conditionAvailable = "Available"
 
+// lab:8 begin condition-types
+
+const (
+	// conditionProgressing is the type of the condition that says whether something is still going on.
+	conditionProgressing = "Progressing"
+	// conditionDegraded is the type of the condition that says whether somebody has to look after it.
+	conditionDegraded = "Degraded"
+)
+
+// lab:8 end
+
 // The reasons of the condition Available.
 const (
 	reasonAvailable   = "ReplicasAvailable"   // all is well
@@ -46,6 +57,14 @@ func (r *MemcachedReconciler) reportStatus(ctx context.Context, memcached *cache
 
 	before := memcached.Status.DeepCopy()
 	meta.SetStatusCondition(&memcached.Status.Conditions, available(memcached, deployment, failure))
+	// lab:8 begin report-more Set Progressing and Degraded, replicas and selector, before the one write.
+	meta.SetStatusCondition(&memcached.Status.Conditions, progressing(memcached, deployment, failure))
+	meta.SetStatusCondition(&memcached.Status.Conditions, degraded(memcached, deployment, failure))
+	if deployment != nil { // else what was seen last is all that is known
+		memcached.Status.Replicas = deployment.Status.Replicas
+		memcached.Status.Selector = metav1.FormatLabelSelector(deployment.Spec.Selector)
+	}
+	// lab:8 end
 	if !equality.Semantic.DeepEqual(before, &memcached.Status) {
 		if err := r.Status().Update(ctx, memcached); outdated(err) {
 			return ctrl.Result{RequeueAfter: catchUp}, nil
@@ -95,6 +114,73 @@ func available(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment
 }
 
 // lab:5 end
+
+// lab:8 begin progressing
+
+// progressing returns the condition Progressing: True while Pods come and go, and
+// nobody has to do anything but wait.
+func progressing(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment, failure error) metav1.Condition {
+	condition := metav1.Condition{
+		Type:               conditionProgressing,
+		Status:             metav1.ConditionFalse,
+		Reason:             "Settled",
+		ObservedGeneration: memcached.Generation,
+	}
+	switch {
+	case trouble(deployment, failure) != "":
+		condition.Reason, condition.Message = "Stuck", "nothing happens until somebody helps; see the condition Degraded"
+	case !settled(deployment):
+		condition.Status = metav1.ConditionTrue
+		condition.Reason, condition.Message = "PodsChanging", count(memcached, deployment)
+	}
+	return condition
+}
+
+// lab:8 end
+
+// lab:8 begin degraded
+
+// degraded returns the condition Degraded: True while somebody has to help.
+func degraded(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment, failure error) metav1.Condition {
+	condition := metav1.Condition{
+		Type:               conditionDegraded,
+		Status:             metav1.ConditionFalse,
+		Reason:             "AsExpected",
+		ObservedGeneration: memcached.Generation,
+	}
+	if text := trouble(deployment, failure); text != "" {
+		condition.Status = metav1.ConditionTrue
+		condition.Reason, condition.Message = "NeedsHelp", text
+	}
+	return condition
+}
+
+// lab:8 end
+
+// lab:8 begin trouble
+
+// trouble says what keeps deployment from its Pods and does not go away by
+// itself, or nothing.
+func trouble(deployment *appsv1.Deployment, failure error) string {
+	switch {
+	case failure != nil:
+		return failure.Error()
+	case settled(deployment):
+		return ""
+	default:
+		return refusal(deployment)
+	}
+}
+
+// settled tells whether deployment has exactly the Pods that it asks for, all of
+// today's template and all available.
+func settled(deployment *appsv1.Deployment) bool {
+	status, wanted := deployment.Status, replicas(deployment)
+	return status.ObservedGeneration == deployment.Generation && status.Replicas == wanted &&
+		status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted
+}
+
+// lab:8 end
 
 // count says how many replicas there are, and how many there should be.
 func count(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) string {

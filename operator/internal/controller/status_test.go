@@ -86,6 +86,73 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
+func TestProgressingAndDegraded(t *testing.T) {
+	refused := []appsv1.DeploymentCondition{{
+		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota",
+	}}
+	tests := map[string]struct {
+		status      appsv1.DeploymentStatus
+		failure     error
+		progressing metav1.ConditionStatus
+		degraded    metav1.ConditionStatus
+		message     string // of Degraded
+	}{
+		"all there": {
+			status:      appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3},
+			progressing: metav1.ConditionFalse, degraded: metav1.ConditionFalse,
+		},
+		"all there, whatever was refused on the way": {
+			status:      appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3, Conditions: refused},
+			progressing: metav1.ConditionFalse, degraded: metav1.ConditionFalse,
+		},
+		"before the last change": {
+			status:      appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3},
+			progressing: metav1.ConditionTrue, degraded: metav1.ConditionFalse,
+		},
+		"Pods that start": {
+			status:      appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 1},
+			progressing: metav1.ConditionTrue, degraded: metav1.ConditionFalse,
+		},
+		"Pods of the template of before": {
+			status:      appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 3},
+			progressing: metav1.ConditionTrue, degraded: metav1.ConditionFalse,
+		},
+		"Pods too many": {
+			status:      appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 4, UpdatedReplicas: 3, AvailableReplicas: 3},
+			progressing: metav1.ConditionTrue, degraded: metav1.ConditionFalse,
+		},
+		"Pods refused": {
+			status:      appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1, Conditions: refused},
+			progressing: metav1.ConditionFalse, degraded: metav1.ConditionTrue, message: "exceeded quota",
+		},
+		"a failure": {
+			failure:     errors.New("create Deployment: no"),
+			progressing: metav1.ConditionFalse, degraded: metav1.ConditionTrue, message: "create Deployment: no",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			memcached := memcachedNamed("cache")
+			deployment := &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Generation: 2},
+				Spec:       appsv1.DeploymentSpec{Replicas: &memcached.Spec.Size},
+				Status:     test.status,
+			}
+			if test.failure != nil {
+				deployment = nil
+			}
+			condition := progressing(memcached, deployment, test.failure)
+			g.Expect(condition.Status).To(Equal(test.progressing))
+			g.Expect(condition.ObservedGeneration).To(BeEquivalentTo(3))
+			condition = degraded(memcached, deployment, test.failure)
+			g.Expect(condition.Status).To(Equal(test.degraded))
+			g.Expect(condition.Message).To(ContainSubstring(test.message))
+			g.Expect(condition.ObservedGeneration).To(BeEquivalentTo(3))
+		})
+	}
+}
+
 // newRefusing returns a pass of Reconcile over a Memcached whose Deployment the
 // API server does not accept, and what comes of it: conditions and events.
 func newRefusing(refusal func() error) (pass func() error, status func() []metav1.Condition, recorder *events.FakeRecorder) {

@@ -24,17 +24,17 @@ func TestLabsToGrade(t *testing.T) {
 		run  gradeRun
 		want []int // nil is wrong usage
 	}{
-		{gradeRun{}, []int{1, 2, 3, 4, 5, 6, 7}},
+		{gradeRun{}, []int{1, 2, 3, 4, 5, 6, 7, 8}},
 		{gradeRun{lab: 4}, []int{4}},
 		{gradeRun{labs: "2"}, []int{2}},
 		{gradeRun{labs: "1-3"}, []int{1, 2, 3}},
 		{gradeRun{labs: "5, 1-2,2"}, []int{1, 2, 5}},
 		{gradeRun{labs: "3-1"}, nil},
 		{gradeRun{labs: "0-2"}, nil},
-		{gradeRun{labs: "1-8"}, nil},
+		{gradeRun{labs: "1-99"}, nil},
 		{gradeRun{labs: "all"}, nil},
 		{gradeRun{labs: "1-"}, nil},
-		{gradeRun{lab: 8}, nil},
+		{gradeRun{lab: 99}, nil},
 		{gradeRun{lab: 1, labs: "1"}, nil},
 	} {
 		got, err := tc.run.chosen(c)

@@ -101,9 +101,9 @@ func (k *Keeper) serve(ctx context.Context, mc *cache.Memcached) error {
 	})
 	switch {
 	case errors.Is(err, errTaken):
-		return errors.Join(err, k.report(ctx, mc, metav1.ConditionFalse, "NameTaken", err.Error()))
+		return errors.Join(err, k.report(ctx, mc, nil, metav1.ConditionFalse, "NameTaken", err.Error()))
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return errors.Join(err, k.report(ctx, mc, metav1.ConditionFalse, "NotAllowed", err.Error()))
+		return errors.Join(err, k.report(ctx, mc, nil, metav1.ConditionFalse, "NotAllowed", err.Error()))
 	case err != nil:
 		return err
 	case done == controllerutil.OperationResultCreated:
@@ -205,32 +205,42 @@ func (k *Keeper) mayAdopt(ctx context.Context, mc *cache.Memcached, d *appsv1.De
 // judge tells what the Deployment has achieved.
 func (k *Keeper) judge(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment) error {
 	have, want := d.Status.AvailableReplicas, mc.Spec.Size
+	text := fmt.Sprintf("%d of %d", have, want)
 	if have == want {
-		return k.report(ctx, mc, metav1.ConditionTrue, "EverybodyServes", fmt.Sprintf("%d of %d", have, want))
+		return k.report(ctx, mc, d, metav1.ConditionTrue, "EverybodyServes", text)
 	}
-	return k.report(ctx, mc, metav1.ConditionFalse, "SomeAreMissing", fmt.Sprintf("%d of %d", have, want))
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return k.report(ctx, mc, d, metav1.ConditionFalse, "NoRoom", text+": "+c.Message)
+		}
+	}
+	return k.report(ctx, mc, d, metav1.ConditionFalse, "SomeAreMissing", text)
 }
 
-// report writes the condition, if it is news, and warns when somebody is newly in the way.
-func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, status metav1.ConditionStatus, reason, message string) error {
-	news := metav1.Condition{
-		Type: "Available", Status: status, Reason: reason, Message: message,
-		ObservedGeneration: mc.Generation, LastTransitionTime: metav1.Now(),
+// report writes the status, if it is news, and warns when somebody is newly in the way. d is nil when there is no
+// Deployment to count by.
+func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment, status metav1.ConditionStatus, reason, message string) error {
+	before, lastReason := mc.DeepCopy(), ""
+	if last := find(mc, "Available"); last != nil {
+		lastReason = last.Reason
 	}
-	before, lastReason, all := mc.DeepCopy(), "", []metav1.Condition{news}
-	for _, old := range mc.Status.Conditions {
-		if old.Type != news.Type {
-			all = append(all, old) // somebody else's
-			continue
-		}
-		if lastReason = old.Reason; old.Status == news.Status {
-			news.LastTransitionTime = old.LastTransitionTime
-		}
-		if old == news {
-			return nil
-		}
+	settled := d != nil && d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == mc.Spec.Size && d.Status.Replicas == mc.Spec.Size
+	degraded, progressing := metav1.ConditionFalse, metav1.ConditionFalse
+	switch {
+	case reason == "NameTaken" || reason == "NotAllowed" || reason == "NoRoom":
+		degraded = metav1.ConditionTrue
+	case status != metav1.ConditionTrue || !settled:
+		progressing = metav1.ConditionTrue
 	}
-	mc.Status.Conditions = all
+	set(mc, "Available", status, reason, message)
+	set(mc, "Progressing", progressing, reason, "")
+	set(mc, "Degraded", degraded, reason, "")
+	if d != nil {
+		mc.Status.Replicas, mc.Status.Selector = d.Status.Replicas, metav1.FormatLabelSelector(d.Spec.Selector)
+	}
+	if equality.Semantic.DeepEqual(before.Status, mc.Status) {
+		return nil
+	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := k.Status().Patch(ctx, mc, patch, client.FieldOwner("cache-keeper")); err != nil {
 		return client.IgnoreNotFound(err)
@@ -239,4 +249,27 @@ func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, status metav1.
 		k.Recorder.Event(mc, corev1.EventTypeWarning, reason, message)
 	}
 	return nil
+}
+
+// find returns a condition, or nil.
+func find(mc *cache.Memcached, kind string) *metav1.Condition {
+	for i := range mc.Status.Conditions {
+		if mc.Status.Conditions[i].Type == kind {
+			return &mc.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// set puts a condition into the list; those of others stay where they are.
+func set(mc *cache.Memcached, kind string, status metav1.ConditionStatus, reason, message string) {
+	c := find(mc, kind)
+	if c == nil {
+		mc.Status.Conditions = append(mc.Status.Conditions, metav1.Condition{Type: kind})
+		c = find(mc, kind)
+	}
+	if c.Status != status {
+		c.Status, c.LastTransitionTime = status, metav1.Now()
+	}
+	c.Reason, c.Message, c.ObservedGeneration = reason, message, mc.Generation
 }

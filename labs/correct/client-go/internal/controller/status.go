@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,25 +15,58 @@ import (
 	"example.org/raw/apis/cache/v1alpha1"
 )
 
-// tellStatus writes the condition Available, if it is not there already, and warns when it turns bad.
-// failure is what ensure returned.
+// tellStatus writes the status, if it is not there already, and warns when it turns bad. failure is what ensure returned.
 func (c *Controller) tellStatus(ctx context.Context, memcached *v1alpha1.Memcached, deployment *appsv1.Deployment, failure error) error {
 	condition, warning := judge(memcached, deployment, failure)
 	if condition == nil {
 		return nil
 	}
-	before := meta.FindStatusCondition(memcached.Status.Conditions, condition.Type)
 	wanted := memcached.DeepCopy()
-	if !meta.SetStatusCondition(&wanted.Status.Conditions, *condition) {
+	help := warning || failure == nil && condition.Status != metav1.ConditionTrue && starved(deployment)
+	meta.SetStatusCondition(&wanted.Status.Conditions, *condition)
+	meta.SetStatusCondition(&wanted.Status.Conditions, either("Degraded", help, memcached))
+	meta.SetStatusCondition(&wanted.Status.Conditions, either("Progressing", !help && (failure != nil || !complete(deployment)), memcached))
+	if failure == nil {
+		wanted.Status.Scale = v1alpha1.ScaleStatus{
+			Replicas: deployment.Status.Replicas, Selector: metav1.FormatLabelSelector(deployment.Spec.Selector),
+		}
+	}
+	if equality.Semantic.DeepEqual(wanted.Status, memcached.Status) {
 		return nil
 	}
 	if _, err := c.Memcacheds.In(memcached.Namespace).UpdateStatus(ctx, wanted, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("update status: %w", err)
 	}
+	before := meta.FindStatusCondition(memcached.Status.Conditions, condition.Type)
 	if warning && (before == nil || before.Reason != condition.Reason) {
 		c.Events.Eventf(memcached, nil, corev1.EventTypeWarning, condition.Reason, "Ensure", "%.1000s", condition.Message)
 	}
 	return nil
+}
+
+// either is a condition that says yes or no, and no more.
+func either(kind string, yes bool, memcached *v1alpha1.Memcached) metav1.Condition {
+	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "No", ObservedGeneration: memcached.Generation}
+	if yes {
+		c.Status, c.Reason = metav1.ConditionTrue, "Yes"
+	}
+	return c
+}
+
+// starved says that Pods were refused.
+func starved(deployment *appsv1.Deployment) bool {
+	for _, c := range deployment.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// complete says what `kubectl rollout status` waits for.
+func complete(deployment *appsv1.Deployment) bool {
+	s, wanted := deployment.Status, replicas(deployment)
+	return s.ObservedGeneration >= deployment.Generation && s.UpdatedReplicas >= wanted && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= s.UpdatedReplicas
 }
 
 // judge returns the condition, nil when there is nothing to say about the failure but to try again, and

@@ -4,6 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.servers,selectorpath=.status.labelSelector
 // +kubebuilder:resource:shortName=mc
 // +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
@@ -50,6 +51,14 @@ type MemcachedStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// servers is the number of servers that there are.
+	// +optional
+	Servers int32 `json:"servers,omitempty"`
+
+	// labelSelector selects their Pods.
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
 }
 
 // +kubebuilder:object:root=true

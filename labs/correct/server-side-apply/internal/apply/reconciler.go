@@ -65,15 +65,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("get Deployment: %w", err)
 	}
 	if live != nil && !metav1.IsControlledBy(live, memcached) {
-		return result(r.report(ctx, memcached, nameTaken(memcached, live)))
+		return result(r.report(ctx, memcached, nil, nameTaken(memcached, live)))
 	}
 	if err := r.apply(ctx, memcached, live); err != nil {
 		if refused(err) {
-			return result(r.report(ctx, memcached, refusal(err)), err)
+			return result(r.report(ctx, memcached, nil, refusal(err)), err)
 		}
 		return result(err)
 	}
-	return result(r.report(ctx, memcached, count(memcached, live)))
+	return result(r.report(ctx, memcached, live, count(memcached, live)))
 }
 
 // deployment reads the Deployment; it is nil when there is none. The cache may not have heard yet of the

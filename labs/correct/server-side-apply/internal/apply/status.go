@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,31 +67,69 @@ func refusal(err error) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionFalse, Reason: rejected, Message: err.Error()}
 }
 
-// report applies the condition if it says anything new, and warns when it begins to tell of a failure.
-func (r *Reconciler) report(ctx context.Context, memcached *cachev1alpha1.Memcached, condition metav1.Condition) error {
-	condition.Type, condition.ObservedGeneration = available, memcached.Generation
-	before := meta.FindStatusCondition(memcached.Status.Conditions, available)
-	conditions := slices.Clone(memcached.Status.Conditions)
-	if !meta.SetStatusCondition(&conditions, condition) {
+// summary is Available and what follows from it: whether to wait, and whether somebody has to help.
+func summary(about metav1.Condition, live *appsv1.Deployment) []metav1.Condition {
+	about.Type = available
+	stuck := warns(about.Reason) || about.Status != metav1.ConditionTrue && podsRefused(live)
+	moving := !stuck && (about.Status != metav1.ConditionTrue || !rolledOut(live))
+	return []metav1.Condition{about, says("Progressing", moving, about.Reason), says("Degraded", stuck, about.Reason)}
+}
+
+func says(kind string, is bool, reason string) metav1.Condition {
+	if is {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason}
+	}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason}
+}
+
+func podsRefused(live *appsv1.Deployment) bool {
+	return live != nil && slices.ContainsFunc(live.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue
+	})
+}
+
+// rolledOut says that no server of an earlier template is left, and none is to come.
+func rolledOut(live *appsv1.Deployment) bool {
+	return live != nil && live.Status.ObservedGeneration == live.Generation &&
+		live.Status.Replicas == live.Status.UpdatedReplicas && live.Spec.Replicas != nil && live.Status.Replicas == *live.Spec.Replicas
+}
+
+// report applies the whole status if it says anything new, and warns when it begins to tell of a failure. live is the
+// Memcached's own Deployment, nil when nothing is known of it.
+func (r *Reconciler) report(ctx context.Context, memcached *cachev1alpha1.Memcached, live *appsv1.Deployment, about metav1.Condition) error {
+	before, now := &memcached.Status, memcached.Status.DeepCopy()
+	for _, condition := range summary(about, live) {
+		condition.ObservedGeneration = memcached.Generation
+		meta.SetStatusCondition(&now.Conditions, condition)
+	}
+	if live != nil {
+		now.Servers, now.LabelSelector = live.Status.Replicas, metav1.FormatLabelSelector(live.Spec.Selector)
+	}
+	if equality.Semantic.DeepEqual(before, now) {
 		return nil
 	}
-	now := meta.FindStatusCondition(conditions, available)
+	// What an apply leaves out is taken away, so all of it is in here. Conditions of others are theirs.
+	status := cachev1alpha1ac.MemcachedStatus().WithServers(now.Servers).WithLabelSelector(now.LabelSelector)
+	for _, kind := range []string{available, "Progressing", "Degraded"} {
+		condition := meta.FindStatusCondition(now.Conditions, kind)
+		status.WithConditions(metav1ac.Condition().
+			WithType(condition.Type).
+			WithStatus(condition.Status).
+			WithObservedGeneration(condition.ObservedGeneration).
+			WithLastTransitionTime(condition.LastTransitionTime).
+			WithReason(condition.Reason).
+			WithMessage(condition.Message))
+	}
 	// The version is that of the Memcached that was judged: news about an older one would be told twice.
-	status := cachev1alpha1ac.Memcached(memcached.Name, memcached.Namespace).
+	applied := cachev1alpha1ac.Memcached(memcached.Name, memcached.Namespace).
 		WithUID(memcached.UID).
 		WithResourceVersion(memcached.ResourceVersion).
-		WithStatus(cachev1alpha1ac.MemcachedStatus().WithConditions(metav1ac.Condition().
-			WithType(now.Type).
-			WithStatus(now.Status).
-			WithObservedGeneration(now.ObservedGeneration).
-			WithLastTransitionTime(now.LastTransitionTime).
-			WithReason(now.Reason).
-			WithMessage(now.Message)))
-	if err := r.Status().Apply(ctx, status, client.FieldOwner(Owner), client.ForceOwnership); err != nil {
+		WithStatus(status)
+	if err := r.Status().Apply(ctx, applied, client.FieldOwner(Owner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply status: %w", err)
 	}
-	if warns(now.Reason) && (before == nil || before.Reason != now.Reason) {
-		r.Events.Eventf(memcached, nil, corev1.EventTypeWarning, now.Reason, "ApplyDeployment", "%.1000s", now.Message)
+	if last := meta.FindStatusCondition(before.Conditions, available); warns(about.Reason) && (last == nil || last.Reason != about.Reason) {
+		r.Events.Eventf(memcached, nil, corev1.EventTypeWarning, about.Reason, "ApplyDeployment", "%.1000s", about.Message)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.scale.replicas,selectorpath=.status.scale.selector
 // +kubebuilder:resource:path=memcacheds,singular=memcached,shortName=mc
 // +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
@@ -46,11 +47,24 @@ type MemcachedSpec struct {
 
 // MemcachedStatus says what there is.
 type MemcachedStatus struct {
-	// Conditions has one entry, Available.
+	// Conditions are Available, Progressing and Degraded.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Scale is what autoscalers read.
+	// +optional
+	Scale ScaleStatus `json:"scale,omitempty"`
+}
+
+// ScaleStatus is what autoscalers read.
+type ScaleStatus struct {
+	// Replicas is how many Pods there are.
+	Replicas int32 `json:"replicas"`
+	// Selector selects them.
+	// +optional
+	Selector string `json:"selector,omitempty"`
 }
 
 // MemcachedList is what a list request is answered with.

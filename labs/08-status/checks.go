@@ -1,0 +1,144 @@
+// Package status holds the checks of lab 8: other programs can use the status of a Memcached. They scale it through the
+// scale subresource, and learn from its conditions whether to wait or to help.
+package status
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/match"
+)
+
+// admitted is how many of a Memcached's Pods a quota admits where what is observed must differ from what is wanted.
+const admitted = 2
+
+// resizes is how often the size is changed for [onceForEach].
+const resizes = 5
+
+// maxSize is the greatest size that a Memcached may have.
+const maxSize = 5
+
+// autoscaleTimeout is how long an autoscaler may take. It looks every two seconds, and asks which kinds there are every
+// thirty.
+const autoscaleTimeout = 45 * time.Second
+
+var _ = Describe("Lab 8", env.Lab(8), func() {
+	It("tells in its scale what is wanted and what there is", env.Check("scale-reads", env.First), func(ctx SpecContext) {
+		namespace := env.Namespace(ctx)
+		Expect(env.Quota(ctx, namespace, admitted)).To(Succeed())
+		m := env.NewMemcached(namespace)
+		m.Size = admitted + 2
+		Expect(m.Create(ctx)).To(Succeed())
+		d := match.ExpectDeployment(ctx, m)
+		Eventually(ctx, scaleOf(m)).Should(wantSize(m.Size))
+		Eventually(ctx, scaleOf(m)).Should(haveObserved(admitted).ByKubernetes(env.PodsTimeoutAfterFailure))
+		neighbour := env.NewMemcached(namespace)
+		Expect(neighbour.Create(ctx)).To(Succeed())
+		other := match.ExpectDeployment(ctx, neighbour)
+		Eventually(ctx, scaleOf(m)).Should(pickTheirOwn(d, other))
+	})
+
+	It("is scaled through its scale", env.Check("scale-writes"), func(ctx SpecContext) {
+		m := created(ctx, env.PodlessNamespace(ctx))
+		for _, size := range []int32{maxSize, 1} {
+			Expect(rescale(ctx, m, size)).To(Succeed())
+			Expect(asksFor(ctx, m, size)).To(Succeed())
+			Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(size).Because("not-followed"))
+		}
+		Expect(refusesToScale(ctx, m, maxSize+1)).To(Succeed())
+	})
+
+	It("can be scaled by an autoscaler", env.Check("hpa-scales"), func(ctx SpecContext) {
+		small, big := created(ctx, env.PodlessNamespace(ctx)), created(ctx, env.PodlessNamespace(ctx))
+		Expect(small.SetSpec(ctx, "size", 1)).To(Succeed())
+		Expect(big.SetSpec(ctx, "size", maxSize-1)).To(Succeed())
+		for _, m := range []env.Memcached{small, big} {
+			Eventually(ctx, scaleOf(m)).Should(haveSelector()) // an autoscaler that finds none says so until it looks again
+		}
+		Expect(autoscale(ctx, small, 3, maxSize)).To(Succeed())
+		Expect(autoscale(ctx, big, 1, 2)).To(Succeed())
+		for m, size := range map[env.Memcached]int32{small: 3, big: 2} {
+			Eventually(ctx, env.MemcachedOf(m)).WithTimeout(autoscaleTimeout).Should(beScaled(ctx, m, size).ByKubernetes(autoscaleTimeout))
+			Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(size).Because("not-followed"))
+			Eventually(ctx, autoscalerOf(m)).WithTimeout(autoscaleTimeout).Should(findThePods().ByKubernetes(autoscaleTimeout))
+		}
+		Consistently(ctx, env.MemcachedOf(small)).WithTimeout(env.QuietPeriod).Should(keepSize(3))
+		Expect(asksFor(ctx, big, 2)).To(Succeed())
+	})
+
+	It("leaves the size to its users", env.Check("size-is-yours"), func(ctx SpecContext) {
+		m := created(ctx, env.PodlessNamespace(ctx))
+		Expect(rescale(ctx, m, 1)).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(1).Because("not-followed"))
+		Expect(env.Manager().Restart(ctx, env.Run().MemcachedImage)).To(Succeed())
+		Expect(m.Annotate(ctx)).To(Succeed())
+		Expect(scaleDeployment(ctx, m, maxSize)).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(1).Because("not-repaired"))
+		Expect(m.AwaitStable(ctx)).To(Succeed())
+		Expect(ownsNoSpec(ctx, m)).To(Succeed())
+	})
+
+	It("tells when it is done", env.Check("tells-done"), func(ctx SpecContext) {
+		m := env.NewMemcached(env.Namespace(ctx))
+		m.Size = 2
+		Expect(m.Create(ctx)).To(Succeed())
+		match.ExpectPods(ctx, m)
+		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(done))
+	})
+
+	It("tells while Pods come", env.Check("tells-under-way"), func(ctx SpecContext) {
+		m := env.NewMemcached(env.Namespace(ctx))
+		m.Size = 1
+		seen, err := watchConditions(ctx, m)
+		Expect(err).To(Succeed())
+		Expect(m.Create(ctx)).To(Succeed())
+		match.ExpectPods(ctx, m)
+		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(done))
+		Expect(wasUnderWay(seen())).To(Succeed())
+	})
+
+	It("tells when somebody has to help", env.Check("tells-stuck"), func(ctx SpecContext) {
+		crowded := created(ctx, env.PodlessNamespace(ctx)) // a quota refuses its Pods
+		foreign, refused := env.NewMemcached(crowded.Namespace), env.NewMemcached(env.Namespace(ctx))
+		_, err := foreign.CreateForeign(ctx)
+		Expect(err).To(Succeed())
+		Expect(foreign.Create(ctx)).To(Succeed())
+		lift, err := env.RefuseDeployments(ctx, refused.Namespace)
+		Expect(err).To(Succeed())
+		refused.Size = 1
+		Expect(refused.Create(ctx)).To(Succeed())
+		for _, m := range []env.Memcached{crowded, foreign, refused} {
+			Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(stuck))
+		}
+		Expect(lift(ctx)).To(Succeed())
+		match.ExpectPods(ctx, refused)
+		Eventually(ctx, env.MemcachedOf(refused)).Should(haveConditions(done).Because("still-degraded"))
+	})
+
+	It("writes its status once for each piece of news", env.Check("one-write-per-news"), func(ctx SpecContext) {
+		m := created(ctx, env.PodlessNamespace(ctx))
+		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(stuck))
+		Expect(m.AwaitStable(ctx)).To(Succeed())
+		since := env.RequestCount()
+		news, err := watchDeployment(ctx, m)
+		Expect(err).To(Succeed())
+		for i := range resizes {
+			Expect(m.SetSpec(ctx, "size", int32(1+i%2))).To(Succeed())
+			Expect(m.AwaitStable(ctx)).To(Succeed())
+		}
+		Expect(onceForEach(m, since, resizes+news())).To(Succeed())
+	})
+})
+
+// created makes a Memcached, and waits for its Deployment.
+func created(ctx context.Context, namespace string) env.Memcached {
+	GinkgoHelper()
+	m := env.NewMemcached(namespace)
+	Expect(m.Create(ctx)).To(Succeed())
+	match.ExpectDeployment(ctx, m)
+	return m
+}

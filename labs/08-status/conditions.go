@@ -1,0 +1,160 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/match"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// wanted is the status that one condition has in a stable state, and the cause when it has another one.
+type wanted struct {
+	condition string
+	status    metav1.ConditionStatus
+	cause     string
+}
+
+// stableState is a row of the contract's table.
+type stableState struct {
+	name       string
+	conditions []wanted
+}
+
+var (
+	done = stableState{"all Pods are available", []wanted{
+		{"Available", metav1.ConditionTrue, "not-available"},
+		{"Progressing", metav1.ConditionFalse, "still-progressing"},
+		{"Degraded", metav1.ConditionFalse, "still-degraded"},
+	}}
+	stuck = stableState{"somebody has to help", []wanted{
+		{"Degraded", metav1.ConditionTrue, "not-degraded"},
+		{"Progressing", metav1.ConditionFalse, "progressing-for-ever"},
+		{"Available", metav1.ConditionFalse, "still-available"},
+	}}
+)
+
+// haveConditions wants the three conditions of a stable state, each about today's generation.
+func haveConditions(state stableState) *match.Matcher {
+	return match.Make(func(obj *unstructured.Unstructured) error {
+		for _, w := range state.conditions {
+			expected := fmt.Sprintf("%s is %s when %s", w.condition, w.status, state.name)
+			c, err := env.Condition(obj, w.condition)
+			switch {
+			case err != nil:
+				return err
+			case c == nil:
+				return finding.New("no-condition", expected, "no condition of this type")
+			case c.ObservedGeneration != obj.GetGeneration():
+				return finding.New("stale-observed-generation", fmt.Sprintf("observedGeneration %d in the condition %s", obj.GetGeneration(), w.condition),
+					"observedGeneration %d", c.ObservedGeneration)
+			case c.Status != w.status:
+				return finding.New(w.cause, expected, "it is %s (%s: %s)", c.Status, c.Reason, c.Message)
+			}
+		}
+		return nil
+	})
+}
+
+// watched calls see with each state of an object of a namespace that has the name, until the check ends or stop is called.
+func watched(ctx context.Context, list client.ObjectList, m env.Memcached, see func(client.Object)) (stop func(), _ error) {
+	w, err := env.Admin().Watch(ctx, list, client.InNamespace(m.Namespace))
+	if err != nil {
+		return nil, fmt.Errorf("watch: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for event := range w.ResultChan() {
+			if obj, ok := event.Object.(client.Object); ok && event.Type != watch.Error && obj.GetName() == m.Name {
+				see(obj)
+			}
+		}
+	}()
+	stop = sync.OnceFunc(func() {
+		w.Stop()
+		<-ended
+	})
+	DeferCleanup(stop)
+	return stop, nil
+}
+
+// watchConditions collects what a Memcached has said until the returned function is called.
+func watchConditions(ctx context.Context, m env.Memcached) (seen func() []*unstructured.Unstructured, _ error) {
+	var all []*unstructured.Unstructured
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("cache.example.com/v1alpha1")
+	list.SetKind("MemcachedList")
+	stop, err := watched(ctx, list, m, func(obj client.Object) {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			all = append(all, u)
+		}
+	})
+	return func() []*unstructured.Unstructured {
+		stop()
+		return all
+	}, err
+}
+
+// wasUnderWay wants Progressing to have been True while Pods came, and nobody to have been alarmed.
+func wasUnderWay(seen []*unstructured.Unstructured) error {
+	under := false
+	for _, obj := range seen {
+		c, err := env.Condition(obj, "Degraded")
+		if err != nil {
+			return err
+		}
+		if c != nil && c.Status == metav1.ConditionTrue {
+			return finding.New("alarmed", "Degraded is not True while Pods start", "it was True (%s: %s)", c.Reason, c.Message)
+		}
+		if c, err = env.Condition(obj, "Progressing"); err != nil {
+			return err
+		}
+		under = under || c != nil && c.Status == metav1.ConditionTrue
+	}
+	if !under {
+		return finding.New("never-progressing", "Progressing is True from the creation until all Pods are available", "it never was")
+	}
+	return nil
+}
+
+// watchDeployment counts how often the status of a Memcached's Deployment changes, until the returned function is called.
+func watchDeployment(ctx context.Context, m env.Memcached) (changes func() int, _ error) {
+	last, n := appsv1.DeploymentStatus{}, -1 // the first state is none
+	stop, err := watched(ctx, &appsv1.DeploymentList{}, m, func(obj client.Object) {
+		if d, ok := obj.(*appsv1.Deployment); ok && (n < 0 || !equality.Semantic.DeepEqual(d.Status, last)) {
+			last, n = d.Status, n+1
+		}
+	})
+	return func() int {
+		stop()
+		return n
+	}, err
+}
+
+// spareWrites is how many more writes than pieces of news there may be.
+const spareWrites = 2
+
+// onceForEach wants no more writes of the status than there was news.
+func onceForEach(m env.Memcached, since, news int) error {
+	made := 0
+	for _, w := range m.Writes(since) {
+		if w.Subresource == "status" && !w.Refused() {
+			made++
+		}
+	}
+	if made > news+spareWrites {
+		return finding.New("several-writes", fmt.Sprintf("one write of the status for each of %d pieces of news, and %d to spare", news, spareWrites), "%d writes", made)
+	}
+	return nil
+}
