@@ -24,7 +24,7 @@ import (
 
 var _ = Describe("Lab 4", env.Lab(4), func() {
 	It("creates the Deployment of the spec", env.Check("creates-deployment", env.First), func(ctx SpecContext) {
-		m := created(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(
 			match.HaveReplicas(m.Size), runImage("wrong-image", env.Run().MemcachedImage)))
 		bare := env.NewMemcached(m.Namespace)
@@ -45,7 +45,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 	})
 
 	It("follows spec.size, up and down", env.Check("follows-size"), func(ctx SpecContext) {
-		a, b := created(ctx, env.PodlessNamespace(ctx)), created(ctx, env.PodlessNamespace(ctx))
+		a, b := match.ExpectCreated(ctx, env.PodlessNamespace(ctx)), match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.DeploymentOf(a)).Should(match.HaveReplicas(a.Size))
 		Eventually(ctx, env.DeploymentOf(b)).Should(match.HaveReplicas(b.Size))
 		Expect(errors.Join(a.Relabel(ctx), b.Relabel(ctx))).To(Succeed()) // a selector that has these labels cannot follow
@@ -101,7 +101,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 	})
 
 	It("is quiet after a deletion", env.Check("deletion-quiet"), func(ctx SpecContext) {
-		m := created(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		before := match.ExpectDeployment(ctx, m)
 		failing := failuresOf(m)
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
@@ -112,7 +112,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 
 	It("catches up after it was stopped", env.Check("catches-up", env.Last), func(ctx SpecContext) {
 		namespace := env.PodlessNamespace(ctx)
-		changed := created(ctx, namespace)
+		changed := match.ExpectCreated(ctx, namespace)
 		Eventually(ctx, env.DeploymentOf(changed)).Should(match.HaveReplicas(changed.Size))
 		late := env.NewMemcached(namespace)
 		Expect(env.Manager().WhileStopped(ctx, func() error {
@@ -125,7 +125,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 	})
 
 	It("runs the image of MEMCACHED_IMAGE", env.Check("follows-image", env.Last), func(ctx SpecContext) {
-		m := created(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.DeploymentOf(m)).Should(runImage("image-hard-coded", env.Run().MemcachedImage))
 		before := match.ExpectDeployment(ctx, m)
 		image := "operator-lab.local/memcached:" + env.RandomName()
@@ -146,15 +146,6 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		})
 	})
 })
-
-// created makes a Memcached, and waits for its Deployment.
-func created(ctx context.Context, namespace string) env.Memcached {
-	GinkgoHelper()
-	m := env.NewMemcached(namespace)
-	Expect(m.Create(ctx)).To(Succeed())
-	match.ExpectDeployment(ctx, m)
-	return m
-}
 
 // createdWithPods makes one with so many Pods, and waits for its Deployment.
 func createdWithPods(ctx context.Context, size int32) env.Memcached {

@@ -56,12 +56,12 @@ const nearlyAll = 3
 
 var _ = Describe("Lab 5", env.Lab(5), func() {
 	It("owns its Deployment", env.Check("owner-reference", env.First), func(ctx SpecContext) {
-		m := created(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.DeploymentOf(m)).Should(beControlledBy(memcached(ctx, m)))
 	})
 
 	It("makes a deleted Deployment anew", env.Check("recreates-deployment"), func(ctx SpecContext) {
-		m := created(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		slow := false
 		for range deletions {
 			Expect(env.Sleep(ctx, time.Duration(env.Rand().IntN(400))*time.Millisecond)).To(Succeed())
@@ -75,7 +75,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 	})
 
 	It("puts back what somebody has changed", env.Check("repairs-drift"), func(ctx SpecContext) {
-		m := created(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Expect(m.AwaitStable(ctx)).To(Succeed())
 		for _, d := range drifts(m) {
 			isRepaired(ctx, m, d)
@@ -84,7 +84,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 	})
 
 	It("keeps metadata of others", env.Check("keeps-foreign-metadata"), func(ctx SpecContext) {
-		m := created(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Expect(edit(ctx, m, setMetadata)).To(Succeed())
 		Expect(m.Annotate(ctx)).To(Succeed())
 		Expect(m.AwaitStable(ctx)).To(Succeed()) // that pass is not to be the one that repairs
@@ -189,7 +189,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 	})
 
 	It("puts back the status", env.Check("repairs-status"), func(ctx SpecContext) {
-		m := created(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
 		Expect(m.AwaitStable(ctx)).To(Succeed())
 		refused := spoilWhileReadOnly(ctx, m)
@@ -281,7 +281,7 @@ func comeAndGo(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	for range shortLived {
 		began := time.Now()
-		m := created(ctx, namespace)
+		m := match.ExpectCreated(ctx, namespace)
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.BeGone())
 		Expect(dropDeployment(ctx, m)).To(Succeed())
@@ -297,12 +297,6 @@ func dropDeployment(ctx context.Context, m env.Memcached) error {
 		return fmt.Errorf("delete the Deployment of %s: %w", m, err)
 	}
 	return nil
-}
-
-// created makes a Memcached and waits for its Deployment.
-func created(ctx context.Context, namespace string) env.Memcached {
-	GinkgoHelper()
-	return createdAll(ctx, namespace, 1)[0]
 }
 
 // createdAll makes n Memcacheds, and waits for all their Deployments.
@@ -381,7 +375,7 @@ func comesBack(ctx context.Context, m env.Memcached) (took time.Duration) {
 	Expect(err).To(Succeed())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	served, err := env.APIServerClock(ctx, m.Namespace)
+	served, err := env.APIServerClock(ctx)
 	Expect(err).To(Succeed())
 	Expect(env.Admin().Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	began, held := time.Now(), false

@@ -3,7 +3,6 @@
 package status
 
 import (
-	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -43,7 +42,7 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("is scaled through its scale", env.Check("scale-writes"), func(ctx SpecContext) {
-		m := created(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		for _, size := range []int32{maxSize, 1} {
 			Expect(rescale(ctx, m, size)).To(Succeed())
 			Expect(asksFor(ctx, m, size)).To(Succeed())
@@ -53,7 +52,7 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("can be scaled by an autoscaler", env.Check("hpa-scales"), func(ctx SpecContext) {
-		small, big := created(ctx, env.PodlessNamespace(ctx)), created(ctx, env.PodlessNamespace(ctx))
+		small, big := match.ExpectCreated(ctx, env.PodlessNamespace(ctx)), match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Expect(small.SetSpec(ctx, "size", 1)).To(Succeed())
 		Expect(big.SetSpec(ctx, "size", maxSize-1)).To(Succeed())
 		for _, m := range []env.Memcached{small, big} {
@@ -71,7 +70,7 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("leaves the size to its users", env.Check("size-is-yours"), func(ctx SpecContext) {
-		m := created(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Expect(rescale(ctx, m, 1)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(1).Because("not-followed"))
 		Expect(env.Manager().Restart(ctx, env.Run().MemcachedImage)).To(Succeed())
@@ -102,7 +101,7 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("tells when somebody has to help", env.Check("tells-stuck"), func(ctx SpecContext) {
-		crowded := created(ctx, env.PodlessNamespace(ctx)) // a quota refuses its Pods
+		crowded := match.ExpectCreated(ctx, env.PodlessNamespace(ctx)) // a quota refuses its Pods
 		foreign, refused := env.NewMemcached(crowded.Namespace), env.NewMemcached(env.Namespace(ctx))
 		_, err := foreign.CreateForeign(ctx)
 		Expect(err).To(Succeed())
@@ -120,7 +119,7 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("writes its status once for each piece of news", env.Check("one-write-per-news"), func(ctx SpecContext) {
-		m := created(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(stuck))
 		Expect(m.AwaitStable(ctx)).To(Succeed())
 		since := env.RequestCount()
@@ -133,12 +132,3 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 		Expect(onceForEach(m, since, resizes+news())).To(Succeed())
 	})
 })
-
-// created makes a Memcached, and waits for its Deployment.
-func created(ctx context.Context, namespace string) env.Memcached {
-	GinkgoHelper()
-	m := env.NewMemcached(namespace)
-	Expect(m.Create(ctx)).To(Succeed())
-	match.ExpectDeployment(ctx, m)
-	return m
-}

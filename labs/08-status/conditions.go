@@ -132,7 +132,12 @@ func wasUnderWay(seen []*unstructured.Unstructured) error {
 func watchDeployment(ctx context.Context, m env.Memcached) (changes func() int, _ error) {
 	last, n := appsv1.DeploymentStatus{}, -1 // the first state is none
 	stop, err := watched(ctx, &appsv1.DeploymentList{}, m, func(obj client.Object) {
-		if d, ok := obj.(*appsv1.Deployment); ok && (n < 0 || !equality.Semantic.DeepEqual(d.Status, last)) {
+		d, ok := obj.(*appsv1.Deployment)
+		if !ok {
+			return
+		}
+		d.Status.ObservedGeneration = 0 // which any change of the spec moves
+		if n < 0 || !equality.Semantic.DeepEqual(d.Status, last) {
 			last, n = d.Status, n+1
 		}
 	})

@@ -26,10 +26,14 @@ import (
 // wantsScale is what is expected where there is no scale subresource.
 const wantsScale = "Memcacheds have a scale subresource"
 
-// noScale is a finding when err says that there is no scale subresource, else err.
+// noScale is a finding when err says that there is no scale subresource, or that its specpath leads nowhere, which the API
+// server calls an error of its own. Otherwise it is err.
 func noScale(err error) error {
 	if apierrors.IsNotFound(err) {
 		return finding.New("no-scale", wantsScale, "%v", err)
+	}
+	if apierrors.IsInternalError(err) && strings.Contains(err.Error(), "spec replicas field") {
+		return finding.New("wrong-specpath", "a scale whose specpath leads to spec.size", "%v", err)
 	}
 	return err
 }
@@ -103,27 +107,36 @@ func haveObserved(pods int32) *match.Matcher {
 	})
 }
 
+// longestSelector is how many characters of a selector are read. One of two labels has about 80.
+const longestSelector = 4096
+
 // selects is what is expected of a selector.
 const selects = "status.selector of the scale picks the Pods of this Memcached and no others"
 
 // haveSelector wants a scale with any selector.
 func haveSelector() *match.Matcher {
-	return scaled(func(s *autoscalingv1.Scale) error {
-		if s.Status.Selector == "" {
-			return finding.New("no-selector", selects, "it is empty")
-		}
-		return nil
-	})
+	return scaled(hasSelector)
+}
+
+func hasSelector(s *autoscalingv1.Scale) error {
+	if s.Status.Selector == "" {
+		return finding.New("no-selector", selects, "it is empty")
+	}
+	return nil
 }
 
 // pickTheirOwn wants a selector that picks the Pods of one Deployment, and not those of another.
 func pickTheirOwn(own, other *appsv1.Deployment) *match.Matcher {
 	return scaled(func(s *autoscalingv1.Scale) error {
+		if err := hasSelector(s); err != nil {
+			return err
+		}
 		text := s.Status.Selector
+		if len(text) > longestSelector {
+			return finding.New("bad-selector", selects, "it has %d characters", len(text))
+		}
 		selector, err := labels.Parse(text)
 		switch {
-		case text == "":
-			return finding.New("no-selector", selects, "it is empty")
 		case err != nil:
 			return finding.New("bad-selector", selects, "%q, which cannot be read as a label selector: %v", text, err)
 		case !selector.Matches(labels.Set(own.Spec.Template.Labels)):

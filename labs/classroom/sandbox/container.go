@@ -84,6 +84,8 @@ type Container struct {
 	// Runtime is what the engine runs containers with, such as runsc, which is gVisor; "" is the engine's default. It has
 	// to let a container open a Unix socket of this machine (for runsc: --host-uds=open).
 	Runtime string `json:"runtime,omitempty"`
+	// PlainCgroups says that the name of a control group must not end in .slice. [Container.Prepare] asks the engine.
+	PlainCgroups bool `json:"plainCgroups,omitempty"`
 	// Shim is the path of our program on both sides of a container (labs/classroom/cmd/sandbox-shim), statically linked.
 	Shim string `json:"shim"`
 	// Owner says whose containers these are, for [Container.Sweep].
@@ -117,6 +119,9 @@ func (c *Container) Prepare(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("%s has no runtime %q; it has %s", c.Engine, c.Runtime, strings.Join(all, ", ")), err)
 		}
 	}
+	if err := c.askForCgroups(ctx); err != nil {
+		return err
+	}
 	if _, err := c.engine(ctx, nil, "image", "inspect", "--format", "{{.Id}}", imageRef); err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -126,6 +131,25 @@ func (c *Container) Prepare(ctx context.Context) error {
 	}
 	_, err = c.engine(ctx, image, "import", "-", imageRef)
 	return err
+}
+
+// askForCgroups finds out how the name of a control group has to end. Docker takes one with .slice whatever manages its control
+// groups, and podman without systemd does not.
+func (c *Container) askForCgroups(ctx context.Context) error {
+	if c.Engine != "podman" {
+		return nil
+	}
+	manager, err := c.engine(ctx, nil, "info", "--format", "{{.Host.CgroupManager}}")
+	c.PlainCgroups = strings.TrimSpace(manager) != "systemd"
+	return err
+}
+
+// cgroup is the control group above those of all containers.
+func (c *Container) cgroup() string {
+	if c.PlainCgroups {
+		return process.LauncherCgroup
+	}
+	return process.LauncherCgroup + process.SliceSuffix
 }
 
 // Runtimes are those that the engine knows, and which of them is its default. Only docker tells.
@@ -271,7 +295,7 @@ func (c Container) engineArgs(job process.Job, l limits, mounts []mount) ([]stri
 	user := strconv.Itoa(process.Unprivileged)
 	args := []string{
 		"run", "--detach", "--rm", "--pull", "never", "--label", label + "=" + c.Owner, "--hostname", "learner",
-		"--cgroup-parent", process.LauncherCgroup,
+		"--cgroup-parent", c.cgroup(),
 		"--network", "none", "--ipc", "none", "--log-driver", "none",
 		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", user + ":" + user, "--read-only",
 		"--memory", size(l.Memory), "--memory-swap", size(l.Memory), "--pids-limit", strconv.Itoa(l.Tasks),

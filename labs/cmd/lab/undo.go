@@ -26,7 +26,7 @@ func newUndoCommand(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
-				return a.listSaves(cmd.Context())
+				return a.listSaves()
 			}
 			name := ""
 			if len(args) == 1 {
@@ -59,8 +59,8 @@ func (a *app) undo(ctx context.Context, name string) error {
 	return nil
 }
 
-func (a *app) listSaves(ctx context.Context) error {
-	saves, err := workspace.Saves(ctx, a.workspace)
+func (a *app) listSaves() error {
+	saves, err := workspace.Saves(a.workspace)
 	if err != nil {
 		return err
 	}

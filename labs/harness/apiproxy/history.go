@@ -88,9 +88,15 @@ func (h *history) all() []Tally {
 }
 
 // window keeps the latest records, in order of their index.
-type window struct{ records []Request }
+type window struct {
+	records []Request
+	from    int // records with a lower index may be forgotten
+}
 
 func (w *window) add(record Request) {
+	if n := len(w.records); n >= remembered {
+		w.from = w.records[n-remembered].Index + 1
+	}
 	if len(w.records) == 2*remembered { // so that most additions move nothing
 		w.records = append(w.records[:0], w.records[remembered:]...)
 	}

@@ -68,6 +68,20 @@ func TestMemoryIsBoundedWhateverIsSent(t *testing.T) {
 	}
 }
 
+func TestManyWritesAreNotForgottenInSilence(t *testing.T) {
+	p := &Proxy{}
+	for range remembered {
+		p.history.add(Request{Verb: "update", Resource: "deployments"})
+	}
+	if p.Forgot(0) {
+		t.Error("there is room for as many writes as are remembered")
+	}
+	p.history.add(Request{Verb: "create", Resource: "selfsubjectreviews"})
+	if !p.Forgot(0) || p.Forgot(1) {
+		t.Error("the first write is forgotten, and no other")
+	}
+}
+
 func TestTalliesCountWhatIsForgotten(t *testing.T) {
 	var h history
 	for range 3 * remembered {

@@ -248,6 +248,13 @@ func (p *Proxy) Count() int {
 	return p.history.count
 }
 
+// Forgot says whether there were so many writes that some from index on are not remembered.
+func (p *Proxy) Forgot(index int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.history.writes.from > index
+}
+
 // Tallies are how often each kind of request was sent, the forgotten ones included.
 func (p *Proxy) Tallies() []Tally {
 	p.mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 
+	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -54,11 +55,12 @@ func BeginCheck(ctx context.Context) {
 	if current.env != nil {
 		require(current.env.restore(ctx))
 	}
+	current.begun = RequestCount()
 	require(publish(begun))
 }
 
-// EndCheck fails a check that has passed if its manager exited meanwhile: where nothing runs, nothing goes wrong. The suite
-// calls it after each check.
+// EndCheck fails a check that has passed if its manager exited meanwhile, because where nothing runs, nothing goes wrong, or
+// if the manager wrote so much that not all of it is known. The suite calls it after each check.
 func EndCheck() {
 	ginkgo.GinkgoHelper()
 	if ginkgo.CurrentSpecReport().Failed() || len(current.place.memcacheds()) == 0 {
@@ -66,6 +68,9 @@ func EndCheck() {
 	}
 	if gone := status().Gone; gone != nil {
 		failWith(gone)
+	}
+	if current.env != nil && current.env.proxy.Forgot(current.begun) {
+		failWith(finding.New(finding.CauseOther, "an operator that writes what its Memcacheds need", "so many writes during one check that they cannot all be remembered"))
 	}
 }
 

@@ -6,11 +6,15 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega/format"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
@@ -23,7 +27,7 @@ type Unmet struct {
 	Err error
 	// Of is the object that was looked at, the zero value if there is no single one.
 	Of types.NamespacedName
-	// Resource is its resource: one of [Deployments], [Memcacheds] and [Events]; "" is none.
+	// Resource is its resource: one of [Deployments], [Memcacheds], [Services] and [Events]; "" is none.
 	Resource string
 	// Missing says that there was no such object.
 	Missing bool
@@ -37,6 +41,7 @@ type Unmet struct {
 const (
 	Deployments = "deployments"
 	Memcacheds  = "memcacheds"
+	Services    = "services"
 	Events      = "events"
 )
 
@@ -152,7 +157,7 @@ func findingOf(err error) *finding.Finding {
 		return f
 	}
 	if full(err) {
-		return finding.New("other", "an operator that stores what its Memcacheds need", "the storage of the cluster is full, and the cluster is new: your manager filled it")
+		return finding.New("other", "an operator that makes what its Memcacheds need", "the cluster has no room for more, and it is new: your manager filled it")
 	}
 	if tooLarge(err) {
 		return finding.New("other", "objects that can be stored, and edited by others", "what your types or your manager make is too large for that: %v", err)
@@ -163,9 +168,37 @@ func findingOf(err error) *finding.Finding {
 	return finding.Of(err)
 }
 
-// full says that etcd has no space left: an answer that the API server gives to everybody.
+// TooMuchWork turns the API server's timeout at a request about the learner's definition into a finding, if the API server
+// serves other requests at once. A definition of 1 KB can have a rule that it checks for minutes, or a column that it looks for
+// in millions of places. Other errors it leaves alone.
+func TooMuchWork(ctx context.Context, cause string, err error) error {
+	if !apierrors.IsTimeout(err) || !servesOthers(ctx) {
+		return err
+	}
+	return finding.New(cause, "a definition that takes the API server no more than a moment", "%v; at the same time it serves other requests at once", err)
+}
+
+// controls is how many requests [servesOthers] sends.
+const controls = 9
+
+// servesOthers says whether the API server does as it should what has nothing to do with the learner: more than half of a few
+// writes, which it checks and does not store, have to be answered promptly.
+func servesOthers(ctx context.Context) bool {
+	prompt := 0
+	for range controls {
+		control := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "control-"}}
+		asked := time.Now()
+		if err := current.admin.Create(ctx, control, client.DryRunAll); err == nil && time.Since(asked) < promptly {
+			prompt++
+		}
+	}
+	return prompt > controls/2
+}
+
+// full says that etcd has no space left, or that there is no address for another Service: answers that the API server gives to
+// everybody.
 func full(err error) bool {
-	return serversFault(err) && strings.Contains(err.Error(), "database space exceeded")
+	return serversFault(err) && (strings.Contains(err.Error(), "database space exceeded") || strings.Contains(err.Error(), "range is full"))
 }
 
 // tooLarge says that an object does not fit into etcd. Those of the checks do, until a learner's types or manager add to them.

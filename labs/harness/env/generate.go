@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/crd"
@@ -90,7 +89,7 @@ func deriveCRD(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, 
 	definition = crd.Regroup(definition, derivedGroup())
 	definition.Spec.Scope = apiextensionsv1.NamespaceScoped // lab 3's business; checks have a namespace each
 	if err := crd.Install(ctx, current.admin, definition); err != nil {
-		return nil, rejected(definition, err)
+		return nil, rejected(ctx, err)
 	}
 	resource, err := crd.New(AdminConfig(), definition)
 	if err != nil {
@@ -106,21 +105,12 @@ func derivedGroup() string {
 	return fmt.Sprintf("types-%08x.example.com", h.Sum32())
 }
 
-// heavy is the size of a definition, as JSON in bytes, from which on it is the definition's fault that the API server does
-// not check it in time. That of the course has 10 KB. With thousands of rules, or of fields with long names, the check takes
-// a minute.
-const heavy = 64 << 10
-
 // rejected turns the API server's answer to a definition into a finding, and leaves other errors alone.
-func rejected(definition *apiextensionsv1.CustomResourceDefinition, err error) error {
-	if text, _ := json.Marshal(definition); apierrors.IsTimeout(err) && len(text) > heavy {
-		return finding.New(causeDefinitionRejected, "a definition that the API server can check in time", "%d KB of it, and %v", len(text)>>10, err)
+func rejected(ctx context.Context, err error) error {
+	if refusal, ok := crd.Refused(err); ok {
+		return finding.New(causeDefinitionRejected, "a definition that the API server takes", "%s", refusal.Text)
 	}
-	refusal, ok := crd.Refused(err)
-	if !ok {
-		return err
-	}
-	return finding.New(causeDefinitionRejected, "a definition that the API server takes", "%s", refusal.Text)
+	return TooMuchWork(ctx, causeDefinitionRejected, err)
 }
 
 // LearnersResource is the resource of the manifest in the workspace, as the API server knows it, in

@@ -34,6 +34,7 @@ var current struct {
 	trace       *trace.Watcher // process 1 only
 	progress    *progress      // nil when no lab of the run judges a manager
 	place       place          // where the running check works
+	begun       int            // requests of the manager before the running check
 
 	randOf string // the check that rand belongs to
 	rand   *rand.Rand

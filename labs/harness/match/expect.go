@@ -10,6 +10,15 @@ import (
 	"github.com/example/operator-lab/labs/harness/env"
 )
 
+// ExpectCreated makes a Memcached of a random size in a namespace, and waits for its Deployment.
+func ExpectCreated(ctx context.Context, namespace string) env.Memcached {
+	ginkgo.GinkgoHelper()
+	m := env.NewMemcached(namespace)
+	gomega.Expect(m.Create(ctx)).To(gomega.Succeed())
+	ExpectDeployment(ctx, m)
+	return m
+}
+
 // ExpectDeployment waits for the Deployment of a Memcached, and returns it.
 func ExpectDeployment(ctx context.Context, m env.Memcached) *appsv1.Deployment {
 	ginkgo.GinkgoHelper()

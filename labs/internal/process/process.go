@@ -64,8 +64,11 @@ const Unprivileged = 65534
 
 // LauncherCgroup is the control group, among the parents of that of a program, by which what a launcher's programs take of
 // the processor is told from what others take. The engine gives it to every program of a container, whatever its runtime.
-// The name is one that systemd takes, too.
-const LauncherCgroup = "operator-lab.slice"
+// Where systemd manages control groups, its name ends in [SliceSuffix].
+const LauncherCgroup = "operator-lab"
+
+// SliceSuffix ends the names of control groups that systemd manages.
+const SliceSuffix = ".slice"
 
 // startDelay is how much longer a launched program may take to begin. A container takes half a second on a quiet machine.
 const startDelay = 15 * time.Second

@@ -155,6 +155,10 @@ func (p place) ours() error {
 	if info, err := os.Lstat(filepath.Join(p.real, lock)); err == nil && !info.Mode().IsRegular() {
 		return notMade(lock) // to lock a link makes a file wherever it leads
 	}
+	saves := filepath.Join(gitDir, filepath.FromSlash(savesDir))
+	if info, err := os.Lstat(filepath.Join(p.real, saves)); err == nil && !info.IsDir() {
+		return notMade(saves)
+	}
 	return nil
 }
 

@@ -3,11 +3,11 @@
 // back.
 //
 // It changes only folders that it created itself, and never loses what a
-// learner wrote: before it changes anything, it saves all files in the
-// workspace's own repository, as a commit under refs/lab/saves. The learner's
-// branches, index and HEAD stay as they are. What it leaves alone, it need not
-// save: everything called .git, and at the top bin/ (what a build leaves) and
-// the folders of editors.
+// learner wrote: before it changes anything, it saves all files as a tar file
+// in .git/lab/saves. Nothing else in .git is read or changed then, and no
+// program runs: a workspace may come from a stranger. What it leaves alone, it
+// need not save: everything called .git, and at the top bin/ (what a build
+// leaves) and the folders of editors.
 package workspace
 
 import (
@@ -111,11 +111,11 @@ func Restore(ctx context.Context, dir, name string) (Change, error) {
 		return Change{}, err
 	}
 	defer w.close()
-	save, err := w.repo.save(ctx, name)
+	save, err := w.repo.save(name)
 	if err != nil {
 		return Change{}, err
 	}
-	want, err := w.repo.readTree(ctx, save.commit)
+	want, err := w.repo.read(save.Name)
 	if err != nil {
 		return Change{}, err
 	}
@@ -125,7 +125,7 @@ func Restore(ctx context.Context, dir, name string) (Change, error) {
 }
 
 // Saves returns the saves of a workspace, the latest last.
-func Saves(ctx context.Context, dir string) ([]Save, error) {
+func Saves(dir string) ([]Save, error) {
 	p, err := locate("", dir)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,8 @@ func Saves(ctx context.Context, dir string) ([]Save, error) {
 	if err := p.requireOurs(); err != nil {
 		return nil, err
 	}
-	return (&repo{p.real}).saves(ctx)
+	saves, _, err := (&repo{p.real}).saves()
+	return saves, err
 }
 
 // create makes the workspace with the files of a stage and a repository with
@@ -245,10 +246,13 @@ func (w *workspace) become(ctx context.Context, want course.Tree, command string
 	if len(change.Paths) == 0 {
 		return change, nil
 	}
+	if err := ctx.Err(); err != nil {
+		return change, err
+	}
 	if err := w.probe(change.Paths); err != nil {
 		return change, err
 	}
-	change.Saved, err = w.repo.write(ctx, have, "before "+command)
+	change.Saved, err = w.repo.write(have, "before "+command)
 	if err != nil {
 		return change, err
 	}

@@ -202,7 +202,7 @@ func TestSolveTwiceChangesNothing(t *testing.T) {
 	if change := b.solve(1); len(change.Paths) > 0 || change.Saved != "" {
 		t.Errorf("%+v", change)
 	}
-	if saves, _ := workspace.Saves(t.Context(), b.dir); len(saves) != 1 {
+	if saves, _ := workspace.Saves(b.dir); len(saves) != 1 {
 		t.Errorf("%d saves", len(saves))
 	}
 }
@@ -224,6 +224,9 @@ var awkward = map[string]string{
 	".hidden/.deeper/.file":  "i",
 	"invalid-\xff-utf8":      "j",
 	"data 3\ndone\ncommit x": "done\ncommit refs/heads/evil\n",
+	"30 path=../x\n":         "k",
+
+	"long/" + strings.Repeat("long-\xff/", 40) + strings.Repeat("l", 200): "l",
 }
 
 func TestUndoBringsBackEveryByte(t *testing.T) {
@@ -237,6 +240,7 @@ func TestUndoBringsBackEveryByte(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.link("../../nowhere", "link")
+	b.link(strings.Repeat("x/../", 100)+"\xff", "long-link")
 	b.remove("Makefile")
 	change := b.comesBack(3)
 	if change.Restored.Reason != "before solve 3" {
@@ -293,7 +297,7 @@ func TestRestoreReachesEverySave(t *testing.T) {
 	b.undo()
 	b.write("notes", "third")
 	b.undo()
-	saves, err := workspace.Saves(t.Context(), b.dir)
+	saves, err := workspace.Saves(b.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +323,7 @@ func TestManySavesInOneSecondKeepTheirOrder(t *testing.T) {
 		b.solve(1)
 		b.solve(2)
 	}
-	saves, err := workspace.Saves(t.Context(), b.dir)
+	saves, err := workspace.Saves(b.dir)
 	if err != nil || len(saves) != 10 {
 		t.Fatalf("%d saves, %v", len(saves), err)
 	}
@@ -332,9 +336,17 @@ func TestManySavesInOneSecondKeepTheirOrder(t *testing.T) {
 
 func TestTheLatestSaveIsTheLatestWhateverTheClockSays(t *testing.T) {
 	b := newWorkspace(t)
-	b.git("update-ref", "refs/lab/saves/20990101T000000.000000000Z", "HEAD")
+	b.solve(1)
+	saves, err := workspace.Saves(b.dir)
+	if err != nil || len(saves) != 1 {
+		t.Fatal(saves, err)
+	}
+	folder := filepath.Join(b.dir, ".git/lab/saves")
+	if err := os.Rename(filepath.Join(folder, saves[0].Name+".tar"), filepath.Join(folder, "20990101T000000.000000000Z.tar")); err != nil {
+		t.Fatal(err)
+	}
 	b.write("notes", "mine")
-	b.comesBack(1)
+	b.comesBack(2)
 }
 
 func TestNothingToUndo(t *testing.T) {
@@ -377,6 +389,9 @@ func TestInterruptedCommandsChangeNothing(t *testing.T) {
 		t.Errorf("solve: %v", err)
 	}
 	b.mustEqual(mine)
+	if saves, err := workspace.Saves(b.dir); err != nil || len(saves) > 0 {
+		t.Errorf("saved: %v, %v", saves, err)
+	}
 }
 
 func TestAWorkspaceAppearsWholeOrNotAtAll(t *testing.T) {

@@ -248,7 +248,7 @@ func TestAHostileProgram(t *testing.T) {
 			t.Error("no process of this machine is in the control group of the container")
 		}
 		for _, path := range paths {
-			if !slices.Contains(strings.Split(path, "/"), process.LauncherCgroup) {
+			if !slices.Contains(strings.Split(path, "/"), process.LauncherCgroup+process.SliceSuffix) {
 				t.Errorf("the control group %s is not below %s", path, process.LauncherCgroup)
 			}
 		}

@@ -60,7 +60,9 @@ func graded(fs procfs.FS, pid int) bool {
 }
 
 func launched(c procfs.Cgroup) bool {
-	return slices.Contains(strings.Split(c.Path, "/"), process.LauncherCgroup)
+	return slices.ContainsFunc(strings.Split(c.Path, "/"), func(name string) bool {
+		return strings.TrimSuffix(name, process.SliceSuffix) == process.LauncherCgroup
+	})
 }
 
 // running is the state of a thread that has a processor or waits for one, as proc_pid_stat(5) has it.
