@@ -18,6 +18,7 @@ import (
 	_ "github.com/example/operator-lab/labs/06-recorder"
 	_ "github.com/example/operator-lab/labs/07-rbac"
 	_ "github.com/example/operator-lab/labs/08-status"
+	_ "github.com/example/operator-lab/labs/09-relations"
 	"github.com/example/operator-lab/labs/harness/env"
 )
 

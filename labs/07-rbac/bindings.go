@@ -77,10 +77,10 @@ func (b binding) everybody() string {
 	return ""
 }
 
-// grantTheCeiling wants the accounts to have no more rights than the ceiling, by whatever binding: one to cluster-admin grants
+// grantAtMost wants the accounts to have no more rights than the ceiling, by whatever binding: one to cluster-admin grants
 // everything, whatever stands in the generated role. A Role is for the manager's own namespace, as the one for leader
 // election, and may grant more, but none of what the lesson forbids.
-func (a accounts) grantTheCeiling() error {
+func (a accounts) grantAtMost(most rights) error {
 	bindings, err := a.bindings()
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (a accounts) grantTheCeiling() error {
 		case !ours || role.Object["aggregationRule"] != nil:
 			return finding.New("binds-another", "bindings for the manager to the roles in config/rbac, and to no others", "%s binds %s", b.file, b.role())
 		}
-		for _, f := range excesses(rules([]generate.Manifest{role})) {
+		for f := range most.excesses(rules([]generate.Manifest{role})) {
 			if role.File == path.Base(suite.RolePath) || b.RoleRef.Kind == "Role" && f.Cause == "too-much" {
 				continue // the generated role is judged by itself
 			}

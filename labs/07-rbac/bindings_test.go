@@ -61,7 +61,7 @@ func TestWhatIsBoundToTheManager(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := readFiles(t, map[string]string{"account.yaml": account, "second.yaml": tc.role, "binding.yaml": tc.binding})
-			findingtest.Require(t, a.grantTheCeiling(), tc.cause, tc.seen)
+			findingtest.Require(t, a.grantAtMost(ceiling), tc.cause, tc.seen)
 		})
 	}
 }

@@ -3,19 +3,25 @@ package rbac
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 var everyVerb = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
-// ceiling is the most that the role may grant: verbs by group and resource. The lesson has it as a table.
-var ceiling = map[string][]string{
+// rights are verbs by group and resource.
+type rights map[string][]string
+
+// ceiling is the most that the role may grant. The lesson has it as a table.
+var ceiling = rights{
 	suite.Group + "/memcacheds":                 everyVerb,
 	suite.Group + "/memcacheds/status":          everyVerb,
 	suite.Group + "/memcacheds/finalizers":      everyVerb,
@@ -28,35 +34,52 @@ var ceiling = map[string][]string{
 	"authorization.k8s.io/subjectaccessreviews": {"create"},
 }
 
-// withinCeiling is a finding about the first right that no operator of this course needs, or nil.
-func withinCeiling(rules []rbacv1.PolicyRule) error {
-	if all := excesses(rules); len(all) > 0 {
-		return all[0]
+// relationsCeiling is what an operator may have beyond [ceiling] that has come as far as lab 9.
+var relationsCeiling = rights{
+	"/services":   everyVerb,
+	"/configmaps": {"get", "list", "watch"},
+}
+
+// ceilingOf is the ceiling for the operator of a definition: that of lab 9 has spec.optionsFrom.
+func ceilingOf(resource *crd.Resource) rights {
+	most := maps.Clone(ceiling)
+	if resource.Property("spec", "optionsFrom") != nil {
+		maps.Copy(most, relationsCeiling)
+	}
+	return most
+}
+
+// allows is a finding about the first right that is beyond it, or nil.
+func (most rights) allows(rules []rbacv1.PolicyRule) error {
+	for f := range most.excesses(rules) {
+		return f
 	}
 	return nil
 }
 
-// excesses are findings about all rights that no operator of this course needs.
-func excesses(rules []rbacv1.PolicyRule) (all []*finding.Finding) {
-	for _, rule := range rules {
-		if suite.TooLong(rule) {
-			return append(all, excess("too-much", "a rule with hundreds of groups, resources or verbs"))
-		}
-		if len(rule.NonResourceURLs) > 0 {
-			all = append(all, excess("too-much", "paths "+strings.Join(rule.NonResourceURLs, ", ")))
-		}
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				if f := ruleWithinCeiling(group, resource, rule.Verbs); f != nil {
-					all = append(all, f)
+// excesses are findings about all rights that are beyond it, one after the other: together they may not fit into memory.
+func (most rights) excesses(rules []rbacv1.PolicyRule) iter.Seq[*finding.Finding] {
+	return func(yield func(*finding.Finding) bool) {
+		for _, rule := range rules {
+			if suite.TooLong(rule) {
+				yield(excess("too-much", "a rule with hundreds of groups, resources or verbs"))
+				return
+			}
+			if len(rule.NonResourceURLs) > 0 && !yield(excess("too-much", "paths "+strings.Join(rule.NonResourceURLs, ", "))) {
+				return
+			}
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					if f := most.excess(group, resource, rule.Verbs); f != nil && !yield(f) {
+						return
+					}
 				}
 			}
 		}
 	}
-	return all
 }
 
-func ruleWithinCeiling(group, resource string, verbs []string) *finding.Finding {
+func (most rights) excess(group, resource string, verbs []string) *finding.Finding {
 	right := fmt.Sprintf("%s on %s in the group %q", strings.Join(verbs, ", "), resource, group)
 	switch {
 	case group == "*" || strings.Contains(resource, "*") || slices.Contains(verbs, "*"):
@@ -67,7 +90,7 @@ func ruleWithinCeiling(group, resource string, verbs []string) *finding.Finding 
 		return excess("escalates", right)
 	}
 	for _, verb := range verbs {
-		if !slices.Contains(ceiling[group+"/"+resource], verb) {
+		if !slices.Contains(most[group+"/"+resource], verb) {
 			return excess("too-much", right)
 		}
 	}

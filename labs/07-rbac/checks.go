@@ -54,11 +54,14 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 			return nil
 		})
 		Eventually(ctx, env.DeploymentOf(created(ctx))).Should(works)
-		Expect(withinCeiling(rules(roles))).To(Succeed())
+		_, resource, err := env.LearnersResource(ctx)
+		Expect(err).To(Succeed())
+		most := ceilingOf(resource)
+		Expect(most.allows(rules(roles))).To(Succeed())
 		manifests, err := readManifests()
 		Expect(err).To(Succeed())
 		accounts := accountsOf(manifests)
-		Expect(accounts.grantTheCeiling()).To(Succeed())
+		Expect(accounts.grantAtMost(most)).To(Succeed())
 		Expect(accounts.install(roles)).To(Succeed())
 	})
 

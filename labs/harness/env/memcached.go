@@ -75,14 +75,16 @@ func (m Memcached) Key() types.NamespacedName {
 func (m Memcached) String() string { return m.Namespace + "/" + m.Name }
 
 // Create sends the Memcached as a user would.
-func (m Memcached) Create(ctx context.Context) error {
+func (m Memcached) Create(ctx context.Context) error { return m.CreateWith(ctx, map[string]any{}) }
+
+// CreateWith is Create with more fields in the spec.
+func (m Memcached) CreateWith(ctx context.Context, spec map[string]any) error {
 	if err := LearnersCRD(); err != nil {
 		return err
 	}
 	current.place.addMemcached(m)
 	obj := m.object()
 	obj.SetLabels(map[string]string{usersLabel: "one"})
-	spec := map[string]any{}
 	if m.Size != 0 {
 		spec["size"] = int64(m.Size)
 	}
@@ -116,8 +118,8 @@ func (m Memcached) Get(ctx context.Context) (*unstructured.Unstructured, error) 
 	return obj, err
 }
 
-// SetSpec changes one field of the spec, as `kubectl patch` would.
-func (m Memcached) SetSpec(ctx context.Context, field string, value int32) error {
+// SetSpec changes one field of the spec, as `kubectl patch` would. The value is written as JSON; nil removes the field.
+func (m Memcached) SetSpec(ctx context.Context, field string, value any) error {
 	return m.merge(ctx, map[string]any{"spec": map[string]any{field: value}})
 }
 

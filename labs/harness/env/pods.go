@@ -149,15 +149,38 @@ func hopelessState(pod string, status corev1.ContainerStatus) *finding.Finding {
 	return nil
 }
 
-// memcachedVersion is what memcached says when it is asked; answerTimeout is how long to listen.
+// memcachedVersion is what memcached says when it is asked; answerTimeout is how long to listen, and answerLimit how many
+// bytes at most.
 const (
 	memcachedVersion = "VERSION "
 	answerTimeout    = 5 * time.Second
+	answerLimit      = 64 << 10
 )
 
 // AskVersion says `version` to the given port of a Pod, through the API server, and wants memcached's answer.
 func AskVersion(ctx context.Context, pod corev1.Pod, port int32) error {
-	expected := fmt.Sprintf("memcached answers on port %d of Pod %s", port, pod.Name)
+	return ask(ctx, pod, port, "version", func(line string) (bool, error) {
+		if !strings.HasPrefix(line, memcachedVersion) {
+			return false, finding.New("wrong-answer", answers(pod, port), "%q", line)
+		}
+		return true, nil
+	})
+}
+
+// AskSetting asks memcached in a Pod for one of its settings, such as maxconns, through the API server. One that memcached
+// does not know is "".
+func AskSetting(ctx context.Context, pod corev1.Pod, port int32, name string) (value string, _ error) {
+	return value, ask(ctx, pod, port, "stats settings", func(line string) (bool, error) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[1] == name {
+			value = fields[2]
+		}
+		return line == "END" || value != "", nil
+	})
+}
+
+// ask says something to memcached, and reads lines of its answer until read has seen enough.
+func ask(ctx context.Context, pod corev1.Pod, port int32, question string, read func(line string) (enough bool, _ error)) error {
+	expected := answers(pod, port)
 	conn, err := dial(ctx, pod, port)
 	if err != nil {
 		return nobodyListens(pod, expected, err.Error())
@@ -166,17 +189,22 @@ func AskVersion(ctx context.Context, pod corev1.Pod, port int32) error {
 	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return fmt.Errorf("set deadline: %w", err)
 	}
-	if _, err := io.WriteString(conn, "version\r\n"); err != nil {
+	if _, err := io.WriteString(conn, question+"\r\n"); err != nil {
 		return nobodyListens(pod, expected, err.Error())
 	}
-	answer, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		return nobodyListens(pod, expected, fmt.Sprintf("the connection ended without an answer (%v)", err))
+	for answer := bufio.NewReader(io.LimitReader(conn, answerLimit)); ; {
+		line, err := answer.ReadString('\n')
+		if err != nil {
+			return nobodyListens(pod, expected, fmt.Sprintf("the connection ended without an answer (%v)", err))
+		}
+		if enough, err := read(strings.TrimSpace(line)); enough || err != nil {
+			return err
+		}
 	}
-	if !strings.HasPrefix(answer, memcachedVersion) {
-		return finding.New("wrong-answer", expected, "%q", strings.TrimSpace(answer))
-	}
-	return nil
+}
+
+func answers(pod corev1.Pod, port int32) string {
+	return fmt.Sprintf("memcached answers on port %d of Pod %s", port, pod.Name)
 }
 
 // nobodyListens says how the attempt went, and how memcached was told where to listen.

@@ -36,7 +36,7 @@ func explain(ctx context.Context, u Unmet, f *finding.Finding) *finding.Finding 
 		return f
 	case u.Resource == Deployments && u.Missing:
 		return m.whyNoDeployment(ctx, f)
-	case u.Resource == Deployments:
+	case u.Resource == Deployments || u.Resource == Services:
 		return m.whyNotTaken(m.whyPanicked(f), causeRejected, u)
 	case u.Resource == Memcacheds:
 		return m.whyNotTaken(m.whyPanicked(f), causeStatusRejected, u)

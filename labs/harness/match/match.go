@@ -17,6 +17,7 @@ import (
 	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/format"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -191,6 +192,8 @@ func about(actual any) (client.Object, string) {
 	switch actual := actual.(type) {
 	case *unstructured.Unstructured:
 		return actual, env.Memcacheds
+	case *corev1.Service:
+		return actual, env.Services
 	case []eventsv1.Event:
 		return nil, env.Events
 	}

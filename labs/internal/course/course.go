@@ -170,6 +170,12 @@ func (c *Course) Representatives(n int) []*Lab {
 	return found
 }
 
+// UnderRole says whether the manager runs under exactly its generated role when lab n is judged: from the first lab on that
+// runs earlier ones again.
+func (c *Course) UnderRole(n int) bool {
+	return slices.ContainsFunc(c.Labs[:n], func(lab *Lab) bool { return len(lab.Reruns) > 0 })
+}
+
 // Check returns the check with the given id and its lab.
 func (c *Course) Check(id string) (*Lab, *Check, error) {
 	for _, lab := range c.Labs {

@@ -28,7 +28,7 @@ const (
 // advise looks for what is not wrong, and could be better.
 func (r *run) advise(result *Result, recording *trace.Recording) []string {
 	var advice []string
-	if lab := r.Course.Labs[result.Lab-1]; len(lab.Reruns) > 0 {
+	if r.Course.UnderRole(result.Lab) {
 		if rules, err := suite.RoleRules(r.Workspace); err == nil {
 			advice = append(advice, adviseRights(rules, recording.Tallies)...)
 		}

@@ -281,8 +281,7 @@ func (r *run) suiteLabs(numbers []int) []*course.Lab {
 	return append(represented, labs...)
 }
 
-// config is the suite's configuration. A lab that runs others again does so with the manager under its
-// generated role.
+// config is the suite's configuration.
 func (r *run) config(numbers []int) suite.Config {
 	c := suite.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig,
@@ -303,7 +302,7 @@ func (r *run) config(numbers []int) suite.Config {
 	if c.NeedsManager() {
 		c.Manager = r.manager
 	}
-	c.UnderRole = slices.ContainsFunc(numbers, func(n int) bool { return len(r.Course.Labs[n-1].Reruns) > 0 })
+	c.UnderRole = r.Course.UnderRole(slices.Max(numbers))
 	return c
 }
 

@@ -43,7 +43,28 @@ type MemcachedSpec struct {
 	// lab:3 end
 
 	// lab:1 end
+
+	// lab:9 begin options-from Add optionsFrom, an optional reference to a ConfigMap, with its type below.
+
+	// optionsFrom names the ConfigMap that has options of memcached. Its key
+	// "connections" is the greatest number of connections at a time.
+	// +optional
+	OptionsFrom OptionsReference `json:"optionsFrom,omitzero"`
+
+	// lab:9 end
 }
+
+// lab:9 begin options-reference
+
+// OptionsReference names a ConfigMap in the namespace of the Memcached.
+type OptionsReference struct {
+	// name is that of the ConfigMap.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name"`
+}
+
+// lab:9 end
 
 // MemcachedStatus is the observed state: what the operator saw last.
 // Only the operator writes it.

@@ -56,6 +56,13 @@ type MemcachedReconciler struct {
 
 // lab:7 end
 
+// lab:9 begin more-markers Say what the manager has to be allowed for Services and ConfigMaps.
+
+// +kubebuilder:rbac:groups=core,resources=services,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=core,resources=configmaps,verbs=get;list;watch
+
+// lab:9 end
+
 // Reconcile brings one Memcached's Deployment to what its spec asks for.
 //
 // It learns which Memcached to look at, never what happened to it. So it
@@ -81,6 +88,9 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 
 	// lab:5 begin ensure-and-report Tell in the status how it went.
 	deployment, err := r.ensureDeployment(ctx, memcached)
+	// lab:9 begin ensure-service-too Then the Service, whatever became of the Deployment.
+	err = errors.Join(err, r.ensureService(ctx, memcached))
+	// lab:9 end
 	return r.reportStatus(ctx, memcached, deployment, err)
 	// lab:5 before
 	// _, err := r.ensureDeployment(ctx, memcached)
@@ -119,6 +129,12 @@ func (r *MemcachedReconciler) createDeployment(ctx context.Context, memcached *c
 	deployment := newDeployment(memcached)
 	shape(deployment, memcached, r.Image)
 
+	// lab:9 begin configure-new Give it the options of the ConfigMap.
+	if err := r.configure(ctx, memcached, deployment); err != nil {
+		return nil, err
+	}
+	// lab:9 end
+
 	// lab:5 begin own Make the Memcached the controller of the Deployment.
 	if err := controllerutil.SetControllerReference(memcached, deployment, r.Scheme); err != nil {
 		return nil, err
@@ -153,6 +169,13 @@ func (r *MemcachedReconciler) updateDeployment(ctx context.Context, memcached *c
 
 	wanted := current.DeepCopy()
 	shape(wanted, memcached, r.Image)
+
+	// lab:9 begin configure-existing Give it the options of the ConfigMap, or leave it as it is.
+	if err := r.configure(ctx, memcached, wanted); err != nil {
+		return current, err
+	}
+	// lab:9 end
+
 	if equality.Semantic.DeepEqual(current, wanted) {
 		return current, nil
 	}
@@ -230,6 +253,11 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return errors.New("no image for memcached: set the environment variable MEMCACHED_IMAGE")
 	}
 	// lab:4 end
+	// lab:9 begin index Index Memcacheds by the ConfigMap that they name.
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &cachev1alpha1.Memcached{}, optionsField, optionsOf); err != nil {
+		return fmt.Errorf("index Memcacheds by %s: %w", optionsField, err)
+	}
+	// lab:9 end
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&cachev1alpha1.Memcached{}).
 		// lab:5 begin owns Watch the Deployments that a Memcached owns.
@@ -238,6 +266,11 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		// lab:5 begin watch-foreign Hear when someone else's Deployment is out of the way.
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(namesake)).
 		// lab:5 end
+		// lab:9 begin watch-more Watch Services, its own and those in its way, and the ConfigMaps that a Memcached names.
+		Owns(&corev1.Service{}).
+		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(namesake)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.usersOf)).
+		// lab:9 end
 		Named("memcached").
 		Complete(r)
 }

@@ -81,6 +81,66 @@ var _ = Describe("Memcached controller", func() {
 			Should(HaveValue(BeEquivalentTo(3)))
 	}, SpecTimeout(soon))
 
+	It("leads clients to its Pods, and puts its Service back", func(ctx SpecContext) {
+		memcached := create(ctx, "cache", 1)
+		service := eventuallyService(ctx, memcached, 11211)
+		Expect(service.Spec.Selector).To(Equal(deploymentOf(ctx, memcached).Spec.Selector.MatchLabels))
+		Expect(metav1.IsControlledBy(service, memcached)).To(BeTrue(), "the Memcached controls the Service")
+
+		changed := service.DeepCopy()
+		change(ctx, changed, func() {
+			metav1.SetMetaDataAnnotation(&changed.ObjectMeta, "example.org/note", "mine")
+			changed.Spec.Ports[0].Port, changed.Spec.Selector = 80, map[string]string{"app": "other"}
+		})
+		after := eventuallyService(ctx, memcached, 11211)
+		Expect(after.Spec.Selector).To(Equal(service.Spec.Selector))
+		Expect(after.UID).To(Equal(service.UID))
+		Expect(after.Annotations).To(HaveKeyWithValue("example.org/note", "mine"))
+
+		change(ctx, memcached, func() { memcached.Spec.ContainerPort = 1023 })
+		eventuallyService(ctx, memcached, 1023)
+	}, SpecTimeout(soon))
+
+	It("leaves someone else's Service alone, and says so", func(ctx SpecContext) {
+		theirs := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache"},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		}
+		Expect(k8sClient.Create(ctx, theirs)).To(Succeed())
+		memcached := create(ctx, "cache", 1)
+		eventuallyAvailable(ctx, memcached)
+		eventuallyDegraded(ctx, memcached, "Service cache is somebody else's")
+		Expect(serviceOf(ctx, memcached).ResourceVersion).To(Equal(theirs.ResourceVersion))
+	}, SpecTimeout(soon))
+
+	It("follows the ConfigMap that it names, and goes on without it", func(ctx SpecContext) {
+		options := func(connections string) *corev1.ConfigMap {
+			return &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "options"},
+				Data:       map[string]string{"connections": connections},
+			}
+		}
+		Expect(k8sClient.Create(ctx, options("300"))).To(Succeed())
+		memcached := create(ctx, "cache", 1)
+		eventuallyAvailable(ctx, memcached)
+		args := func() []string { return containerOf(deploymentOf(ctx, memcached)).Args }
+		change(ctx, memcached, func() { memcached.Spec.OptionsFrom.Name = "options" })
+		Eventually(args).WithContext(ctx).Should(ContainElement("--conn-limit=300"))
+		Expect(k8sClient.Update(ctx, options("400"))).To(Succeed())
+		Eventually(args).WithContext(ctx).Should(ContainElement("--conn-limit=400"))
+
+		Expect(k8sClient.Update(ctx, options("many"))).To(Succeed())
+		eventuallyDegraded(ctx, memcached, `ConfigMap options has "many"`)
+		Expect(k8sClient.Delete(ctx, options(""))).To(Succeed())
+		eventuallyDegraded(ctx, memcached, "there is no ConfigMap options")
+		Expect(args()).To(ContainElement("--conn-limit=400"))
+		eventuallyAvailable(ctx, memcached)
+
+		Expect(k8sClient.Create(ctx, options("500"))).To(Succeed())
+		Eventually(args).WithContext(ctx).Should(ContainElement("--conn-limit=500"))
+		eventuallyDegraded(ctx, memcached, "")
+	}, SpecTimeout(soon))
+
 	It("keeps two Memcacheds apart", func(ctx SpecContext) {
 		first, second := create(ctx, "one", 1), create(ctx, strings.Repeat("a-long-name-", 8)+"z", 2)
 		eventuallyAvailable(ctx, first)
@@ -278,6 +338,41 @@ func deploymentOf(ctx context.Context, memcached *cachev1alpha1.Memcached) *apps
 	deployment := &appsv1.Deployment{}
 	Expect(k8sClient.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)).To(Succeed())
 	return deployment
+}
+
+func serviceOf(ctx context.Context, memcached *cachev1alpha1.Memcached) *corev1.Service {
+	GinkgoHelper()
+	service := &corev1.Service{}
+	Expect(k8sClient.Get(ctx, client.ObjectKeyFromObject(memcached), service)).To(Succeed())
+	return service
+}
+
+// eventuallyService waits until the Service has the port, and returns it.
+func eventuallyService(ctx context.Context, memcached *cachev1alpha1.Memcached, port int32) *corev1.Service {
+	GinkgoHelper()
+	service := &corev1.Service{}
+	Eventually(func(g Gomega) {
+		g.Expect(k8sClient.Get(ctx, client.ObjectKeyFromObject(memcached), service)).To(Succeed())
+		g.Expect(service.Spec.Ports).To(ConsistOf(HaveField("Port", port)))
+		g.Expect(service.Spec.Ports[0].TargetPort.IntVal).To(Equal(port))
+	}).WithContext(ctx).Should(Succeed())
+	return service
+}
+
+// eventuallyDegraded waits until the condition Degraded tells of the trouble; "" is none.
+func eventuallyDegraded(ctx context.Context, memcached *cachev1alpha1.Memcached, trouble string) {
+	GinkgoHelper()
+	status := metav1.ConditionTrue
+	if trouble == "" {
+		status = metav1.ConditionFalse
+	}
+	Eventually(func(g Gomega) {
+		g.Expect(k8sClient.Get(ctx, client.ObjectKeyFromObject(memcached), memcached)).To(Succeed())
+		condition := meta.FindStatusCondition(memcached.Status.Conditions, conditionDegraded)
+		g.Expect(condition).NotTo(BeNil())
+		g.Expect(condition.Status).To(Equal(status), condition.Message)
+		g.Expect(condition.Message).To(ContainSubstring(trouble))
+	}).WithContext(ctx).Should(Succeed())
 }
 
 func containerOf(deployment *appsv1.Deployment) *corev1.Container {

@@ -1,4 +1,4 @@
-// Command main runs the operator: two informers, a queue, and workers.
+// Command main runs the operator: four informers, a queue, and workers.
 package main
 
 import (
@@ -64,7 +64,10 @@ func run(ctx context.Context, image string, workers int) error {
 	c, err := controller.New(controller.Options{
 		Memcacheds:  memcacheds,
 		Deployments: builtIn.AppsV1(),
+		Services:    builtIn.CoreV1(),
 		Children:    factory.Apps().V1().Deployments(),
+		Doors:       factory.Core().V1().Services(),
+		ConfigMaps:  factory.Core().V1().ConfigMaps(),
 		Events:      broadcaster.NewRecorder(scheme, "memcached-operator"),
 		Image:       image,
 	})

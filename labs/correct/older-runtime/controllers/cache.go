@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	cache "example.org/caching/pkg/apis/cache/v1alpha1"
@@ -30,8 +32,11 @@ import (
 // farewell is held until the end of a Memcached was announced.
 const farewell = "caching.example.org/farewell"
 
-// portVariable tells the servers where to listen.
-const portVariable = "CACHE_PORT"
+// portVariable tells the servers where to listen, and limitVariable how many connections they may have.
+const (
+	portVariable  = "CACHE_PORT"
+	limitVariable = "CACHE_CONNECTIONS"
+)
 
 // Keeper is the reconciler.
 type Keeper struct {
@@ -47,6 +52,8 @@ func (k *Keeper) Register(mgr ctrl.Manager) error {
 		Named("cache-keeper").
 		For(&cache.Memcached{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&appsv1.Deployment{}).
+		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}). // whosever it is: it has the same name
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(k.readBy)).
 		Complete(k)
 }
 
@@ -55,6 +62,8 @@ func (k *Keeper) Register(mgr ctrl.Manager) error {
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Reconcile makes one Memcached true.
@@ -93,17 +102,23 @@ func (k *Keeper) serve(ctx context.Context, mc *cache.Memcached) error {
 			return client.IgnoreNotFound(err)
 		}
 	}
+	limit, unread, err := k.limit(ctx, mc)
+	if err != nil {
+		return err
+	}
+	closed, again := k.openCounter(ctx, mc)
+	lacks := strings.TrimSpace(unread + " " + closed)
 	servers := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: mc.Namespace, Name: mc.Name}}
 	var had *int32
 	done, err := controllerutil.CreateOrUpdate(ctx, k.Client, servers, func() error {
 		had = servers.Spec.Replicas
-		return k.shape(ctx, mc, servers)
+		return k.shape(ctx, mc, servers, limit)
 	})
 	switch {
 	case errors.Is(err, errTaken):
-		return errors.Join(err, k.report(ctx, mc, nil, metav1.ConditionFalse, "NameTaken", err.Error()))
+		return errors.Join(err, k.report(ctx, mc, nil, metav1.ConditionFalse, "NameTaken", err.Error(), lacks))
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return errors.Join(err, k.report(ctx, mc, nil, metav1.ConditionFalse, "NotAllowed", err.Error()))
+		return errors.Join(err, k.report(ctx, mc, nil, metav1.ConditionFalse, "NotAllowed", err.Error(), lacks))
 	case err != nil:
 		return err
 	case done == controllerutil.OperationResultCreated:
@@ -111,7 +126,7 @@ func (k *Keeper) serve(ctx context.Context, mc *cache.Memcached) error {
 	case done == controllerutil.OperationResultUpdated && had != nil && *had != mc.Spec.Size:
 		k.Recorder.Eventf(mc, corev1.EventTypeNormal, "ServersCounted", "from %d to %d", *had, mc.Spec.Size)
 	}
-	return k.judge(ctx, mc, servers)
+	return errors.Join(k.judge(ctx, mc, servers, lacks), again)
 }
 
 // sayGoodbye lets a deleted Memcached go; its Deployment is the garbage collector's.
@@ -126,8 +141,8 @@ func (k *Keeper) sayGoodbye(ctx context.Context, mc *cache.Memcached) error {
 }
 
 // shape sets what is ours in a Deployment, and leaves the rest to whoever set it.
-func (k *Keeper) shape(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment) error {
-	mine := map[string]string{"caching.example.org/part-of": partOf(mc), "caching.example.org/role": "server"}
+func (k *Keeper) shape(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment, limit string) error {
+	mine := marks(mc)
 	switch {
 	case d.CreationTimestamp.IsZero():
 		d.Labels = mine
@@ -154,10 +169,14 @@ func (k *Keeper) shape(ctx context.Context, mc *cache.Memcached, d *appsv1.Deplo
 		pod.Containers = []corev1.Container{{Name: "server"}}
 	}
 	c := &pod.Containers[0]
+	if limit == "" {
+		limit = latest(c)
+	}
 	c.Image = k.Image
-	c.Command = []string{"memcached", "--port=$(" + portVariable + ")", "--memory-limit=16"}
+	c.Command = []string{"memcached", "--port=$(" + portVariable + ")", "--conn-limit=$(" + limitVariable + ")", "--memory-limit=16"}
 	c.Args = nil
-	c.Env = []corev1.EnvVar{{Name: portVariable, Value: strconv.Itoa(int(mc.Spec.ContainerPort))}}
+	c.Env = []corev1.EnvVar{{Name: portVariable, Value: strconv.Itoa(int(mc.Spec.ContainerPort))}, {Name: limitVariable, Value: limit}}
+	c.Ports = []corev1.ContainerPort{{Name: counter, ContainerPort: mc.Spec.ContainerPort, Protocol: corev1.ProtocolTCP}}
 	c.SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: ptr.To(false),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -175,6 +194,11 @@ func takenBy(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w %q, of %s %s", errTaken, owned.Object.GetName(), owned.Owner.Kind, owned.Owner.Name)
+}
+
+// marks are the labels of the servers of a Memcached.
+func marks(mc *cache.Memcached) map[string]string {
+	return map[string]string{"caching.example.org/part-of": partOf(mc), "caching.example.org/role": "server"}
 }
 
 // partOf stands for a Memcached in labels, which are shorter than names may be.
@@ -203,23 +227,23 @@ func (k *Keeper) mayAdopt(ctx context.Context, mc *cache.Memcached, d *appsv1.De
 }
 
 // judge tells what the Deployment has achieved.
-func (k *Keeper) judge(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment) error {
+func (k *Keeper) judge(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment, lacks string) error {
 	have, want := d.Status.AvailableReplicas, mc.Spec.Size
 	text := fmt.Sprintf("%d of %d", have, want)
 	if have == want {
-		return k.report(ctx, mc, d, metav1.ConditionTrue, "EverybodyServes", text)
+		return k.report(ctx, mc, d, metav1.ConditionTrue, "EverybodyServes", text, lacks)
 	}
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return k.report(ctx, mc, d, metav1.ConditionFalse, "NoRoom", text+": "+c.Message)
+			return k.report(ctx, mc, d, metav1.ConditionFalse, "NoRoom", text+": "+c.Message, lacks)
 		}
 	}
-	return k.report(ctx, mc, d, metav1.ConditionFalse, "SomeAreMissing", text)
+	return k.report(ctx, mc, d, metav1.ConditionFalse, "SomeAreMissing", text, lacks)
 }
 
 // report writes the status, if it is news, and warns when somebody is newly in the way. d is nil when there is no
-// Deployment to count by.
-func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment, status metav1.ConditionStatus, reason, message string) error {
+// Deployment to count by. What it lacks otherwise does not keep it from serving.
+func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment, status metav1.ConditionStatus, reason, message, lacks string) error {
 	before, lastReason := mc.DeepCopy(), ""
 	if last := find(mc, "Available"); last != nil {
 		lastReason = last.Reason
@@ -234,7 +258,11 @@ func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, d *appsv1.Depl
 	}
 	set(mc, "Available", status, reason, message)
 	set(mc, "Progressing", progressing, reason, "")
-	set(mc, "Degraded", degraded, reason, "")
+	why := reason
+	if lacks != "" {
+		degraded, why = metav1.ConditionTrue, "SomethingLacks"
+	}
+	set(mc, "Degraded", degraded, why, lacks)
 	if d != nil {
 		mc.Status.Replicas, mc.Status.Selector = d.Status.Replicas, metav1.FormatLabelSelector(d.Spec.Selector)
 	}

@@ -46,6 +46,17 @@ func (m *Memcacheds) In(namespace string) *gentype.ClientWithList[*v1alpha1.Memc
 		func() *v1alpha1.MemcachedList { return &v1alpha1.MemcachedList{} })
 }
 
+// ByOptions is the index of Memcacheds by the ConfigMap that they name, as "namespace/name".
+const ByOptions = "options"
+
+func options(obj any) ([]string, error) {
+	memcached, ok := obj.(*v1alpha1.Memcached)
+	if !ok || memcached.Spec.OptionsFrom == nil {
+		return nil, nil
+	}
+	return []string{cache.NewObjectName(memcached.Namespace, memcached.Spec.OptionsFrom.Name).String()}, nil
+}
+
 // Informer keeps a copy of all Memcacheds, once it is run.
 func (m *Memcacheds) Informer() cache.SharedIndexInformer {
 	all := m.In(metav1.NamespaceAll)
@@ -56,7 +67,7 @@ func (m *Memcacheds) Informer() cache.SharedIndexInformer {
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return all.Watch(ctx, options)
 		},
-	}, &v1alpha1.Memcached{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	}, &v1alpha1.Memcached{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, ByOptions: options})
 }
 
 // Lister reads from an informer's copy. What it returns is shared: copy before you change it.

@@ -1,4 +1,4 @@
-// Package controller keeps a Deployment for each Memcached with nothing but client-go: informers that hold
+// Package controller keeps a Deployment and a Service for each Memcached with nothing but client-go: informers that hold
 // a copy of the world, a queue of names, and workers that take names off the queue. It is what
 // controller-runtime does for its users.
 package controller
@@ -12,8 +12,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/runtime"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	appslisters "k8s.io/client-go/listers/apps/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -26,8 +29,11 @@ import (
 type Options struct {
 	Memcacheds  *clients.Memcacheds
 	Deployments appsclient.DeploymentsGetter
-	// Children is the informer of Deployments. Somebody else starts it.
-	Children appsinformers.DeploymentInformer
+	Services    coreclient.ServicesGetter
+	// Children, Doors and ConfigMaps are informers. Somebody else starts them.
+	Children   appsinformers.DeploymentInformer
+	Doors      coreinformers.ServiceInformer
+	ConfigMaps coreinformers.ConfigMapInformer
 	// Events tells users what was done.
 	Events events.EventRecorder
 	// Image is what memcached runs from.
@@ -40,6 +46,8 @@ type Controller struct {
 	informer    cache.SharedIndexInformer // of Memcacheds
 	memcacheds  clients.Lister
 	deployments appslisters.DeploymentLister
+	doors       corelisters.ServiceLister
+	configMaps  corelisters.ConfigMapLister
 	queue       workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
@@ -51,21 +59,31 @@ func New(options Options) (*Controller, error) {
 		informer:    informer,
 		memcacheds:  clients.NewLister(informer),
 		deployments: options.Children.Lister(),
+		doors:       options.Doors.Lister(),
+		configMaps:  options.ConfigMaps.Lister(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName](),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "memcacheds"}),
 	}
-	// A Deployment has the name of its Memcached, so the news of both come to the same key.
-	for _, i := range []cache.SharedIndexInformer{informer, options.Children.Informer()} {
-		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    c.enqueue,
-			UpdateFunc: func(_, now any) { c.enqueue(now) },
-			DeleteFunc: c.enqueue,
-		}); err != nil {
-			return nil, fmt.Errorf("listen to an informer: %w", err)
+	// Deployment and Service have the name of their Memcached, so the news of all three come to the same key.
+	for _, i := range []cache.SharedIndexInformer{informer, options.Children.Informer(), options.Doors.Informer()} {
+		if err := listen(i, c.enqueue); err != nil {
+			return nil, err
 		}
 	}
-	return c, nil
+	return c, listen(options.ConfigMaps.Informer(), c.enqueueUsers)
+}
+
+// listen has an informer tell all of its news in the same way.
+func listen(informer cache.SharedIndexInformer, tell func(obj any)) error {
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    tell,
+		UpdateFunc: func(_, now any) { tell(now) },
+		DeleteFunc: tell,
+	}); err != nil {
+		return fmt.Errorf("listen to an informer: %w", err)
+	}
+	return nil
 }
 
 func (c *Controller) enqueue(obj any) {
@@ -77,13 +95,30 @@ func (c *Controller) enqueue(obj any) {
 	c.queue.Add(key)
 }
 
+// enqueueUsers enqueues the Memcacheds that name a ConfigMap.
+func (c *Controller) enqueueUsers(obj any) {
+	name, err := cache.DeletionHandlingObjectToName(obj)
+	if err != nil {
+		runtime.HandleError(err)
+		return
+	}
+	users, err := c.informer.GetIndexer().ByIndex(clients.ByOptions, name.String())
+	if err != nil {
+		runtime.HandleError(err)
+	}
+	for _, user := range users {
+		c.enqueue(user)
+	}
+}
+
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context, workers int) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer c.queue.ShutDown()
 	all.Go(func() { c.informer.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced, c.Children.Informer().HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced, c.Children.Informer().HasSynced,
+		c.Doors.Informer().HasSynced, c.ConfigMaps.Informer().HasSynced) {
 		return nil // ctx has ended
 	}
 	klog.FromContext(ctx).Info("Working", "workers", workers)

@@ -41,14 +41,21 @@ func newDeployment(memcached *v1alpha1.Memcached) *appsv1.Deployment {
 }
 
 // shape sets what may have changed, here or there. It leaves alone what the API server fills in and what
-// others have added.
-func shape(deployment *appsv1.Deployment, memcached *v1alpha1.Memcached, image string) {
+// others have added. A limit of nil leaves alone the one that is there, and "" is memcached's own.
+func shape(deployment *appsv1.Deployment, memcached *v1alpha1.Memcached, image string, limit *string) {
 	deployment.Spec.Replicas = new(memcached.Spec.Size)
 	pod := &deployment.Spec.Template
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
 	maps.Copy(pod.Labels, labelsOf(memcached))
+	switch {
+	case limit == nil:
+	case *limit == "":
+		delete(pod.Annotations, limitNote)
+	default:
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, limitNote, *limit)
+	}
 	pod.Spec.EnableServiceLinks = new(false)
 	pod.Spec.AutomountServiceAccountToken = new(false)
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{
@@ -61,7 +68,14 @@ func shape(deployment *appsv1.Deployment, memcached *v1alpha1.Memcached, image s
 		pod.Spec.Containers = make([]corev1.Container, 1)
 	}
 	shapeContainer(&pod.Spec.Containers[0], memcached.Spec.ContainerPort, image)
+	if limit := pod.Annotations[limitNote]; limit != "" {
+		c := &pod.Spec.Containers[0]
+		c.Args = append(c.Args, "--conn-limit", limit)
+	}
 }
+
+// limitNote is the annotation that has the limit of connections that a Pod is started with.
+const limitNote = "raw.example.org/connections"
 
 // nobody is the user without rights.
 const nobody = 65534

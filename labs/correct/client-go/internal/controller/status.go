@@ -15,17 +15,18 @@ import (
 	"example.org/raw/apis/cache/v1alpha1"
 )
 
-// tellStatus writes the status, if it is not there already, and warns when it turns bad. failure is what ensure returned.
-func (c *Controller) tellStatus(ctx context.Context, memcached *v1alpha1.Memcached, deployment *appsv1.Deployment, failure error) error {
+// tellStatus writes the status, if it is not there already, and warns when it turns bad. failure is what ensure returned,
+// and beside what is wrong elsewhere: the servers do not mind.
+func (c *Controller) tellStatus(ctx context.Context, memcached *v1alpha1.Memcached, deployment *appsv1.Deployment, failure error, beside string) error {
 	condition, warning := judge(memcached, deployment, failure)
 	if condition == nil {
 		return nil
 	}
 	wanted := memcached.DeepCopy()
-	help := warning || failure == nil && condition.Status != metav1.ConditionTrue && starved(deployment)
+	stuck := warning || failure == nil && condition.Status != metav1.ConditionTrue && starved(deployment)
 	meta.SetStatusCondition(&wanted.Status.Conditions, *condition)
-	meta.SetStatusCondition(&wanted.Status.Conditions, either("Degraded", help, memcached))
-	meta.SetStatusCondition(&wanted.Status.Conditions, either("Progressing", !help && (failure != nil || !complete(deployment)), memcached))
+	meta.SetStatusCondition(&wanted.Status.Conditions, either("Degraded", stuck || beside != "", beside, memcached))
+	meta.SetStatusCondition(&wanted.Status.Conditions, either("Progressing", !stuck && (failure != nil || !complete(deployment)), "", memcached))
 	if failure == nil {
 		wanted.Status.Scale = v1alpha1.ScaleStatus{
 			Replicas: deployment.Status.Replicas, Selector: metav1.FormatLabelSelector(deployment.Spec.Selector),
@@ -41,12 +42,15 @@ func (c *Controller) tellStatus(ctx context.Context, memcached *v1alpha1.Memcach
 	if warning && (before == nil || before.Reason != condition.Reason) {
 		c.Events.Eventf(memcached, nil, corev1.EventTypeWarning, condition.Reason, "Ensure", "%.1000s", condition.Message)
 	}
+	if before = meta.FindStatusCondition(memcached.Status.Conditions, "Degraded"); beside != "" && (before == nil || before.Message != beside) {
+		c.Events.Eventf(memcached, nil, corev1.EventTypeWarning, "HelpWanted", "Ensure", "%.1000s", beside)
+	}
 	return nil
 }
 
-// either is a condition that says yes or no, and no more.
-func either(kind string, yes bool, memcached *v1alpha1.Memcached) metav1.Condition {
-	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "No", ObservedGeneration: memcached.Generation}
+// either is a condition that says yes or no, and perhaps why.
+func either(kind string, yes bool, why string, memcached *v1alpha1.Memcached) metav1.Condition {
+	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "No", Message: why, ObservedGeneration: memcached.Generation}
 	if yes {
 		c.Status, c.Reason = metav1.ConditionTrue, "Yes"
 	}

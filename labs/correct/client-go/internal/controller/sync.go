@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +21,8 @@ import (
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=update
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;update
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;update
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // sync makes one Memcached true.
@@ -31,12 +35,15 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 		return fmt.Errorf("get Memcached: %w", err)
 	}
 	if memcached.DeletionTimestamp != nil {
-		return nil // From here on its Deployment is the garbage collector's.
+		return nil // From here on its Deployment and its Service are the garbage collector's.
 	}
-	deployment, err := c.ensure(ctx, memcached)
-	if told := c.tellStatus(ctx, memcached, deployment, err); told != nil {
+	limit, missing := c.limit(memcached)
+	deployment, err := c.ensure(ctx, memcached, limit)
+	shut, late := c.ensureDoor(ctx, memcached)
+	if told := c.tellStatus(ctx, memcached, deployment, err, strings.Trim(missing+"; "+shut, "; ")); told != nil {
 		return told
 	}
+	err = cmp.Or(late, err)
 	if leaving(err) {
 		return nil
 	}
@@ -44,25 +51,25 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 }
 
 // ensure returns the Deployment as it is after what had to be done to it.
-func (c *Controller) ensure(ctx context.Context, memcached *v1alpha1.Memcached) (*appsv1.Deployment, error) {
+func (c *Controller) ensure(ctx context.Context, memcached *v1alpha1.Memcached, limit *string) (*appsv1.Deployment, error) {
 	found, err := c.deployments.Deployments(memcached.Namespace).Get(memcached.Name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return c.create(ctx, memcached)
+		return c.create(ctx, memcached, limit)
 	case err != nil:
 		return nil, fmt.Errorf("get Deployment: %w", err)
 	case metav1.IsControlledBy(found, memcached):
-		return c.repair(ctx, memcached, found.DeepCopy(), found)
+		return c.repair(ctx, memcached, found.DeepCopy(), found, limit)
 	case metav1.GetControllerOf(found) == nil && selects(found, memcached):
-		return c.adopt(ctx, memcached, found)
+		return c.adopt(ctx, memcached, found, limit)
 	default:
 		return found, newForeign(memcached, found)
 	}
 }
 
-func (c *Controller) create(ctx context.Context, memcached *v1alpha1.Memcached) (*appsv1.Deployment, error) {
+func (c *Controller) create(ctx context.Context, memcached *v1alpha1.Memcached, limit *string) (*appsv1.Deployment, error) {
 	wanted := newDeployment(memcached)
-	shape(wanted, memcached, c.Image)
+	shape(wanted, memcached, c.Image, limit)
 	created, err := c.Deployments.Deployments(memcached.Namespace).Create(ctx, wanted, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create Deployment: %w", err)
@@ -74,8 +81,8 @@ func (c *Controller) create(ctx context.Context, memcached *v1alpha1.Memcached) 
 
 // repair sends wanted, once it is in shape, if that makes it another than found, which is never changed
 // itself: all of the program shares it.
-func (c *Controller) repair(ctx context.Context, memcached *v1alpha1.Memcached, wanted, found *appsv1.Deployment) (*appsv1.Deployment, error) {
-	shape(wanted, memcached, c.Image)
+func (c *Controller) repair(ctx context.Context, memcached *v1alpha1.Memcached, wanted, found *appsv1.Deployment, limit *string) (*appsv1.Deployment, error) {
+	shape(wanted, memcached, c.Image, limit)
 	if equality.Semantic.DeepEqual(wanted, found) || found.DeletionTimestamp != nil {
 		return found, nil
 	}
@@ -93,7 +100,7 @@ func (c *Controller) repair(ctx context.Context, memcached *v1alpha1.Memcached, 
 
 // adopt takes an orphan in. Whether the Memcached still is there to do so has to be asked now: in a
 // deletion with --cascade=orphan, the news of the orphan can come before that of the deletion.
-func (c *Controller) adopt(ctx context.Context, memcached *v1alpha1.Memcached, orphan *appsv1.Deployment) (*appsv1.Deployment, error) {
+func (c *Controller) adopt(ctx context.Context, memcached *v1alpha1.Memcached, orphan *appsv1.Deployment, limit *string) (*appsv1.Deployment, error) {
 	now, err := c.Memcacheds.In(memcached.Namespace).Get(ctx, memcached.Name, metav1.GetOptions{})
 	if err != nil {
 		return orphan, fmt.Errorf("get Memcached: %w", err)
@@ -104,7 +111,7 @@ func (c *Controller) adopt(ctx context.Context, memcached *v1alpha1.Memcached, o
 	}
 	wanted := orphan.DeepCopy()
 	wanted.OwnerReferences = append(wanted.OwnerReferences, *metav1.NewControllerRef(memcached, v1alpha1.Kind))
-	return c.repair(ctx, memcached, wanted, orphan)
+	return c.repair(ctx, memcached, wanted, orphan, limit)
 }
 
 // foreignError means that the Deployment of a Memcached's name is not its own.

@@ -42,6 +42,18 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	ContainerPort int32 `json:"containerPort,omitempty"`
+
+	// optionsFrom is the ConfigMap with options of memcached. Its key connections is how many a server takes.
+	// +optional
+	OptionsFrom ConfigMapReference `json:"optionsFrom,omitzero"`
+}
+
+// ConfigMapReference is a ConfigMap in the same namespace.
+type ConfigMapReference struct {
+	// name is its name.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name"`
 }
 
 // MemcachedStatus is what the operator found.

@@ -20,17 +20,11 @@ const user = 11211
 
 // wanted is the whole opinion of this operator on the Deployment of a Memcached. A field that is not here
 // belongs to others, and the API server sees to it that they keep it.
-func wanted(memcached *cachev1alpha1.Memcached, image string) *appsv1ac.DeploymentApplyConfiguration {
-	labels := map[string]string{instanceLabel: string(memcached.UID)}
+func wanted(memcached *cachev1alpha1.Memcached, image string, options ...string) *appsv1ac.DeploymentApplyConfiguration {
+	labels := labelsOf(memcached)
 	return appsv1ac.Deployment(memcached.Name, memcached.Namespace).
 		WithLabels(labels).
-		WithOwnerReferences(metav1ac.OwnerReference().
-			WithAPIVersion(cachev1alpha1.SchemeGroupVersion.String()).
-			WithKind("Memcached").
-			WithName(memcached.Name).
-			WithUID(memcached.UID).
-			WithController(true).
-			WithBlockOwnerDeletion(true)).
+		WithOwnerReferences(controlledBy(memcached)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(memcached.Spec.Size).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
@@ -39,7 +33,21 @@ func wanted(memcached *cachev1alpha1.Memcached, image string) *appsv1ac.Deployme
 				WithSpec(corev1ac.PodSpec().
 					WithAutomountServiceAccountToken(false).
 					WithSecurityContext(podSecurity()).
-					WithContainers(container(memcached.Spec.ContainerPort, image)))))
+					WithContainers(container(memcached.Spec.ContainerPort, image).WithArgs(options...)))))
+}
+
+func labelsOf(memcached *cachev1alpha1.Memcached) map[string]string {
+	return map[string]string{instanceLabel: string(memcached.UID)}
+}
+
+func controlledBy(memcached *cachev1alpha1.Memcached) *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().
+		WithAPIVersion(cachev1alpha1.SchemeGroupVersion.String()).
+		WithKind("Memcached").
+		WithName(memcached.Name).
+		WithUID(memcached.UID).
+		WithController(true).
+		WithBlockOwnerDeletion(true)
 }
 
 func container(port int32, image string) *corev1ac.ContainerApplyConfiguration {

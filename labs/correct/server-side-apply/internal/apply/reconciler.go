@@ -1,10 +1,12 @@
-// Package apply keeps a Deployment for each Memcached by server-side apply: it states what it wants, and
+// Package apply keeps a Deployment and a Service for each Memcached by server-side apply: it states what it wants, and
 // leaves it to the API server to work out the difference and to remember whose field is whose.
 package apply
 
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,15 +41,22 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// SetupWithManager starts the controller with mgr. A Deployment has the name of its Memcached, so its own
-// name says whom to wake, be it ours, somebody else's, or just deleted.
+// SetupWithManager starts the controller with mgr. A Deployment has the name of its Memcached, and so has a
+// Service. Its own name says whom to wake, be it ours, somebody else's, or just deleted.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &cachev1alpha1.Memcached{}, byConfigMap, configMapOf); err != nil {
+		return fmt.Errorf("index Memcacheds: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
 		For(&cachev1alpha1.Memcached{}).
 		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}).
+		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.readersOf)).
 		Complete(r)
 }
 
@@ -58,43 +67,55 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !memcached.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // The Deployment is the garbage collector's.
+		return ctrl.Result{}, nil // What was made for it is the garbage collector's.
 	}
+	options, lacking, err := r.options(ctx, memcached)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	amiss, later := r.applyService(ctx, memcached)
+	beside := strings.Join(slices.DeleteFunc([]string{lacking, amiss}, func(s string) bool { return s == "" }), ", and ")
 	live, err := r.deployment(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get Deployment: %w", err)
 	}
 	if live != nil && !metav1.IsControlledBy(live, memcached) {
-		return result(r.report(ctx, memcached, nil, nameTaken(memcached, live)))
+		return result(r.report(ctx, memcached, nil, nameTaken(memcached, live), beside), later)
 	}
-	if err := r.apply(ctx, memcached, live); err != nil {
-		if refused(err) {
-			return result(r.report(ctx, memcached, nil, refusal(err)), err)
+	if lacking == "" { // else what is there has the last options that were good
+		if err := r.apply(ctx, memcached, live, options); err != nil {
+			if refused(err) {
+				return result(r.report(ctx, memcached, nil, refusal(err), beside), err, later)
+			}
+			return result(err, later)
 		}
-		return result(err)
 	}
-	return result(r.report(ctx, memcached, live, count(memcached, live)))
+	return result(r.report(ctx, memcached, live, count(memcached, live), beside), later)
 }
 
-// deployment reads the Deployment; it is nil when there is none. The cache may not have heard yet of the
-// one that was made a moment ago, so that there is none is for the API server to say: each creation is
-// told once.
+// deployment reads the Deployment; it is nil when there is none.
 func (r *Reconciler) deployment(ctx context.Context, key client.ObjectKey) (*appsv1.Deployment, error) {
 	live := &appsv1.Deployment{}
-	err := r.Get(ctx, key, live)
-	if apierrors.IsNotFound(err) {
-		err = r.Live.Get(ctx, key, live)
-	}
-	if err != nil {
-		return nil, client.IgnoreNotFound(err)
+	if there, err := r.read(ctx, key, live); !there {
+		return nil, err
 	}
 	return live, nil
 }
 
+// read reads what may not be there. The cache may not have heard yet of an object that was made a moment
+// ago, so that there is none is for the API server to say: each creation is told once.
+func (r *Reconciler) read(ctx context.Context, key client.ObjectKey, live client.Object) (there bool, _ error) {
+	err := r.Get(ctx, key, live)
+	if apierrors.IsNotFound(err) {
+		err = r.Live.Get(ctx, key, live)
+	}
+	return err == nil, client.IgnoreNotFound(err)
+}
+
 // apply sends what is wanted, unless all of it has been applied already and is still ours. A field that
 // somebody else has changed since is theirs, hence missing from what is ours, and is taken back.
-func (r *Reconciler) apply(ctx context.Context, memcached *cachev1alpha1.Memcached, live *appsv1.Deployment) error {
-	want := wanted(memcached, r.Image)
+func (r *Reconciler) apply(ctx context.Context, memcached *cachev1alpha1.Memcached, live *appsv1.Deployment, options []string) error {
+	want := wanted(memcached, r.Image, options...)
 	if live != nil {
 		ours, err := appsv1ac.ExtractDeployment(live, Owner)
 		if err != nil {

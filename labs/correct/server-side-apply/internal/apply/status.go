@@ -67,12 +67,18 @@ func refusal(err error) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionFalse, Reason: rejected, Message: err.Error()}
 }
 
-// summary is Available and what follows from it: whether to wait, and whether somebody has to help.
-func summary(about metav1.Condition, live *appsv1.Deployment) []metav1.Condition {
+// summary is Available and what follows from it: whether to wait, and whether somebody has to help. What is
+// wrong beside the Deployment does not keep it from serving.
+func summary(about metav1.Condition, live *appsv1.Deployment, beside string) []metav1.Condition {
 	about.Type = available
 	stuck := warns(about.Reason) || about.Status != metav1.ConditionTrue && podsRefused(live)
-	moving := !stuck && (about.Status != metav1.ConditionTrue || !rolledOut(live))
-	return []metav1.Condition{about, says("Progressing", moving, about.Reason), says("Degraded", stuck, about.Reason)}
+	moving := !stuck && beside == "" && (about.Status != metav1.ConditionTrue || !rolledOut(live))
+	degraded := says("Degraded", stuck, about.Reason)
+	if beside != "" {
+		degraded = says("Degraded", true, "SurroundingsIncomplete")
+		degraded.Message = beside
+	}
+	return []metav1.Condition{about, says("Progressing", moving, about.Reason), degraded}
 }
 
 func says(kind string, is bool, reason string) metav1.Condition {
@@ -96,9 +102,9 @@ func rolledOut(live *appsv1.Deployment) bool {
 
 // report applies the whole status if it says anything new, and warns when it begins to tell of a failure. live is the
 // Memcached's own Deployment, nil when nothing is known of it.
-func (r *Reconciler) report(ctx context.Context, memcached *cachev1alpha1.Memcached, live *appsv1.Deployment, about metav1.Condition) error {
+func (r *Reconciler) report(ctx context.Context, memcached *cachev1alpha1.Memcached, live *appsv1.Deployment, about metav1.Condition, beside string) error {
 	before, now := &memcached.Status, memcached.Status.DeepCopy()
-	for _, condition := range summary(about, live) {
+	for _, condition := range summary(about, live, beside) {
 		condition.ObservedGeneration = memcached.Generation
 		meta.SetStatusCondition(&now.Conditions, condition)
 	}

@@ -43,6 +43,17 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Maximum:=65535
 	// +kubebuilder:default:=11211
 	ContainerPort int32 `json:"containerPort,omitempty"`
+
+	// OptionsFrom says where the options of the servers are.
+	// +optional
+	OptionsFrom *OptionsSource `json:"optionsFrom,omitempty"`
+}
+
+// OptionsSource is a ConfigMap of the same namespace. It says how many connections a server takes, under "connections".
+type OptionsSource struct {
+	// Name is the ConfigMap's.
+	// +kubebuilder:validation:MinLength:=1
+	Name string `json:"name"`
 }
 
 // MemcachedStatus says what there is.

@@ -33,6 +33,16 @@ type Wish struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	ContainerPort int32 `json:"containerPort,omitempty"`
+	// Where to read more: a ConfigMap, whose connections are how many each server may have.
+	// +optional
+	OptionsFrom *Source `json:"optionsFrom,omitempty"`
+}
+
+// Source is a ConfigMap nearby.
+type Source struct {
+	// What it is called.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
 }
 
 // Report is what the operator found.

@@ -1,0 +1,219 @@
+// Package relations holds the checks of lab 9: a Memcached has a Service of its own, follows a ConfigMap that is somebody
+// else's, and costs those nothing that it does not name.
+package relations
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/match"
+)
+
+const (
+	// optionsTimeout is the contract's limit for a change of a ConfigMap to be in the Pod template.
+	optionsTimeout = 8 * time.Second
+	// mendTimeout is the contract's limit for Degraded to go when the ConfigMap is there again, in time in which the API
+	// server takes writes: see [env.APIServerClock].
+	mendTimeout = 2 * time.Second
+	// lateTimeout is how long that is waited for in all, in the same time.
+	lateTimeout = 6 * time.Second
+	// endpointsTimeout is how long Kubernetes may take to list Pods that are available behind a Service.
+	endpointsTimeout = 10 * time.Second
+	// freedTimeout is the contract's limit for a Memcached to get its own Service once the one in its way is gone.
+	freedTimeout = 10 * time.Second
+	// listenTimeout is how long memcached may take to listen after its container has started.
+	listenTimeout = 5 * time.Second
+	// stayPeriod is how long something has to stay as it is. Who would change it does so within milliseconds.
+	stayPeriod = time.Second
+)
+
+const (
+	// mends is how often a ConfigMap is taken away and brought back: who polls can be lucky once.
+	mends = 3
+	// strangers is how many edits of a ConfigMap that nobody names there are, and fewPasses how many passes they may cost.
+	strangers, fewPasses = 100, 5
+)
+
+var _ = Describe("Lab 9", env.Lab(9), func() {
+	It("routes to its Pods and to no others", env.Check("service-routes", env.First), func(ctx SpecContext) {
+		namespace := env.Namespace(ctx)
+		m, neighbour := env.NewMemcached(namespace), env.NewMemcached(namespace)
+		m.Size, neighbour.Size = 2, 1
+		neighbour.Name = env.LongName() // with a dot, so that it has no Service
+		for _, one := range []env.Memcached{m, neighbour} {
+			Expect(one.Create(ctx)).To(Succeed())
+		}
+		leadsToItsPods(ctx, m)
+		match.ExpectPods(ctx, neighbour)
+		Eventually(ctx, env.MemcachedOf(neighbour)).Should(haveCondition("Degraded", metav1.ConditionFalse, "no-name-for-a-service"))
+		m.Port++
+		Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(m)).Should(match.HavePort(m.Port))
+		leadsToItsPods(ctx, m)
+	})
+
+	It("puts its Service back", env.Check("service-repaired", env.First), func(ctx SpecContext) {
+		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
+		Expect(m.AwaitStable(ctx)).To(Succeed())
+		for _, d := range drifts {
+			before, err := service(ctx, m)
+			Expect(err).To(Succeed())
+			Expect(editService(ctx, m, d.change)).To(Succeed())
+			Eventually(ctx, serviceOf(m)).Should(beRepaired(before, d))
+		}
+		Expect(deleteService(ctx, m)).To(Succeed())
+		Eventually(ctx, serviceOf(m)).Should(exist().Because("not-recreated"))
+		Expect(m.AwaitStable(ctx)).To(Succeed())
+		since := env.RequestCount()
+		Expect(m.Annotate(ctx)).To(Succeed())
+		Expect(m.AwaitStable(ctx)).To(Succeed())
+		Expect(writesNoService(m, since)).To(Succeed())
+	})
+
+	It("respects a Service of somebody else", env.Check("foreign-service"), func(ctx SpecContext) {
+		m := env.NewMemcached(env.Namespace(ctx))
+		m.Size = 1
+		theirs, err := createForeignService(ctx, m)
+		Expect(err).To(Succeed())
+		lift, err := env.RefuseDeployments(ctx, m.Namespace)
+		Expect(err).To(Succeed())
+		Expect(m.Create(ctx)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m)).Should(haveCondition("Available", metav1.ConditionFalse, "available-without-pods"))
+		Expect(lift(ctx)).To(Succeed()) // what else is wrong is tried again
+		Eventually(ctx, env.DeploymentOf(m)).Should(match.Exist().Because("not-tried-again").Unexplained())
+		match.ExpectPods(ctx, m)
+		Eventually(ctx, env.MemcachedOf(m)).Should(haveCondition("Available", metav1.ConditionTrue, "not-available"))
+		untouched := func() error { return isUntouched(ctx, theirs) }
+		Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded("service").StopIf(untouched))
+		Expect(untouched()).To(Succeed())
+		Expect(deleteService(ctx, m)).To(Succeed())
+		Eventually(ctx, serviceOf(m)).WithTimeout(freedTimeout).Should(exist().Because("not-freed"))
+	})
+
+	It("brings options to the Pods", env.Check("options-arrive", env.First), func(ctx SpecContext) {
+		m, options := withOptions(ctx, env.PodlessNamespace(ctx)) // where no news of Pods makes a pass by luck
+		Expect(m.AwaitStable(ctx)).To(Succeed())
+		before := match.ExpectDeployment(ctx, m)
+		Expect(options.set(ctx, options.connections+1)).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).
+			Should(SatisfyAll(match.BeSameAs(before), haveAnotherTemplate(before)))
+		served, theirs := withOptions(ctx, env.Namespace(ctx))
+		match.ExpectPods(ctx, served)
+		if env.Run().RealPods {
+			areTold(ctx, served, strconv.Itoa(theirs.connections))
+		}
+	})
+
+	It("goes on while options are missing", env.Check("options-missing"), func(ctx SpecContext) {
+		m, options := withOptions(ctx, env.Namespace(ctx))
+		match.ExpectPods(ctx, m)
+		wasLate := false
+		for i := range mends {
+			before := match.ExpectDeployment(ctx, m)
+			spoil, mend := options.remove, options.create
+			if i == 0 {
+				spoil, mend = options.garble, options.correct
+			}
+			Expect(spoil(ctx)).To(Succeed())
+			Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded(options.name).StopIf(func() error { return staysAsItWas(ctx, m, before) }))
+			Consistently(ctx, env.DeploymentOf(m)).WithTimeout(stayPeriod).Should(stayAsItWas(before))
+			Expect(env.Sleep(ctx, time.Duration(env.Rand().IntN(400))*time.Millisecond)).To(Succeed())
+			took, err := mended(ctx, m, mend)
+			Expect(err).To(Succeed())
+			isLate := took > mendTimeout
+			if isLate && wasLate { // once may be the machine
+				Expect(tooLate(took)).To(Succeed())
+			}
+			wasLate = isLate
+		}
+		m = env.NewMemcached(m.Namespace)
+		m.Size = 1
+		missing := &configMap{namespace: m.Namespace, name: env.RandomName(), connections: leastConnections}
+		Expect(m.CreateWith(ctx, map[string]any{"optionsFrom": map[string]any{"name": missing.name}})).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded(missing.name))
+		Expect(missing.create(ctx)).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(m)).Should(match.Exist().Because("not-mended"))
+		Eventually(ctx, env.MemcachedOf(m)).Should(haveCondition("Degraded", metav1.ConditionFalse, "not-mended"))
+	})
+
+	It("moves those who name it, and no others", env.Check("right-ones-only"), func(ctx SpecContext) {
+		here, there := env.PodlessNamespace(ctx), env.PodlessNamespace(ctx)
+		first, options := withOptions(ctx, here)
+		second, another, elsewhere := match.ExpectCreated(ctx, here), match.ExpectCreated(ctx, here), match.ExpectCreated(ctx, there)
+		nameOptions(ctx, second, options)
+		nameOptions(ctx, another, newOptions(ctx, here, env.RandomName()))
+		nameOptions(ctx, elsewhere, newOptions(ctx, there, options.name))
+		before := map[env.Memcached]*appsv1.Deployment{}
+		for _, m := range []env.Memcached{first, second, another, elsewhere} {
+			Expect(m.AwaitStable(ctx)).To(Succeed())
+			before[m] = match.ExpectDeployment(ctx, m)
+		}
+		Expect(options.set(ctx, options.connections+1)).To(Succeed())
+		for _, m := range []env.Memcached{first, second} {
+			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(haveAnotherTemplate(before[m]).Because("not-all-moved"))
+		}
+		for _, m := range []env.Memcached{another, elsewhere} {
+			Consistently(ctx, env.DeploymentOf(m)).WithTimeout(stayPeriod).Should(stayAsItWas(before[m]).Because("others-moved"))
+		}
+	})
+
+	It("spends nothing on ConfigMaps that nobody names", env.Check("strangers-cost-nothing"), func(ctx SpecContext) {
+		m, _ := withOptions(ctx, env.PodlessNamespace(ctx))
+		stranger := newOptions(ctx, m.Namespace, env.RandomName())
+		Expect(m.AwaitStable(ctx)).To(Succeed())
+		Expect(costNothing(ctx, func() error {
+			for i := range strangers {
+				if err := stranger.set(ctx, leastConnections+i); err != nil {
+					return err
+				}
+			}
+			return env.Sleep(ctx, stayPeriod)
+		})).To(Succeed())
+	})
+
+	It("leaves the ConfigMap to its owner", env.Check("left-alone"), func(ctx SpecContext) {
+		m, options := withOptions(ctx, env.PodlessNamespace(ctx))
+		Expect(m.AwaitStable(ctx)).To(Succeed())
+		Expect(options.isAsItWas(ctx)).To(Succeed())
+		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.BeGone())
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.CollectTimeout).Should(beCollected())
+		Consistently(ctx, options.isAsItWas).WithTimeout(stayPeriod).WithPolling(stayPeriod / 10).Should(Succeed())
+	})
+})
+
+// leadsToItsPods wants the Service of a Memcached to lead to its Pods, which have to be available for that.
+func leadsToItsPods(ctx context.Context, m env.Memcached) {
+	GinkgoHelper()
+	Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
+	match.ExpectPods(ctx, m)
+	Eventually(ctx, endpointsOf(m)).WithTimeout(endpointsTimeout).Should(haveEndpoints(m).ByKubernetes(endpointsTimeout))
+}
+
+// withOptions makes a Memcached with one Pod and the ConfigMap that it names, and waits until its Pod template tells the options.
+func withOptions(ctx context.Context, namespace string) (env.Memcached, *configMap) {
+	GinkgoHelper()
+	options := newOptions(ctx, namespace, env.RandomName())
+	m := env.NewMemcached(namespace)
+	m.Size = 1
+	Expect(m.Create(ctx)).To(Succeed())
+	nameOptions(ctx, m, options)
+	return m, options
+}
+
+// nameOptions has a Memcached name a ConfigMap, and waits until its Pod template is another one for that.
+func nameOptions(ctx context.Context, m env.Memcached, options *configMap) {
+	GinkgoHelper()
+	before := match.ExpectDeployment(ctx, m)
+	Expect(m.SetSpec(ctx, "optionsFrom", map[string]string{"name": options.name})).To(Succeed())
+	Expect(hasField(ctx, m, options.name)).To(Succeed())
+	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(haveAnotherTemplate(before))
+}
