@@ -12,7 +12,6 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 // complete marks a build cache that has all that it should.
@@ -48,7 +47,7 @@ func BuildCache(ctx context.Context, c *course.Course, shim, cache string, progr
 	if err := errors.Join(solution.WriteTo(filepath.Join(work, "workspace")), os.MkdirAll(dir, 0o755)); err != nil {
 		return "", fmt.Errorf("write the solution: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-mod=readonly", verdict.LinkerFlags, "-o", filepath.Join(work, "manager"), "./cmd")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-mod=readonly", process.LinkerFlags, "-o", filepath.Join(work, "manager"), "./cmd")
 	cmd.Dir = filepath.Join(work, "workspace")
 	cmd.Env = append(env, "GOCACHEPROG="+strings.Join([]string{quote(shim), "cache", "-keep", quote(setting(env, "GOCACHE")), quote(dir)}, " "))
 	if out, err := cmd.CombinedOutput(); err != nil {

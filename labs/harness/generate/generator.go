@@ -12,11 +12,14 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	gomodule "golang.org/x/mod/module"
 
 	"github.com/example/operator-lab/labs/harness/internal/module"
 	"github.com/example/operator-lab/labs/harness/once"
@@ -146,7 +149,7 @@ func (g Generator) generate(ctx context.Context, j job) (*outcome, error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, fmt.Errorf("make folder for a copy of the workspace: %w", err)
 	}
-	copied, out := filepath.Join(dir, "module"), filepath.Join(dir, "out")
+	copied := filepath.Join(dir, "module")
 	if err := copyModule(g.Workspace, copied); err != nil {
 		return nil, err
 	}
@@ -154,15 +157,20 @@ func (g Generator) generate(ctx context.Context, j job) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	args, reads, keep := []string{j.generator, paths}, copied, deepCopyFile
+	args := []string{j.generator, paths}
 	if j.out {
-		args, reads, keep = append(args, "output:dir="+out), out, ""
+		args = append(args, "output:stdout") // its files would have names of the learner's choice, such as +groupName=../../x
 	}
-	complaint, err := g.execute(ctx, dir, copied, args)
-	if complaint != nil || err != nil {
+	printed, complaint, err := g.execute(ctx, dir, copied, args)
+	switch {
+	case complaint != nil || err != nil:
 		return &outcome{Complaint: complaint}, err
+	case j.out && len(printed) > filesLimit:
+		return &outcome{Complaint: tooMuch()}, nil
+	case j.out:
+		return &outcome{Files: map[string]string{"made by controller-gen": printed}}, nil
 	}
-	files, err := readFiles(reads, keep)
+	files, err := readFiles(copied, deepCopyFile)
 	if f := (*finding.Finding)(nil); errors.As(err, &f) {
 		return &outcome{Complaint: f}, nil
 	}
@@ -197,6 +205,9 @@ func packagesWith(dir string, marks []string) (map[string]bool, error) {
 			return err
 		}
 		if slices.ContainsFunc(marks, func(mark string) bool { return bytes.Contains(text, []byte(mark)) }) {
+			if gomodule.CheckImportPath(path.Join("x", pkg)) != nil { // controller-gen takes "a;b" for two packages
+				return finding.New(CauseFailed, "folders whose names can be those of packages", "%q", pkg)
+			}
 			marked["./"+pkg] = true
 		}
 		return nil
@@ -211,31 +222,33 @@ const pipeDelay = 10 * time.Second
 // generatedLimit is how much may be in the copy once controller-gen has added to it.
 const generatedLimit = 256 << 20
 
-// execute runs controller-gen in copied, which is in dir, where it may write. Its exit code is the learner's business;
-// that it could not be run, or did not end in time, is not.
-func (g Generator) execute(ctx context.Context, dir, copied string, args []string) (*finding.Finding, error) {
+// execute runs controller-gen in copied, which is in dir, where it may write, and returns what it prints, with a little more
+// than [filesLimit] at most. Its exit code is the learner's business; that it could not be run, or did not end in time, is
+// not.
+func (g Generator) execute(ctx context.Context, dir, copied string, args []string) (printed string, _ *finding.Finding, _ error) {
 	cmd, err := g.Runner.Tool(ctx, process.Job{
 		Args: append([]string{g.Binary}, args...), Dir: copied, Env: g.Env, Writes: dir, Returns: generatedLimit,
 	})
 	if err != nil {
-		return nil, finding.Machine("run controller-gen", err)
+		return "", nil, finding.Machine("run controller-gen", err)
 	}
 	cmd.WaitDelay = pipeDelay
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
+	output, complaints := &process.Head{Limit: filesLimit + 1}, &process.Head{Limit: filesLimit}
+	cmd.Stdout, cmd.Stderr = output, complaints
 	err = cmd.Run()
 	var exited *exec.ExitError
 	switch {
 	case err == nil:
-		return nil, nil
+		return output.String(), nil, nil
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("run controller-gen %s: %w", args[0], ctx.Err())
+		return "", nil, fmt.Errorf("run controller-gen %s: %w", args[0], ctx.Err())
 	case !errors.As(err, &exited):
-		return nil, finding.Machine("run controller-gen", err)
+		return "", nil, finding.Machine("run controller-gen", err)
 	case exited.ExitCode() == process.NotStarted:
-		return nil, finding.Machine("run controller-gen", errors.New(strings.TrimSpace(output.String())))
+		return "", nil, finding.Machine("run controller-gen", errors.New(strings.TrimSpace(output.String()+complaints.String())))
 	}
-	return finding.New(CauseFailed, "types that controller-gen can read", "%s", complaint(output.String(), copied)), nil
+	// Where a launcher runs it, both come as one.
+	return "", finding.New(CauseFailed, "types that controller-gen can read", "%s", complaint(output.String()+complaints.String(), copied)), nil
 }
 
 // complaint keeps the lines that name a place in the learner's code, with paths as the learner knows
@@ -265,6 +278,10 @@ func complaint(output, dir string) string {
 // ten times their own size.
 const filesLimit = 4 << 20
 
+func tooMuch() *finding.Finding {
+	return finding.New(CauseFailed, "types of a usual size", "controller-gen makes more than %d MiB of them", filesLimit>>20)
+}
+
 // readFiles reads the files below dir, only those called name unless it is empty. More than [filesLimit] is a finding.
 func readFiles(dir, name string) (map[string]string, error) {
 	files, size := map[string]string{}, int64(0)
@@ -280,7 +297,7 @@ func readFiles(dir, name string) (map[string]string, error) {
 			return err
 		}
 		if size += info.Size(); size > filesLimit {
-			return finding.New(CauseFailed, "types of a usual size", "controller-gen makes more than %d MiB of them", filesLimit>>20)
+			return tooMuch()
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {

@@ -129,8 +129,7 @@ func (b Builder) compile(ctx context.Context, dir, overlay, program string) erro
 	limited, cancel := context.WithTimeout(ctx, b.Limit)
 	defer cancel()
 	cmd, err := b.Runner.Tool(limited, process.Job{
-		// Without what debuggers need it is linked in half of the time.
-		Args: []string{"go", "build", "-buildvcs=false", "-ldflags=-s", "-overlay=" + overlay, "-o", program, "./" + folder},
+		Args: []string{"go", "build", "-buildvcs=false", process.LinkerFlags, "-overlay=" + overlay, "-o", program, "./" + folder},
 		Dir:  b.Workspace, Env: b.Env, Reads: []string{b.Workspace}, Writes: dir, Returns: programLimit,
 	})
 	if err != nil {

@@ -22,10 +22,6 @@ import (
 // maxBuildLines is how many lines of a compiler's complaint a person reads.
 const maxBuildLines = 20
 
-// LinkerFlags are the flag of the Go command with which every program of a learner is linked. Without symbols and what
-// debuggers need, a build takes a quarter less; panics tell their lines all the same.
-const LinkerFlags = "-ldflags=-s"
-
 // BuildManager compiles and links the workspace's ./cmd to out, writing nothing into the workspace. A Build says
 // why the learner's code does not compile; an error is not the learner's fault, and a
 // [*clusters.Problem] where there is something to fix.
@@ -137,7 +133,7 @@ func (c compilation) goal() []string {
 	if c.unlinked {
 		return []string{"list", "-export", "-f={{/* nothing */}}", "-buildvcs=false", "-mod=" + c.mod, "./cmd"}
 	}
-	return []string{"build", "-buildvcs=false", "-mod=" + c.mod, LinkerFlags, "-o", c.out, "./cmd"}
+	return []string{"build", "-buildvcs=false", "-mod=" + c.mod, process.LinkerFlags, "-o", c.out, "./cmd"}
 }
 
 func (c compilation) run(ctx context.Context) (*Build, error) {

@@ -82,6 +82,9 @@ func (c compilation) missing(ctx context.Context) ([]string, error) {
 	imports, known := c.unresolved(ctx)
 	var needed []string
 	for _, m := range absent {
+		if module.CheckPath(m.path) != nil {
+			continue // such as -modfile=x, which the Go command would take for a flag; the compiler has told the learner
+		}
 		if !known || slices.ContainsFunc(imports, m.mayProvide) {
 			needed = append(needed, m.path)
 		}
@@ -172,7 +175,7 @@ func (c compilation) download(ctx context.Context, dir string, modules []string)
 			return "", fmt.Errorf("copy %s: %w", name, err)
 		}
 	}
-	args := append([]string{"mod", "download", "-json", "-modfile=" + copied}, modules...)
+	args := append([]string{"mod", "download", "-json", "-modfile=" + copied, "--"}, modules...)
 	return c.fetched(ctx, c.limit, func(ctx context.Context) *exec.Cmd { return c.command(ctx, nil, args...) })
 }
 
