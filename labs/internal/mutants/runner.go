@@ -156,7 +156,7 @@ func (r *run) open(ctx context.Context) (s slot, err error) {
 		return s, err
 	}
 	defer r.machine.Release(1)
-	r.Progress("creating a kind cluster")
+	r.Progress("creating a cluster")
 	if s.cluster, err = r.Clusters.Create(ctx, "mutants", r.NodeImage.Spec(r.Clusters.Provider(), r.Cache), false); err != nil {
 		return s, err
 	}

@@ -33,7 +33,13 @@ const (
 // repo is the repository of a workspace. git runs in it only while it is made:
 // later it may be a stranger's, and git would read what starts programs or
 // leads elsewhere. What is kept in it then is written and read without git.
-type repo struct{ dir string }
+type repo struct {
+	dir string
+	// mostOfASave limits the bytes of a save's file, and of all files in it: more is neither written nor read.
+	mostOfASave int64
+}
+
+func repoOf(dir string) *repo { return &repo{dir, 1 << 30} }
 
 func (r *repo) path(elem ...string) string {
 	return filepath.Join(append([]string{r.dir, gitDir}, elem...)...)

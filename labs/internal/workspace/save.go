@@ -24,10 +24,6 @@ const (
 	saveTime = "20060102T150405.000000000Z"
 )
 
-// mostOfASave limits the bytes of a save's file, and of all files in it: more is neither written nor read.
-// Tests lower it.
-var mostOfASave int64 = 1 << 30
-
 // Save is a state of a workspace that was saved before it was replaced.
 type Save struct {
 	// Name is made of the time and unique in its workspace.
@@ -135,7 +131,7 @@ func (r *repo) write(tree course.Tree, reason string) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	err = cmp.Or(pack(file, tree, reason, next), small(file), file.Sync())
+	err = cmp.Or(pack(file, tree, reason, next), r.small(file), file.Sync())
 	if err = cmp.Or(err, file.Close()); err == nil {
 		err = root.Rename(final+".tmp", final)
 	}
@@ -174,15 +170,15 @@ func pack(to io.Writer, tree course.Tree, reason string, at time.Time) error {
 }
 
 // small refuses a file that is too large for a save.
-func small(file *os.File) error {
+func (r *repo) small(file *os.File) error {
 	info, err := file.Stat()
-	if err == nil && info.Size() > mostOfASave {
-		err = tooMuch()
+	if err == nil && info.Size() > r.mostOfASave {
+		err = r.tooMuch()
 	}
 	return err
 }
 
-func tooMuch() error { return fmt.Errorf("it is more than %d bytes", mostOfASave) }
+func (r *repo) tooMuch() error { return fmt.Errorf("it is more than %d bytes", r.mostOfASave) }
 
 // read reads the files of a save. One that was not made here may hold anything: what a save never holds is an error.
 func (r *repo) read(name string) (tree course.Tree, err error) {
@@ -201,11 +197,11 @@ func (r *repo) read(name string) (tree course.Tree, err error) {
 		return nil, err
 	}
 	defer file.Close()
-	if err := small(file); err != nil {
+	if err := r.small(file); err != nil {
 		return nil, err
 	}
 	tree = course.Tree{}
-	left := mostOfASave // a tar file can say in a few bytes that it holds many zeros
+	left := r.mostOfASave // a tar file can say in a few bytes that it holds many zeros
 	for {
 		header, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -219,7 +215,7 @@ func (r *repo) read(name string) (tree course.Tree, err error) {
 			file = course.File{Data: []byte(header.Linkname), Mode: fs.ModeSymlink}
 		case tar.TypeReg:
 			if left -= header.Size; left < 0 {
-				return nil, tooMuch()
+				return nil, r.tooMuch()
 			}
 			file.Mode = 0o644
 			if header.Mode&0o111 != 0 {

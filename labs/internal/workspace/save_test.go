@@ -11,9 +11,7 @@ import (
 
 // What is too large to be read again is not written, and leaves nothing behind.
 func TestASaveHasALimit(t *testing.T) {
-	most := mostOfASave
-	t.Cleanup(func() { mostOfASave = most })
-	r := &repo{t.TempDir()}
+	r := repoOf(t.TempDir())
 	folder := r.path("lab", "saves")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
@@ -26,7 +24,7 @@ func TestASaveHasALimit(t *testing.T) {
 	if back, err := r.read(name); err != nil || tree.Diff(back) != nil {
 		t.Errorf("%v, %v", back, err)
 	}
-	mostOfASave = 10000
+	r.mostOfASave = 10000
 	if _, err := r.read(name); err == nil || !strings.Contains(err.Error(), "more than 10000 bytes") {
 		t.Errorf("read: %v", err)
 	}

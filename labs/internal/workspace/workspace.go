@@ -133,7 +133,7 @@ func Saves(dir string) ([]Save, error) {
 	if err := p.requireOurs(); err != nil {
 		return nil, err
 	}
-	saves, _, err := (&repo{p.real}).saves()
+	saves, _, err := repoOf(p.real).saves()
 	return saves, err
 }
 
@@ -166,7 +166,7 @@ func create(ctx context.Context, c *course.Course, p place, stage int) (err erro
 	if err := tree.WriteTo(tmp); err != nil {
 		return fmt.Errorf("create the workspace: %w", err)
 	}
-	if err := (&repo{tmp}).init(ctx, tree, startOf(stage)); err != nil {
+	if err := repoOf(tmp).init(ctx, tree, startOf(stage)); err != nil {
 		return err
 	}
 	if err := os.Rename(tmp, p.real); err != nil {
@@ -190,7 +190,7 @@ func Starter(ctx context.Context, c *course.Course) (course.Tree, error) {
 		return nil, fmt.Errorf("make a workspace to hand out: %w", err)
 	}
 	defer os.RemoveAll(tmp)
-	if err := (&repo{tmp}).init(ctx, tree, startOf(0)); err != nil {
+	if err := repoOf(tmp).init(ctx, tree, startOf(0)); err != nil {
 		return nil, err
 	}
 	repository, err := course.ReadTree(filepath.Join(tmp, gitDir))
@@ -216,7 +216,7 @@ func open(p place) (*workspace, error) {
 	if err := p.requireOurs(); err != nil {
 		return nil, err
 	}
-	repo := &repo{p.real}
+	repo := repoOf(p.real)
 	lock, err := repo.tryLock()
 	if err != nil {
 		return nil, err
