@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
@@ -215,14 +216,8 @@ func haveAnotherPort(before *appsv1.Deployment, old int32) *match.Matcher {
 func everyPodAnswers(ctx context.Context, m env.Memcached) {
 	GinkgoHelper()
 	match.ExpectPods(ctx, m)
-	pods, err := m.Pods(ctx)
-	Expect(err).To(Succeed())
-	for _, pod := range pods {
-		if pod.DeletionTimestamp != nil {
-			continue // of the roll-out before
-		}
-		Eventually(ctx, env.AskVersion).WithArguments(pod, m.Port).
-			WithTimeout(listenTimeout).WithPolling(100 * time.Millisecond).Should(Succeed())
+	answers := func(ctx context.Context, pod corev1.Pod) error { return env.AskVersion(ctx, pod, m.Port) }
+	for _, pod := range match.ExpectEachPod(ctx, m, answers) {
 		Expect(env.Reachable(ctx, pod, m.Port)).To(Succeed())
 	}
 }
@@ -264,9 +259,6 @@ const (
 	// stayUpPeriod is how long containers are watched after they became available. One that ends over its
 	// command line does so within a tenth of it; the kubelet tells a second later.
 	stayUpPeriod = 2 * time.Second
-	// listenTimeout is how long memcached may take to listen once its container counts as started. Without
-	// a readiness probe, which nobody has to write, that is a moment before it does.
-	listenTimeout = 5 * time.Second
 	// maxFailures is how many errors for one name within [failurePeriod] are "it goes on failing". A
 	// right operator can meet one or two: its cache is a moment behind.
 	maxFailures   = 5

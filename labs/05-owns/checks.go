@@ -28,16 +28,9 @@ const keptPeriod = 2 * time.Second
 // toTell is how long a wrong status has time to be written once its occasion is there.
 const toTell = env.QuietPeriod / 2
 
-const (
-	// restoreTimeout is the contract's limit for a deleted Deployment to be back, in time in which the API server
-	// takes writes: see [env.APIServerClock]. Polling operators miss it.
-	restoreTimeout = 2 * time.Second
-	// lateTimeout is how long a deleted Deployment is waited for in all, in the same time. Operators that poll look
-	// every five seconds or so, and should hear that they do.
-	lateTimeout = 6 * time.Second
-	// stallTimeout is how long that may take by the clock on the wall, where the API server takes no writes.
-	stallTimeout = 30 * time.Second
-)
+// restoreTimeout is the contract's limit for a deleted Deployment to be back, in the time of [match.ExpectSoon]. Polling
+// operators miss it.
+const restoreTimeout = 2 * time.Second
 
 // deletions is how often a Deployment is deleted: an operator that polls can be lucky once.
 const deletions = 5
@@ -131,7 +124,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		since := env.RequestCount()
 		Expect(gone.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(gone)).Should(match.BeGone())
-		Eventually(ctx, env.DeploymentOf(gone)).WithTimeout(env.CollectTimeout).Should(beCollected())
+		Eventually(ctx, env.DeploymentOf(gone)).WithTimeout(env.CollectTimeout).Should(match.BeCollected())
 		Expect(notDeletedBy(since, gone)).To(Succeed())
 		for _, m := range kept {
 			Expect(m.Delete(ctx, metav1.DeletePropagationOrphan)).To(Succeed())
@@ -369,16 +362,11 @@ func misled(ref metav1.OwnerReference, owner *unstructured.Unstructured) []findi
 }
 
 // comesBack deletes the Deployment, wants another one in its place, and returns how long that took by the clock of [env.APIServerClock].
-func comesBack(ctx context.Context, m env.Memcached) (took time.Duration) {
+func comesBack(ctx context.Context, m env.Memcached) time.Duration {
 	GinkgoHelper()
 	d, err := m.Deployment(ctx)
 	Expect(err).To(Succeed())
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	served, err := env.APIServerClock(ctx)
-	Expect(err).To(Succeed())
-	Expect(env.Admin().Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-	began, held := time.Now(), false
+	held := false
 	another := match.Make(func(now *appsv1.Deployment) error {
 		held = now.UID == d.UID
 		switch {
@@ -387,16 +375,16 @@ func comesBack(ctx context.Context, m env.Memcached) (took time.Duration) {
 		case held:
 			return fmt.Errorf("the deleted Deployment %s is still there", m)
 		}
-		took = served()
 		return nil
-	}).Unexplained().StopIf(func() error {
-		if !held && (served() > lateTimeout || time.Since(began) > stallTimeout) {
-			return finding.New("not-recreated", fmt.Sprintf("a deleted Deployment is back within %s", restoreTimeout), "no Deployment %s", m)
+	}).Unexplained()
+	return match.ExpectSoon(ctx, func(ctx context.Context) error {
+		return env.Admin().Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	}, env.DeploymentOf(m), another, func() error {
+		if held {
+			return nil
 		}
-		return nil
-	}).ByKubernetes(stallTimeout) // a manager that polls does nothing for a while, and is too slow
-	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(2 * stallTimeout).Should(another)
-	return took
+		return finding.New("not-recreated", fmt.Sprintf("a deleted Deployment is back within %s", restoreTimeout), "no Deployment %s", m)
+	})
 }
 
 func tooSlow(took time.Duration) error {
@@ -612,16 +600,6 @@ func unavailable(obj *unstructured.Unstructured) error {
 	default:
 		return finding.New("not-false", expected, "Available is %s (%s: %s)", c.Status, c.Reason, c.Message)
 	}
-}
-
-// beCollected wants a Deployment that the garbage collector has removed.
-func beCollected() *match.Matcher {
-	return match.Make(func(d *appsv1.Deployment) error {
-		if d.UID != "" {
-			return finding.New("not-collected", "the Deployment goes after its Memcached was deleted", "it is still there, with owner references %v", d.OwnerReferences)
-		}
-		return nil
-	}).Unexplained().ByKubernetes(0)
 }
 
 func notDeletedBy(since int, all ...env.Memcached) error {

@@ -120,20 +120,13 @@ func haveAnotherTemplate(before *appsv1.Deployment) *match.Matcher {
 // areTold wants memcached in the Pods of m, which are available, to have a limit of connections.
 func areTold(ctx context.Context, m env.Memcached, connections string) {
 	GinkgoHelper()
-	pods, err := m.Pods(ctx)
-	Expect(err).To(Succeed())
-	for _, pod := range pods {
-		if pod.DeletionTimestamp != nil {
-			continue // of the roll-out before
+	match.ExpectEachPod(ctx, m, func(ctx context.Context, pod corev1.Pod) error {
+		have, err := env.AskSetting(ctx, pod, m.Port, "maxconns")
+		if err == nil && have != connections {
+			err = finding.New("not-told", "memcached takes "+connections+" connections, as the ConfigMap says", "it takes %s", have)
 		}
-		Eventually(ctx, func(ctx context.Context) error { // what is available may not listen yet
-			have, err := env.AskSetting(ctx, pod, m.Port, "maxconns")
-			if err == nil && have != connections {
-				err = finding.New("not-told", "memcached takes "+connections+" connections, as the ConfigMap says", "it takes %s", have)
-			}
-			return err
-		}).WithTimeout(listenTimeout).WithPolling(100 * time.Millisecond).Should(Succeed())
-	}
+		return err
+	})
 }
 
 // stayAsItWas wants the Deployment's replicas and template unchanged.
@@ -161,78 +154,32 @@ func staysAsItWas(ctx context.Context, m env.Memcached, before *appsv1.Deploymen
 	return stayAsItWas(before).Judge(d)
 }
 
-// beCollected wants the garbage collector to have deleted a Deployment.
-func beCollected() *match.Matcher {
-	return match.Make(func(d *appsv1.Deployment) error {
-		if d.UID != "" {
-			return finding.New("not-collected", "the Deployment goes with its Memcached", "it is still there")
-		}
-		return nil
-	}).ByKubernetes(env.CollectTimeout).Unexplained()
-}
-
-// haveCondition wants a condition to have a status.
-func haveCondition(kind string, status metav1.ConditionStatus, cause string) *match.Matcher {
-	return match.Make(func(obj *unstructured.Unstructured) error {
-		expected := fmt.Sprintf("%s is %s", kind, status)
-		c, err := env.Condition(obj, kind)
-		switch {
-		case err != nil:
-			return err
-		case c == nil:
-			return finding.New(cause, expected, "no such condition")
-		case c.Status != status:
-			return finding.New(cause, expected, "it is %s (%s: %s)", c.Status, c.Reason, c.Message)
-		}
-		return nil
-	})
-}
-
 // beDegraded wants Degraded to be True, with a message that has a word in it, in upper or lower case.
 func beDegraded(word string) *match.Matcher {
 	return match.Make(func(obj *unstructured.Unstructured) error {
 		expected := fmt.Sprintf("Degraded is True, with %q in its message", word)
-		if err := haveCondition("Degraded", metav1.ConditionTrue, "not-degraded").Judge(obj); err != nil {
-			return err
-		}
 		c, err := env.Condition(obj, "Degraded")
-		if err == nil && !strings.Contains(strings.ToLower(c.Message), word) {
-			err = finding.New("not-named", expected, "the message %q", c.Message)
+		switch {
+		case err != nil:
+			return err
+		case c == nil:
+			return finding.New("not-degraded", expected, "no such condition")
+		case c.Status != metav1.ConditionTrue:
+			return finding.New("not-degraded", expected, "it is %s (%s: %s)", c.Status, c.Reason, c.Message)
+		case !strings.Contains(strings.ToLower(c.Message), word):
+			return finding.New("not-named", expected, "the message %q", c.Message)
 		}
-		return err
+		return nil
 	})
 }
 
-// mended does what ends the trouble of a Memcached, and returns how long Degraded took to go.
-func mended(ctx context.Context, m env.Memcached, mend func(context.Context) error) (took time.Duration, _ error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	served, err := env.APIServerClock(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if err := mend(ctx); err != nil {
-		return 0, err
-	}
-	begun, said := served(), "no such condition"
-	for served()-begun < lateTimeout {
-		obj, err := env.MemcachedOf(m)(ctx)
-		if err != nil {
-			return 0, err
-		}
-		switch c, err := env.Condition(obj, "Degraded"); {
-		case err != nil:
-			return 0, err
-		case c != nil && c.Status == metav1.ConditionFalse:
-			return served() - begun, nil
-		case c != nil:
-			said = fmt.Sprintf("it is %s (%s: %s)", c.Status, c.Reason, c.Message)
-		}
-		if err := env.Sleep(ctx, env.GomegaPollInterval); err != nil {
-			return 0, err
-		}
-	}
-	return 0, finding.New("not-mended", "Degraded is False once the ConfigMap is there again", "%s", said)
+// isMended does what ends the trouble of a Memcached, and returns how long Degraded took to go.
+func isMended(ctx context.Context, m env.Memcached, mend func(context.Context) error) time.Duration {
+	GinkgoHelper()
+	mended := match.HaveCondition("Degraded", metav1.ConditionFalse).Because("not-mended")
+	return match.ExpectSoon(ctx, mend, env.MemcachedOf(m), mended, func() error {
+		return finding.New("not-mended", "Degraded is False once the ConfigMap is there again", "it is not")
+	})
 }
 
 func tooLate(took time.Duration) error {
@@ -250,6 +197,9 @@ func costNothing(ctx context.Context, act func() error) error {
 	const expected = "a ConfigMap that no Memcached names starts no passes"
 	if made := after.All - before.All; counts && made > fewPasses {
 		return finding.New("passes-for-strangers", expected, "%d passes for %d edits", made, strangers)
+	}
+	if again := after.Again - before.Again; counts && again > 1 {
+		return finding.New("passes-for-strangers", expected, "%d passes that asked for another one (RequeueAfter)", again)
 	}
 	if sent := env.RequestCount() - since; sent > 2*fewPasses {
 		return finding.New("passes-for-strangers", expected, "%d requests for %d edits", sent, strangers)

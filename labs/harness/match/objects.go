@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
@@ -39,6 +40,33 @@ func BeGone() *Matcher {
 		}
 		return finding.New("memcached-stuck", "the deleted Memcached goes", "it is still there, held by finalizers %q", obj.GetFinalizers())
 	}).Unexplained()
+}
+
+// BeCollected wants a Deployment that the garbage collector has removed.
+func BeCollected() *Matcher {
+	return Make(func(d *appsv1.Deployment) error {
+		if d.UID != "" {
+			return finding.New("not-collected", "the Deployment goes after its Memcached was deleted", "it is still there, with owner references %v", d.OwnerReferences)
+		}
+		return nil
+	}).Unexplained().ByKubernetes(0)
+}
+
+// HaveCondition wants a Memcached with a condition of a type that has a status.
+func HaveCondition(kind string, status metav1.ConditionStatus) *Matcher {
+	return Make(func(obj *unstructured.Unstructured) error {
+		expected := fmt.Sprintf("%s is %s", kind, status)
+		c, err := env.Condition(obj, kind)
+		switch {
+		case err != nil:
+			return err
+		case c == nil:
+			return finding.New("wrong-condition", expected, "no such condition")
+		case c.Status != status:
+			return finding.New("wrong-condition", expected, "it is %s (%s: %s)", c.Status, c.Reason, c.Message)
+		}
+		return nil
+	})
 }
 
 // HaveReplicas wants a Deployment that asks for so many replicas.
