@@ -7,7 +7,7 @@ export CGO_ENABLED := 0
 # Settings become flags; a flag beats the default, and there is no configuration file. What somebody gave is a text, which
 # neither make nor the shell reads as anything else: make does not expand it, and the shell takes it from the environment.
 override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR EXPIRES FILE FORCE KEEP LAB LABS LEND LIST N NODE_IMAGE ONLY PLAYGROUND POOL PORT \
-  READY REPEAT ROSTER SANDBOX_RUNTIME SAVE SEED SERVER SHA256 STORM WORKSPACE YES
+  READY REFUSE REPEAT ROSTER SANDBOX_RUNTIME SAVE SEED SERVER SHA256 STORM WORKSPACE YES
 $(foreach s,$(SETTINGS),$(if $(filter-out undefined,$(origin $s)),$(eval export override $s := $$(value $s))))
 # $(call flag,--seed,SEED) is nothing without a SEED.
 override flag = $${$2:+$1 "$$$2"}
@@ -77,6 +77,10 @@ up: bin/lab ## a cluster to play with, and your CRD in it
 .PHONY: shell
 shell: bin/lab ## a shell whose kubectl talks to that cluster
 	$(lab) shell
+
+.PHONY: registry
+registry: bin/lab ## a registry of caches to try lab 10 with, until Ctrl-C (PORT=n REFUSE=1)
+	$(lab) registry $(call flag,--port,PORT) $(if $(filter 1,$(REFUSE)),--refuse)
 
 .PHONY: status
 status: bin/lab ## what is still running

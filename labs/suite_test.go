@@ -19,6 +19,7 @@ import (
 	_ "github.com/example/operator-lab/labs/07-rbac"
 	_ "github.com/example/operator-lab/labs/08-status"
 	_ "github.com/example/operator-lab/labs/09-relations"
+	_ "github.com/example/operator-lab/labs/10-outside"
 	"github.com/example/operator-lab/labs/harness/env"
 )
 
@@ -49,4 +50,4 @@ var _ = ReportAfterEach(env.TellOutcome)
 
 var _ = SynchronizedAfterSuite(func(ctx SpecContext) {
 	Expect(env.Leave(ctx)).To(Succeed())
-}, env.TearDown, NodeTimeout(4*env.StopTimeout))
+}, func(ctx SpecContext) { env.TearDown(ctx) }, NodeTimeout(4*env.StopTimeout))

@@ -23,6 +23,7 @@ import (
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 	"github.com/example/memcached-operator/internal/controller"
+	"github.com/example/memcached-operator/internal/registry"
 	// +kubebuilder:scaffold:imports
 )
 
@@ -117,6 +118,9 @@ func main() {
 		// lab:6 begin recorder Give the reconciler a recorder.
 		Recorder: mgr.GetEventRecorder("memcached-controller"),
 		// lab:6 end
+		// lab:10 begin registry Give the reconciler the registry at REGISTRY_URL.
+		Registry: registry.New(os.Getenv("REGISTRY_URL")),
+		// lab:10 end
 	}).SetupWithManager(mgr); err != nil {
 		setupLog.Error(err, "Failed to set up controller", "controller", "memcached")
 		os.Exit(1)

@@ -3,9 +3,9 @@
 //
 // In a container a program finds what it may read under the paths of this machine, and nothing else of it. There is no
 // network. One socket leads out, to the process of ours that started the container (see [Run]); over it go the program's
-// orders, its output, its connections to the one address that it may reach, and what it leaves behind.
+// orders, its output, its connections to the addresses that it may reach, and what it leaves behind.
 //
-// That address is the proxy of a run, which refuses more ([apiproxy.AdmissionRule]); what the program makes the cluster run
+// These are the proxy of a run, which refuses more ([apiproxy.AdmissionRule]), and its registry, which keeps little; what the program makes the cluster run
 // has rules of its own ([apiproxy.InstallPodPolicy], [clusters.PodIsolator]).
 package sandbox
 

@@ -99,9 +99,9 @@ func endWhenCrowded(parentPipe io.Closer) {
 
 // open makes the ways in and out that the job has.
 func open(socket string, job process.Job) error {
-	if job.Reaches != "" {
-		if err := extend(socket, job.Reaches); err != nil {
-			return fmt.Errorf("listen at %s: %w", job.Reaches, err)
+	for place, address := range job.Reaches {
+		if err := extend(socket, address, byte(place)); err != nil {
+			return fmt.Errorf("listen at %s: %w", address, err)
 		}
 	}
 	if job.Serves != "" {

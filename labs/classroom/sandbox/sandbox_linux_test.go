@@ -223,7 +223,7 @@ func TestAProgramCannotPretendThatItNeverStarted(t *testing.T) {
 }
 
 // listening is a mux that answers at a socket.
-func listening(t *testing.T, reaches string) (*mux, string) {
+func listening(t *testing.T, reaches ...string) (*mux, string) {
 	t.Helper()
 	socket := filepath.Join(runner(t).Launcher.Scratch, "s")
 	l, err := listen(socket)
@@ -285,21 +285,23 @@ func exchange(t *testing.T, address string, bytes int) string {
 	return string(answer[:n])
 }
 
-func TestTheProgramReachesOneAddress(t *testing.T) {
-	there := echo(t, "api")
-	_, socket := listening(t, there)
-	inside := free(t)
-	if err := extend(socket, inside); err != nil {
-		t.Fatal(err)
-	}
-	if got := exchange(t, inside, 9); got != "api hello" {
-		t.Errorf("the answer is %q", got)
+func TestTheProgramReachesItsAddresses(t *testing.T) {
+	reaches := []string{echo(t, "api"), echo(t, "registry")}
+	_, socket := listening(t, reaches...)
+	for place, answer := range []string{"api hello", "registry hello"} {
+		inside := free(t)
+		if err := extend(socket, inside, byte(place)); err != nil {
+			t.Fatal(err)
+		}
+		if got := exchange(t, inside, len(answer)); got != answer {
+			t.Errorf("the answer is %q", got)
+		}
 	}
 }
 
 func TestAProgramThatMayReachNothingReachesNothing(t *testing.T) {
-	_, socket := listening(t, "")
-	conn, err := call(socket, roleReach)
+	_, socket := listening(t)
+	conn, err := call(socket, roleReach, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +313,7 @@ func TestAProgramThatMayReachNothingReachesNothing(t *testing.T) {
 
 func TestWhatTheProgramServesIsReachedFromHere(t *testing.T) {
 	inside, here := echo(t, "metrics"), free(t)
-	b, socket := listening(t, "")
+	b, socket := listening(t)
 	go offer(socket, inside)
 	go b.serve(t.Context(), here)
 	gomega.NewWithT(t).Eventually(func() bool {
@@ -330,7 +332,7 @@ func TestWhatTheProgramServesIsReachedFromHere(t *testing.T) {
 
 // A program sees the socket, too. It is not to take the place of the first process.
 func TestOnlyTheFirstIsInControl(t *testing.T) {
-	b, socket := listening(t, "")
+	b, socket := listening(t)
 	if _, err := call(socket, roleControl); err != nil {
 		t.Fatal(err)
 	}

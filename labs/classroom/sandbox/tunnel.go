@@ -16,7 +16,7 @@ const (
 	roleControl = 'c'
 	// roleOutput is what the program prints.
 	roleOutput = 'o'
-	// roleReach is a connection to the address that the program may reach.
+	// roleReach is a connection to an address that the program may reach. A byte with its place in the list follows.
 	roleReach = 'r'
 	// roleServe waits for a connection to the address that the program listens on.
 	roleServe = 's'
@@ -28,19 +28,19 @@ const terminate = 'T'
 const (
 	// dialLimit bounds a connection on one machine, and the wait for its first byte.
 	dialLimit = 5 * time.Second
-	// reachLimit is how many connections a program may have to the address that it reaches.
+	// reachLimit is how many connections a program may have to the addresses that it reaches.
 	reachLimit = 256
 	// spareLimit is how many connections wait to be used for what a program serves.
 	spareLimit = 4
 )
 
 // call opens a connection to the socket.
-func call(socket string, role byte) (*net.UnixConn, error) {
+func call(socket string, role ...byte) (*net.UnixConn, error) {
 	conn, err := net.DialTimeout("unix", socket, dialLimit)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.Write([]byte{role}); err != nil {
+	if _, err := conn.Write(role); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn.(*net.UnixConn), nil
@@ -64,7 +64,7 @@ func join(a, b net.Conn) {
 // mux is the end of the socket on this machine. The program in the container may call, too: it gets no more
 // than what it may have anyway.
 type mux struct {
-	reaches string
+	reaches []string
 	control chan *net.UnixConn // gets the first one, and no other
 	output  chan *net.UnixConn // likewise
 	first   [2]sync.Once
@@ -72,7 +72,7 @@ type mux struct {
 	places  chan struct{} // one for each connection to what is reached
 }
 
-func newMux(reaches string) *mux {
+func newMux(reaches []string) *mux {
 	return &mux{
 		reaches: reaches, control: make(chan *net.UnixConn, 1), output: make(chan *net.UnixConn, 1),
 		spares: make(chan net.Conn, spareLimit), places: make(chan struct{}, reachLimit),
@@ -139,11 +139,14 @@ func only(first *sync.Once, to chan<- *net.UnixConn, conn *net.UnixConn) {
 }
 
 func (m *mux) reach(conn net.Conn) {
-	if m.reaches == "" {
+	place := make([]byte, 1)
+	_ = conn.SetReadDeadline(time.Now().Add(dialLimit))
+	if _, err := io.ReadFull(conn, place); err != nil || int(place[0]) >= len(m.reaches) {
 		conn.Close()
 		return
 	}
-	there, err := net.DialTimeout("tcp", m.reaches, dialLimit)
+	_ = conn.SetReadDeadline(time.Time{})
+	there, err := net.DialTimeout("tcp", m.reaches[place[0]], dialLimit)
 	if err != nil {
 		conn.Close()
 		return
@@ -177,8 +180,8 @@ func (m *mux) serve(ctx context.Context, address string) {
 	}
 }
 
-// extend is the container's end of what the program reaches: it listens at the same address.
-func extend(socket, address string) error {
+// extend is the container's end of what the program reaches: it listens at the same address, which has that place in the list.
+func extend(socket, address string, place byte) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
@@ -190,7 +193,7 @@ func extend(socket, address string) error {
 				return
 			}
 			go func() {
-				there, err := call(socket, roleReach)
+				there, err := call(socket, roleReach, place)
 				if err != nil {
 					conn.Close()
 					return

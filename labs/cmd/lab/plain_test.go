@@ -23,6 +23,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/pool"
+	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/clitest"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -46,6 +47,9 @@ import (
 func TestTextFromElsewhereIsPlain(t *testing.T) {
 	plaintest.Check(t, plaintest.Places{
 		"the error that ends a command": endsCommand,
+		"a request of the registry": func(*testing.T) string {
+			return requestLine(registry.Request{Method: http.MethodPut, Entry: registry.Entry{Name: plaintest.Hostile}})
+		},
 		"progress": func(t *testing.T) string {
 			shared, _, progress := clitest.New(t)
 			shared.Progress(plaintest.Hostile)

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
@@ -53,7 +54,7 @@ func BeginCheck(ctx context.Context) {
 		failWith(blocked(by))
 	}
 	if current.env != nil {
-		require(current.env.restore(ctx))
+		require(current.env.restore(ctx, lab()))
 	}
 	current.begun = RequestCount()
 	require(publish(begun))
@@ -75,10 +76,19 @@ func EndCheck() {
 }
 
 // ID is the id of the check that is running.
-func ID() string {
+func ID() string { return label(suite.CheckLabel) }
+
+// lab is the number of its lab, 0 when none is running.
+func lab() int {
+	n, _ := strconv.Atoi(label(suite.LabLabel))
+	return n
+}
+
+// label is what follows a prefix in a label of the running check.
+func label(prefix string) string {
 	for _, label := range ginkgo.CurrentSpecReport().Labels() {
-		if id, ok := strings.CutPrefix(label, suite.CheckLabel); ok {
-			return id
+		if rest, ok := strings.CutPrefix(label, prefix); ok {
+			return rest
 		}
 	}
 	return ""

@@ -24,6 +24,7 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/diagnostics"
+	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/suite"
@@ -53,6 +54,7 @@ type ManagerProcess struct {
 	sent        func() int // how many requests the API server has seen from it
 	program     program
 	output      *tail
+	registry    *registry.Registry       // that it is told of at its next start, nil for none
 	starts      func()                   // is told before each start
 	note        func(actor, text string) // is told what happens to it
 
@@ -209,7 +211,10 @@ func (m *ManagerProcess) Start(image string) error {
 	ctx, kill := context.WithCancel(context.Background())
 	job := process.Job{
 		Env:     []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"},
-		Reaches: m.server, Serves: m.metrics,
+		Reaches: []string{m.server}, Serves: m.metrics,
+	}
+	if m.registry != nil {
+		job.Env, job.Reaches = append(job.Env, "REGISTRY_URL="+m.registry.URL()), append(job.Reaches, m.registry.Address())
 	}
 	cmd, err := untrusted(ctx, m.home, job, current.config.Manager, m.arguments()...)
 	if err != nil {
@@ -308,6 +313,7 @@ func (m *ManagerProcess) Replica() (*ManagerProcess, error) {
 	if err := replica.introduce(m.credentials); err != nil {
 		return nil, err
 	}
+	replica.registry = m.registry
 	replica.program, replica.note = m.program, m.note
 	return replica, nil
 }

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -133,8 +135,21 @@ func Leave(ctx context.Context) error {
 	return err
 }
 
-// TearDown ends the recording of the run, on the first process, when all others have left.
-func TearDown() { current.trace.Close() }
+// TearDown ends the recording of the run, on the first process, when all others have left. If the cluster stays, it takes the
+// finalizers away from Memcacheds that are being deleted, as far as it can: the managers that would are gone.
+func TearDown(ctx context.Context) {
+	current.trace.Close()
+	if !current.config.NeedsManager() || current.config.Disposable {
+		return
+	}
+	all := Memcached{}.list()
+	_ = current.admin.List(ctx, all)
+	for _, left := range all.Items {
+		if left.GetDeletionTimestamp() != nil && strings.HasPrefix(left.GetNamespace(), checkNamespace) {
+			_ = current.admin.Patch(ctx, &left, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		}
+	}
+}
 
 func connect() error {
 	config, err := suite.ReadConfig()

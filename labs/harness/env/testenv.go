@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
@@ -28,6 +29,7 @@ import (
 type testEnv struct {
 	proxy    *apiproxy.Proxy
 	manager  *ManagerProcess
+	registry *registry.Registry // nil when no lab of the run needs it
 	activity *activityMonitor
 	trace    *trace.Watcher
 	forget   context.CancelFunc // ends the activity monitor
@@ -50,6 +52,11 @@ func openTestEnv(ctx context.Context, w *trace.Watcher, known *program) (*testEn
 	watching, forget := context.WithCancel(context.Background())
 	e := &testEnv{proxy: proxy, trace: w, activity: newActivityMonitor(proxy.Since, answered), forget: forget}
 	go e.activity.run(watching)
+	if current.config.NeedsRegistry() {
+		if e.registry, err = registry.Start("127.0.0.1:0", nil); err != nil {
+			return nil, errors.Join(err, e.close(ctx))
+		}
+	}
 	e.manager, err = newManager(proxy, managerLog(process), known)
 	if err != nil {
 		return nil, errors.Join(err, e.close(ctx))
@@ -89,12 +96,17 @@ func (e *testEnv) awaitCaches(ctx context.Context) {
 	}
 }
 
-// restore brings back the manager as it was started first, for a check whose predecessor has stopped it or started it with
-// another image. One that ended by itself stays away: the checks say so.
-func (e *testEnv) restore(ctx context.Context) error {
-	if e.manager.runs(current.config.MemcachedImage) {
+// restore brings back the manager as a check of lab n expects it, whatever the check before has left: running, with the
+// run's image, and told of the registry if that lab has one. One that ended by itself stays away: the checks say so.
+func (e *testEnv) restore(ctx context.Context, n int) error {
+	var wanted *registry.Registry
+	if suite.HasRegistry(n) {
+		wanted = e.registry
+	}
+	if e.manager.runs(current.config.MemcachedImage) && e.manager.registry == wanted {
 		return nil
 	}
+	e.manager.registry = wanted
 	return e.manager.Restart(ctx, current.config.MemcachedImage)
 }
 
@@ -203,6 +215,9 @@ func (e *testEnv) close(ctx context.Context) error {
 	if e.manager != nil {
 		stopped = e.manager.Stop(ctx)
 	}
+	if e.registry != nil {
+		stopped = errors.Join(stopped, e.registry.Close())
+	}
 	return errors.Join(stopped, e.proxy.Stop())
 }
 
@@ -213,6 +228,16 @@ func Manager() *ManagerProcess {
 		require(errors.New("this run has no manager"))
 	}
 	return current.env.manager
+}
+
+// Registry is the one that the learner's manager is told of from lab 10 on, which the running check has for itself. It fails
+// the check when there is none.
+func Registry() *registry.Registry {
+	ginkgo.GinkgoHelper()
+	if current.env == nil || current.env.registry == nil {
+		require(errors.New("this run has no registry"))
+	}
+	return current.env.registry
 }
 
 // Proxy is the proxy that the learner's manager goes through, which the running check has for itself.

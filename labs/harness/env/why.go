@@ -39,7 +39,10 @@ func explain(ctx context.Context, u Unmet, f *finding.Finding) *finding.Finding 
 	case u.Resource == Deployments || u.Resource == Services:
 		return m.whyNotTaken(m.whyPanicked(f), causeRejected, u)
 	case u.Resource == Memcacheds:
-		return m.whyNotTaken(m.whyPanicked(f), causeStatusRejected, u)
+		if why := m.whyNotTaken(m.whyPanicked(f), causeStatusRejected, u); why != f {
+			return why
+		}
+		return m.whyForbidden(ctx, f)
 	case u.Resource == Events && u.Missing:
 		return whyNoEvent(ctx, current.place.memcacheds(), f)
 	}
@@ -64,6 +67,20 @@ func (m Memcached) whyNotTaken(f *finding.Finding, cause string, u Unmet) *findi
 	}
 	seen := f.Seen + "; the API server did not take what was sent: " + w.String()
 	return &finding.Finding{Cause: cause, Expected: f.Expected, Seen: seen, Fields: f.Fields}
+}
+
+// whyForbidden says that the manager had no right to write something of the Memcached's name.
+func (m Memcached) whyForbidden(ctx context.Context, f *finding.Finding) *finding.Finding {
+	denied, err := Refused(ctx, 0)
+	if err != nil {
+		return f // only one more clue
+	}
+	writes := writesTo(denied, m.Key())
+	if len(writes) == 0 {
+		return f
+	}
+	seen := f.Seen + "; the API server refused the manager: " + Refusal(writes[0])
+	return &finding.Finding{Cause: "forbidden", Expected: f.Expected, Seen: seen, Fields: f.Fields}
 }
 
 // notTaken is the last of the writes, if the API server refused it for what is in it. rejected says that such refusals have

@@ -32,8 +32,8 @@ type Job struct {
 	Writes string `json:"writes,omitempty"`
 	// Returns is how many bytes it may leave in Writes for us; with 0 nothing of that is looked at.
 	Returns int64 `json:"returns,omitempty"`
-	// Reaches is the one address of this machine that the program may connect to, as host:port; "" is none.
-	Reaches string `json:"reaches,omitempty"`
+	// Reaches are the addresses of this machine that the program may connect to, each as host:port.
+	Reaches []string `json:"reaches,omitempty"`
 	// Serves is a loopback address that the program may listen on, for this machine to connect to; "" is none.
 	Serves string `json:"serves,omitempty"`
 }

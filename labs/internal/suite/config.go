@@ -77,6 +77,12 @@ func (c Config) NeedsManager() bool {
 	return slices.ContainsFunc(c.Labs, func(n int) bool { return n >= 4 })
 }
 
+// HasRegistry says whether a manager is told of a registry outside the cluster while lab n judges it.
+func HasRegistry(n int) bool { return n >= 10 }
+
+// NeedsRegistry says whether a lab of the run has one.
+func (c Config) NeedsRegistry() bool { return slices.ContainsFunc(c.Labs, HasRegistry) }
+
 // NeedsCRD says whether a lab of the run works with the manifest in config/crd/bases.
 func (c Config) NeedsCRD() bool {
 	return slices.ContainsFunc(c.Labs, func(n int) bool { return n >= 3 })

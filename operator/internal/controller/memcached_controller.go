@@ -17,12 +17,14 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+	"github.com/example/memcached-operator/internal/registry"
 )
 
 // MemcachedReconciler gives every Memcached its Deployment and keeps it as the
@@ -44,6 +46,13 @@ type MemcachedReconciler struct {
 	Recorder events.EventRecorder
 
 	// lab:6 end
+
+	// lab:10 begin registry-field Add the registry, which may be nil.
+
+	// Registry is where Memcacheds are registered; nil is nowhere.
+	Registry *registry.Client
+
+	// lab:10 end
 }
 
 // lab:7 begin rbac-markers Say in markers what the manager has to be allowed, and nothing more.
@@ -63,6 +72,12 @@ type MemcachedReconciler struct {
 
 // lab:9 end
 
+// lab:10 begin finalizer-markers Say that the manager has to be allowed to change the metadata of Memcacheds.
+
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=patch
+
+// lab:10 end
+
 // Reconcile brings one Memcached's Deployment to what its spec asks for.
 //
 // It learns which Memcached to look at, never what happened to it. So it
@@ -80,6 +95,11 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 
 	// lab:5 begin deletion Leave a Memcached that is being deleted to the garbage collector.
 	if !memcached.DeletionTimestamp.IsZero() {
+		// lab:10 begin finalize-first Take it out of the registry, and let it go then.
+		if err := r.finalize(ctx, memcached); err != nil {
+			return ctrl.Result{}, err
+		}
+		// lab:10 end
 		// In a foreground deletion the Deployment goes first. Whoever brings it
 		// back now works against the garbage collector.
 		return ctrl.Result{}, nil
@@ -91,6 +111,9 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	// lab:9 begin ensure-service-too Then the Service, whatever became of the Deployment.
 	err = errors.Join(err, r.ensureService(ctx, memcached))
 	// lab:9 end
+	// lab:10 begin register-too Then its entry in the registry.
+	err = errors.Join(err, r.register(ctx, memcached))
+	// lab:10 end
 	return r.reportStatus(ctx, memcached, deployment, err)
 	// lab:5 before
 	// _, err := r.ensureDeployment(ctx, memcached)
@@ -271,6 +294,9 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(namesake)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.usersOf)).
 		// lab:9 end
+		// lab:10 begin workers Let a slow registry hold up one worker of several.
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		// lab:10 end
 		Named("memcached").
 		Complete(r)
 }

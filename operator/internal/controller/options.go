@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+	"github.com/example/memcached-operator/internal/registry"
 )
 
 // lab:9 begin beside
@@ -32,6 +33,11 @@ func waits(failure error) bool {
 	if joined, ok := failure.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !waits(err) })
 	}
+	// lab:10 begin waits-for-ever Nor does it help against a refusal.
+	if errors.Is(failure, registry.ErrRefused) {
+		return true
+	}
+	// lab:10 end
 	return errors.Is(failure, errForeign) || errors.Is(failure, errBeside)
 }
 

@@ -16,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+	"github.com/example/memcached-operator/internal/registry"
 )
 
 // conditionAvailable is the type of the condition that says whether memcached serves.
@@ -60,6 +62,11 @@ func (r *MemcachedReconciler) reportStatus(ctx context.Context, memcached *cache
 	// lab:8 begin report-more Set Progressing and Degraded, replicas and selector, before the one write.
 	meta.SetStatusCondition(&memcached.Status.Conditions, progressing(memcached, deployment, failure))
 	meta.SetStatusCondition(&memcached.Status.Conditions, degraded(memcached, deployment, failure))
+	// lab:10 begin report-registered Set Registered, too.
+	if r.Registry != nil {
+		meta.SetStatusCondition(&memcached.Status.Conditions, registered(memcached, failure))
+	}
+	// lab:10 end
 	if deployment != nil { // else what was seen last is all that is known
 		memcached.Status.Replicas = deployment.Status.Replicas
 		memcached.Status.Selector = metav1.FormatLabelSelector(deployment.Spec.Selector)
@@ -82,6 +89,14 @@ func (r *MemcachedReconciler) reportStatus(ctx context.Context, memcached *cache
 		return ctrl.Result{}, failure
 	}
 	// lab:9 end
+	// lab:10 begin returns Choose among the four answers: an error (above), an error that is not tried again, a time, nothing.
+	if errors.Is(failure, registry.ErrRefused) {
+		return ctrl.Result{}, reconcile.TerminalError(failure)
+	}
+	if r.Registry != nil {
+		return ctrl.Result{RequeueAfter: lookAgain}, nil // The registry tells nobody what changes there.
+	}
+	// lab:10 end
 	if errors.Is(failure, errForeign) {
 		return ctrl.Result{}, nil // The watch tells when it changes.
 	}
@@ -112,6 +127,10 @@ func available(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment
 	case errors.Is(failure, errBeside) && deployment != nil:
 		return available(memcached, deployment, nil)
 	// lab:9 end
+	// lab:10 begin serves-unregistered Nor does the registry.
+	case unregistered(failure) && deployment != nil:
+		return available(memcached, deployment, nil)
+	// lab:10 end
 	case failure != nil:
 		condition.Reason, condition.Message = reasonFailed, failure.Error()
 	case deployment.Status.ObservedGeneration < deployment.Generation:
@@ -145,6 +164,10 @@ func progressing(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployme
 	case errors.Is(failure, errBeside) && deployment != nil:
 		return progressing(memcached, deployment, nil)
 	// lab:9 end
+	// lab:10 begin goes-on-unregistered Nor does the registry.
+	case unregistered(failure) && deployment != nil:
+		return progressing(memcached, deployment, nil)
+	// lab:10 end
 	case trouble(deployment, failure) != "":
 		condition.Reason, condition.Message = "Stuck", "nothing happens until somebody helps; see the condition Degraded"
 	case !settled(deployment):

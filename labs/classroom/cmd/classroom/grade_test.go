@@ -24,7 +24,7 @@ func TestLabsToGrade(t *testing.T) {
 		run  gradeRun
 		want []int // nil is wrong usage
 	}{
-		{gradeRun{}, []int{1, 2, 3, 4, 5, 6, 7, 8, 9}},
+		{gradeRun{}, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
 		{gradeRun{lab: 4}, []int{4}},
 		{gradeRun{labs: "2"}, []int{2}},
 		{gradeRun{labs: "1-3"}, []int{1, 2, 3}},

@@ -147,24 +147,25 @@ func TestAHostileProgram(t *testing.T) {
 		}
 	})
 
-	t.Run("reaches its own API server, and nothing else", func(t *testing.T) {
+	t.Run("reaches the addresses of its list, and nothing else", func(t *testing.T) {
 		own, ownCalls := listen(t, "127.0.0.1:0", "own")
+		second, secondCalls := listen(t, "127.0.0.1:0", "two")
 		other, otherCalls := listen(t, "127.0.0.1:0", "other")
 		everywhere, everywhereCalls := listen(t, "0.0.0.0:0", "host")
 		_, port, _ := net.SplitHostPort(everywhere)
-		addresses := []string{own, other, "169.254.169.254:80", "1.1.1.1:53", "[::1]:" + port, "@" + abstract(t), "/var/run/docker.sock", "host.docker.internal:" + port}
+		addresses := []string{own, second, other, "169.254.169.254:80", "1.1.1.1:53", "[::1]:" + port, "@" + abstract(t), "/var/run/docker.sock", "host.docker.internal:" + port}
 		for _, address := range ours(t) {
 			addresses = append(addresses, net.JoinHostPort(address, port))
 		}
-		out, _ := b.try(t, process.Job{Reaches: own}, append([]string{"connect"}, addresses...)...)
-		if n := strings.Count(out, "did connect"); n != 1 || !strings.Contains(out, "did connect to "+own+": own\n") {
+		out, _ := b.try(t, process.Job{Reaches: []string{own, second}}, append([]string{"connect"}, addresses...)...)
+		if n := strings.Count(out, "did connect"); n != 2 || !strings.Contains(out, "did connect to "+own+": own\n") || !strings.Contains(out, "did connect to "+second+": two\n") {
 			t.Errorf("it reached:\n%s", out)
 		}
-		if !strings.Contains(out, `call r: "own"`) || strings.Count(out, `""`) != 3 {
+		if !strings.Contains(out, `call "r\x00": "own"`) || !strings.Contains(out, `call "r\x01": "two"`) || strings.Count(out, `: ""`) != 6 {
 			t.Errorf("the way out leads elsewhere:\n%s", out)
 		}
-		if ownCalls() != 2 || otherCalls()+everywhereCalls() != 0 {
-			t.Errorf("%d calls to its own, %d and %d to others", ownCalls(), otherCalls(), everywhereCalls())
+		if ownCalls() != 2 || secondCalls() != 2 || otherCalls()+everywhereCalls() != 0 {
+			t.Errorf("%d and %d calls to its list, %d and %d to others", ownCalls(), secondCalls(), otherCalls(), everywhereCalls())
 		}
 	})
 
@@ -242,7 +243,7 @@ func TestAHostileProgram(t *testing.T) {
 			id := run(t, root, "docker", "ps", "--quiet", "--no-trunc", "--filter", "label=operator-lab.sandbox="+b.Owner)
 			groups <- cgroups(strings.TrimSpace(id))
 		}()
-		b.try(t, process.Job{Reaches: l.Addr().String()}, "connect", l.Addr().String())
+		b.try(t, process.Job{Reaches: []string{l.Addr().String()}}, "connect", l.Addr().String())
 		paths := <-groups
 		if len(paths) == 0 {
 			t.Error("no process of this machine is in the control group of the container")

@@ -1,4 +1,4 @@
-// Command main runs the operator: four informers, a queue, and workers.
+// Command main runs the operator: four informers, two queues, and workers for each.
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 	"example.org/raw/apis/cache/v1alpha1"
 	"example.org/raw/internal/clients"
 	"example.org/raw/internal/controller"
+	"example.org/raw/internal/ledger"
 )
 
 func main() {
@@ -70,6 +71,7 @@ func run(ctx context.Context, image string, workers int) error {
 		ConfigMaps:  factory.Core().V1().ConfigMaps(),
 		Events:      broadcaster.NewRecorder(scheme, "memcached-operator"),
 		Image:       image,
+		Ledger:      ledger.Ledger(os.Getenv("REGISTRY_URL")),
 	})
 	if err != nil {
 		return err

@@ -53,6 +53,9 @@ func serve() error {
 		Recorder: mgr.GetEventRecorderFor("cache-keeper"),
 		Image:    image,
 	}
+	if url := os.Getenv("REGISTRY_URL"); url != "" {
+		keeper.Guests = &controllers.GuestBook{URL: url}
+	}
 	if err := keeper.Register(mgr); err != nil {
 		return err
 	}

@@ -18,10 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -29,7 +31,7 @@ import (
 	cache "example.org/caching/pkg/apis/cache/v1alpha1"
 )
 
-// farewell is held until the end of a Memcached was announced.
+// farewell is held until the end of a Memcached was announced, and its guest crossed out.
 const farewell = "caching.example.org/farewell"
 
 // portVariable tells the servers where to listen, and limitVariable how many connections they may have.
@@ -44,12 +46,19 @@ type Keeper struct {
 	Live     client.Reader // asks the API server itself
 	Recorder record.EventRecorder
 	Image    string
+	Guests   *GuestBook // where there is one
 }
 
 // Register starts the controller with the manager.
 func (k *Keeper) Register(mgr ctrl.Manager) error {
+	options := controller.Options{MaxConcurrentReconciles: 6} // as one may wait for a slow book
+	if k.Guests != nil {
+		// The pauses after failures double no further than this, or an outage would last for longer than it does.
+		options.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, visit)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("cache-keeper").
+		WithOptions(options).
 		For(&cache.Memcached{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&appsv1.Deployment{}).
 		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}). // whosever it is: it has the same name
@@ -72,19 +81,28 @@ func (k *Keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if err := k.Get(ctx, req.NamespacedName, &mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if err := k.refresh(ctx, &mc); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
 	var err error
 	if mc.DeletionTimestamp.IsZero() {
 		err = k.serve(ctx, &mc)
 	} else {
 		err = k.sayGoodbye(ctx, &mc)
 	}
+	again := lookAgain
+	if k.Guests != nil {
+		again = visit
+	}
 	switch {
 	case errors.Is(err, errTaken):
-		return ctrl.Result{RequeueAfter: lookAgain}, nil // Owns does not tell when it has gone.
+		return ctrl.Result{RequeueAfter: again}, nil // Owns does not tell when it has gone.
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return ctrl.Result{RequeueAfter: time.Second}, nil // The cache was behind; its news come first.
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return ctrl.Result{}, nil
+	case err == nil && k.Guests != nil && mc.DeletionTimestamp.IsZero():
+		return ctrl.Result{RequeueAfter: visit}, nil // The book tells nobody who else writes into it.
 	default:
 		return ctrl.Result{}, err
 	}
@@ -102,12 +120,14 @@ func (k *Keeper) serve(ctx context.Context, mc *cache.Memcached) error {
 			return client.IgnoreNotFound(err)
 		}
 	}
+	answer := k.enter(ctx, mc)
+	defer answer()
 	limit, unread, err := k.limit(ctx, mc)
 	if err != nil {
 		return err
 	}
 	closed, again := k.openCounter(ctx, mc)
-	lacks := strings.TrimSpace(unread + " " + closed)
+	lacks := besides{text: strings.TrimSpace(unread + " " + closed), answer: answer}
 	servers := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: mc.Namespace, Name: mc.Name}}
 	var had *int32
 	done, err := controllerutil.CreateOrUpdate(ctx, k.Client, servers, func() error {
@@ -126,7 +146,11 @@ func (k *Keeper) serve(ctx context.Context, mc *cache.Memcached) error {
 	case done == controllerutil.OperationResultUpdated && had != nil && *had != mc.Spec.Size:
 		k.Recorder.Eventf(mc, corev1.EventTypeNormal, "ServersCounted", "from %d to %d", *had, mc.Spec.Size)
 	}
-	return errors.Join(k.judge(ctx, mc, servers, lacks), again)
+	err = errors.Join(k.judge(ctx, mc, servers, lacks), again)
+	if missed := answer(); !errors.Is(missed, errUnwelcome) { // which trying again does not change
+		err = errors.Join(err, missed)
+	}
+	return err
 }
 
 // sayGoodbye lets a deleted Memcached go; its Deployment is the garbage collector's.
@@ -134,6 +158,9 @@ func (k *Keeper) sayGoodbye(ctx context.Context, mc *cache.Memcached) error {
 	before := mc.DeepCopy()
 	if !controllerutil.RemoveFinalizer(mc, farewell) {
 		return nil
+	}
+	if err := k.Guests.crossOut(ctx, mc); err != nil {
+		return err // It stays for as long as its entry may be there.
 	}
 	ctrl.LoggerFrom(ctx).Info("Goodbye", "servers", mc.Spec.Size)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -227,7 +254,7 @@ func (k *Keeper) mayAdopt(ctx context.Context, mc *cache.Memcached, d *appsv1.De
 }
 
 // judge tells what the Deployment has achieved.
-func (k *Keeper) judge(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment, lacks string) error {
+func (k *Keeper) judge(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment, lacks besides) error {
 	have, want := d.Status.AvailableReplicas, mc.Spec.Size
 	text := fmt.Sprintf("%d of %d", have, want)
 	if have == want {
@@ -241,9 +268,15 @@ func (k *Keeper) judge(ctx context.Context, mc *cache.Memcached, d *appsv1.Deplo
 	return k.report(ctx, mc, d, metav1.ConditionFalse, "SomeAreMissing", text, lacks)
 }
 
+// besides is what a pass has found beside the servers: what they lack, and what the guest book answers.
+type besides struct {
+	text   string
+	answer func() error
+}
+
 // report writes the status, if it is news, and warns when somebody is newly in the way. d is nil when there is no
 // Deployment to count by. What it lacks otherwise does not keep it from serving.
-func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment, status metav1.ConditionStatus, reason, message, lacks string) error {
+func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, d *appsv1.Deployment, status metav1.ConditionStatus, reason, message string, lacks besides) error {
 	before, lastReason := mc.DeepCopy(), ""
 	if last := find(mc, "Available"); last != nil {
 		lastReason = last.Reason
@@ -259,10 +292,11 @@ func (k *Keeper) report(ctx context.Context, mc *cache.Memcached, d *appsv1.Depl
 	set(mc, "Available", status, reason, message)
 	set(mc, "Progressing", progressing, reason, "")
 	why := reason
-	if lacks != "" {
+	if lacks.text != "" {
 		degraded, why = metav1.ConditionTrue, "SomethingLacks"
 	}
-	set(mc, "Degraded", degraded, why, lacks)
+	set(mc, "Degraded", degraded, why, lacks.text)
+	k.note(mc, lacks.answer())
 	if d != nil {
 		mc.Status.Replicas, mc.Status.Selector = d.Status.Replicas, metav1.FormatLabelSelector(d.Spec.Selector)
 	}

@@ -34,6 +34,10 @@ func run(metrics, health string) error {
 	if image == "" {
 		return errors.New("MEMCACHED_IMAGE is not set")
 	}
+	var roster *apply.Roster
+	if address := os.Getenv("REGISTRY_URL"); address != "" {
+		roster = &apply.Roster{URL: address}
+	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("fill scheme: %w", err)
@@ -58,6 +62,7 @@ func run(metrics, health string) error {
 		Live:   mgr.GetAPIReader(),
 		Events: mgr.GetEventRecorder(apply.Owner),
 		Image:  image,
+		Roster: roster,
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up controller: %w", err)

@@ -23,9 +23,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.org/raw/internal/clients"
+	"example.org/raw/internal/ledger"
 )
 
-// Options are what a Controller works with. All are needed.
+// Options are what a Controller works with. All but the last are needed.
 type Options struct {
 	Memcacheds  *clients.Memcacheds
 	Deployments appsclient.DeploymentsGetter
@@ -38,6 +39,8 @@ type Options struct {
 	Events events.EventRecorder
 	// Image is what memcached runs from.
 	Image string
+	// Ledger is the registry of caches, if there is one.
+	Ledger ledger.Ledger
 }
 
 // Controller looks after all Memcacheds of a cluster.
@@ -49,6 +52,8 @@ type Controller struct {
 	doors       corelisters.ServiceLister
 	configMaps  corelisters.ConfigMapLister
 	queue       workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	lines       workqueue.TypedDelayingInterface[cache.ObjectName] // for clerks
+	claims      sync.Map                                           // of uids: Registered, as a clerk has found it
 }
 
 // New returns a Controller that does not run yet.
@@ -64,12 +69,17 @@ func New(options Options) (*Controller, error) {
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName](),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "memcacheds"}),
+		lines: workqueue.NewTypedDelayingQueueWithConfig(
+			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "lines"}),
 	}
 	// Deployment and Service have the name of their Memcached, so the news of all three come to the same key.
 	for _, i := range []cache.SharedIndexInformer{informer, options.Children.Informer(), options.Doors.Informer()} {
 		if err := listen(i, c.enqueue); err != nil {
 			return nil, err
 		}
+	}
+	if err := listen(informer, c.enqueueLine); err != nil {
+		return nil, err
 	}
 	return c, listen(options.ConfigMaps.Informer(), c.enqueueUsers)
 }
@@ -116,6 +126,7 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer c.queue.ShutDown()
+	defer c.lines.ShutDown()
 	all.Go(func() { c.informer.RunWithContext(ctx) })
 	if !cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced, c.Children.Informer().HasSynced,
 		c.Doors.Informer().HasSynced, c.ConfigMaps.Informer().HasSynced) {
@@ -125,6 +136,12 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 	for range workers {
 		all.Go(func() {
 			for c.next(ctx) {
+			}
+		})
+	}
+	for range clerks {
+		all.Go(func() {
+			for c.file(ctx) {
 			}
 		})
 	}

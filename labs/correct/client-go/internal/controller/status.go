@@ -27,6 +27,9 @@ func (c *Controller) tellStatus(ctx context.Context, memcached *v1alpha1.Memcach
 	meta.SetStatusCondition(&wanted.Status.Conditions, *condition)
 	meta.SetStatusCondition(&wanted.Status.Conditions, either("Degraded", stuck || beside != "", beside, memcached))
 	meta.SetStatusCondition(&wanted.Status.Conditions, either("Progressing", !stuck && (failure != nil || !complete(deployment)), "", memcached))
+	if claim, known := c.claims.Load(memcached.UID); known {
+		meta.SetStatusCondition(&wanted.Status.Conditions, claim.(metav1.Condition))
+	}
 	if failure == nil {
 		wanted.Status.Scale = v1alpha1.ScaleStatus{
 			Replicas: deployment.Status.Replicas, Selector: metav1.FormatLabelSelector(deployment.Spec.Selector),

@@ -17,7 +17,7 @@ import (
 	"example.org/raw/apis/cache/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=update
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;update
@@ -35,7 +35,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 		return fmt.Errorf("get Memcached: %w", err)
 	}
 	if memcached.DeletionTimestamp != nil {
-		return nil // From here on its Deployment and its Service are the garbage collector's.
+		return nil // From here on its Deployment and its Service are the garbage collector's, and its line is a clerk's.
 	}
 	limit, missing := c.limit(memcached)
 	deployment, err := c.ensure(ctx, memcached, limit)

@@ -17,7 +17,12 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	cachev1alpha1 "example.org/applied/api/v1alpha1"
 )
@@ -35,9 +40,11 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Image is what memcached runs from.
 	Image string
+	// Roster is where Memcacheds are listed; nil is nowhere.
+	Roster *Roster
 }
 
-// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
@@ -51,8 +58,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &cachev1alpha1.Memcached{}, byConfigMap, configMapOf); err != nil {
 		return fmt.Errorf("index Memcacheds: %w", err)
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("memcached").
+	b := ctrl.NewControllerManagedBy(mgr)
+	if r.Roster != nil {
+		turns := make(chan event.GenericEvent)
+		goer := manager.RunnableFunc(func(ctx context.Context) error { return r.rounds(ctx, turns) })
+		if err := mgr.Add(goer); err != nil {
+			return fmt.Errorf("add the rounds: %w", err)
+		}
+		b.WatchesRawSource(source.Channel(turns, &handler.EnqueueRequestForObject{}))
+	}
+	return b.Named("memcached").
+		WithOptions(controller.Options{MaxConcurrentReconciles: 10}). // for a pass may wait for the roster
 		For(&cachev1alpha1.Memcached{}).
 		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}).
 		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}).
@@ -67,7 +83,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !memcached.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // What was made for it is the garbage collector's.
+		return result(r.unlist(ctx, memcached))
+	}
+	if r.Roster != nil && !controllerutil.ContainsFinalizer(memcached, listed) {
+		return result(r.pledge(ctx, memcached)) // The news of it make the next pass.
 	}
 	options, lacking, err := r.options(ctx, memcached)
 	if err != nil {

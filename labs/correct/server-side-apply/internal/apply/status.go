@@ -104,7 +104,11 @@ func rolledOut(live *appsv1.Deployment) bool {
 // Memcached's own Deployment, nil when nothing is known of it.
 func (r *Reconciler) report(ctx context.Context, memcached *cachev1alpha1.Memcached, live *appsv1.Deployment, about metav1.Condition, beside string) error {
 	before, now := &memcached.Status, memcached.Status.DeepCopy()
-	for _, condition := range summary(about, live, beside) {
+	all := summary(about, live, beside)
+	if r.Roster != nil {
+		all = append(all, r.Roster.list(ctx, memcached)) // last, when nothing has to wait for it any more
+	}
+	for _, condition := range all {
 		condition.ObservedGeneration = memcached.Generation
 		meta.SetStatusCondition(&now.Conditions, condition)
 	}
@@ -116,8 +120,8 @@ func (r *Reconciler) report(ctx context.Context, memcached *cachev1alpha1.Memcac
 	}
 	// What an apply leaves out is taken away, so all of it is in here. Conditions of others are theirs.
 	status := cachev1alpha1ac.MemcachedStatus().WithServers(now.Servers).WithLabelSelector(now.LabelSelector)
-	for _, kind := range []string{available, "Progressing", "Degraded"} {
-		condition := meta.FindStatusCondition(now.Conditions, kind)
+	for i := range all {
+		condition := meta.FindStatusCondition(now.Conditions, all[i].Type)
 		status.WithConditions(metav1ac.Condition().
 			WithType(condition.Type).
 			WithStatus(condition.Status).

@@ -58,7 +58,7 @@ type OptionsSource struct {
 
 // MemcachedStatus says what there is.
 type MemcachedStatus struct {
-	// Conditions are Available, Progressing and Degraded.
+	// Conditions are Available, Progressing and Degraded, and Registered where there is a registry.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

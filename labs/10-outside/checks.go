@@ -1,0 +1,192 @@
+// Package outside holds the checks of lab 10: each Memcached has an entry in a registry that is no part of the cluster, and
+// the operator cleans up there what Kubernetes cannot see.
+package outside
+
+import (
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/faults"
+	"github.com/example/operator-lab/labs/harness/match"
+	"github.com/example/operator-lab/labs/harness/registry"
+)
+
+const (
+	// awayPeriod is how long the registry is away. An operator pauses longer and longer, so it must not be long.
+	awayPeriod = 3 * time.Second
+	// backTimeout is the contract's limit for what has to happen once the registry is back, or was changed by somebody.
+	backTimeout = 10 * time.Second
+	// refusedWrites is how long the API server refuses what the manager writes, and refusals how many are enough: those of two passes.
+	refusedWrites, refusals = 2 * time.Second, 7
+	// slowness is how long a slow answer takes: longer than any operator needs for the others.
+	slowness = 6 * time.Second
+	// refusedPeriod is how long an entry is refused, and mostTries how often it may be sent meanwhile.
+	refusedPeriod, mostTries = 10 * time.Second, 5
+	// restPeriod is how long the registry is listened to at rest.
+	restPeriod = 5 * time.Second
+	// stayPeriod is how long something has to stay as it is. Who would change it does so within milliseconds.
+	stayPeriod = time.Second
+)
+
+const (
+	// neighbours is how many Memcacheds are made while the registry is slow with another one.
+	neighbours = 4
+	// passes is how many passes without a change of the spec there are while an entry is refused, at least.
+	passes = 8
+)
+
+var _ = Describe("Lab 10", env.Lab(10), func() {
+	It("registers each Memcached", env.Check("registers", env.First), func(ctx SpecContext) {
+		namespace := env.PodlessNamespace(ctx)
+		m, other := register(ctx, namespace), register(ctx, namespace)
+		m.Size = 1 + m.Size%5
+		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
+		for _, one := range []cache{m, other} {
+			Eventually(ctx, entriesOf(one)).Should(haveItsEntry(one))
+			Eventually(ctx, env.MemcachedOf(one.Memcached)).Should(match.HaveCondition("Registered", metav1.ConditionTrue).Because("not-told"))
+		}
+	})
+
+	It("promises to clean up before it registers", env.Check("promise-first"), func(ctx SpecContext) {
+		namespace := env.PodlessNamespace(ctx)
+		broken := watchPromises(namespace)
+		promised := env.NewMemcached(namespace)
+		f, err := faults.New(namespace, func(string, ...any) {})
+		Expect(err).To(Succeed())
+		ask := func() error { return promised.Create(ctx) } // while nothing can be written, and no promise either
+		Expect(f.RefuseWrites(ctx, apiproxy.ReadOnly, refusedWrites, refusals, ask)).To(Succeed())
+		registered := find(ctx, promised)
+		Eventually(ctx, entriesOf(registered)).Should(haveItsEntry(registered))
+		Expect(broken()).To(Succeed())
+		killed := env.NewMemcached(namespace)
+		dead := killAtPut(killed)
+		Expect(killed.Create(ctx)).To(Succeed())
+		Eventually(dead).WithContext(ctx).Should(BeClosed())
+		m := find(ctx, killed)
+		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
+		Expect(env.Manager().Start(env.Run().MemcachedImage)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
+		Eventually(ctx, entriesOf(m)).Should(haveNoEntry(m, "orphaned"))
+	})
+
+	It("cleans up there before it lets go here", env.Check("gone-there-first"), func(ctx SpecContext) {
+		namespace := env.PodlessNamespace(ctx)
+		m, other := register(ctx, namespace), register(ctx, namespace)
+		late := watchDeletion(m)
+		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
+		Expect(isRemoved(m, "let-go-first")).To(Succeed())
+		Expect(late()).To(Succeed())
+		removeAtDelete(other)
+		Expect(other.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(other.Memcached)).Should(match.BeGone().Because("stuck-at-404"))
+	})
+
+	It("waits for a registry that is away", env.Check("waits-for-registry"), func(ctx SpecContext) {
+		namespace := env.Namespace(ctx)
+		m, running := registerOne(ctx, namespace), registerOne(ctx, namespace)
+		match.ExpectPods(ctx, m.Memcached)
+		match.ExpectPods(ctx, running.Memcached)
+		isAvailable := func() *match.Matcher {
+			return match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available")
+		}
+		Eventually(ctx, env.MemcachedOf(running.Memcached)).Should(isAvailable())
+		left, back := time.Now(), behave(registry.Everybody, registry.Behaviour{Status: http.StatusServiceUnavailable})
+		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
+		late := create(ctx, namespace)
+		Expect(running.Annotate(ctx)).To(Succeed()) // which makes a pass
+		Eventually(ctx, env.DeploymentOf(late.Memcached)).Should(match.Exist().Because("held-up"))
+		Eventually(ctx, env.MemcachedOf(late.Memcached)).Should(match.Make(sayWhatIsKnown))
+		Consistently(ctx, env.MemcachedOf(running.Memcached)).WithTimeout(max(stayPeriod, awayPeriod-time.Since(left))).Should(isAvailable())
+		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(stay("let-go"))
+		Eventually(ctx, env.MemcachedOf(late.Memcached)).Should(match.Make(sayWhatIsKnown))
+		env.Registry().Edit(running.uid, nil)
+		back()
+		limit := max(backTimeout, 2*time.Since(left)) // each pause of an operator is twice the one before
+		Eventually(ctx, env.MemcachedOf(m.Memcached)).WithTimeout(limit).Should(match.BeGone().ByKubernetes(limit))
+		Expect(isRemoved(m, "let-go")).To(Succeed())
+		Eventually(ctx, entriesOf(running)).WithTimeout(limit).Should(haveItsEntry(running).ByKubernetes(limit))
+		Expect(late.Annotate(ctx)).To(Succeed()) // its Pods have started passes, and each that failed has made the pause longer
+		Eventually(ctx, entriesOf(late)).Should(haveItsEntry(late))
+	})
+
+	It("lets a slow answer hold up nobody", env.Check("slow-one-holds-nobody"), func(ctx SpecContext) {
+		namespace := env.PodlessNamespace(ctx)
+		slow := register(ctx, namespace)
+		asked := slowDown(slow)
+		Expect(slow.SetSpec(ctx, "size", 1+slow.Size%5)).To(Succeed())
+		Eventually(asked).WithContext(ctx).Should(BeClosed())
+		var others []cache
+		for range neighbours {
+			others = append(others, create(ctx, namespace))
+		}
+		for _, m := range others {
+			Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m).Because("held-up").ByKubernetes(slowness))
+		}
+		Expect(wereServedMeanwhile(slow, others)).To(Succeed())
+	})
+
+	It("looks again", env.Check("looks-again"), func(ctx SpecContext) {
+		namespace := env.Namespace(ctx) // where no news of refused Pods make a pass by luck
+		m, changed, waiting := registerOne(ctx, namespace), registerOne(ctx, namespace), registerOne(ctx, namespace)
+		Expect(waiting.SetSpec(ctx, "optionsFrom", map[string]string{"name": env.RandomName()})).To(Succeed()) // which is not there
+		all := []cache{m, changed, waiting}
+		for _, one := range all {
+			match.ExpectPods(ctx, one.Memcached)
+			Expect(one.AwaitStable(ctx)).To(Succeed())
+		}
+		env.Registry().Edit(m.uid, nil)
+		env.Registry().Edit(changed.uid, &registry.Entry{Namespace: namespace, Name: changed.Name, Size: 2})
+		env.Registry().Edit(waiting.uid, nil)
+		for _, one := range all {
+			Eventually(ctx, entriesOf(one)).WithTimeout(backTimeout).Should(haveItsEntry(one).Because("not-looked-after").ByKubernetes(backTimeout))
+		}
+		before := len(env.Registry().Requests(m.uid))
+		Expect(env.Sleep(ctx, restPeriod)).To(Succeed())
+		Expect(restsFor(restPeriod, len(env.Registry().Requests(m.uid))-before)).To(Succeed())
+	})
+
+	It("takes no for an answer", env.Check("takes-no-for-no", env.Long), func(ctx SpecContext) {
+		m := env.NewMemcached(env.Namespace(ctx))
+		m.Size = 1
+		relent := behave(registry.Everybody, registry.Behaviour{Status: http.StatusUnprocessableEntity, Only: http.MethodPut})
+		Expect(m.Create(ctx)).To(Succeed())
+		refused := find(ctx, m)
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Registered", metav1.ConditionFalse).Because("not-told"))
+		for range passes {
+			Expect(m.Annotate(ctx)).To(Succeed())
+			Expect(env.Sleep(ctx, refusedPeriod/passes)).To(Succeed())
+		}
+		match.ExpectPods(ctx, m)
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available"))
+		Expect(triedAtMost(refused)).To(Succeed())
+		relent()
+		refused.Size++
+		Expect(m.SetSpec(ctx, "size", refused.Size)).To(Succeed())
+		Eventually(ctx, entriesOf(refused)).Should(haveItsEntry(refused).Because("not-tried-again"))
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Registered", metav1.ConditionTrue).Because("not-told"))
+	})
+
+	It("leaves other finalizers alone", env.Check("others-finalizers"), func(ctx SpecContext) {
+		held := env.NewMemcached(env.PodlessNamespace(ctx))
+		Expect(holdAtPromise(held)).To(Succeed())
+		Expect(held.Create(ctx)).To(Succeed())
+		m := find(ctx, held)
+		Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m))
+		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
+		Eventually(ctx, entriesOf(m)).Should(haveNoEntry(m, "left-behind"))
+		Consistently(ctx, env.MemcachedOf(m.Memcached)).WithTimeout(stayPeriod).Should(stay("finalizer-removed"))
+		Expect(isRemoved(m, "registered-anew")).To(Succeed())
+		Expect(m.Release(ctx)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
+		Expect(m.Create(ctx)).To(Succeed())
+		again := find(ctx, m.Memcached)
+		Eventually(ctx, entriesOf(again)).Should(haveItsEntry(again))
+	})
+})

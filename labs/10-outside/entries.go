@@ -1,0 +1,310 @@
+package outside
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/match"
+	"github.com/example/operator-lab/labs/harness/registry"
+	"github.com/example/operator-lab/labs/internal/finding"
+)
+
+// cache is a Memcached with the UID that its entry has.
+type cache struct {
+	env.Memcached
+	uid string
+}
+
+// find reads the UID of a Memcached.
+func find(ctx context.Context, m env.Memcached) cache {
+	GinkgoHelper()
+	obj, err := m.Get(ctx)
+	Expect(err).To(Succeed())
+	return cache{m, string(obj.GetUID())}
+}
+
+// create makes a Memcached.
+func create(ctx context.Context, namespace string) cache {
+	GinkgoHelper()
+	m := env.NewMemcached(namespace)
+	Expect(m.Create(ctx)).To(Succeed())
+	return find(ctx, m)
+}
+
+// register makes a Memcached, and waits for its entry.
+func register(ctx context.Context, namespace string) cache {
+	GinkgoHelper()
+	c := create(ctx, namespace)
+	Eventually(ctx, entriesOf(c)).Should(haveItsEntry(c))
+	return c
+}
+
+// registerOne makes a Memcached with one Pod, and waits for its entry.
+func registerOne(ctx context.Context, namespace string) cache {
+	GinkgoHelper()
+	m := env.NewMemcached(namespace)
+	m.Size = 1
+	Expect(m.Create(ctx)).To(Succeed())
+	c := find(ctx, m)
+	Eventually(ctx, entriesOf(c)).Should(haveItsEntry(c))
+	return c
+}
+
+// entriesOf reads, when it is polled, all entries that are about a Memcached: those under its UID or with its name.
+func entriesOf(c cache) func(context.Context) (map[string]registry.Entry, error) {
+	return env.Polled(c.Namespace, func(context.Context) (map[string]registry.Entry, error) {
+		entries := env.Registry().Entries()
+		for uid, e := range entries {
+			if uid != c.uid && (e.Namespace != c.Namespace || e.Name != c.Name) {
+				delete(entries, uid)
+			}
+		}
+		return entries, nil
+	})
+}
+
+// haveItsEntry wants exactly one entry, under the UID of the Memcached, with its name and size.
+func haveItsEntry(c cache) *match.Matcher {
+	want := registry.Entry{Namespace: c.Namespace, Name: c.Name, Size: c.Size}
+	expected := fmt.Sprintf("one entry in the registry, under the UID %s: %s", c.uid, text(want))
+	return match.Make(func(entries map[string]registry.Entry) error {
+		have, there := entries[c.uid]
+		for uid, other := range entries {
+			if uid != c.uid {
+				return finding.New("wrong-uid", expected, "one under %q: %s", uid, text(other))
+			}
+		}
+		switch {
+		case !there:
+			return finding.New("no-entry", expected, "none; %s", lastRequest(c))
+		case have.Size != want.Size:
+			return finding.New("wrong-size", expected, "%s", text(have))
+		case have != want:
+			return finding.New("wrong-entry", expected, "%s", text(have))
+		}
+		return nil
+	})
+}
+
+func text(e registry.Entry) string {
+	return fmt.Sprintf("namespace %q, name %q, size %d", e.Namespace, e.Name, e.Size)
+}
+
+// lastRequest says what the registry was asked last for a Memcached.
+func lastRequest(c cache) string {
+	requests := env.Registry().Requests(c.uid)
+	if len(requests) == 0 {
+		return "no request came for it"
+	}
+	last := requests[len(requests)-1]
+	return fmt.Sprintf("the last request was %s, and the answer %d", last.Method, last.Status)
+}
+
+// haveNoEntry wants none under the UID of the Memcached.
+func haveNoEntry(c cache, cause string) *match.Matcher {
+	return match.Make(func(map[string]registry.Entry) error { return isRemoved(c, cause) })
+}
+
+// isRemoved asks [haveNoEntry] once.
+func isRemoved(c cache, cause string) error {
+	if _, there := env.Registry().Entries()[c.uid]; there {
+		return finding.New(cause, "no entry for the Memcached "+c.Name+", which was deleted", "it is still in the registry; %s", lastRequest(c))
+	}
+	return nil
+}
+
+// stay wants a Memcached that is being deleted to be there all the same.
+func stay(cause string) *match.Matcher {
+	return match.Make(func(obj *unstructured.Unstructured) error {
+		if obj.GetUID() == "" {
+			return finding.New(cause, "the Memcached "+obj.GetName()+" stays until nobody needs it any more", "it is gone")
+		}
+		return nil
+	})
+}
+
+// sayWhatIsKnown wants a Memcached whose status was written, and does not say that it has an entry: the registry was away all the
+// time.
+func sayWhatIsKnown(obj *unstructured.Unstructured) error {
+	const expected = "the status tells of the Deployment, and not that there is an entry, while the registry is away"
+	available, err := env.Condition(obj, "Available")
+	if err != nil {
+		return err
+	}
+	if available == nil {
+		return finding.New("not-told", expected, "there is no condition Available")
+	}
+	registered, err := env.Condition(obj, "Registered")
+	if err == nil && registered != nil && registered.Status == metav1.ConditionTrue {
+		err = finding.New("told-too-early", expected, "Registered is True (%s: %s)", registered.Reason, registered.Message)
+	}
+	return err
+}
+
+// holdAtPromise has somebody else add a finalizer to a Memcached at the moment at which the manager sends its own.
+func holdAtPromise(m env.Memcached) error {
+	proxy, err := env.Proxy()
+	if err != nil {
+		return err
+	}
+	var first sync.Once
+	proxy.Disturb(apiproxy.Disturbance{Before: func(ctx context.Context, r apiproxy.Request) (held bool) {
+		if r.Mutating() && r.Resource == env.Memcacheds && r.Subresource == "" && r.Namespace == m.Namespace && r.Name == m.Name {
+			first.Do(func() { held = m.Hold(ctx) == nil })
+		}
+		return held
+	}})
+	DeferCleanup(func() { proxy.Disturb(apiproxy.Disturbance{}) })
+	return nil
+}
+
+// behave has the registry behave in a way until the returned function is called, or the check ends.
+func behave(uid string, b registry.Behaviour) (end func()) {
+	r := env.Registry()
+	r.Behave(uid, b)
+	end = func() { r.Behave(uid, registry.Behaviour{}) }
+	DeferCleanup(end)
+	return end
+}
+
+// watchPromises looks at each Memcached of a namespace when a PUT comes for it: it has to have a finalizer by then. The returned
+// function says whether one had none.
+func watchPromises(namespace string) (broken func() error) {
+	return watch(registry.Everybody, http.MethodPut, func(ctx context.Context, q registry.Request) error {
+		if q.Entry.Namespace != namespace {
+			return nil
+		}
+		obj, err := env.Memcached{Namespace: q.Entry.Namespace, Name: q.Entry.Name}.Get(ctx)
+		if err == nil && string(obj.GetUID()) == q.UID && len(obj.GetFinalizers()) == 0 {
+			return finding.New("no-promise", "a Memcached has a finalizer before it is registered", "it had none when the PUT came")
+		}
+		return client.IgnoreNotFound(err) // of an entry with a wrong name, for example
+	})
+}
+
+// watchDeletion looks at a Memcached when its entry is about to be removed: it has to be there still. The returned function
+// says whether it was not. A cache that is behind can have an operator send one DELETE more, which removes nothing.
+func watchDeletion(c cache) (late func() error) {
+	r := env.Registry()
+	return watch(c.uid, http.MethodDelete, func(ctx context.Context, _ registry.Request) error {
+		if _, there := r.Entries()[c.uid]; !there {
+			return nil
+		}
+		obj, err := c.Get(ctx)
+		if apierrors.IsNotFound(err) || err == nil && string(obj.GetUID()) != c.uid {
+			return finding.New("let-go-first", "the entry is removed while the Memcached is still there", "it was gone already when the DELETE came")
+		}
+		return err
+	})
+}
+
+// watch looks at each request of a method that comes for a UID, until the check ends. The returned function says what was
+// wrong so far.
+func watch(uid, method string, look func(context.Context, registry.Request) error) (wrong func() error) {
+	var mu sync.Mutex
+	var all error
+	behave(uid, registry.Behaviour{Meanwhile: func(ctx context.Context, q registry.Request) {
+		if q.Method != method {
+			return
+		}
+		mu.Lock() // one look at a time: the object may be large
+		defer mu.Unlock()
+		all = cmp.Or(all, look(ctx, q))
+	}})
+	return func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+// killAtPut kills the manager when the first PUT for a Memcached has come, and before it is answered. The entry is made all
+// the same.
+func killAtPut(m env.Memcached) (dead <-chan struct{}) {
+	ended := make(chan struct{})
+	kill := sync.OnceFunc(func() {
+		env.Manager().Kill()
+		close(ended)
+	})
+	behave(registry.Everybody, registry.Behaviour{Meanwhile: func(_ context.Context, q registry.Request) {
+		if q.Method == http.MethodPut && q.Entry.Name == m.Name {
+			kill()
+		}
+	}})
+	return ended
+}
+
+// removeAtDelete has somebody else remove the entry right before the operator does, which gets the answer 404.
+func removeAtDelete(c cache) {
+	r := env.Registry()
+	behave(c.uid, registry.Behaviour{Meanwhile: func(_ context.Context, q registry.Request) {
+		if q.Method == http.MethodDelete {
+			r.Edit(c.uid, nil)
+		}
+	}})
+}
+
+// slowDown has the registry take its time for a Memcached until the check ends. The channel is closed by the first request.
+func slowDown(c cache) (asked <-chan struct{}) {
+	first := make(chan struct{})
+	tell := sync.OnceFunc(func() { close(first) })
+	behave(c.uid, registry.Behaviour{Delay: slowness, Meanwhile: func(context.Context, registry.Request) { tell() }})
+	return first
+}
+
+// wereServedMeanwhile wants at least one of the others to have had its first PUT answered while a request for the slow one
+// was open. An operator that does one after the other never has.
+func wereServedMeanwhile(slow cache, others []cache) error {
+	for _, m := range others {
+		first := env.Registry().Requests(m.uid)[0]
+		if env.Registry().Waiting(slow.uid, first.Began) {
+			return nil
+		}
+		for _, s := range env.Registry().Requests(slow.uid) {
+			if s.Began.Before(first.Began) && first.Ended.Before(s.Ended) {
+				return nil
+			}
+		}
+	}
+	return finding.New("held-up", "other Memcacheds are registered while the registry takes its time for one", "none of %d was, before that one was answered or given up", len(others))
+}
+
+// restsFor wants at most one request a second.
+func restsFor(period time.Duration, requests int) error {
+	if most := int(period/time.Second) + 1; requests > most {
+		return finding.New("too-many-requests", "at most one request a second for each entry at rest", "%d in %s", requests, period)
+	}
+	return nil
+}
+
+// triedAtMost wants an entry that was refused not to have been sent again and again.
+func triedAtMost(c cache) error {
+	requests := env.Registry().Requests(c.uid)
+	requests = slices.DeleteFunc(requests, func(q registry.Request) bool { return q.Method != http.MethodPut })
+	if len(requests) == 0 {
+		return finding.New("no-entry", "the registry is asked to take the entry", "no PUT came for it")
+	}
+	before := requests[0].Began.Add(refusedPeriod)
+	tries := slices.IndexFunc(requests, func(q registry.Request) bool { return q.Began.After(before) })
+	if tries < 0 {
+		tries = len(requests)
+	}
+	if tries > mostTries {
+		return finding.New("asked-again", fmt.Sprintf("an entry that the registry refuses is sent at most %d times in %s", mostTries, refusedPeriod), "%d times", tries)
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+// Package registry is a registry of caches that is no part of any cluster. An operator gives each of its Memcacheds an entry
+// there, by plain HTTP:
+//
+//	PUT    /caches/{uid}    {"namespace": …, "name": …, "size": …}
+//	GET    /caches/{uid}    the entry, or 404
+//	DELETE /caches/{uid}    404 when there is none
+//
+// It remembers who asked for what, and a check may have it be slow, be away, or say no for a while. The program that asks is
+// not trusted: what it can make the registry keep is bounded.
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The limits of what a program can make the registry keep. Beyond them, requests have no effect.
+const (
+	bodyLimit    = 1 << 10
+	methodLimit  = 16
+	entriesLimit = 1000
+	recordLimit  = 20_000
+	openLimit    = 64
+)
+
+// Entry is what the registry knows of a cache.
+type Entry struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Size      int32  `json:"size"`
+}
+
+// Request is one that the registry has answered.
+type Request struct {
+	Method, UID string
+	Entry       Entry // of a PUT
+	Status      int   // of the answer, whether or not the other side has waited for it
+	Began       time.Time
+	Ended       time.Time // when it was answered, or when the other side gave up
+}
+
+// Behaviour is what the registry does with requests in place of what is right.
+type Behaviour struct {
+	// Status is the answer, without any effect; 0 is the right one. Only is the one method that gets it, "" is all.
+	Status int
+	Only   string
+	// Delay comes before the effect and the answer.
+	Delay time.Duration
+	// Meanwhile is called before the effect, which waits for it; nil is nothing. It may be called by several requests at a time.
+	Meanwhile func(context.Context, Request)
+}
+
+// Registry is one that listens until it is closed. All of its methods may be called at any time.
+type Registry struct {
+	server   *http.Server
+	listener net.Listener
+	open     chan struct{}
+	tell     func(Request)
+
+	mu         sync.Mutex
+	waiting    map[*Request]bool // are not answered yet
+	entries    map[string]Entry
+	record     []Request
+	behaviours map[string]Behaviour
+}
+
+// uid is what may identify an entry.
+var uid = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+
+// Start makes a registry that listens at an address of loopback, such as "127.0.0.1:0" for any port that is free. tell is told
+// each request that is answered, one at a time. With nil, they are remembered for [Registry.Requests].
+func Start(address string, tell func(Request)) (*Registry, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("start the registry: %w", err)
+	}
+	r := &Registry{
+		listener: l, open: make(chan struct{}, openLimit), tell: tell,
+		waiting: map[*Request]bool{}, entries: map[string]Entry{}, behaviours: map[string]Behaviour{},
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/caches/{uid}", r.serve)
+	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	go func() { _ = r.server.Serve(l) }()
+	return r, nil
+}
+
+// Address is where it listens, as host:port.
+func (r *Registry) Address() string { return r.listener.Addr().String() }
+
+// URL is what an operator is told.
+func (r *Registry) URL() string { return "http://" + r.Address() }
+
+// Close ends it.
+func (r *Registry) Close() error { return r.server.Close() }
+
+// Entries are all of them, by uid.
+func (r *Registry) Entries() map[string]Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.entries)
+}
+
+// Edit changes an entry as somebody else would; nil removes it.
+func (r *Registry) Edit(uid string, entry *Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if entry == nil {
+		delete(r.entries, uid)
+		return
+	}
+	r.entries[uid] = *entry
+}
+
+// Everybody stands for each uid that has no behaviour of its own, in [Registry.Behave].
+const Everybody = ""
+
+// Behave has the registry do something else with the requests for a uid, from now on. The zero value is what is right.
+func (r *Registry) Behave(uid string, b Behaviour) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.behaviours[uid] = b
+}
+
+// Requests are those for a uid that have been answered, in order of the answers.
+func (r *Registry) Requests(uid string) []Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.record), func(q Request) bool { return q.UID != uid })
+}
+
+// Waiting says whether a request for a uid that began before a time is not answered yet.
+func (r *Registry) Waiting(uid string, before time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for q := range r.waiting {
+		if q.UID == uid && q.Began.Before(before) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
+	select {
+	case r.open <- struct{}{}:
+		defer func() { <-r.open }()
+	default:
+		http.Error(w, "too many requests at a time", http.StatusTooManyRequests)
+		return
+	}
+	// Copies: both are parts of the request's first line, which would be remembered whole with them.
+	q := Request{Began: time.Now(), Method: strings.Clone(req.Method), UID: strings.Clone(req.PathValue("uid"))}
+	if err := q.read(w, req); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	b := r.receive(&q)
+	if b.Meanwhile != nil {
+		b.Meanwhile(req.Context(), q)
+	}
+	delay := time.NewTimer(b.Delay)
+	defer delay.Stop()
+	select {
+	case <-req.Context().Done(): // what was asked is done all the same
+	case <-delay.C:
+	}
+	status, entry := r.answer(&q, b)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if q.Method == http.MethodGet && status == http.StatusOK {
+		_ = json.NewEncoder(w).Encode(entry)
+	}
+}
+
+// read takes what a request says.
+func (q *Request) read(w http.ResponseWriter, req *http.Request) error {
+	if !uid.MatchString(q.UID) {
+		return errors.New("a uid has letters, digits and dashes only")
+	}
+	if len(q.Method) > methodLimit {
+		return errors.New("a method is a short word")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, bodyLimit))
+	if err != nil || q.Method != http.MethodPut {
+		return err
+	}
+	if err := json.Unmarshal(body, &q.Entry); err != nil {
+		return fmt.Errorf("the body is no entry: %w", err)
+	}
+	return nil
+}
+
+// receive returns what is to be done with a request, which waits for its answer from now on.
+func (r *Registry) receive(q *Request) Behaviour {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting[q] = true
+	if b, ok := r.behaviours[q.UID]; ok {
+		return b
+	}
+	return r.behaviours[Everybody]
+}
+
+// answer does what is asked, unless the answer is another one, and remembers it.
+func (r *Registry) answer(q *Request, b Behaviour) (status int, entry Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, q)
+	if len(r.record) >= recordLimit {
+		return http.StatusTooManyRequests, Entry{}
+	}
+	q.Ended, entry = time.Now(), r.entries[q.UID]
+	if b.Status != 0 && (b.Only == "" || b.Only == q.Method) {
+		q.Status = b.Status
+	} else {
+		q.Status = r.apply(*q)
+	}
+	if r.tell != nil {
+		r.tell(*q)
+	} else {
+		r.record = append(r.record, *q)
+	}
+	return q.Status, entry
+}
+
+// apply does what is asked, and returns the status of the answer.
+func (r *Registry) apply(q Request) int {
+	_, there := r.entries[q.UID]
+	switch {
+	case q.Method == http.MethodPut && !there && len(r.entries) >= entriesLimit:
+		return http.StatusInsufficientStorage
+	case q.Method == http.MethodPut:
+		r.entries[q.UID] = q.Entry
+		return http.StatusNoContent
+	case q.Method != http.MethodGet && q.Method != http.MethodDelete:
+		return http.StatusMethodNotAllowed
+	case !there:
+		return http.StatusNotFound
+	case q.Method == http.MethodDelete:
+		delete(r.entries, q.UID)
+		return http.StatusNoContent
+	}
+	return http.StatusOK
+}

@@ -1,0 +1,160 @@
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	"github.com/example/operator-lab/labs/harness/registry"
+)
+
+func start(t *testing.T, tell func(registry.Request)) *registry.Registry {
+	t.Helper()
+	r, err := registry.Start("127.0.0.1:0", tell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// ask sends a request, and returns the status and the body of the answer.
+func ask(ctx context.Context, t *testing.T, r *registry.Registry, method, uid, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, r.URL()+"/caches/"+uid, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, strings.TrimSpace(string(text))
+}
+
+const tea = `{"namespace":"default","name":"tea","size":2}`
+
+func TestWhatTheContractSays(t *testing.T) {
+	r := start(t, nil)
+	for i, step := range []struct {
+		method, uid, body string
+		status            int
+		answer            string
+	}{
+		{http.MethodGet, "u-1", "", 404, ""},
+		{http.MethodDelete, "u-1", "", 404, ""},
+		{http.MethodPut, "u-1", tea, 204, ""},
+		{http.MethodGet, "u-1", "", 200, tea},
+		{http.MethodPut, "u-1", strings.Replace(tea, "2", "3", 1), 204, ""},
+		{http.MethodGet, "u-1", "", 200, strings.Replace(tea, "2", "3", 1)},
+		{http.MethodPost, "u-1", tea, 405, ""},
+		{http.MethodDelete, "u-1", "", 204, ""},
+		{http.MethodGet, "u-1", "", 404, ""},
+	} {
+		status, answer := ask(t.Context(), t, r, step.method, step.uid, step.body)
+		if status != step.status || answer != step.answer {
+			t.Errorf("step %d, %s: %d %q", i, step.method, status, answer)
+		}
+		if last := r.Requests("u-1")[i]; last.Method != step.method || last.Status != step.status || last.Ended.Before(last.Began) {
+			t.Errorf("step %d is remembered as %+v", i, last)
+		}
+	}
+}
+
+// The program that asks is not trusted.
+func TestWhatAProgramCanHaveItKeepIsBounded(t *testing.T) {
+	r := start(t, nil)
+	for name, step := range map[string]struct {
+		uid, body string
+		status    int
+	}{
+		"a uid that is none":  {"a%20b", tea, 400},
+		"a long uid":          {strings.Repeat("u", 65), tea, 400},
+		"a long entry":        {"u", `{"name":"` + strings.Repeat("n", 1<<10) + `"}`, 400},
+		"an entry of numbers": {"u", `[1,2]`, 400},
+	} {
+		if status, answer := ask(t.Context(), t, r, http.MethodPut, step.uid, step.body); status != step.status {
+			t.Errorf("%s: %d %s", name, status, answer)
+		}
+	}
+	for i := range 1001 {
+		status, _ := ask(t.Context(), t, r, http.MethodPut, fmt.Sprint("u-", i), tea)
+		if want := map[bool]int{true: 204, false: 507}[i < 1000]; status != want {
+			t.Fatalf("entry %d: %d", i, status)
+		}
+	}
+}
+
+func TestBehaviour(t *testing.T) {
+	r := start(t, nil)
+	r.Behave(registry.Everybody, registry.Behaviour{Status: 503})
+	r.Behave("refused", registry.Behaviour{Status: 422, Only: http.MethodPut})
+	var during []string
+	r.Behave("watched", registry.Behaviour{Meanwhile: func(_ context.Context, q registry.Request) {
+		during = append(during, fmt.Sprintf("%s %s, %d entries", q.Method, q.Entry.Name, len(r.Entries())))
+	}})
+	for _, step := range []struct {
+		method, uid string
+		status      int
+	}{
+		{http.MethodPut, "somebody", 503}, {http.MethodDelete, "somebody", 503},
+		{http.MethodPut, "refused", 422}, {http.MethodDelete, "refused", 404},
+		{http.MethodPut, "watched", 204},
+	} {
+		if status, _ := ask(t.Context(), t, r, step.method, step.uid, tea); status != step.status {
+			t.Errorf("%s of %s: %d", step.method, step.uid, status)
+		}
+	}
+	if len(during) != 1 || during[0] != "PUT tea, 0 entries" {
+		t.Errorf("a request is looked at before its effect: %q", during)
+	}
+	if len(r.Entries()) != 1 {
+		t.Errorf("%v", r.Entries())
+	}
+}
+
+// A client that gives up has had its effect, and no other one waits for it.
+func TestASlowAnswer(t *testing.T) {
+	g := gomega.NewWithT(t)
+	r := start(t, nil)
+	r.Behave("slow", registry.Behaviour{Delay: time.Hour})
+	ctx, giveUp := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ask(ctx, t, r, http.MethodPut, "slow", tea)
+	}()
+	g.Eventually(func() bool { return r.Waiting("slow", time.Now()) }).WithTimeout(10 * time.Second).Should(gomega.BeTrue())
+	if status, _ := ask(t.Context(), t, r, http.MethodPut, "other", tea); status != 204 {
+		t.Errorf("the other one: %d", status)
+	}
+	if r.Waiting("slow", time.Time{}) || len(r.Requests("slow")) != 0 {
+		t.Error("it was answered, or began before it was sent")
+	}
+	giveUp()
+	<-done
+	g.Eventually(func() int { return len(r.Entries()) }).WithTimeout(10 * time.Second).Should(gomega.Equal(2))
+	if r.Waiting("slow", time.Now()) {
+		t.Error("it still waits")
+	}
+}
+
+func TestWhoIsToldRemembersNothing(t *testing.T) {
+	var told []registry.Request
+	r := start(t, func(q registry.Request) { told = append(told, q) })
+	ask(t.Context(), t, r, http.MethodPut, "u", tea)
+	if len(told) != 1 || told[0].Status != 204 || told[0].Entry.Name != "tea" || len(r.Requests("u")) != 0 {
+		t.Errorf("told %+v, remembered %v", told, r.Requests("u"))
+	}
+}
