@@ -26,9 +26,14 @@ func newCheckCommand(a *app) *cobra.Command {
 		Long: `check compiles the operator in the workspace, creates a fresh cluster, runs the checks of step N
 against it and says which hold and, if one does not, why. The workspace is never written to.
 
+check 0 is without code: it compares what you predict with what happens.
+
 With "all" it judges every step up to the one that you are at.`,
 		Args: cli.One("check N, such as check 4, or check all"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == labZero {
+				return a.predict(cmd.Context(), keep)
+			}
 			return a.check(cmd.Context(), args[0], seed, storm, keep)
 		},
 	}

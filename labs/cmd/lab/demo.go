@@ -26,7 +26,8 @@ func newDemoCommand(a *app) *cobra.Command {
 		Use:   "demo",
 		Short: "Watch the finished operator at work, in two minutes",
 		Long: `Watch the finished operator at work on a fresh cluster: create a Memcached, delete its Deployment and see it
-come back, scale, be refused size 6, delete it all. Each step shows what one would type and who did what about it.
+come back, scale, be refused size 6, let an autoscaler decide, delete it all while a registry is away. Each step shows
+what one would type and who did what about it.
 
 Your workspace plays no part in it. Afterwards nothing is left, unless --keep is given.`,
 		Args: cobra.NoArgs,

@@ -64,7 +64,7 @@ var arguments = map[string]string{
 	"lab-4": "lab check 4 --seed VALUE --storm VALUE", "labs": "lab check all", "watch": "lab watch --pool VALUE",
 	"watch-4": "lab watch 4 --pool VALUE", "hint-4": "lab hint 4", "trace": "lab trace --check VALUE", "trace-4": "lab trace 4 --check VALUE",
 	"diff-4": "lab diff 4", "solve-4": "lab solve 4", "reset-4": "lab reset 4", "undo": "lab undo -- VALUE", "progress": "lab progress",
-	"demo": "lab demo", "up": "lab up", "shell": "lab shell", "status": "lab status", "down": "lab down",
+	"demo": "lab demo", "up": "lab up", "shell": "lab shell", "registry": "lab registry --port VALUE", "status": "lab status", "down": "lab down",
 	"board":              "classroom board --address VALUE --listen 127.0.0.1:VALUE",
 	"classroom":          "classroom up --learners VALUE --roster VALUE --address VALUE --lend VALUE --ready VALUE",
 	"classroom-status":   "classroom status",

@@ -1,6 +1,6 @@
-// Package demo shows the finished operator at work on a fresh cluster: five things that a person does,
+// Package demo shows the finished operator at work on a fresh cluster: some things that a person does,
 // and what everybody else does about each of them. Nothing of it is acted. What is told was seen in
-// watches, and who did it is what the API server wrote down.
+// watches and by a registry outside the cluster, and who did it is what the API server wrote down.
 package demo
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
@@ -55,20 +57,32 @@ type Show struct {
 	Out io.Writer
 }
 
-// Run performs the five steps. When it returns, the operator's process has ended; the cluster is the
+// Run performs the steps. When it returns, the operator's process has ended; the cluster is the
 // caller's to delete. An error says what did not happen, and where the operator's log is.
 func (s Show) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c, err := s.connect(ctx)
+	c, err := connect(s.Cluster)
 	if err != nil {
 		return err
 	}
-	w, err := watchWorld(ctx, c)
+	// The definition comes first of all: the garbage collector looks for new kinds every 30 s, and the last step waits for it.
+	file := filepath.Join(s.Root, "operator", "config", "crd", "bases", "cache.example.com_memcacheds.yaml")
+	if err := install(ctx, c, file); err != nil {
+		return fmt.Errorf("install %s: %w", file, err)
+	}
+	memcacheds := &unstructured.UnstructuredList{}
+	memcacheds.SetGroupVersionKind(kind)
+	w, err := watchWorld(ctx, c, memcacheds)
 	if err != nil {
 		return err
 	}
-	operator, err := startOperator(s)
+	outside, err := registry.Start("127.0.0.1:0", w.hear)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, outside.Close()) }()
+	operator, err := startOperator(s, outside.URL())
 	if err != nil {
 		return err
 	}
@@ -78,7 +92,7 @@ func (s Show) Run(ctx context.Context) (err error) {
 	}
 	p := printer{s.Out}
 	p.opening(s.Cluster)
-	for i, step := range steps() {
+	for i, step := range steps(outside) {
 		p.announce(i+1, step)
 		if err := perform(ctx, c, w, operator, step, p); err != nil {
 			return fmt.Errorf("step %d of the demo: %w", i+1, err)
@@ -89,10 +103,9 @@ func (s Show) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// connect installs the definition of Memcached and returns a client. The definition comes first of all:
-// the garbage collector looks for new kinds every 30 s, and the last step waits for it.
-func (s Show) connect(ctx context.Context) (client.WithWatch, error) {
-	config, err := clusters.RESTConfig(s.Cluster.Kubeconfig)
+// connect returns a client of a cluster.
+func connect(cluster *clusters.Cluster) (client.WithWatch, error) {
+	config, err := clusters.RESTConfig(cluster.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -103,10 +116,6 @@ func (s Show) connect(ctx context.Context) (client.WithWatch, error) {
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-	file := filepath.Join(s.Root, "operator", "config", "crd", "bases", "cache.example.com_memcacheds.yaml")
-	if err := install(ctx, c, file); err != nil {
-		return nil, fmt.Errorf("install %s: %w", file, err)
 	}
 	return c, nil
 }

@@ -59,9 +59,9 @@ type runningOperator struct {
 	state      string        // how it ended; read it when ended is closed
 }
 
-// startOperator runs the operator with the cluster's kubeconfig. It does not wait for anything: an
-// operator that comes late catches up.
-func startOperator(s Show) (*runningOperator, error) {
+// startOperator runs the operator with the cluster's kubeconfig and the URL of a registry. It does not wait for
+// anything: an operator that comes late catches up.
+func startOperator(s Show, registryURL string) (*runningOperator, error) {
 	log, err := os.Create(s.Log)
 	if err != nil {
 		return nil, fmt.Errorf("keep the operator's log: %w", err)
@@ -77,7 +77,7 @@ func startOperator(s Show) (*runningOperator, error) {
 	cmd.Dir = filepath.Dir(s.Log)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + s.Cluster.Kubeconfig,
-		"MEMCACHED_IMAGE=" + s.Operand, "ENABLE_WEBHOOKS=false",
+		"MEMCACHED_IMAGE=" + s.Operand, "ENABLE_WEBHOOKS=false", "REGISTRY_URL=" + registryURL,
 	}
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stdout, cmd.Stderr = log, log

@@ -28,7 +28,7 @@ func start(t *testing.T, script string) *runningOperator {
 	p, err := startOperator(Show{
 		Programs: Programs{Supervisor: "/bin/sh", Operator: file}, Operand: "memcached:1",
 		Cluster: &clusters.Cluster{Kubeconfig: "/the/kubeconfig"}, Log: filepath.Join(dir, "log"),
-	})
+	}, "http://the.registry")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func start(t *testing.T, script string) *runningOperator {
 
 func TestTheOperatorLivesUntilItIsStopped(t *testing.T) {
 	// What the supervisor does: it reads descriptor 3 until the other end is closed.
-	p := start(t, `echo "$KUBECONFIG $MEMCACHED_IMAGE $HOME $*"; cat <&3`)
+	p := start(t, `echo "$KUBECONFIG $MEMCACHED_IMAGE $REGISTRY_URL $HOME $*"; cat <&3`)
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestTheOperatorLivesUntilItIsStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"/the/kubeconfig memcached:1 ", "--leader-elect=false"} {
+	for _, want := range []string{"/the/kubeconfig memcached:1 http://the.registry ", "--leader-elect=false"} {
 		if !strings.Contains(string(log), want) {
 			t.Errorf("the operator was started with %q, without %q", log, want)
 		}
@@ -54,7 +54,7 @@ func TestTheOperatorLivesUntilItIsStopped(t *testing.T) {
 
 func TestAnOperatorThatEndsByItselfEndsTheDemo(t *testing.T) {
 	p := start(t, "exit 3")
-	err := quietWorld().follow(t.Context(), steps()[0], p, printer{io.Discard})
+	err := quietWorld().follow(t.Context(), steps(nil)[0], p, printer{io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), p.log.Name()) {
 		t.Errorf("error %v, want how it ended and where its log is", err)
 	}
@@ -77,8 +77,9 @@ func TestAStepThatDoesNotEndSaysWhatIsMissing(t *testing.T) {
 		var out strings.Builder
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		last := steps()[4]
-		last.missing = func(*trace.Memory) string { return "the world is unchanged" }
+		all := steps(nil)
+		last := all[len(all)-1]
+		last.missing = func(*world) string { return "the world is unchanged" }
 		err := quietWorld().follow(ctx, last, &runningOperator{log: log}, printer{&out})
 		if err == nil || !strings.Contains(err.Error(), "the world is unchanged") {
 			t.Errorf("error %v, want what is missing", err)
@@ -92,7 +93,7 @@ func TestAStepThatDoesNotEndSaysWhatIsMissing(t *testing.T) {
 func TestAnInterruptIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := quietWorld().follow(ctx, steps()[0], &runningOperator{}, printer{io.Discard}); !errors.Is(err, context.Canceled) {
+	if err := quietWorld().follow(ctx, steps(nil)[0], &runningOperator{}, printer{io.Discard}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }

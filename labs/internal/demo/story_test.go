@@ -40,7 +40,7 @@ func TestTheRefusalIsToldInTheAPIServersOwnWords(t *testing.T) {
 		}).Build()
 	}
 	refused := apierrors.NewInvalid(kind.GroupKind(), name, nil)
-	six := steps()[3]
+	six := steps(nil)[3]
 	if words, err := six.do(t.Context(), answering(refused)); err != nil || words != refused.Error() {
 		t.Errorf("a refusal is told as %q, %v", words, err)
 	}
@@ -55,7 +55,7 @@ func TestTheRefusalIsToldInTheAPIServersOwnWords(t *testing.T) {
 func TestWhatIsNoTerminalGetsPlainText(t *testing.T) {
 	var out bytes.Buffer
 	p := printer{&out}
-	for i, s := range steps() {
+	for i, s := range steps(nil) {
 		p.announce(i+1, s)
 		p.wait(s.whileWaiting)
 		p.explain(s)

@@ -5,9 +5,11 @@ import (
 	"flag"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
@@ -37,6 +39,40 @@ func TestTheTimelineOfARecordedDemo(t *testing.T) {
 	}
 	if left := leftovers(m); left != "" {
 		t.Errorf("at its end: %s", left)
+	}
+}
+
+// The operator looks again every few seconds, which is no news.
+func TestWhatTheRegistryHearsAgainIsNotToldAgain(t *testing.T) {
+	w := &world{heard: make(chan registry.Request, 1)}
+	put := registry.Request{Method: "PUT", Status: 204, Entry: registry.Entry{Name: "cache", Size: 3}}
+	var told []string
+	for _, q := range []registry.Request{put, put, {Method: "DELETE", Status: 503}, {Method: "DELETE", Status: 503}, {Method: "DELETE", Status: 204}} {
+		w.hear(q)
+		w.hear(q) // more than anybody has told yet does not hold up the registry
+		for _, a := range w.asked(<-w.heard) {
+			told = append(told, a.Actor+" "+a.String())
+		}
+	}
+	want := []string{
+		"memcached-operator sent PUT to the registry: cache, size 3 (answer 204)",
+		"memcached-operator sent DELETE to the registry (answer 503)",
+		"memcached-operator sent DELETE to the registry (answer 204)",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheFinalizerIsToldBeforeTheRequestThatItIsThereFor(t *testing.T) {
+	at := func(ms int) time.Time { return time.Time{}.Add(time.Duration(ms) * time.Millisecond) }
+	seen := []trace.Action{{At: at(1), Verb: "created"}, {At: at(9), Verb: trace.AddedFinalizer}, {At: at(12), Verb: "reported"}}
+	var verbs []string
+	for _, a := range together(seen, []trace.Action{{At: at(7), Verb: "sent"}}) {
+		verbs = append(verbs, a.Verb)
+	}
+	if diff := cmp.Diff([]string{"created", trace.AddedFinalizer, "sent", "reported"}, verbs); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -68,6 +68,8 @@ func TestWhoRemoves(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cache-1", UID: "pod", OwnerReferences: []metav1.OwnerReference{
 		{Kind: "ReplicaSet", UID: "set", Controller: new(true)},
 	}}}
+	none := set.DeepCopy()
+	none.Spec.Replicas = new(int32(0))
 	dying := set.DeepCopy()
 	dying.DeletionTimestamp = new(metav1.Now())
 	tell := func(observations ...Observation) string {
@@ -85,6 +87,8 @@ func TestWhoRemoves(t *testing.T) {
 		observations []Observation
 	}{
 		{"one Pod too many", "replicaset-controller removed Pod cache-1",
+			[]Observation{{Object: none}, {Object: pod}, {Object: pod, Deleted: true}}},
+		{"a Pod that is wanted", "you removed Pod cache-1",
 			[]Observation{{Object: set}, {Object: pod}, {Object: pod, Deleted: true}}},
 		{"its owner is gone", "garbage-collector removed Pod cache-1: the ReplicaSet is gone",
 			[]Observation{{Object: set}, {Object: pod}, {Object: set, Deleted: true}, {Object: pod, Deleted: true}}},

@@ -34,7 +34,7 @@ func (m *Memory) memcachedChanged(before, now *unstructured.Unstructured) []Acti
 		}
 		actions = append(actions, d)
 	case sizeOf(before) != size:
-		d.Actor, d.Verb, d.Detail = m.writer(now, "Memcached", "f:spec", "f:size"), "changed", fmt.Sprintf(": size %d", size)
+		d.Actor, d.Verb, d.Detail = m.writer(now, "Autoscaler", "f:spec", "f:size"), "changed", fmt.Sprintf(": size %d", size)
 		actions = append(actions, d)
 	case now.GetGeneration() != before.GetGeneration() && now.GetDeletionTimestamp() == nil:
 		actions = append(actions, m.specChanged(before, now))
@@ -93,7 +93,7 @@ func Available(m *unstructured.Unstructured) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// metadataChanged returns changes of labels, annotations and owners, and of a deletion that waits for a finalizer.
+// metadataChanged returns changes of labels, annotations, owners and finalizers, and of a deletion that waits for one of these.
 func (m *Memory) metadataChanged(before, now client.Object) []Action {
 	var actions []Action
 	d := Action{Kind: KindOf(now), Name: now.GetName()}
@@ -112,6 +112,11 @@ func (m *Memory) metadataChanged(before, now client.Object) []Action {
 		d.Verb, d.Detail = "changed", ": the annotation "+key
 		actions = append(actions, d)
 	}
+	if added := sets.New(now.GetFinalizers()...).Delete(before.GetFinalizers()...); len(added) > 0 {
+		d.Actor = m.writer(now, KindOf(now), "f:metadata", "f:finalizers")
+		d.Verb, d.Detail = AddedFinalizer, ": "+strings.Join(sets.List(added), ", ")
+		actions = append(actions, d)
+	}
 	if now.GetDeletionTimestamp() != nil && before.GetDeletionTimestamp() == nil {
 		d.Actor, d.Verb, d.Detail = You, "asked for the end of", ""
 		if f := now.GetFinalizers(); len(f) > 0 {
@@ -121,6 +126,9 @@ func (m *Memory) metadataChanged(before, now client.Object) []Action {
 	}
 	return actions
 }
+
+// AddedFinalizer is the verb of whoever adds a finalizer to an object.
+const AddedFinalizer = "added a finalizer to"
 
 // ownedByKubernetes marks annotations that controllers of Kubernetes keep for themselves.
 const ownedByKubernetes = "kubernetes.io/"

@@ -134,7 +134,7 @@ func (m *Memory) gone(o, before client.Object) []Action {
 
 // removal is an action of whoever deleted an object. The API server keeps no record of that, but there are
 // few who can have done it: the garbage collector, when the owner is gone; the controller that made the
-// object, when it wants fewer; and you.
+// object, when there are more than it wants; and you.
 func (m *Memory) removal(o client.Object, verb string) Action {
 	d := Action{Actor: You, Verb: verb, Kind: KindOf(o), Name: o.GetName()}
 	owner := metav1.GetControllerOf(o)
@@ -142,10 +142,25 @@ func (m *Memory) removal(o client.Object, verb string) Action {
 	case owner == nil:
 	case m.removed[owner.UID] != "":
 		d.Actor, d.Detail = "garbage-collector", fmt.Sprintf(": the %s is gone", owner.Kind)
-	case d.Kind == "Pod":
+	case d.Kind == "Pod" && m.tooMany(o, owner):
 		d.Actor = controllerOf(owner.Kind)
 	}
 	return d
+}
+
+// tooMany says whether there were more Pods like one that goes than their ReplicaSet asks for, as far as that is known.
+func (m *Memory) tooMany(pod client.Object, owner *metav1.OwnerReference) bool {
+	set, ok := m.Objects[owner.UID].(*appsv1.ReplicaSet)
+	if !ok {
+		return true
+	}
+	pods := int32(1)
+	for uid, other := range m.Objects {
+		if theirs := metav1.GetControllerOf(other); uid != pod.GetUID() && KindOf(other) == "Pod" && other.GetDeletionTimestamp() == nil && theirs != nil && theirs.UID == owner.UID {
+			pods++
+		}
+	}
+	return pods > replicas(set.Spec.Replicas)
 }
 
 // KindOf is the kind of an object that a watch delivered. Typed ones do not say it themselves.
