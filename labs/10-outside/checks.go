@@ -44,7 +44,7 @@ const (
 var _ = Describe("Lab 10", env.Lab(10), func() {
 	It("registers each Memcached", env.Check("registers", env.First), func(ctx SpecContext) {
 		namespace := env.PodlessNamespace(ctx)
-		m, other := register(ctx, namespace), register(ctx, namespace)
+		m, other := register(ctx, env.NewMemcached(namespace)), register(ctx, env.NewMemcached(namespace))
 		m.Size = 1 + m.Size%5
 		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
 		for _, one := range []cache{m, other} {
@@ -77,7 +77,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 
 	It("cleans up there before it lets go here", env.Check("gone-there-first"), func(ctx SpecContext) {
 		namespace := env.PodlessNamespace(ctx)
-		m, other := register(ctx, namespace), register(ctx, namespace)
+		m, other := register(ctx, env.NewMemcached(namespace)), register(ctx, env.NewMemcached(namespace))
 		late := watchDeletion(m)
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
@@ -90,7 +90,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 
 	It("waits for a registry that is away", env.Check("waits-for-registry"), func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
-		m, running := registerOne(ctx, namespace), registerOne(ctx, namespace)
+		m, running := register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace))
 		match.ExpectPods(ctx, m.Memcached)
 		match.ExpectPods(ctx, running.Memcached)
 		isAvailable := func() *match.Matcher {
@@ -99,7 +99,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		Eventually(ctx, env.MemcachedOf(running.Memcached)).Should(isAvailable())
 		left, back := time.Now(), behave(registry.Everybody, registry.Behaviour{Status: http.StatusServiceUnavailable})
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
-		late := create(ctx, namespace)
+		late := create(ctx, env.NewMemcached(namespace))
 		Expect(running.Annotate(ctx)).To(Succeed()) // which makes a pass
 		Eventually(ctx, env.DeploymentOf(late.Memcached)).Should(match.Exist().Because("held-up"))
 		Eventually(ctx, env.MemcachedOf(late.Memcached)).Should(match.Make(sayWhatIsKnown))
@@ -118,13 +118,13 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 
 	It("lets a slow answer hold up nobody", env.Check("slow-one-holds-nobody"), func(ctx SpecContext) {
 		namespace := env.PodlessNamespace(ctx)
-		slow := register(ctx, namespace)
+		slow := register(ctx, env.NewMemcached(namespace))
 		asked := slowDown(slow)
 		Expect(slow.SetSpec(ctx, "size", 1+slow.Size%5)).To(Succeed())
 		Eventually(asked).WithContext(ctx).Should(BeClosed())
 		var others []cache
 		for range neighbours {
-			others = append(others, create(ctx, namespace))
+			others = append(others, create(ctx, env.NewMemcached(namespace)))
 		}
 		for _, m := range others {
 			Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m).Because("held-up").ByKubernetes(slowness))
@@ -134,7 +134,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 
 	It("looks again", env.Check("looks-again"), func(ctx SpecContext) {
 		namespace := env.Namespace(ctx) // where no news of refused Pods make a pass by luck
-		m, changed, waiting := registerOne(ctx, namespace), registerOne(ctx, namespace), registerOne(ctx, namespace)
+		m, changed, waiting := register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace))
 		Expect(waiting.SetSpec(ctx, "optionsFrom", map[string]string{"name": env.RandomName()})).To(Succeed()) // which is not there
 		all := []cache{m, changed, waiting}
 		for _, one := range all {
@@ -153,11 +153,9 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 	})
 
 	It("takes no for an answer", env.Check("takes-no-for-no", env.Long), func(ctx SpecContext) {
-		m := env.NewMemcached(env.Namespace(ctx))
-		m.Size = 1
+		m := withOnePod(env.Namespace(ctx))
 		relent := behave(registry.Everybody, registry.Behaviour{Status: http.StatusUnprocessableEntity, Only: http.MethodPut})
-		Expect(m.Create(ctx)).To(Succeed())
-		refused := find(ctx, m)
+		refused := create(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Registered", metav1.ConditionFalse).Because("not-told"))
 		for range passes {
 			Expect(m.Annotate(ctx)).To(Succeed())
@@ -176,8 +174,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 	It("leaves other finalizers alone", env.Check("others-finalizers"), func(ctx SpecContext) {
 		held := env.NewMemcached(env.PodlessNamespace(ctx))
 		Expect(holdAtPromise(held)).To(Succeed())
-		Expect(held.Create(ctx)).To(Succeed())
-		m := find(ctx, held)
+		m := create(ctx, held)
 		Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m))
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, entriesOf(m)).Should(haveNoEntry(m, "left-behind"))
@@ -185,8 +182,6 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		Expect(isRemoved(m, "registered-anew")).To(Succeed())
 		Expect(m.Release(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
-		Expect(m.Create(ctx)).To(Succeed())
-		again := find(ctx, m.Memcached)
-		Eventually(ctx, entriesOf(again)).Should(haveItsEntry(again))
+		register(ctx, m.Memcached)
 	})
 })

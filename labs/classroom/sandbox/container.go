@@ -5,8 +5,8 @@
 // network. One socket leads out, to the process of ours that started the container (see [Run]); over it go the program's
 // orders, its output, its connections to the addresses that it may reach, and what it leaves behind.
 //
-// These are the proxy of a run, which refuses more ([apiproxy.AdmissionRule]), and its registry, which keeps little; what the program makes the cluster run
-// has rules of its own ([apiproxy.InstallPodPolicy], [clusters.PodIsolator]).
+// These are the proxy of a run, which refuses more ([apiproxy.AdmissionRule]), and its registry, which keeps little. What the
+// program makes the cluster run has rules of its own ([apiproxy.InstallPodPolicy], [clusters.PodIsolator]).
 package sandbox
 
 import (

@@ -71,10 +71,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 	if err != nil {
 		return err
 	}
-	if err := workspace.Possible(c, a.workspace); err != nil {
-		return err
-	}
-	unlock, err := a.lock()
+	unlock, err := a.lockPossible(c)
 	if err != nil {
 		return err
 	}

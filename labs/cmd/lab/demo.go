@@ -16,8 +16,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/demo"
 )
 
-// demoCleanUp is how long the cluster of a demo may take to go, also after an interrupt.
-const demoCleanUp = 90 * time.Second
+// removeLimit is how long a cluster may take to go, also after an interrupt.
+const removeLimit = 90 * time.Second
 
 // newDemoCommand is `lab demo`.
 func newDemoCommand(a *app) *cobra.Command {
@@ -47,9 +47,7 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 	var cluster *clusters.Cluster
 	defer func() {
 		if cluster != nil && !keep {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), demoCleanUp)
-			defer cancel()
-			err = errors.Join(err, owned.Delete(ctx, cluster.Name))
+			err = errors.Join(err, remove(ctx, owned, cluster))
 		}
 	}()
 	g, preparation := errgroup.WithContext(ctx)
@@ -78,4 +76,11 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		fmt.Fprintf(a.Out, "The cluster stays, without the operator: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
 	}
 	return nil
+}
+
+// remove deletes the cluster of a command that is at its end, or was interrupted.
+func remove(ctx context.Context, owned *clusters.Owned, cluster *clusters.Cluster) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+	defer cancel()
+	return owned.Delete(ctx, cluster.Name)
 }

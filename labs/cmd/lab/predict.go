@@ -11,7 +11,6 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/demo"
-	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
 // labZero is the lab without code: its answers are predictions in a file of the workspace.
@@ -27,14 +26,12 @@ func (a *app) predict(ctx context.Context, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := workspace.Possible(c, a.workspace); err != nil {
-		return err
-	}
-	unlock, err := a.lock()
+	unlock, err := a.lockPossible(c)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	// Before a container engine is asked for: to read and answer the questions takes none.
 	if err := a.ensure(ctx, c); err != nil {
 		return err
 	}
@@ -52,11 +49,7 @@ func (a *app) predict(ctx context.Context, keep bool) (err error) {
 		return err
 	}
 	if !keep {
-		defer func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), demoCleanUp)
-			defer cancel()
-			err = errors.Join(err, owned.Delete(ctx, cluster.Name))
-		}()
+		defer func() { err = errors.Join(err, remove(ctx, owned, cluster)) }()
 	}
 	right, judged, err := demo.Quiz{Cluster: cluster, Operand: nodeimage.Operand, Answers: answers, Out: a.Out}.Run(ctx)
 	if err != nil {

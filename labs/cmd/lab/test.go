@@ -178,11 +178,7 @@ func (a *app) operatorTests(ctx context.Context) (count gotest.Count, err error)
 	if err != nil {
 		return count, err
 	}
-	defer func() {
-		if deleteErr := owned.Delete(context.WithoutCancel(ctx), cluster.Name); err == nil {
-			err = deleteErr
-		}
-	}()
+	defer func() { err = errors.Join(err, remove(ctx, owned, cluster)) }()
 	env := []string{"KUBECONFIG=" + cluster.Kubeconfig, "MEMCACHED_IMAGE=" + nodeimage.Operand, "GOWORK=off"}
 	operator := filepath.Join(a.Root, "operator")
 	count, err = gotest.Run{Dir: operator, Args: []string{"-count=1", "-timeout=10m", "./..."}, Env: env, Out: a.Out}.Test(ctx)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
 // lock keeps two commands from working on one workspace at the same time. Nothing of it is left when it is
@@ -15,6 +17,14 @@ func (a *app) lock() (unlock func(), err error) {
 	h := fnv.New64a()
 	h.Write([]byte(a.workspace))
 	return a.Lock(hex.EncodeToString(h.Sum(nil)), a.workspace)
+}
+
+// lockPossible locks a workspace that is there, or can be made.
+func (a *app) lockPossible(c *course.Course) (unlock func(), err error) {
+	if err := workspace.Possible(c, a.workspace); err != nil {
+		return nil, err
+	}
+	return a.lock()
 }
 
 // resolve makes the workspace's path absolute.

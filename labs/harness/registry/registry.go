@@ -41,20 +41,21 @@ type Entry struct {
 	Size      int32  `json:"size"`
 }
 
-// Request is one that the registry has answered.
+// Request is one that the registry was sent.
 type Request struct {
 	Method, UID string
 	Entry       Entry // of a PUT
-	Status      int   // of the answer, whether or not the other side has waited for it
+	Status      int   // of the answer, whether or not the other side has waited for it; 0 as long as there is none
 	Began       time.Time
-	Ended       time.Time // when it was answered, or when the other side gave up
+	Ended       time.Time // when it was answered, or when the other side gave up; zero as long as it is open
 }
 
 // Behaviour is what the registry does with requests in place of what is right.
 type Behaviour struct {
-	// Status is the answer, without any effect; 0 is the right one. Only is the one method that gets it, "" is all.
+	// Only is the one method that it is about, "" is all.
+	Only string
+	// Status is the answer, without any effect; 0 is the right one.
 	Status int
-	Only   string
 	// Delay comes before the effect and the answer.
 	Delay time.Duration
 	// Meanwhile is called before the effect, which waits for it; nil is nothing. It may be called by several requests at a time.
@@ -69,7 +70,7 @@ type Registry struct {
 	tell     func(Request)
 
 	mu         sync.Mutex
-	waiting    map[*Request]bool // are not answered yet
+	unanswered map[*Request]bool
 	entries    map[string]Entry
 	record     []Request
 	behaviours map[string]Behaviour
@@ -87,7 +88,7 @@ func Start(address string, tell func(Request)) (*Registry, error) {
 	}
 	r := &Registry{
 		listener: l, open: make(chan struct{}, openLimit), tell: tell,
-		waiting: map[*Request]bool{}, entries: map[string]Entry{}, behaviours: map[string]Behaviour{},
+		unanswered: map[*Request]bool{}, entries: map[string]Entry{}, behaviours: map[string]Behaviour{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/caches/{uid}", r.serve)
@@ -133,23 +134,15 @@ func (r *Registry) Behave(uid string, b Behaviour) {
 	r.behaviours[uid] = b
 }
 
-// Requests are those for a uid that have been answered, in order of the answers.
+// Requests are those for a uid: in order of the answers, and then those that have none yet.
 func (r *Registry) Requests(uid string) []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.record), func(q Request) bool { return q.UID != uid })
-}
-
-// Waiting says whether a request for a uid that began before a time is not answered yet.
-func (r *Registry) Waiting(uid string, before time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for q := range r.waiting {
-		if q.UID == uid && q.Began.Before(before) {
-			return true
-		}
+	all := slices.Clone(r.record)
+	for q := range r.unanswered {
+		all = append(all, *q)
 	}
-	return false
+	return slices.DeleteFunc(all, func(q Request) bool { return q.UID != uid })
 }
 
 func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
@@ -206,23 +199,27 @@ func (q *Request) read(w http.ResponseWriter, req *http.Request) error {
 func (r *Registry) receive(q *Request) Behaviour {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting[q] = true
-	if b, ok := r.behaviours[q.UID]; ok {
-		return b
+	r.unanswered[q] = true
+	b, ok := r.behaviours[q.UID]
+	if !ok {
+		b = r.behaviours[Everybody]
 	}
-	return r.behaviours[Everybody]
+	if b.Only != "" && b.Only != q.Method {
+		return Behaviour{}
+	}
+	return b
 }
 
 // answer does what is asked, unless the answer is another one, and remembers it.
 func (r *Registry) answer(q *Request, b Behaviour) (status int, entry Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.waiting, q)
+	delete(r.unanswered, q)
 	if len(r.record) >= recordLimit {
 		return http.StatusTooManyRequests, Entry{}
 	}
 	q.Ended, entry = time.Now(), r.entries[q.UID]
-	if b.Status != 0 && (b.Only == "" || b.Only == q.Method) {
+	if b.Status != 0 {
 		q.Status = b.Status
 	} else {
 		q.Status = r.apply(*q)

@@ -101,7 +101,7 @@ func TestBehaviour(t *testing.T) {
 	r.Behave(registry.Everybody, registry.Behaviour{Status: 503})
 	r.Behave("refused", registry.Behaviour{Status: 422, Only: http.MethodPut})
 	var during []string
-	r.Behave("watched", registry.Behaviour{Meanwhile: func(_ context.Context, q registry.Request) {
+	r.Behave("watched", registry.Behaviour{Only: http.MethodPut, Meanwhile: func(_ context.Context, q registry.Request) {
 		during = append(during, fmt.Sprintf("%s %s, %d entries", q.Method, q.Entry.Name, len(r.Entries())))
 	}})
 	for _, step := range []struct {
@@ -110,7 +110,7 @@ func TestBehaviour(t *testing.T) {
 	}{
 		{http.MethodPut, "somebody", 503}, {http.MethodDelete, "somebody", 503},
 		{http.MethodPut, "refused", 422}, {http.MethodDelete, "refused", 404},
-		{http.MethodPut, "watched", 204},
+		{http.MethodDelete, "watched", 404}, {http.MethodPut, "watched", 204},
 	} {
 		if status, _ := ask(t.Context(), t, r, step.method, step.uid, tea); status != step.status {
 			t.Errorf("%s of %s: %d", step.method, step.uid, status)
@@ -135,18 +135,18 @@ func TestASlowAnswer(t *testing.T) {
 		defer close(done)
 		ask(ctx, t, r, http.MethodPut, "slow", tea)
 	}()
-	g.Eventually(func() bool { return r.Waiting("slow", time.Now()) }).WithTimeout(10 * time.Second).Should(gomega.BeTrue())
+	g.Eventually(func() []registry.Request { return r.Requests("slow") }).WithTimeout(10 * time.Second).Should(gomega.HaveLen(1))
 	if status, _ := ask(t.Context(), t, r, http.MethodPut, "other", tea); status != 204 {
 		t.Errorf("the other one: %d", status)
 	}
-	if r.Waiting("slow", time.Time{}) || len(r.Requests("slow")) != 0 {
-		t.Error("it was answered, or began before it was sent")
+	if open := r.Requests("slow")[0]; open.Began.IsZero() || !open.Ended.IsZero() || open.Status != 0 {
+		t.Errorf("it was answered, or never sent: %+v", open)
 	}
 	giveUp()
 	<-done
 	g.Eventually(func() int { return len(r.Entries()) }).WithTimeout(10 * time.Second).Should(gomega.Equal(2))
-	if r.Waiting("slow", time.Now()) {
-		t.Error("it still waits")
+	if all := r.Requests("slow"); len(all) != 1 || all[0].Ended.IsZero() {
+		t.Errorf("it is still open: %+v", all)
 	}
 }
 

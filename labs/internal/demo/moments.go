@@ -62,7 +62,7 @@ func moments(image string) []moment {
 					},
 				}, client.FieldOwner("kubectl-create"))
 			},
-			missing: func(w *world) string { return unlikeTwo(w.Memory) },
+			missing: func(w *world) string { return incomplete(w.Memory, 2) },
 		}, []question{
 			{
 				id: "makes-the-replicaset", text: "Who makes the ReplicaSet?", who: actorOf("created", "ReplicaSet"),
@@ -97,7 +97,7 @@ func moments(image string) []moment {
 				if actorOf("created", "Pod")(w.told) == "" {
 					return "there is no other Pod"
 				}
-				return unlikeTwo(w.Memory)
+				return incomplete(w.Memory, 2)
 			},
 			linger: listening,
 		}, []question{{
@@ -120,7 +120,7 @@ func moments(image string) []moment {
 				if len(scalings(w.told)) < 2 {
 					return "nobody has scaled the ReplicaSet back"
 				}
-				return unlikeTwo(w.Memory)
+				return incomplete(w.Memory, 2)
 			},
 		}, []question{{
 			id: "undoes-your-change", text: "Who scales the ReplicaSet back to two?",
@@ -204,23 +204,4 @@ func gone(m *trace.Memory, name string) bool {
 		}
 	}
 	return true
-}
-
-// unlikeTwo says what keeps the Deployment from having two available Pods and no others, "" if it has.
-func unlikeTwo(m *trace.Memory) string {
-	pods, available, wanted := 0, int32(0), int32(0)
-	for _, object := range m.Objects {
-		switch o := object.(type) {
-		case *appsv1.Deployment:
-			available = o.Status.AvailableReplicas
-		case *appsv1.ReplicaSet:
-			wanted = *o.Spec.Replicas
-		case *corev1.Pod:
-			pods++
-		}
-	}
-	if pods == 2 && available == 2 && wanted == 2 {
-		return ""
-	}
-	return fmt.Sprintf("there are %d Pods, %d of them available, and the ReplicaSet wants %d", pods, available, wanted)
 }

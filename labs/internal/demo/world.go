@@ -189,28 +189,42 @@ func (w *world) giveUp(ctx context.Context, s step, operator *runningOperator) e
 
 // unsettled says what keeps the Memcached from having that many servers and nothing else, "" if it has.
 func unsettled(m *trace.Memory, size int) string {
-	pods, sets, available := 0, 0, int32(0)
+	if missing := incomplete(m, size); missing != "" {
+		return missing
+	}
 	says, heard := metav1.Condition{}, false
 	for _, object := range m.Objects {
-		switch o := object.(type) {
-		case *unstructured.Unstructured:
+		if o, ok := object.(*unstructured.Unstructured); ok {
 			says = trace.Available(o)
 			heard = says.ObservedGeneration == o.GetGeneration()
+		}
+	}
+	if says.Status != metav1.ConditionTrue || !heard {
+		return fmt.Sprintf("the Memcached says Available=%q of generation %d", says.Status, says.ObservedGeneration)
+	}
+	return ""
+}
+
+// incomplete says what keeps the Deployment from having that many available Pods, of one ReplicaSet, and no others, "" if it
+// has.
+func incomplete(m *trace.Memory, size int) string {
+	var pods, sets int
+	var available, wanted int32
+	for _, object := range m.Objects {
+		switch o := object.(type) {
 		case *appsv1.Deployment:
 			available = o.Status.AvailableReplicas
 		case *appsv1.ReplicaSet:
 			sets++
+			wanted += *o.Spec.Replicas
 		case *corev1.Pod:
 			pods++
 		}
 	}
-	switch {
-	case int(available) != size || pods != size || sets != 1:
-		return fmt.Sprintf("there are %d available replicas, %d Pods and %d ReplicaSets, not %d, %d and 1", available, pods, sets, size, size)
-	case says.Status != metav1.ConditionTrue || !heard:
-		return fmt.Sprintf("the Memcached says Available=%q of generation %d", says.Status, says.ObservedGeneration)
+	if pods == size && int(available) == size && int(wanted) == size && sets == 1 {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("there are %d Pods, %d of them available, not %d; %d ReplicaSets want %d", pods, available, size, sets, wanted)
 }
 
 // leftovers says what is still there of the Memcached, "" when nothing is.

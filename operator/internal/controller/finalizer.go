@@ -37,8 +37,8 @@ func unregistered(failure error) bool {
 	return errors.Is(failure, errRegistry) || errors.Is(failure, registry.ErrRefused)
 }
 
-// register gives memcached its entry in the registry: first the promise to clean
-// up, then the deed. An entry that was refused is tried again when the spec changes.
+// register gives memcached its entry in the registry: the finalizer first, then the
+// entry. An entry that was refused is tried again when the spec changes.
 func (r *MemcachedReconciler) register(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	if r.Registry == nil {
 		return nil
