@@ -162,7 +162,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		}
 		Expect(dropDeployment(ctx, m)).To(Succeed())
 		limit := freedTimeout
-		if _, counts := env.Manager().Passes(ctx); !counts {
+		if !pass.Counted {
 			limit = uncountedTimeout
 		}
 		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(limit).
@@ -237,16 +237,15 @@ func hardlyReconciles(ctx context.Context, act func()) {
 	}
 }
 
-// passesDuring are the passes that the manager made during act, none when it does not count them.
+// passesDuring are the passes that the manager made during act.
 func passesDuring(ctx context.Context, act func()) env.Passes {
 	GinkgoHelper()
-	before, counts := env.Manager().Passes(ctx)
-	act()
-	after, _ := env.Manager().Passes(ctx)
-	if !counts {
-		return env.Passes{}
-	}
-	return env.Passes{All: after.All - before.All, Again: after.Again - before.Again}
+	made, err := env.Manager().PassesDuring(ctx, func() error {
+		act()
+		return nil
+	})
+	Expect(err).To(Succeed())
+	return made
 }
 
 // patientPasses is how many passes a manager may make in a [env.QuietPeriod] in which it can do nothing but wait. One that

@@ -3,6 +3,7 @@ package owns
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,6 +16,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/env"
@@ -98,7 +104,7 @@ func (s *scenario) baseline(ctx context.Context) {
 		s.targets = append(s.targets, r)
 		Expect(r.Create(ctx)).To(Succeed())
 	}
-	Expect(faults.AwaitCollector(ctx, s.namespace)).To(Succeed())
+	Expect(awaitCollector(ctx, s.namespace)).To(Succeed())
 	if s.replica {
 		s.log("a second process of your manager is started beside the first, without leader election")
 		Expect(s.faults.StartReplica()).To(Succeed())
@@ -125,16 +131,24 @@ const (
 func (s *scenario) round(ctx context.Context, i int) {
 	GinkgoHelper()
 	if i%2 == 0 {
-		s.managerDies(ctx, faults.ACreation, 1)
+		s.managerDies(ctx, creation, 1)
 	} else {
-		s.managerDies(ctx, faults.AnyWrite, 1+s.rand.IntN(3))
+		s.managerDies(ctx, anyWrite, 1+s.rand.IntN(3))
 	}
 	s.serverAway(ctx)
 	s.readOnly(ctx)
 }
 
-// managerDies is the phase in which the manager dies, when it has sent so many writes of that moment.
-func (s *scenario) managerDies(ctx context.Context, moment faults.Moment, writes int) {
+// anyWrite is a write to a Memcached or a Deployment.
+func anyWrite(r apiproxy.Request) bool {
+	return r.Resource == env.Memcacheds || r.Resource == "deployments"
+}
+
+// creation is that of a Deployment, when what else belongs to it may not have been sent yet.
+func creation(r apiproxy.Request) bool { return r.Resource == "deployments" && r.Verb == "create" }
+
+// managerDies is the phase in which the manager dies, when it has sent so many writes for which moment is true.
+func (s *scenario) managerDies(ctx context.Context, moment func(apiproxy.Request) bool, writes int) {
 	GinkgoHelper()
 	replica := s.replica && s.rand.IntN(2) == 0
 	s.faults.Conflicts(2 + s.rand.IntN(2))
@@ -296,3 +310,31 @@ func (s *scenario) keepTimeline() error {
 	}
 	return nil
 }
+
+// awaitCollector waits until the garbage collector knows Memcacheds. It looks for new kinds every 30 s only; until then
+// nothing goes with its owner, and nobody can be blamed for that.
+func awaitCollector(ctx context.Context, namespace string) error {
+	orphan := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: "of-nobody",
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: suite.Group + "/v1alpha1", Kind: suite.Kind, Name: "nobody", UID: uuid.NewUUID(),
+		}},
+	}}
+	if err := env.Admin().Create(ctx, orphan); err != nil {
+		return fmt.Errorf("create a child of nobody: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, env.CollectTimeout)
+	defer cancel()
+	for {
+		err := env.Admin().Get(ctx, client.ObjectKeyFromObject(orphan), orphan)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if paused := env.Sleep(ctx, collectorPoll); paused != nil {
+			return fmt.Errorf("wait until the garbage collector knows Memcacheds: %w", errors.Join(err, paused))
+		}
+	}
+}
+
+// collectorPoll is how often to look whether the garbage collector has done its work.
+const collectorPoll = 100 * time.Millisecond

@@ -14,7 +14,7 @@ import (
 )
 
 // activityMonitor knows in which namespaces something still happens: requests of the manager, and changes of the objects
-// that it works with. A wait that sees neither for [IdleLimit] ends, because more waiting would show the same.
+// that it works with. A wait that sees neither for [idleLimit] ends, because more waiting would show the same.
 //
 // It has a clock of its own, which goes only while this process and the API server are served in time: on a machine that
 // is too busy for us it stands still.

@@ -75,8 +75,8 @@ func EndCheck() {
 	}
 }
 
-// ID is the id of the check that is running.
-func ID() string { return label(suite.CheckLabel) }
+// checkID is the id of the check that is running.
+func checkID() string { return label(suite.CheckLabel) }
 
 // lab is the number of its lab, 0 when none is running.
 func lab() int {
@@ -97,7 +97,7 @@ func label(prefix string) string {
 // Rand is the running check's source. What it gives depends on the run's seed and the check's id alone,
 // so that a printed seed replays the same values in any order of checks.
 func Rand() *rand.Rand {
-	if id := ID(); current.randOf != id {
+	if id := checkID(); current.randOf != id {
 		h := fnv.New64a()
 		h.Write([]byte(id))
 		current.randOf, current.rand = id, rand.New(rand.NewPCG(uint64(current.config.Seed), h.Sum64()))

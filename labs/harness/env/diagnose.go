@@ -23,17 +23,17 @@ const evidenceRequests = 20000
 var checkNamespaces = regexp.MustCompile(`\b` + checkNamespace + `[a-z0-9-]+-[a-z0-9]{5}\b`)
 
 // collectEvidence looks for what may explain why the running check failed with f: chosen, the most telling
-// first. It keeps the whole of what it saw among the artifacts. It takes [DiagnosticsTimeout] at most, and what
+// first. It keeps the whole of what it saw among the artifacts. It takes [diagnosticsTimeout] at most, and what
 // it cannot find out it leaves out: a check never fails for want of evidence.
 func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence {
-	if current.admin == nil || ID() == "" {
+	if current.admin == nil || checkID() == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), DiagnosticsTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnosticsTimeout)
 	defer cancel()
 	s := &diagnostics.Snapshot{
 		Namespaces: current.place.all(), CheckNamespaces: checkNamespaces, Quota: quotaName, Workspace: current.config.Workspace,
-		Manager: current.config.NeedsManager(), User: ManagerUser(),
+		Manager: current.config.NeedsManager(), User: managerUser(),
 		Gone: f.Cause == suite.CauseManagerExited || f.Cause == suite.CauseManagerSilent,
 	}
 	if s.Manager {
@@ -43,7 +43,7 @@ func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence
 	if clientset, err := kubernetes.NewForConfig(current.adminConfig); err == nil {
 		s.Read(ctx, current.admin, clientset, gvk)
 	}
-	s.Keep(filepath.Join(current.config.Artifacts, ID()))
+	s.Keep(filepath.Join(current.config.Artifacts, checkID()))
 	return s.Explain(f)
 }
 

@@ -130,7 +130,7 @@ func failWith(f *finding.Finding) {
 }
 
 func failBecause(u Unmet, skip int) {
-	if ID() == "" {
+	if checkID() == "" {
 		ginkgo.Fail(u.Err.Error(), skip+1) // not in a check
 	}
 	ctx := context.Background()            // the check's own may have expired

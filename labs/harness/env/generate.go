@@ -66,7 +66,7 @@ func InstallDerivedCRD(ctx context.Context) (*crd.Resource, error) {
 	if d.Finding != nil {
 		return nil, d.Finding
 	}
-	return crd.New(AdminConfig(), d.Definition)
+	return crd.New(adminConfig(), d.Definition)
 }
 
 func deriveCRD(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -91,7 +91,7 @@ func deriveCRD(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, 
 	if err := crd.Install(ctx, current.admin, definition); err != nil {
 		return nil, rejected(ctx, err)
 	}
-	resource, err := crd.New(AdminConfig(), definition)
+	resource, err := crd.New(adminConfig(), definition)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func LearnersResource(ctx context.Context) (*apiextensionsv1.CustomResourceDefin
 		return nil, nil, err
 	}
 	if definition.Name == suite.CRDName {
-		if err := LearnersCRD(); err != nil {
+		if err := learnersCRD(); err != nil {
 			return nil, nil, err
 		}
 	} else if err := installStray(ctx, definition); err != nil {
@@ -132,7 +132,7 @@ func LearnersResource(ctx context.Context) (*apiextensionsv1.CustomResourceDefin
 	if err := current.admin.Get(ctx, client.ObjectKey{Name: definition.Name}, definition); err != nil {
 		return nil, nil, fmt.Errorf("get definition %s: %w", definition.Name, err)
 	}
-	resource, err := crd.New(AdminConfig(), definition)
+	resource, err := crd.New(adminConfig(), definition)
 	return definition, resource, err
 }
 

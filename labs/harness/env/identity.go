@@ -51,8 +51,8 @@ func accountName() string {
 	return "manager"
 }
 
-// ManagerUser is the name under which the API server knows the manager.
-func ManagerUser() string {
+// managerUser is the name under which the API server knows the manager.
+func managerUser() string {
 	return "system:serviceaccount:" + systemNamespace + ":" + accountName()
 }
 

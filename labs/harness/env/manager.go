@@ -96,7 +96,7 @@ func newManager(rec *apiproxy.Proxy, log string, known *program) (*ManagerProces
 
 // settle gives a manager a home, addresses and a log of its own, and no identity yet.
 func settle(log string) (*ManagerProcess, error) {
-	home, err := Home("manager")
+	home, err := homeFor("manager")
 	if err != nil {
 		return nil, err
 	}
@@ -386,8 +386,10 @@ func (m *ManagerProcess) requestsBefore() int {
 // counter is a line of the metric that controller-runtime counts passes with, by their result.
 var counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{([^}]*)\} ([0-9.e+]+)$`)
 
-// Passes is how often a manager has called Reconcile.
+// Passes is how often a manager has called Reconcile, as it counts itself.
 type Passes struct {
+	// Counted is false of a manager that does not tell; all is 0 then.
+	Counted bool
 	// All counts each call.
 	All int
 	// Again counts those that asked for another call without an error (RequeueAfter, Requeue). controller-runtime gives
@@ -401,23 +403,33 @@ var metricsClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// Passes adds up the manager's own count of passes. It is false when the manager serves none.
-func (m *ManagerProcess) Passes(ctx context.Context) (Passes, bool) {
+// PassesDuring are the passes that the manager made while act ran.
+func (m *ManagerProcess) PassesDuring(ctx context.Context, act func() error) (Passes, error) {
+	before := m.passes(ctx)
+	if err := act(); err != nil || !before.Counted {
+		return Passes{}, err
+	}
+	after := m.passes(ctx)
+	return Passes{Counted: true, All: after.All - before.All, Again: after.Again - before.Again}, nil
+}
+
+// passes adds up the manager's own count.
+func (m *ManagerProcess) passes(ctx context.Context) Passes {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", nil)
 	if err != nil {
-		return Passes{}, false
+		return Passes{}
 	}
 	resp, err := metricsClient.Do(req)
 	if err != nil {
-		return Passes{}, false
+		return Passes{}
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, logLimit))
 	if err != nil {
-		return Passes{}, false
+		return Passes{}
 	}
 	lines := counter.FindAllStringSubmatch(string(text), -1)
-	var passes Passes
+	passes := Passes{Counted: len(lines) > 0}
 	for _, line := range lines {
 		n, _ := strconv.ParseFloat(line[2], 64)
 		passes.All += int(n)
@@ -425,7 +437,7 @@ func (m *ManagerProcess) Passes(ctx context.Context) (Passes, bool) {
 			passes.Again += int(n)
 		}
 	}
-	return passes, len(lines) > 0
+	return passes
 }
 
 // lowestPort to highestPort are tried for a manager's own servers. They lie below the range that kernels

@@ -79,7 +79,7 @@ func (m Memcached) Create(ctx context.Context) error { return m.CreateWith(ctx, 
 
 // CreateWith is Create with more fields in the spec.
 func (m Memcached) CreateWith(ctx context.Context, spec map[string]any) error {
-	if err := LearnersCRD(); err != nil {
+	if err := learnersCRD(); err != nil {
 		return err
 	}
 	current.place.addMemcached(m)

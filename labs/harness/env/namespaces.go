@@ -165,8 +165,8 @@ func reserves(ctx context.Context, namespace string) bool {
 // Memcacheds are deleted, and the Deployments if they burden others.
 func newNamespace(ctx context.Context, burdens func(ctx context.Context, namespace string) bool) string {
 	ginkgo.GinkgoHelper()
-	name, err := current.place.add(ID(), func(n int) string {
-		return namespaceName(current.shared.Run, ginkgo.GinkgoParallelProcess(), ID(), n)
+	name, err := current.place.add(checkID(), func(n int) string {
+		return namespaceName(current.shared.Run, ginkgo.GinkgoParallelProcess(), checkID(), n)
 	})
 	require(err)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}

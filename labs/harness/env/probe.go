@@ -63,7 +63,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 	if err != nil {
 		return nil, err
 	}
-	home, err := Home("probe")
+	home, err := homeFor("probe")
 	if err != nil {
 		return nil, err
 	}

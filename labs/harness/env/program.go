@@ -27,8 +27,8 @@ func untrusted(ctx context.Context, home string, job process.Job, program string
 	return cmd, nil
 }
 
-// Home makes an empty folder for one untrusted program, below the run's scratch folder.
-func Home(name string) (string, error) {
+// homeFor makes an empty folder for one untrusted program, below the run's scratch folder.
+func homeFor(name string) (string, error) {
 	dir, err := os.MkdirTemp(current.config.Scratch, strings.ReplaceAll(name, string(filepath.Separator), "-")+"-")
 	if err != nil {
 		return "", fmt.Errorf("make a home for %s: %w", name, err)

@@ -73,18 +73,18 @@ func Refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
 }
 
 // Refusal is a refused request in one short line.
-func Refusal(r apiproxy.Request) string { return r.Kind() + ": " + r.Reason(ManagerUser()) }
+func Refusal(r apiproxy.Request) string { return r.Kind() + ": " + r.Reason(managerUser()) }
 
 // asSomebodyElse says whether the manager was refused under another name than its own: it did not use the
 // configuration that it was given as it is.
 func asSomebodyElse(r apiproxy.Request) bool {
-	return strings.Contains(r.Message, `User "`) && !strings.Contains(r.Message, `User "`+ManagerUser()+`"`)
+	return strings.Contains(r.Message, `User "`) && !strings.Contains(r.Message, `User "`+managerUser()+`"`)
 }
 
 // May asks the API server whether the manager has a right.
 func May(ctx context.Context, verb, group, resource, subresource, namespace string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   ManagerUser(),
+		User:   managerUser(),
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + systemNamespace, "system:authenticated"},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: verb, Group: group, Resource: resource, Subresource: subresource, Namespace: namespace,

@@ -125,7 +125,7 @@ func status() Status {
 		if err := current.progress.update(); err != nil {
 			return Status{Gone: finding.Machine("read how far the checks are", err)}
 		}
-		s = current.progress.elsewhere(ID(), current.config.Requires)
+		s = current.progress.elsewhere(checkID(), current.config.Requires)
 	}
 	s.Gone = current.shared.Gone
 	if current.env != nil {
@@ -164,7 +164,7 @@ func publish(what string) error {
 	if current.progress == nil {
 		return nil
 	}
-	if err := current.progress.publish(what, ID()); err != nil {
+	if err := current.progress.publish(what, checkID()); err != nil {
 		return finding.Machine("write down how far the checks are", err)
 	}
 	return nil
@@ -173,7 +173,7 @@ func publish(what string) error {
 // statusBeforeFailing is [status] for a check that is about to fail. Which of two checks comes first is chance, so it
 // lets one that it requires, and that is running, fail before it.
 func statusBeforeFailing(ctx context.Context) Status {
-	ctx, cancel := context.WithTimeout(ctx, RequiredCheckTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requiredCheckTimeout)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()

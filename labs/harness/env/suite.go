@@ -177,12 +177,12 @@ func connect() error {
 // everything else unstructured.
 func Admin() client.WithWatch { return current.admin }
 
-// AdminConfig is the configuration behind [Admin], for requests that need other clients.
-func AdminConfig() *rest.Config { return rest.CopyConfig(current.adminConfig) }
+// adminConfig is the configuration behind [Admin], for requests that need other clients.
+func adminConfig() *rest.Config { return rest.CopyConfig(current.adminConfig) }
 
-// LearnersCRD is nil when the workspace's own manifest is installed and Established, and otherwise a
+// learnersCRD is nil when the workspace's own manifest is installed and Established, and otherwise a
 // finding with the cause [suite.CauseNoManifest] or [suite.CauseRefused].
-func LearnersCRD() error {
+func learnersCRD() error {
 	if current.shared.CRD == nil {
 		return nil
 	}

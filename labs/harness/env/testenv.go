@@ -77,10 +77,10 @@ func processes() int {
 
 // awaitCaches returns when the manager knows what there is, so that the checks' objects are news to it. What a manager
 // finds when it starts, controller-runtime's queue serves after all news, and while many checks make some, a slow one
-// does not come to it (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). It waits for [SilenceTimeout] at
+// does not come to it (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). It waits for [silenceTimeout] at
 // most; what is wrong with a manager that fails, the checks report.
 func (e *testEnv) awaitCaches(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, SilenceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -120,7 +120,7 @@ const workersLine = "Starting workers"
 
 // knows says whether the manager has filled its caches, after it has asked for what they hold for so long.
 func (e *testEnv) knows(listening time.Duration) bool {
-	return e.workersLines() > e.workers || listening > CacheTimeout
+	return e.workersLines() > e.workers || listening > cacheTimeout
 }
 
 func (e *testEnv) workersLines() int { return len(e.manager.output.Lines(workersLine)) }
@@ -184,11 +184,11 @@ func (e *testEnv) gone() *finding.Finding {
 	if f := e.manager.gone(); f != nil {
 		return f
 	}
-	if e.manager.Running() < SilenceTimeout || e.proxy.Count() > e.manager.requestsBefore() {
+	if e.manager.Running() < silenceTimeout || e.proxy.Count() > e.manager.requestsBefore() {
 		return nil
 	}
 	return finding.New(suite.CauseManagerSilent, "the manager reads Memcacheds from the API server",
-		"it has been running for %s and has not sent one request: does it start a controller?", SilenceTimeout)
+		"it has been running for %s and has not sent one request: does it start a controller?", silenceTimeout)
 }
 
 // idle is for how long nothing has happened in any of the namespaces while the manager was running.

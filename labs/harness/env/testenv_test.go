@@ -24,7 +24,7 @@ func TestWhenAManagerKnowsWhatThereIs(t *testing.T) {
 		}
 	}
 	expect(false, "before it says anything")
-	if !e.knows(CacheTimeout + 1) {
+	if !e.knows(cacheTimeout + 1) {
 		t.Error("one whose log is silent is waited for in vain")
 	}
 	say("INFO Starting Controller")

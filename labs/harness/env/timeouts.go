@@ -12,14 +12,14 @@ const (
 	CheckLimit = 115 * time.Second
 	// EventuallyTimeout is how long Eventually polls without a timeout of its own. A right operator answers a change within
 	// 50 ms; one that was just started may have to build its caches, and the rest is for a busy machine. One that does
-	// nothing is not waited for: see [IdleLimit].
+	// nothing is not waited for: see [idleLimit].
 	EventuallyTimeout = 15 * time.Second
-	// SilenceTimeout is how long a manager may run before its first request. One that starts a controller sends it
+	// silenceTimeout is how long a manager may run before its first request. One that starts a controller sends it
 	// within a second. It is less than EventuallyTimeout: what is silent is not called late.
-	SilenceTimeout = 10 * time.Second
-	// CacheTimeout is how long the first checks wait for a manager's caches to be filled once it has asked for
+	silenceTimeout = 10 * time.Second
+	// cacheTimeout is how long the first checks wait for a manager's caches to be filled once it has asked for
 	// Memcacheds, where its log does not tell.
-	CacheTimeout = time.Second
+	cacheTimeout = time.Second
 	// PodsTimeout is how long real Pods may take to be available: scheduling, sandbox, start. Two seconds on a
 	// quiet machine, and 28 s were seen on one with twenty runnable programs for each core; Pods that cannot
 	// become available for a reason that shows are not waited for.
@@ -30,23 +30,23 @@ const (
 	// CollectTimeout is how long garbage collection may take. The collector looks for new kinds every
 	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
 	CollectTimeout = 45 * time.Second
-	// IdleLimit is how long a wait for the manager goes on while neither the manager nor anybody else
+	// idleLimit is how long a wait for the manager goes on while neither the manager nor anybody else
 	// does anything in its namespace. A right operator acts within milliseconds of a change, and what it
 	// retries it retries sooner than this; it is counted in time in which the machine was not too busy, and the
 	// manager not at work for others.
-	IdleLimit = 4 * time.Second
-	// ShortIdleLimit is [IdleLimit] once another check has failed, so that the verdict is clear.
-	ShortIdleLimit = 2 * time.Second
-	// RequiredCheckTimeout is how long a check that is about to fail waits for one that it requires and that is still
+	idleLimit = 4 * time.Second
+	// shortIdleLimit is [idleLimit] once another check has failed, so that the verdict is clear.
+	shortIdleLimit = 2 * time.Second
+	// requiredCheckTimeout is how long a check that is about to fail waits for one that it requires and that is still
 	// at work: should that one fail, too, it explains more.
-	RequiredCheckTimeout = 2 * time.Second
+	requiredCheckTimeout = 2 * time.Second
 	// QuietPeriod is how long a manager at rest is listened to.
 	QuietPeriod = 3 * time.Second
 	// StopTimeout is how long a manager may take to end after SIGTERM before it is killed.
 	StopTimeout = 5 * time.Second
-	// DiagnosticsTimeout is how long a failed check may look for what explains it. The objects of one namespace
+	// diagnosticsTimeout is how long a failed check may look for what explains it. The objects of one namespace
 	// and the manager's log are read in a tenth of it; nobody waits longer for an answer that is known.
-	DiagnosticsTimeout = 2 * time.Second
+	diagnosticsTimeout = 2 * time.Second
 	// discoveryTimeout is how long an Established CRD may take to be found by discovery.
 	discoveryTimeout = 10 * time.Second
 	// programLimit bounds a small program of ours that was compiled together with the learner's code. It

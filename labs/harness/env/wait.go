@@ -61,9 +61,9 @@ func (w *Wait) Over() (over bool, why error) {
 	case w.ByKubernetes:
 		return false, nil
 	}
-	limit := IdleLimit
+	limit := idleLimit
 	if s.Failed != "" {
-		limit = ShortIdleLimit // the verdict is clear
+		limit = shortIdleLimit // the verdict is clear
 	}
 	return min(s.Idle, waited) > limit, nil // idle time before this wait does not count
 }

@@ -15,8 +15,8 @@ import (
 
 // A manager that sends no request is told so while its start is still being waited for.
 func TestSilenceEndsBeforeTheWaitForAStart(t *testing.T) {
-	if SilenceTimeout >= EventuallyTimeout {
-		t.Errorf("%v of silence, %v for a start", SilenceTimeout, EventuallyTimeout)
+	if silenceTimeout >= EventuallyTimeout {
+		t.Errorf("%v of silence, %v for a start", silenceTimeout, EventuallyTimeout)
 	}
 }
 
@@ -33,16 +33,16 @@ func TestWhenAWaitIsOver(t *testing.T) {
 		"the manager is gone":                         {Wait{}, Status{Gone: gone}, 0, true, suite.CauseManagerExited},
 		"what explains this check failed":             {Wait{}, Status{Blocked: "root"}, 0, true, suite.CauseBlocked},
 		"another check failed":                        {Wait{}, Status{Failed: "other"}, time.Hour, false, ""},
-		"idle before the wait began":                  {Wait{}, Status{Idle: time.Hour}, IdleLimit, false, ""},
-		"idle since the wait began":                   {Wait{}, Status{Idle: time.Hour}, IdleLimit + 1, true, ""},
-		"busy since the wait began":                   {Wait{}, Status{Idle: IdleLimit}, time.Hour, false, ""},
+		"idle before the wait began":                  {Wait{}, Status{Idle: time.Hour}, idleLimit, false, ""},
+		"idle since the wait began":                   {Wait{}, Status{Idle: time.Hour}, idleLimit + 1, true, ""},
+		"busy since the wait began":                   {Wait{}, Status{Idle: idleLimit}, time.Hour, false, ""},
 		"Kubernetes acts, the manager is idle":        {Wait{ByKubernetes: true}, Status{Idle: time.Hour}, time.Hour, false, ""},
 		"Kubernetes acts, another check failed":       {Wait{ByKubernetes: true}, Status{Failed: "other"}, 0, true, suite.CauseBlocked},
 		"Kubernetes acts, AtLeast is not over":        {Wait{ByKubernetes: true, AtLeast: 5}, Status{Failed: "other"}, 4, false, ""},
 		"Kubernetes acts, that time is over":          {Wait{ByKubernetes: true, AtLeast: 5}, Status{Failed: "other"}, 5, true, suite.CauseBlocked},
 		"Kubernetes acts, what explains this failed":  {Wait{ByKubernetes: true, AtLeast: 5}, Status{Blocked: "root"}, 0, true, suite.CauseBlocked},
 		"Kubernetes acts, and the manager ends":       {Wait{ByKubernetes: true, AtLeast: 5}, Status{Gone: gone}, 0, true, suite.CauseManagerExited},
-		"idle for less, but another check has failed": {Wait{}, Status{Failed: "other", Idle: time.Hour}, ShortIdleLimit + 1, true, ""},
+		"idle for less, but another check has failed": {Wait{}, Status{Failed: "other", Idle: time.Hour}, shortIdleLimit + 1, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 
 // explain looks for what explains a finding of a matcher, in what can be seen from outside.
 func explain(ctx context.Context, u Unmet, f *finding.Finding) *finding.Finding {
-	ctx, cancel := context.WithTimeout(ctx, DiagnosticsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, diagnosticsTimeout)
 	defer cancel()
 	m := Memcached{Namespace: u.Of.Namespace, Name: u.Of.Name}
 	switch {

@@ -3,15 +3,11 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -35,7 +31,7 @@ type Injector struct {
 	mu        sync.Mutex
 	conflicts int
 	target    *env.ManagerProcess // killed after so many more writes
-	moment    Moment
+	moment    func(apiproxy.Request) bool
 	writes    int
 	killed    chan struct{}
 }
@@ -181,22 +177,13 @@ func (f *Injector) StartReplica() error {
 	return f.replica.Start(env.Run().MemcachedImage)
 }
 
-// Moment says after which requests a manager may be killed.
-type Moment func(apiproxy.Request) bool
-
-// AnyWrite is after any write to a Memcached or a Deployment.
-func AnyWrite(r apiproxy.Request) bool { return contested[r.Resource] != nil }
-
-// ACreation is after the creation of a Deployment, when what else belongs to it may not have been sent yet.
-func ACreation(r apiproxy.Request) bool { return r.Resource == "deployments" && r.Verb == "create" }
-
 // killTimeout is how long a manager that is to be killed in the middle of its work may take to begin it.
 const killTimeout = time.Second
 
 // KillAndRestart kills the manager, or its replica, in the middle of a pass: when the API server has done the given number of
-// writes of that moment and the process has not heard of the last one yet. After the pause it is started again. A manager that has
+// writes for which moment is true and the process has not heard of the last one yet. After the pause it is started again. A manager that has
 // nothing to write is killed all the same.
-func (f *Injector) KillAndRestart(ctx context.Context, replica bool, moment Moment, writes int, pause time.Duration) error {
+func (f *Injector) KillAndRestart(ctx context.Context, replica bool, moment func(apiproxy.Request) bool, writes int, pause time.Duration) error {
 	m := env.Manager()
 	if replica {
 		m = f.replica
@@ -223,7 +210,7 @@ func (f *Injector) KillAndRestart(ctx context.Context, replica bool, moment Mome
 	return m.Start(env.Run().MemcachedImage)
 }
 
-func (f *Injector) arm(m *env.ManagerProcess, moment Moment, writes int) <-chan struct{} {
+func (f *Injector) arm(m *env.ManagerProcess, moment func(apiproxy.Request) bool, writes int) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.target, f.moment, f.writes, f.killed = m, moment, writes, make(chan struct{})
@@ -265,31 +252,3 @@ func (f *Injector) countWrite(r apiproxy.Request) (*env.ManagerProcess, chan str
 	f.target = nil
 	return target, f.killed
 }
-
-// AwaitCollector waits until the garbage collector knows Memcacheds. It looks for new kinds every 30 s
-// only; until then nothing goes with its owner, and nobody can be blamed for that.
-func AwaitCollector(ctx context.Context, namespace string) error {
-	orphan := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: "of-nobody",
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: suite.Group + "/v1alpha1", Kind: suite.Kind, Name: "nobody", UID: uuid.NewUUID(),
-		}},
-	}}
-	if err := env.Admin().Create(ctx, orphan); err != nil {
-		return fmt.Errorf("create a child of nobody: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, env.CollectTimeout)
-	defer cancel()
-	for {
-		err := env.Admin().Get(ctx, client.ObjectKeyFromObject(orphan), orphan)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if paused := env.Sleep(ctx, collectorPoll); paused != nil {
-			return fmt.Errorf("wait until the garbage collector knows Memcacheds: %w", errors.Join(err, paused))
-		}
-	}
-}
-
-// collectorPoll is how often to look whether the garbage collector has done its work.
-const collectorPoll = 100 * time.Millisecond

@@ -28,8 +28,8 @@ import (
 
 // Matcher is a condition that returns a finding. It is made for one assertion.
 //
-// It ends Eventually early when the manager has ended by itself, when it has done nothing for [env.IdleLimit], when the API
-// server keeps refusing what it writes to the object, and when a check has failed that explains this one.
+// It ends Eventually early when the manager has ended by itself, when it has done nothing for four seconds, when the API server
+// keeps refusing what it writes to the object, and when a check has failed that explains this one.
 type Matcher struct {
 	judge func(actual any) error
 	wait  *env.Wait
