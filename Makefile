@@ -23,7 +23,7 @@ lab-% watch-% hint-% trace-% diff-% solve-% reset-%: export override STEP = $*
 
 ##@ Learn
 
-lab-%: bin/lab ## judge step N of your operator on a fresh cluster
+lab-%: bin/lab ## judge step N of your operator on a fresh cluster (0 is a quiz, without code)
 	$(lab) check "$$STEP" $(if $(filter 1,$(KEEP)),--keep) $(call flag,--seed,SEED) $(call flag,--storm,STORM)
 
 .PHONY: labs

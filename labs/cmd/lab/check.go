@@ -161,8 +161,13 @@ func (a *app) answer(c *course.Course, results []*verdict.Result, cluster *clust
 		a.next(c, r, lab)
 	}
 	if keep && cluster != nil {
-		fmt.Fprintf(a.Out, "The cluster stays: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
+		a.stays(cluster)
 	}
+}
+
+// stays says how to reach a cluster that is kept.
+func (a *app) stays(cluster *clusters.Cluster) {
+	fmt.Fprintf(a.Out, "The cluster stays: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
 }
 
 func (a *app) next(c *course.Course, r *verdict.Result, lab *course.Lab) {

@@ -43,7 +43,7 @@ func (a *app) predict(ctx context.Context, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
-	a.Progress("creating a cluster, which takes about 20 s")
+	a.Progress("starting a cluster, which takes some seconds")
 	cluster, err := owned.Create(ctx, "lab-0", a.Spec(owned, image), keep)
 	if err != nil {
 		return err
@@ -55,11 +55,16 @@ func (a *app) predict(ctx context.Context, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintln(a.Out)
+	if keep {
+		a.stays(cluster)
+	}
 	if right < judged {
-		fmt.Fprintf(a.Out, "\nlab 0: fail: %d of %d answers are right. Change %s, and run `make lab-0` again.\n", right, judged, a.answersPath())
+		fmt.Fprintf(a.Out, "lab 0: %d of %d answers are what was seen. Change the others in %s, and run `make lab-0%s` again.\n",
+			right, judged, a.answersPath(), a.workspaceArg())
 		return exit.ErrFail
 	}
-	fmt.Fprintf(a.Out, "\nlab 0: pass: all %d answers are right.\n\nNext: %s/README.md, then `make lab-1`\n", judged, c.Labs[0].Dir)
+	fmt.Fprintf(a.Out, "lab 0: pass: %d answers of %d are what was seen.\n\nNext: %s/README.md, then `make lab-1`\n", right, judged, c.Labs[0].Dir)
 	return nil
 }
 
@@ -73,17 +78,22 @@ func (a *app) predictions() (demo.Answers, error) {
 		if err != nil {
 			return nil, err
 		}
+		if _, err := os.Stat(filepath.Join(a.workspace, "go.mod")); err != nil {
+			return nil, exit.Usage("%s has no go.mod, so it is no workspace: `make undo%s` brings back what was saved last", a.workspace, a.workspaceArg())
+		}
 		if err := os.WriteFile(path, questions, 0o644); err != nil {
 			return nil, fmt.Errorf("write the questions of lab 0: %w", err)
 		}
+		fmt.Fprintf(a.Out, "lab 0: eight questions are in %s now. Write what you expect after each colon, and run `make lab-0%s` again.\n", path, a.workspaceArg())
+		return nil, exit.ErrFail
 	}
 	answers, open, err := demo.ReadAnswers(path)
 	if err != nil {
 		return nil, err
 	}
 	if len(open) > 0 {
-		fmt.Fprintf(a.Out, "lab 0: %s has no answer yet for %s. Read %s/README.md, write what you expect, and run `make lab-0` again.\n",
-			path, strings.Join(open, ", "), lessonZero)
+		fmt.Fprintf(a.Out, "lab 0: %s has no answer yet for %s. Write what you expect, and run `make lab-0%s` again. (Without the file it is made anew.)\n",
+			path, strings.Join(open, ", "), a.workspaceArg())
 		return nil, exit.ErrFail
 	}
 	return answers, nil

@@ -22,6 +22,16 @@ func TestLab0AsksBeforeItMakesACluster(t *testing.T) {
 	shared, out, _ := clitest.New(t)
 	shared.Root = filepath.Join("..", "..", "..")
 	a := &app{App: *shared, workspace: t.TempDir()}
+	if _, err := a.predictions(); exit.Code(err) != exit.UsageError {
+		t.Errorf("a folder that is no workspace: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(a.workspace, "go.mod"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.predictions(); !errors.Is(err, exit.ErrFail) || !strings.Contains(out.String(), "eight questions are in "+a.answersPath()) {
+		t.Errorf("%v, %s", err, out)
+	}
+	out.Reset()
 	if _, err := a.predictions(); !errors.Is(err, exit.ErrFail) || !strings.Contains(out.String(), "no answer yet for makes-the-replicaset, makes-the-pods,") {
 		t.Errorf("%v, %s", err, out)
 	}

@@ -43,6 +43,9 @@ func LabNumber(c *course.Course, text string) (int, error) {
 	if err != nil {
 		return 0, exit.Usage("%q is not the number of a lab: use 1 to %d", text, len(c.Labs))
 	}
+	if n == 0 {
+		return 0, exit.Usage("lab 0 has no code: `make lab-0` is all there is, and labs/00-who-did-that/README.md; the others are 1 to %d", len(c.Labs))
+	}
 	if _, err := c.Lab(n); err != nil {
 		return 0, exit.Usage("%v", err)
 	}

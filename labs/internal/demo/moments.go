@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -71,7 +72,7 @@ func moments(image string) []moment {
 			},
 			{
 				id: "makes-the-pods", text: "Who makes the Pods?", who: actorOf("created", "Pod"),
-				why: "The deployment controller counts no Pods. It makes a ReplicaSet, and the replicaset controller makes as many Pods as that asks for.",
+				why: "The deployment controller makes no Pods. It makes a ReplicaSet, and the replicaset controller makes as many Pods as that asks for.",
 			},
 			{
 				id: "chooses-the-node", text: "Who chooses the node of a Pod?", who: actorOf("found a node for", "Pod"),
@@ -122,6 +123,7 @@ func moments(image string) []moment {
 				}
 				return incomplete(w.Memory, 2)
 			},
+			linger: time.Second, // the Pods that were asked for meanwhile come, and go
 		}, []question{{
 			id: "undoes-your-change", text: "Who scales the ReplicaSet back to two?",
 			who: func(told []trace.Action) string {
@@ -131,7 +133,8 @@ func moments(image string) []moment {
 				return ""
 			},
 			why: "The ReplicaSet belongs to the Deployment, and the Deployment says two. Its controller heard of the change, compared, and put it " +
-				"back. Your operator will do the same with what belongs to it.",
+				"back. Your operator will do the same with what belongs to it. Meanwhile the replicaset controller may have made two more " +
+				"Pods, for it had read four, and then deletes them: each controller acts on what it has read last.",
 		}},
 	}, {
 		step{
@@ -152,16 +155,17 @@ func moments(image string) []moment {
 			},
 			linger: listening,
 		}, []question{{
-			id: "replaces-a-lone-pod", text: "Who makes another one of that Pod?",
+			id: "replaces-a-lone-pod", text: "Who makes a new Pod in its place?",
 			who: func(told []trace.Action) string {
 				for _, a := range told {
-					if a.Verb == "created" && a.Kind == "Pod" && a.Actor != trace.You {
+					if a.Verb == "created" && a.Kind == "Pod" && a.Actor != trace.You && !strings.HasPrefix(a.Name, web+"-") {
 						return a.Actor
 					}
 				}
 				return nobody
 			},
-			why: "Nobody has said that there should be such a Pod. A Pod comes back because some object asks for it, and a controller watches that object.",
+			why: "For three seconds after its end nobody did. A Pod comes back because some object asks for it, and a controller watches that object. " +
+				"Here is no such object. (A kubelet starts containers again that have ended, but not a Pod that was deleted.)",
 		}},
 	}, {
 		step{

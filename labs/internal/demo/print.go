@@ -60,15 +60,22 @@ func (p printer) closing() {
 	p.line("\nThis is what you are going to write, from labs/01-types/README.md on: `make lab-1`.")
 }
 
+// reason stands below the text of an answer.
+func (p printer) reason(format string, args ...any) {
+	p.wrapped("      ", fmt.Sprintf(format, args...), fmt.Sprintf)
+}
+
 // paragraph breaks text into lines, in a given style.
-func (p printer) paragraph(text string, style func(string, ...any) string) {
+func (p printer) paragraph(text string, style func(string, ...any) string) { p.wrapped("   ", text, style) }
+
+func (p printer) wrapped(indent, text string, style func(string, ...any) string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
-		if len(line)+len(word) >= lineWidth {
-			p.line("   %s", style("%s", line))
+		if len(indent)+len(line)+len(word) >= lineWidth {
+			p.line("%s%s", indent, style("%s", line))
 			line = ""
 		}
 		line = strings.TrimSpace(line + " " + word)
 	}
-	p.line("   %s", style("%s", line))
+	p.line("%s%s", indent, style("%s", line))
 }

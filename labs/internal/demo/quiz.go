@@ -31,12 +31,16 @@ func ReadAnswers(path string) (answers Answers, open []string, err error) {
 		return nil, nil, fmt.Errorf("read your answers: %w", err)
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, answersLimit))
+	data, err := io.ReadAll(io.LimitReader(file, answersLimit+1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read your answers: %w", err)
 	}
+	if len(data) > answersLimit {
+		return nil, nil, exit.Usage("%s has more than %d KiB: leave only the questions and your answers in it", path, answersLimit>>10)
+	}
 	if err := yaml.UnmarshalStrict(data, &answers); err != nil {
-		return nil, nil, exit.Usage("%s: %s", path, plain.Line(err.Error()))
+		return nil, nil, exit.Usage("%s: write each answer in the line of its question, with a space before it, as in `makes-the-pods: kubelet` (%s)",
+			path, plain.Line(err.Error()))
 	}
 	for _, q := range questions() {
 		switch who := answers[q.id]; {
@@ -117,13 +121,15 @@ func (q Quiz) judge(p printer, asked question, seen string) outcome {
 	answer := q.Answers[asked.id]
 	switch {
 	case asked.realPods && !q.Cluster.RealPods:
-		p.line("   –  %s Not judged: no container runs on this kind of cluster. On kind it is the kubelet.", asked.text)
+		p.line("   –  %s Not judged: no container runs on this kind of cluster.", asked.text)
+		p.reason("On this cluster %s says that they run. On kind it is the kubelet. %s", seen, asked.why)
 		return notJudged
 	case answer == seen:
 		p.line("   ✓  %s %s, as you said.", asked.text, seen)
+		p.reason("%s", asked.why)
 		return isRight
 	}
 	p.line("   ✗  %s You said %s, and it was %s.", asked.text, answer, seen)
-	p.paragraph(asked.why, fmt.Sprintf)
+	p.reason("%s", asked.why)
 	return isWrong
 }

@@ -125,11 +125,19 @@ func (m *Memory) gone(o, before client.Object) []Action {
 	case kind == "Event":
 		return nil
 	case asked && kind == "Pod":
-		return []Action{{Actor: "kubelet", Verb: "ended", Kind: kind, Name: o.GetName()}}
+		return []Action{{Actor: kubeletOf(o), Verb: "ended", Kind: kind, Name: o.GetName()}}
 	case asked:
 		return []Action{{Actor: "kube-apiserver", Verb: "removed", Kind: kind, Name: o.GetName(), Detail: ": nothing holds it any more"}}
 	}
 	return []Action{m.removal(o, "removed")}
+}
+
+// kubeletOf is the kubelet of a Pod, or the program that plays it.
+func kubeletOf(pod client.Object) string {
+	if slices.ContainsFunc(pod.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == playedBy }) {
+		return playedBy
+	}
+	return "kubelet"
 }
 
 // removal is an action of whoever deleted an object. The API server keeps no record of that, but there are
