@@ -70,18 +70,28 @@ func (a *app) predict(ctx context.Context, keep bool) (err error) {
 
 func (a *app) answersPath() string { return filepath.Join(a.workspace, answersFile) }
 
+// writeQuestions makes a file that is not there: what somebody else may have put there meanwhile is left alone.
+func (a *app) writeQuestions(path string) error {
+	questions, err := os.ReadFile(filepath.Join(a.Root, lessonZero, answersFile))
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(questions)
+	return errors.Join(err, file.Close())
+}
+
 // predictions are the answers in the workspace, where the questions are put if they are not there yet. Open questions end the command.
 func (a *app) predictions() (demo.Answers, error) {
 	path := a.answersPath()
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-		questions, err := os.ReadFile(filepath.Join(a.Root, lessonZero, answersFile))
-		if err != nil {
-			return nil, err
-		}
 		if _, err := os.Stat(filepath.Join(a.workspace, "go.mod")); err != nil {
 			return nil, exit.Usage("%s has no go.mod, so it is no workspace: `make undo%s` brings back what was saved last", a.workspace, a.workspaceArg())
 		}
-		if err := os.WriteFile(path, questions, 0o644); err != nil {
+		if err := a.writeQuestions(path); err != nil {
 			return nil, fmt.Errorf("write the questions of lab 0: %w", err)
 		}
 		fmt.Fprintf(a.Out, "lab 0: eight questions are in %s now. Write what you expect after each colon, and run `make lab-0%s` again.\n", path, a.workspaceArg())

@@ -232,6 +232,35 @@ func TestInterruptedHostileRunLeavesNothing(t *testing.T) {
 	h.requireClean()
 }
 
+// TestTypesAreCompiledBeforeAProgramRuns has a manager, which runs as nobody, change the types in a workspace where it may:
+// what root compiles afterwards would be its choice, such as an embedded file that has become a link to one of root's.
+func TestTypesAreCompiledBeforeAProgramRuns(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		return // the program has the rights of whoever compiles
+	}
+	const spoilt = "api/v1alpha1/spoilt.go"
+	h := newHostileRun(t, load(t), `_ = os.WriteFile("WORKSPACE/`+spoilt+`", []byte("package spoilt"), 0o666)`)
+	types := filepath.Join(h.judge.Workspace, filepath.Dir(spoilt))
+	for dir := types; dir != filepath.Clean(os.TempDir()); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	results, err := h.judge.Check(t.Context(), []int{2, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(types, filepath.Base(spoilt))); err != nil {
+		t.Fatalf("the program has changed nothing: %v", err)
+	}
+	for _, check := range results[0].Checks {
+		if check.ID == "copy-shares-nothing" && check.State != verdict.Passed {
+			t.Errorf("the types were compiled after the program had changed them\n%s", describe(results[0]))
+		}
+	}
+}
+
 // hostileRun is one run of a hostile program, and what it must not touch.
 type hostileRun struct {
 	t         *testing.T

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -88,6 +89,9 @@ func Run(p Program) (int, error) {
 	cmd.SysProcAttr = attributes(p.UID)
 	signals := make(chan os.Signal, 4) // from before the program runs, or one that comes at once is lost
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	runtime.LockOSThread() // keys are a thread's
+	defer runtime.UnlockOSThread()
+	withhold()
 	if err := cmd.Start(); err != nil {
 		return CannotRun, fmt.Errorf("start %s: %w", p.Args[0], err)
 	}

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"errors"
+	"math"
 	"os"
 	"strconv"
 	"syscall"
@@ -10,6 +11,13 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// withhold keeps from the program what else it would inherit: files that this process has got open itself, and the keys of its
+// session. Both are of no use to it; an old kernel, or a container, may know no such call. The thread is locked to the caller.
+func withhold() {
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	_, _, _ = unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)
+}
 
 // settle is how long to wait between two looks at a tree that was just killed.
 const settle = 5 * time.Millisecond
@@ -23,8 +31,10 @@ func adopt() error {
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 }
 
+// attributes begin a session without a terminal: whoever has the one of this process opens it as /dev/tty, whoever they are, and
+// can type into it.
 func attributes(uid int) *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Setpgid: true}
+	attr := &syscall.SysProcAttr{Setsid: true}
 	if uid >= 0 {
 		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
 	}

@@ -7,8 +7,13 @@ import "syscall"
 // adopt has no counterpart here: a process that leaves its group escapes.
 func adopt() error { return nil }
 
+// withhold has no counterpart here.
+func withhold() {}
+
+// attributes begin a session without a terminal: whoever has the one of this process opens it as /dev/tty, whoever they are, and
+// can type into it.
 func attributes(uid int) *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Setpgid: true}
+	attr := &syscall.SysProcAttr{Setsid: true}
 	if uid >= 0 {
 		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
 	}

@@ -8,6 +8,8 @@ import (
 // adopt has no counterpart here. WSL2 is the supported way on Windows.
 func adopt() error { return nil }
 
+func withhold() {}
+
 func attributes(int) *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
 func killTree(pid int) {
