@@ -262,6 +262,15 @@ func TestNoSignatureIsLookedAt(t *testing.T) {
 	}
 }
 
+// The C library converts whatever encoding a file names, and has done so with mistakes.
+func TestNoEncodingIsConverted(t *testing.T) {
+	const written, kept = "caf\xc3\xa9\n", "caf\u00c3\u00a9\n" // two letters of ISO-8859-1, and what git keeps of them: UTF-8
+	_, got, err := taking(t, bare(t, map[string]string{"go.mod": "module x", "v.txt": written, ".gitattributes": "v.txt working-tree-encoding=ISO-8859-1\n"}, nil))
+	if err != nil || got["v.txt"] != kept {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // Whoever knows the name of somebody else's commit could hand it in as their own.
 func TestARepositoryBorrowsNothing(t *testing.T) {
 	others := bare(t, map[string]string{"go.mod": "module right"}, nil)

@@ -363,10 +363,16 @@ func record(req *http.Request, info *request.RequestInfo, err error) Request {
 	record.Verb, record.Group, record.Resource, record.Subresource = info.Verb, info.APIGroup, info.Resource, info.Subresource
 	record.Namespace, record.Name = info.Namespace, info.Name
 	for _, text := range []*string{&record.Group, &record.Resource, &record.Subresource, &record.Namespace, &record.Name} {
-		*text = short(*text)
+		*text = name(*text)
 	}
 	return record
 }
+
+// nameLimit is how much of a name is remembered: more than Kubernetes lets any have.
+const nameLimit = 256
+
+// name is a copy of what should be a name, and can be anything that a path holds.
+func name(text string) string { return strings.Clone(text[:min(len(text), nameLimit)]) }
 
 func (p *Proxy) add(record Request) {
 	p.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // Answers are what somebody predicts: actors by the ids of the questions.
@@ -41,6 +42,9 @@ func ReadAnswers(path string) (answers Answers, open []string, err error) {
 	}
 	if len(data) > answersLimit {
 		return nil, nil, exit.Usage("%s has more than %d KiB: leave only the questions and your answers in it", path, answersLimit>>10)
+	}
+	if err := suite.CheckYAML(string(data)); err != nil { // 16 KiB of aliases are gigabytes
+		return nil, nil, exit.Usage("%s: %s", path, plain.Line(err.Error()))
 	}
 	if err := yaml.UnmarshalStrict(data, &answers); err != nil {
 		return nil, nil, exit.Usage("%s: write each answer in the line of its question, with a space before it, as in `makes-the-pods: kubelet` (%s)",

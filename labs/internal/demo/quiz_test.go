@@ -62,6 +62,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		"twice":          "makes-the-pods: you\nmakes-the-pods: kubelet",
 		"no YAML":        "makes-the-pods you",
 		"a list":         "makes-the-pods: [you]",
+		"aliases":        "a: &a x\nb: [*a]",
 		"very long text": strings.Repeat("# x\n", answersLimit/4+1),
 	} {
 		if _, _, err := ReadAnswers(write(t, text)); exit.Code(err) != exit.UsageError || strings.Contains(err.Error(), "\n") {

@@ -79,18 +79,26 @@ func sizeOf(m *unstructured.Unstructured) int64 {
 
 // Available is the condition of that type, empty when there is none.
 func Available(m *unstructured.Unstructured) metav1.Condition {
-	var typed struct {
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m.Object, &typed); err != nil {
-		return metav1.Condition{}
-	}
-	if c := meta.FindStatusCondition(typed.Status.Conditions, "Available"); c != nil {
+	if c := meta.FindStatusCondition(statusOf(m).Conditions, "Available"); c != nil {
 		return *c
 	}
 	return metav1.Condition{}
+}
+
+// status is what a trace reads of the status of a Memcached.
+type status struct {
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// statusOf is empty where the learner's types make something else of it.
+func statusOf(m *unstructured.Unstructured) status {
+	var typed struct {
+		Status status `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m.Object, &typed); err != nil {
+		return status{}
+	}
+	return typed.Status
 }
 
 // metadataChanged returns changes of labels, annotations, owners and finalizers, and of a deletion that waits for one of these.

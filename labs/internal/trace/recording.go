@@ -77,7 +77,7 @@ type entry struct {
 	Omitted *Omission       `json:"omitted,omitempty"`
 }
 
-// lineLimit is how long a line of a recording may be; longer ones are not written.
+// lineLimit is how long a line of a recording may be: much longer than those that are written.
 const lineLimit = 1 << 20
 
 // ReadFile reads the recording at path. The error wraps [os.ErrNotExist] when there is none.
@@ -184,9 +184,33 @@ func shorten(o client.Object) any {
 		short := o.DeepCopy()
 		short.TypeMeta, short.ObjectMeta = typed(o), metaOf(o)
 		return short
+	case *unstructured.Unstructured:
+		return shortMemcached(o)
 	default:
 		return o
 	}
+}
+
+// specLimit is how long the spec of a Memcached may be in a recording. That of the course has a tenth of it.
+const specLimit = 512
+
+// memcached is what is recorded of one. Its types are the learner's, and may hold anything.
+type memcached struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              any    `json:"spec,omitempty"`
+	Status            status `json:"status,omitzero"`
+}
+
+// shortMemcached leaves out what a reader would need forty times its size in memory for: fields of the learner's own, and a
+// long spec but for its size.
+func shortMemcached(o *unstructured.Unstructured) any {
+	short := memcached{TypeMeta: metav1.TypeMeta{Kind: KindOf(o), APIVersion: o.GetAPIVersion()}, ObjectMeta: metaOf(o), Status: statusOf(o)}
+	short.Spec = o.Object["spec"]
+	if data, err := json.Marshal(short.Spec); err != nil || len(data) > specLimit {
+		short.Spec = map[string]any{"size": sizeOf(o)}
+	}
+	return short
 }
 
 func typed(o client.Object) metav1.TypeMeta { return metav1.TypeMeta{Kind: KindOf(o)} }

@@ -27,9 +27,11 @@ const (
 	perObject = 200
 	// perRequest is the same for requests of one verb to one object.
 	perRequest = 50
-	// sizeLimit bounds the file, and the watcher's memory with it, however many objects there are. A whole
-	// run of lab 7 needs four megabytes.
-	sizeLimit = 32 << 20
+	// sizeLimit bounds the file, and the memory of who reads it, however many objects there are. A run of one lab needs four
+	// megabytes.
+	sizeLimit = 16 << 20
+	// objectLimit is how long an object may be. One of the course has some kilobytes.
+	objectLimit = 64 << 10
 	// closeLimit is how long the watches may take to end. They end at once.
 	closeLimit = time.Second
 )
@@ -115,7 +117,7 @@ func (w *Watcher) see(s Observation) {
 		return
 	}
 	data, err := json.Marshal(shorten(s.Object))
-	if err != nil || len(data) > lineLimit/2 {
+	if err != nil || len(data) > objectLimit {
 		return
 	}
 	w.write(entry{At: s.At, Object: data, Deleted: s.Deleted})
@@ -159,11 +161,20 @@ func (w *Watcher) Add(requests []apiproxy.Request, tallies []apiproxy.Tally) {
 		return
 	}
 	for _, r := range inShort(requests) {
+		if w.full() {
+			break // a manager can name things with a kilobyte each, thousands of times, in each process
+		}
 		w.write(entry{At: r.Time, Request: &r})
 	}
 	for _, t := range tallies {
 		w.write(entry{At: time.Now(), Tally: &t})
 	}
+}
+
+// full says whether the file, to which other processes add, has reached its limit.
+func (w *Watcher) full() bool {
+	info, err := w.file.Stat()
+	return err != nil || info.Size() >= sizeLimit
 }
 
 // Close ends the recording.

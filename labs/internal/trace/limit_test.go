@@ -1,0 +1,62 @@
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/operator-lab/labs/harness/apiproxy"
+)
+
+// Five processes add what a manager sent, which may name things with a kilobyte each that JSON writes as six.
+func TestRequestsDoNotOutgrowTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), File)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("\x01", 1<<10)
+	var requests []apiproxy.Request
+	for i := range 8192 {
+		requests = append(requests, apiproxy.Request{Verb: "patch", Group: long, Resource: long, Namespace: long, Name: fmt.Sprint(i, long), Status: 403, Message: long})
+	}
+	for range 5 {
+		w := Join(path)
+		w.Add(requests, nil)
+		w.Close()
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > sizeLimit+lineLimit {
+		t.Errorf("the file has %d MiB", info.Size()>>20)
+	}
+}
+
+// The types of a Memcached are the learner's. Eight bytes of a list of maps are three hundred in memory.
+func TestARecordingHoldsNothingOfALearnersOwnTypes(t *testing.T) {
+	many := make([]any, 20_000)
+	for i := range many {
+		many[i] = map[string]any{"a": int64(0)}
+	}
+	condition := map[string]any{"type": "Available", "status": "True", "reason": "r", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z", "more": many}
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "metadata": map[string]any{"name": "tea"},
+		"spec":   map[string]any{"size": int64(3), "more": many},
+		"status": map[string]any{"conditions": []any{condition}, "more": many},
+	}}
+	data, err := json.Marshal(shorten(o))
+	if err != nil || len(data) > 1000 {
+		t.Fatalf("%d bytes, %v", len(data), err)
+	}
+	m, ok := decode(data).(*unstructured.Unstructured)
+	if !ok || sizeOf(m) != 3 || Available(m).Status != metav1.ConditionTrue || m.GetName() != "tea" {
+		t.Errorf("%s", data)
+	}
+}
