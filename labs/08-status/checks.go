@@ -28,6 +28,8 @@ const autoscaleTimeout = 45 * time.Second
 var _ = Describe("Lab 8", env.Lab(8), func() {
 	It("tells in its scale what is wanted and what there is", env.Check("scale-reads", env.First), func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
+		_, err := env.LeavePodsPending(ctx, namespace)
+		Expect(err).To(Succeed())
 		Expect(env.Quota(ctx, namespace, admitted)).To(Succeed())
 		m := env.NewMemcached(namespace)
 		m.Size = admitted + 2
@@ -91,13 +93,25 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 
 	It("tells while Pods come", env.Check("tells-under-way"), func(ctx SpecContext) {
 		m := env.NewMemcached(env.Namespace(ctx))
-		m.Size = 1
-		seen, err := watchConditions(ctx, m)
+		m.Size = 2
+		lift, err := env.LeavePodsPending(ctx, m.Namespace)
+		Expect(err).To(Succeed())
+		wasAlarmed, err := watchForAlarm(ctx, m)
 		Expect(err).To(Succeed())
 		Expect(m.Create(ctx)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(underWay))
+		Expect(lift(ctx)).To(Succeed())
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(done))
-		Expect(wasUnderWay(seen())).To(Succeed())
+		Expect(wasAlarmed()).To(Succeed())
+		Expect(scaleDeployment(ctx, m, 1)).To(Succeed()) // from here on the generations of the two objects differ
+		Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(m.Size).Because("not-repaired"))
+		match.ExpectPods(ctx, m)
+		_, err = env.LeavePodsPending(ctx, m.Namespace)
+		Expect(err).To(Succeed())
+		m.Port++
+		Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed()) // the Pods of before go on
+		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(underWay))
 	})
 
 	It("tells when somebody has to help", env.Check("tells-stuck"), func(ctx SpecContext) {

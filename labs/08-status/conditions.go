@@ -37,6 +37,10 @@ var (
 		{"Progressing", metav1.ConditionFalse, "still-progressing"},
 		{"Degraded", metav1.ConditionFalse, "still-degraded"},
 	}}
+	underWay = stableState{"Pods are on their way", []wanted{
+		{"Progressing", metav1.ConditionTrue, "never-progressing"},
+		{"Degraded", metav1.ConditionFalse, "alarmed"},
+	}}
 	stuck = stableState{"somebody has to help", []wanted{
 		{"Degraded", metav1.ConditionTrue, "not-degraded"},
 		{"Progressing", metav1.ConditionFalse, "progressing-for-ever"},
@@ -44,7 +48,7 @@ var (
 	}}
 )
 
-// haveConditions wants the three conditions of a stable state, each about today's generation.
+// haveConditions wants the conditions of a stable state, each about today's generation.
 func haveConditions(state stableState) *match.Matcher {
 	return match.Make(func(obj *unstructured.Unstructured) error {
 		for _, w := range state.conditions {
@@ -54,7 +58,7 @@ func haveConditions(state stableState) *match.Matcher {
 			case err != nil:
 				return err
 			case c == nil:
-				return finding.New("no-condition", expected, "no condition of this type")
+				return finding.New("no-condition", expected, "no condition %s", w.condition)
 			case c.ObservedGeneration != obj.GetGeneration():
 				return finding.New("stale-observed-generation", fmt.Sprintf("observedGeneration %d in the condition %s", obj.GetGeneration(), w.condition),
 					"observedGeneration %d", c.ObservedGeneration)
@@ -89,43 +93,30 @@ func watched(ctx context.Context, list client.ObjectList, m env.Memcached, see f
 	return stop, nil
 }
 
-// watchConditions collects what a Memcached has said until the returned function is called.
-func watchConditions(ctx context.Context, m env.Memcached) (seen func() []*unstructured.Unstructured, _ error) {
-	var all []*unstructured.Unstructured
+// watchForAlarm looks at each state of a Memcached until the returned function is called, which says whether Degraded was
+// True in one of them.
+func watchForAlarm(ctx context.Context, m env.Memcached) (wasAlarmed func() error, _ error) {
+	var wrong error
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("cache.example.com/v1alpha1")
 	list.SetKind("MemcachedList")
 	stop, err := watched(ctx, list, m, func(obj client.Object) {
-		if u, ok := obj.(*unstructured.Unstructured); ok {
-			all = append(all, u)
+		if u, ok := obj.(*unstructured.Unstructured); ok && wrong == nil {
+			wrong = isAlarmed(u)
 		}
 	})
-	return func() []*unstructured.Unstructured {
+	return func() error {
 		stop()
-		return all
+		return wrong
 	}, err
 }
 
-// wasUnderWay wants Progressing to have been True while Pods came, and nobody to have been alarmed.
-func wasUnderWay(seen []*unstructured.Unstructured) error {
-	under := false
-	for _, obj := range seen {
-		c, err := env.Condition(obj, "Degraded")
-		if err != nil {
-			return err
-		}
-		if c != nil && c.Status == metav1.ConditionTrue {
-			return finding.New("alarmed", "Degraded is not True while Pods start", "it was True (%s: %s)", c.Reason, c.Message)
-		}
-		if c, err = env.Condition(obj, "Progressing"); err != nil {
-			return err
-		}
-		under = under || c != nil && c.Status == metav1.ConditionTrue
+func isAlarmed(obj *unstructured.Unstructured) error {
+	c, err := env.Condition(obj, "Degraded")
+	if err == nil && c != nil && c.Status == metav1.ConditionTrue {
+		err = finding.New("alarmed", "Degraded is not True while Pods come", "it was True (%s: %s)", c.Reason, c.Message)
 	}
-	if !under {
-		return finding.New("never-progressing", "Progressing is True from the creation until all Pods are available", "it never was")
-	}
-	return nil
+	return err
 }
 
 // watchDeployment counts how often the status of a Memcached's Deployment changes, until the returned function is called.

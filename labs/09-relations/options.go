@@ -163,7 +163,7 @@ func beDegraded(word string) *match.Matcher {
 		case err != nil:
 			return err
 		case c == nil:
-			return finding.New("not-degraded", expected, "no such condition")
+			return finding.New("not-degraded", expected, "no condition Degraded")
 		case c.Status != metav1.ConditionTrue:
 			return finding.New("not-degraded", expected, "it is %s (%s: %s)", c.Status, c.Reason, c.Message)
 		case !strings.Contains(strings.ToLower(c.Message), word):

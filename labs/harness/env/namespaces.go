@@ -19,6 +19,7 @@ import (
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/trace"
@@ -236,6 +237,64 @@ func RefuseDeployments(ctx context.Context, namespace string) (lift func(context
 		}
 		return nil
 	}, err
+}
+
+// nowhere is a resource that no node has.
+const nowhere = corev1.ResourceName("example.org/nowhere")
+
+// LeavePodsPending has new Pods of a namespace wait for a node that has what none has, until lift is called. That deletes
+// those that wait, and others come in their place. A quota of the namespace must have room for a Pod.
+func LeavePodsPending(ctx context.Context, namespace string) (lift func(context.Context) error, _ error) {
+	one := corev1.ResourceList{nowhere: resource.MustParse("1")}
+	err := setDefaults(ctx, namespace, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: one, DefaultRequest: one})
+	if err == nil {
+		err = awaitPodsPending(ctx, namespace, true)
+	}
+	return func(ctx context.Context) error {
+		if err := setDefaults(ctx, namespace); err != nil {
+			return err
+		}
+		if err := awaitPodsPending(ctx, namespace, false); err != nil {
+			return err
+		}
+		pending := client.MatchingFields{"status.phase": string(corev1.PodPending)}
+		if err := current.admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), pending); err != nil {
+			return fmt.Errorf("delete the Pods that wait: %w", err)
+		}
+		return nil
+	}, err
+}
+
+// setDefaults says what containers of a namespace ask for that do not say so themselves. It never deletes the LimitRange:
+// the API server would remember it for half a minute.
+func setDefaults(ctx context.Context, namespace string, limits ...corev1.LimitRangeItem) error {
+	object := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "defaults"}}
+	_, err := controllerutil.CreateOrUpdate(ctx, current.admin, object, func() error {
+		object.Spec.Limits = limits
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("set what containers ask for: %w", err)
+	}
+	return nil
+}
+
+// awaitPodsPending waits until new Pods of a namespace ask for [nowhere], or no longer do.
+func awaitPodsPending(ctx context.Context, namespace string, want bool) error {
+	var last error
+	err := utilwait.PollUntilContextTimeout(ctx, pollInterval/2, EventuallyTimeout, true, func(ctx context.Context) (bool, error) {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "probe-"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: current.config.MemcachedImage}}},
+		}
+		last = current.admin.Create(ctx, pod, client.DryRunAll)
+		_, waits := pod.Spec.Containers[0].Resources.Requests[nowhere]
+		return last == nil && waits == want, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until the Pods of namespace %s wait, or no longer do: %w", namespace, cmp.Or(last, err))
+	}
+	return nil
 }
 
 // limitObjects makes a quota, and returns when it counts.

@@ -61,7 +61,7 @@ func HaveCondition(kind string, status metav1.ConditionStatus) *Matcher {
 		case err != nil:
 			return err
 		case c == nil:
-			return finding.New("wrong-condition", expected, "no such condition")
+			return finding.New("wrong-condition", expected, "no condition %s", kind)
 		case c.Status != status:
 			return finding.New("wrong-condition", expected, "it is %s (%s: %s)", c.Status, c.Reason, c.Message)
 		}

@@ -66,7 +66,9 @@ func (p printer) reason(format string, args ...any) {
 }
 
 // paragraph breaks text into lines, in a given style.
-func (p printer) paragraph(text string, style func(string, ...any) string) { p.wrapped("   ", text, style) }
+func (p printer) paragraph(text string, style func(string, ...any) string) {
+	p.wrapped("   ", text, style)
+}
 
 func (p printer) wrapped(indent, text string, style func(string, ...any) string) {
 	line := ""
