@@ -26,6 +26,8 @@ const (
 	refusedWrites, refusals = 2 * time.Second, 7
 	// slowness is how long a slow answer takes: longer than any operator needs for the others.
 	slowness = 6 * time.Second
+	// noticePeriod is how long the registry may take to notice that somebody no longer waits for its answer.
+	noticePeriod = time.Second / 4
 	// refusedPeriod is how long an entry is refused, and mostTries how often it may be sent meanwhile.
 	refusedPeriod, mostTries = 10 * time.Second, 5
 	// restPeriod is how long the registry is listened to at rest.
@@ -129,6 +131,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		for _, m := range others {
 			Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m).Because("held-up").ByKubernetes(slowness))
 		}
+		Expect(env.Sleep(ctx, noticePeriod)).To(Succeed())
 		Expect(wereServedMeanwhile(slow, others)).To(Succeed())
 	})
 

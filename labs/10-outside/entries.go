@@ -258,12 +258,12 @@ func slowDown(c cache) (asked <-chan struct{}) {
 }
 
 // wereServedMeanwhile wants at least one of the others to have had its first request answered while one for the slow one was
-// open. An operator that does one after the other never has.
+// open, and well before that one was given up. An operator that does one after the other never has.
 func wereServedMeanwhile(slow cache, others []cache) error {
 	for _, m := range others {
 		first := env.Registry().Requests(m.uid)[0]
 		for _, s := range env.Registry().Requests(slow.uid) {
-			if s.Began.Before(first.Began) && (s.Ended.IsZero() || first.Ended.Before(s.Ended)) {
+			if s.Began.Before(first.Began) && first.Ended.Add(noticePeriod).Before(cmp.Or(s.Ended, time.Now())) {
 				return nil
 			}
 		}
