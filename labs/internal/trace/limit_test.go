@@ -28,6 +28,7 @@ func TestRequestsDoNotOutgrowTheFile(t *testing.T) {
 	for range 5 {
 		w := Join(path)
 		w.Add(requests, nil)
+		w.see(Observation{Object: deployment("default", 3)})
 		w.Close()
 	}
 	info, err := os.Stat(path)

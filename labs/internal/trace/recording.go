@@ -198,18 +198,19 @@ const specLimit = 512
 type memcached struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              any    `json:"spec,omitempty"`
-	Status            status `json:"status,omitzero"`
+	Spec              json.RawMessage `json:"spec,omitempty"`
+	Status            status          `json:"status,omitzero"`
 }
 
 // shortMemcached leaves out what a reader would need forty times its size in memory for: fields of the learner's own, and a
 // long spec but for its size.
 func shortMemcached(o *unstructured.Unstructured) any {
 	short := memcached{TypeMeta: metav1.TypeMeta{Kind: KindOf(o), APIVersion: o.GetAPIVersion()}, ObjectMeta: metaOf(o), Status: statusOf(o)}
-	short.Spec = o.Object["spec"]
-	if data, err := json.Marshal(short.Spec); err != nil || len(data) > specLimit {
-		short.Spec = map[string]any{"size": sizeOf(o)}
+	spec, err := json.Marshal(o.Object["spec"])
+	if err != nil || len(spec) > specLimit {
+		spec = fmt.Appendf(nil, `{"size":%d}`, sizeOf(o))
 	}
+	short.Spec = spec
 	return short
 }
 

@@ -45,7 +45,6 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	file    *os.File
-	size    int              // of the file, in bytes
 	ignored sets.Set[string] // namespaces
 	changes map[types.UID]*Omission
 }
@@ -127,7 +126,7 @@ func (w *Watcher) wanted(s Observation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ns := s.Object.GetNamespace()
-	if w.ignored.Has(ns) || w.size >= sizeLimit {
+	if w.ignored.Has(ns) || w.full() {
 		return false
 	}
 	o := w.changes[s.Object.GetUID()]
@@ -212,8 +211,7 @@ func (w *Watcher) write(e entry) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n, _ := w.file.Write(append(line, '\n'))
-	w.size += n
+	_, _ = w.file.Write(append(line, '\n'))
 }
 
 // inShort are the requests that asked for a change. Of a long row of the same, the first are kept, and
