@@ -141,11 +141,11 @@ func (s *scenario) round(ctx context.Context, i int) {
 
 // anyWrite is a write to a Memcached or a Deployment.
 func anyWrite(r apiproxy.Request) bool {
-	return r.Resource == env.Memcacheds || r.Resource == "deployments"
+	return r.Resource == env.Memcacheds || r.Resource == env.Deployments
 }
 
 // creation is that of a Deployment, when what else belongs to it may not have been sent yet.
-func creation(r apiproxy.Request) bool { return r.Resource == "deployments" && r.Verb == "create" }
+func creation(r apiproxy.Request) bool { return r.Resource == env.Deployments && r.Verb == "create" }
 
 // managerDies is the phase in which the manager dies, when it has sent so many writes for which moment is true.
 func (s *scenario) managerDies(ctx context.Context, moment func(apiproxy.Request) bool, writes int) {

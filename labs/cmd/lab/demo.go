@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -15,9 +14,6 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/demo"
 )
-
-// removeLimit is how long a cluster may take to go, also after an interrupt.
-const removeLimit = 90 * time.Second
 
 // newDemoCommand is `lab demo`.
 func newDemoCommand(a *app) *cobra.Command {
@@ -47,7 +43,7 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 	var cluster *clusters.Cluster
 	defer func() {
 		if cluster != nil && !keep {
-			err = errors.Join(err, remove(ctx, owned, cluster))
+			err = errors.Join(err, deleteCluster(ctx, owned, cluster))
 		}
 	}()
 	g, preparation := errgroup.WithContext(ctx)
@@ -76,11 +72,4 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		fmt.Fprintf(a.Out, "The cluster stays, without the operator: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
 	}
 	return nil
-}
-
-// remove deletes the cluster of a command that is at its end, or was interrupted.
-func remove(ctx context.Context, owned *clusters.Owned, cluster *clusters.Cluster) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
-	defer cancel()
-	return owned.Delete(ctx, cluster.Name)
 }

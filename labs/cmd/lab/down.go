@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/cli"
 )
+
+// removeLimit is how long a cluster may take to go, also after an interrupt.
+const removeLimit = 90 * time.Second
 
 // newDownCommand is `lab down`.
 func newDownCommand(a *app) *cobra.Command {
@@ -68,6 +72,13 @@ func (a *app) remove(ctx context.Context, owner clusters.Owner) error {
 		return err
 	}
 	return owned.Delete(ctx, owner.Name)
+}
+
+// deleteCluster deletes the cluster of a command that is at its end, or was interrupted.
+func deleteCluster(ctx context.Context, owned *clusters.Owned, cluster *clusters.Cluster) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+	defer cancel()
+	return owned.Delete(ctx, cluster.Name)
 }
 
 // ofRoom says that learners work in the cluster. Whoever wants memory or disk back is told to make down, by the doctor

@@ -49,7 +49,7 @@ func (a *app) predict(ctx context.Context, keep bool) (err error) {
 		return err
 	}
 	if !keep {
-		defer func() { err = errors.Join(err, remove(ctx, owned, cluster)) }()
+		defer func() { err = errors.Join(err, deleteCluster(ctx, owned, cluster)) }()
 	}
 	right, judged, err := demo.Quiz{Cluster: cluster, Operand: nodeimage.Operand, Answers: answers, Out: a.Out}.Run(ctx)
 	if err != nil {

@@ -178,7 +178,7 @@ func (a *app) operatorTests(ctx context.Context) (count gotest.Count, err error)
 	if err != nil {
 		return count, err
 	}
-	defer func() { err = errors.Join(err, remove(ctx, owned, cluster)) }()
+	defer func() { err = errors.Join(err, deleteCluster(ctx, owned, cluster)) }()
 	env := []string{"KUBECONFIG=" + cluster.Kubeconfig, "MEMCACHED_IMAGE=" + nodeimage.Operand, "GOWORK=off"}
 	operator := filepath.Join(a.Root, "operator")
 	count, err = gotest.Run{Dir: operator, Args: []string{"-count=1", "-timeout=10m", "./..."}, Env: env, Out: a.Out}.Test(ctx)

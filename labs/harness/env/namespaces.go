@@ -281,20 +281,15 @@ func setDefaults(ctx context.Context, namespace string, limits ...corev1.LimitRa
 
 // awaitPodsPending waits until new Pods of a namespace ask for [nowhere], or no longer do.
 func awaitPodsPending(ctx context.Context, namespace string, want bool) error {
-	var last error
-	err := utilwait.PollUntilContextTimeout(ctx, pollInterval/2, EventuallyTimeout, true, func(ctx context.Context) (bool, error) {
+	return until(ctx, "the Pods of namespace "+namespace+" wait, or no longer do", func(ctx context.Context) (bool, error) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "probe-"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: current.config.MemcachedImage}}},
 		}
-		last = current.admin.Create(ctx, pod, client.DryRunAll)
+		err := current.admin.Create(ctx, pod, client.DryRunAll)
 		_, waits := pod.Spec.Containers[0].Resources.Requests[nowhere]
-		return last == nil && waits == want, nil
+		return waits == want, err
 	})
-	if err != nil {
-		return fmt.Errorf("wait until the Pods of namespace %s wait, or no longer do: %w", namespace, cmp.Or(last, err))
-	}
-	return nil
 }
 
 // limitObjects makes a quota, and returns when it counts.
@@ -306,13 +301,21 @@ func limitObjects(ctx context.Context, namespace, name string, what corev1.Resou
 	if err := current.admin.Create(ctx, quota); err != nil {
 		return fmt.Errorf("create quota: %w", err)
 	}
+	return until(ctx, "the quota of namespace "+namespace+" counts", func(ctx context.Context) (bool, error) {
+		err := current.admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+		return len(quota.Status.Hard) > 0, err
+	})
+}
+
+// until polls, through errors, until is says so. The error is the last one, if there was one.
+func until(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
 	var last error
-	err := utilwait.PollUntilContextTimeout(ctx, pollInterval/2, EventuallyTimeout, true, func(ctx context.Context) (bool, error) {
-		last = current.admin.Get(ctx, client.ObjectKeyFromObject(quota), quota)
-		return last == nil && len(quota.Status.Hard) > 0, nil
+	err := utilwait.PollUntilContextTimeout(ctx, pollInterval/2, EventuallyTimeout, true, func(ctx context.Context) (yes bool, _ error) {
+		yes, last = is(ctx)
+		return yes && last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait until the quota of namespace %s counts: %w", namespace, cmp.Or(last, err))
+		return fmt.Errorf("wait until %s: %w", what, cmp.Or(last, err))
 	}
 	return nil
 }

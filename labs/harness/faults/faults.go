@@ -73,8 +73,8 @@ func (f *Injector) Conflicts(n int) {
 // contested are the resources that somebody else may have changed in between, by the name that requests
 // have for them.
 var contested = map[string]func() *unstructured.Unstructured{
-	"memcacheds":  func() *unstructured.Unstructured { return kind(suite.Group+"/v1alpha1", suite.Kind) },
-	"deployments": func() *unstructured.Unstructured { return kind("apps/v1", "Deployment") },
+	env.Memcacheds:  func() *unstructured.Unstructured { return kind(suite.Group+"/v1alpha1", suite.Kind) },
+	env.Deployments: func() *unstructured.Unstructured { return kind("apps/v1", "Deployment") },
 }
 
 func kind(apiVersion, kind string) *unstructured.Unstructured {
