@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -93,7 +94,7 @@ func openHealthProxy(plane string) (*healthProxy, error) {
 			VerifyConnection: onlyUser(identity.Leaf),
 		},
 		ReadHeaderTimeout: time.Minute,
-		ErrorLog:          log.New(os.Stderr, "health proxy: ", log.LstdFlags),
+		ErrorLog:          log.New(io.Discard, "", 0), // a line for each stranger who knocks would fill the disk
 	}
 	if g.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err

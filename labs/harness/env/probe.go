@@ -16,9 +16,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
-// reportLimit is how much a probe may have to say. A report has some kilobytes.
-const reportLimit = 1 << 20
-
 // probed is what the probe found out about the learner's types, or why it could not.
 type probed struct {
 	Reports probe.Reports    `json:"reports,omitempty"`
@@ -70,7 +67,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 	defer os.RemoveAll(home)
 	limited, cancel := context.WithTimeout(ctx, programLimit+c.Runner().Delay())
 	defer cancel()
-	cmd, err := untrusted(limited, home, process.Job{Returns: reportLimit}, program, filepath.Join(home, "report.json"))
+	cmd, err := untrusted(limited, home, process.Job{Returns: probe.ReportLimit}, program, filepath.Join(home, "report.json"))
 	if err != nil {
 		return nil, err
 	}

@@ -10,11 +10,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"text/template"
 	"time"
 
@@ -176,10 +178,29 @@ func (b Builder) complaint(output string) string {
 	return strings.Join(places[:min(len(places), complaintLines)], "\n")
 }
 
+// ReportLimit is how long a report may be, in bytes. One has some kilobytes.
+const ReportLimit = 1 << 20
+
+// readReport reads a file in a folder that belongs to the learner's program, which can leave a link, a pipe or a device there.
+func readReport(file string) ([]byte, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read the report: %w", err)
+	}
+	defer f.Close()
+	switch info, err := f.Stat(); {
+	case err != nil:
+		return nil, fmt.Errorf("read the report: %w", err)
+	case !info.Mode().IsRegular() || info.Size() > ReportLimit:
+		return nil, errors.New("read the report: it is no plain file, or too long")
+	}
+	return io.ReadAll(io.LimitReader(f, ReportLimit))
+}
+
 // Read reads what the program wrote. ended is how it ended, and output what it printed; without a
 // report they tell why, in a finding with the cause [CauseNoAnswer].
 func Read(file string, ended error, output string) (Reports, error) {
-	data, err := os.ReadFile(file)
+	data, err := readReport(file)
 	reports := Reports{}
 	if err == nil {
 		err = json.Unmarshal(data, &reports)

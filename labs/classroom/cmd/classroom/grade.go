@@ -85,14 +85,14 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	if len(others) > 0 {
 		a.Progress(fmt.Sprintf("left out, because it is no folder, or hidden: %s", strings.Join(others, ", ")))
 	}
-	if err := a.refuseToGrade(run.force); err != nil {
-		return err
-	}
 	unlock, err := a.lockGrading()
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if err := a.refuseToGrade(run.force); err != nil { // a room can be opened until the lock is taken
+		return err
+	}
 	container, err := a.container(ctx, c, run.runtime)
 	if err != nil {
 		return err

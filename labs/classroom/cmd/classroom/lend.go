@@ -164,10 +164,7 @@ func (b *board) openRoom(address string) (*roster.Room, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.agreeToRoot(r, address, b.AtTerminal()); err != nil {
-		return nil, err
-	}
-	return r, r.Save(b.State)
+	return r, b.agreeToRoot(r, address, b.AtTerminal())
 }
 
 // Close takes back what is lent, and returns when all of it is gone, and all that waited.

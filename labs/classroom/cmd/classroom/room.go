@@ -259,7 +259,7 @@ func (c *roomCommand) warn(r *roster.Room) {
 // rootHere is what a kubeconfig of a kind cluster is good for.
 const rootHere = "is root on this machine by way of a privileged Pod"
 
-// agreeToRoot asks before kind clusters of a room can be reached from a network, once for each address.
+// agreeToRoot asks before kind clusters of a room can be reached from a network, once for each address, and remembers the answer.
 func (a *app) agreeToRoot(r *roster.Room, address string, terminal bool) error {
 	if address == "" || r.Provider != cli.Kind || slices.Contains(r.OpenOn, address) {
 		return nil
@@ -273,13 +273,18 @@ func (a *app) agreeToRoot(r *roster.Room, address string, terminal bool) error {
 	case !a.Ask(what + " Go on?"):
 		return exit.Usage("no cluster was made, because the answer was not yes")
 	}
-	grading, err := a.lockGrading() // else graded code would meet learners who are root
+	unlock, err := a.lockGrading() // else graded code would meet learners who are root
 	if err != nil {
 		return err
 	}
-	grading()
+	defer unlock()
+	saved, err := roster.Load(a.State)
+	if err != nil {
+		return err
+	}
 	r.OpenOn = append(r.OpenOn, address)
-	return nil
+	saved.OpenOn = r.OpenOn
+	return saved.Save(a.State) // now, because the clusters may take minutes, in which nobody may begin to grade
 }
 
 // useAddress is for an address that this machine has.

@@ -108,7 +108,8 @@ type school struct {
 	supplies      map[doctor.Resource]doctor.Supply
 	out, progress *bytes.Buffer
 	terminal      bool
-	sideBySide    int // how many clusters the last command that prepares asked the kernel for
+	sideBySide    int    // how many clusters the last command that prepares asked the kernel for
+	meanwhile     func() // is called while it prepares
 }
 
 func newSchool(t *testing.T) *school {
@@ -135,6 +136,9 @@ func (s *school) command(ctx context.Context, args ...string) error {
 	c.open = owned
 	c.prepare = func(_ context.Context, n int) (*clusters.Owned, nodeimage.Image, error) {
 		s.sideBySide = n
+		if s.meanwhile != nil {
+			s.meanwhile()
+		}
 		o, err := owned()
 		return o, nodeimage.Image{Ref: "node:v1", Local: true}, err
 	}
@@ -451,6 +455,11 @@ func TestARoomThatIsOpenToANetworkHasNoKindClustersUnlessAsked(t *testing.T) {
 		}
 	}
 	s.In = strings.NewReader("yes\n")
+	s.meanwhile = func() {
+		if err := s.refuseToGrade(false); exit.Code(err) != exit.UsageError {
+			t.Errorf("grading while the clusters are prepared: %v", err)
+		}
+	}
 	s.must(t, line...)
 	s.In = strings.NewReader("")
 	s.must(t, "up", "--learners", "2") // is not asked again

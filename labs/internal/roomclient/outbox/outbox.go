@@ -43,7 +43,7 @@ type Outbox struct {
 // it: they wait until that one is configured again.
 func Open(state string, c roomclient.Config) *Outbox {
 	sum := sha256.Sum256([]byte(c.URL + "\n" + c.Key)) // the next room may have the same address
-	return &Outbox{config: c, dir: filepath.Join(state, dirName, hex.EncodeToString(sum[:4])), client: c.Client()}
+	return &Outbox{config: c, dir: filepath.Join(state, dirName, hex.EncodeToString(sum[:16])), client: c.Client()}
 }
 
 // Put keeps results until the board has them. What would tell more of the learner than the room knows, the
