@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
@@ -59,7 +60,7 @@ func keeps(ctx context.Context, memcacheds *crd.Resource, namespace string, samp
 		return finding.New("sample-refused", name+" accepted under strict validation", "refused: %s", r.Text)
 	}
 	if err != nil {
-		return fmt.Errorf("create the Memcached of %s: %w", name, err)
+		return env.TooMuchWork(ctx, "sample-refused", fmt.Errorf("create the Memcached of %s: %w", name, err))
 	}
 	return keepsSpec(name, obj, stored)
 }
