@@ -127,17 +127,17 @@ func (a *app) unformatted(ctx context.Context) ([]course.Problem, error) {
 	return problems, nil
 }
 
-// platforms are those that the commands and the operator have to compile for; CI runs on the first.
+// platforms are those that the commands, what suites are made of and the operator have to compile for; CI runs on the first.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"}
 
-// unbuildable finds what would not compile for a platform in a command or the operator. Types are checked from
+// unbuildable finds what of these would not compile for a platform. Types are checked from
 // source, without the bodies of functions that are not ours: compiling all of Kubernetes for four platforms takes
 // more than a minute each.
 func (a *app) unbuildable(ctx context.Context) ([]course.Problem, error) {
 	var problems []course.Problem
 	for _, platform := range platforms {
 		a.Progress("checking the types for " + platform)
-		for module, patterns := range map[string][]string{".": {"./labs/cmd/...", "./labs/classroom/cmd/..."}, "operator": {"./cmd"}} {
+		for module, patterns := range map[string][]string{".": {"./labs/cmd/...", "./labs/classroom/cmd/...", "./labs/harness/..."}, "operator": {"./cmd"}} {
 			complaints, err := typeErrors(ctx, filepath.Join(a.Root, module), platform, patterns)
 			if err != nil {
 				return nil, err

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -149,26 +148,6 @@ func TestTheWorkspaceIsOnlyRead(t *testing.T) {
 	}
 	if after := list(t, workspace); !slices.Equal(before, after) {
 		t.Errorf("files before %v, after %v", before, after)
-	}
-}
-
-// The folder of the report belongs to the learner's program. Who reads it may be root.
-func TestNothingButAPlainFileIsRead(t *testing.T) {
-	dir := t.TempDir()
-	report, link, pipe, long := filepath.Join(dir, "report"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe"), filepath.Join(dir, "long")
-	err := errors.Join(os.WriteFile(report, []byte("{}"), 0o600), os.Symlink(report, link), syscall.Mkfifo(pipe, 0o600),
-		os.WriteFile(long, []byte("{}"+strings.Repeat(" ", probe.ReportLimit)), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := probe.Read(report, nil, ""); err != nil {
-		t.Errorf("a report: %v", err)
-	}
-	for _, file := range []string{link, pipe, long} {
-		_, err := probe.Read(file, nil, "")
-		if f, ok := errors.AsType[*finding.Finding](err); !ok || f.Cause != probe.CauseNoAnswer {
-			t.Errorf("%s: %v", file, err)
-		}
 	}
 }
 
