@@ -383,8 +383,11 @@ func (m *ManagerProcess) requestsBefore() int {
 	return m.before
 }
 
-// counter is a line of the metric that controller-runtime counts passes with, by their result.
-var counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{([^}]*)\} ([0-9.e+]+)$`)
+// counter and clock are lines of the metrics that controller-runtime counts passes with, by their result, and times them.
+var (
+	counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{([^}]*)\} ([0-9.e+]+)$`)
+	clock   = regexp.MustCompile(`(?m)^controller_runtime_reconcile_time_seconds_sum\{[^}]*\} ([0-9.e+-]+)$`)
+)
 
 // Passes is how often a manager has called Reconcile, as it counts itself.
 type Passes struct {
@@ -395,6 +398,8 @@ type Passes struct {
 	// Again counts those that asked for another call without an error (RequeueAfter, Requeue). controller-runtime gives
 	// them results of their own, "requeue_after" and "requeue".
 	Again int
+	// Took is the time in all of them.
+	Took time.Duration
 }
 
 // metricsClient asks the manager alone, which may not send it on to an address of its choice.
@@ -410,7 +415,7 @@ func (m *ManagerProcess) PassesDuring(ctx context.Context, act func() error) (Pa
 		return Passes{}, err
 	}
 	after := m.passes(ctx)
-	return Passes{Counted: true, All: after.All - before.All, Again: after.Again - before.Again}, nil
+	return Passes{Counted: true, All: after.All - before.All, Again: after.Again - before.Again, Took: after.Took - before.Took}, nil
 }
 
 // passes adds up the manager's own count.
@@ -436,6 +441,10 @@ func (m *ManagerProcess) passes(ctx context.Context) Passes {
 		if strings.Contains(line[1], `result="requeue`) {
 			passes.Again += int(n)
 		}
+	}
+	for _, line := range clock.FindAllStringSubmatch(string(text), -1) {
+		seconds, _ := strconv.ParseFloat(line[1], 64)
+		passes.Took += time.Duration(seconds * float64(time.Second))
 	}
 	return passes
 }
