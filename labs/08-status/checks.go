@@ -27,9 +27,7 @@ const autoscaleTimeout = 45 * time.Second
 
 var _ = Describe("Lab 8", env.Lab(8), func() {
 	It("tells in its scale what is wanted and what there is", env.Check("scale-reads", env.First), func(ctx SpecContext) {
-		namespace := env.Namespace(ctx)
-		_, err := env.LeavePodsPending(ctx, namespace)
-		Expect(err).To(Succeed())
+		namespace := env.PendingNamespace(ctx)
 		Expect(env.Quota(ctx, namespace, admitted)).To(Succeed())
 		m := env.NewMemcached(namespace)
 		m.Size = admitted + 2

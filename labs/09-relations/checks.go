@@ -99,7 +99,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 	})
 
 	It("brings options to the Pods", env.Check("options-arrive", env.First), func(ctx SpecContext) {
-		m, options := withOptions(ctx, calmNamespace(ctx))
+		m, options := withOptions(ctx, env.PendingNamespace(ctx))
 		Expect(m.AwaitStable(ctx)).To(Succeed())
 		before := match.ExpectDeployment(ctx, m)
 		Expect(options.set(ctx, options.connections+1)).To(Succeed())
@@ -148,7 +148,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 	})
 
 	It("moves those who name it, and no others", env.Check("right-ones-only"), func(ctx SpecContext) {
-		here, there := calmNamespace(ctx), calmNamespace(ctx)
+		here, there := env.PendingNamespace(ctx), env.PendingNamespace(ctx)
 		first, options := withOptions(ctx, here)
 		second, another, elsewhere := match.ExpectCreated(ctx, here), match.ExpectCreated(ctx, here), match.ExpectCreated(ctx, there)
 		nameOptions(ctx, second, options)
@@ -192,15 +192,6 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Consistently(ctx, options.isAsItWas).WithTimeout(stayPeriod).WithPolling(stayPeriod / 10).Should(Succeed())
 	})
 })
-
-// calmNamespace makes one in which no news of a Deployment starts a pass by luck: its Pods are there, and wait for ever.
-func calmNamespace(ctx context.Context) string {
-	GinkgoHelper()
-	namespace := env.Namespace(ctx)
-	_, err := env.LeavePodsPending(ctx, namespace)
-	Expect(err).To(Succeed())
-	return namespace
-}
 
 // leadsToItsPods wants the Service of a Memcached to lead to its Pods, which have to be available for that.
 func leadsToItsPods(ctx context.Context, m env.Memcached) {

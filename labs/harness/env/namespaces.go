@@ -219,6 +219,15 @@ func PodlessNamespace(ctx context.Context) string {
 	return ns
 }
 
+// PendingNamespace is a [Namespace] in which Pods exist and wait for ever, so that no news of a Deployment starts a pass.
+func PendingNamespace(ctx context.Context) string {
+	ginkgo.GinkgoHelper()
+	ns := Namespace(ctx)
+	_, err := LeavePodsPending(ctx, ns)
+	require(err)
+	return ns
+}
+
 // Quota limits the number of Pods in a namespace, and waits until the limit counts.
 func Quota(ctx context.Context, namespace string, pods int64) error {
 	return limitObjects(ctx, namespace, quotaName, corev1.ResourcePods, pods)
