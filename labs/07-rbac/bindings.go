@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -44,8 +45,8 @@ func (a accounts) bindings() (all []binding, _ error) {
 			continue
 		}
 		b := binding{file: m.File}
-		if err := fromObject(m.Object, &b.ClusterRoleBinding); err != nil {
-			return nil, err
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m.Object, &b.ClusterRoleBinding); err != nil {
+			return nil, fmt.Errorf("read %s: %w", m.File, err)
 		}
 		if b.everybody() != "" || slices.ContainsFunc(b.Subjects, a.isOurs) {
 			all = append(all, b)

@@ -1,7 +1,6 @@
 package rbac
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -99,15 +98,4 @@ func (most rights) excess(group, resource string, verbs []string) *finding.Findi
 
 func excess(cause, right string) *finding.Finding {
 	return finding.New(cause, "a role that grants nothing beyond the lesson's table", "%s", right)
-}
-
-func fromObject(object map[string]any, into any) error {
-	data, err := json.Marshal(object)
-	if err != nil {
-		return fmt.Errorf("read role: %w", err)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("read role: %w", err)
-	}
-	return nil
 }

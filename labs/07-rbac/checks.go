@@ -159,9 +159,8 @@ func holdsClusterRole(roles []generate.Manifest) error {
 func rules(roles []generate.Manifest) []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
 	for _, role := range roles {
-		cluster := &rbacv1.ClusterRole{}
-		if err := fromObject(role.Object, cluster); err == nil {
-			all = append(all, cluster.Rules...)
+		if of, err := suite.Rules(role.Object); err == nil {
+			all = append(all, of...)
 		}
 	}
 	return all

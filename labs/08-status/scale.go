@@ -26,14 +26,17 @@ import (
 // wantsScale is what is expected where there is no scale subresource.
 const wantsScale = "Memcacheds have a scale subresource"
 
-// noScale is a finding when err says that there is no scale subresource, or that its specpath leads nowhere, which the API
-// server calls an error of its own. Otherwise it is err.
+// noScale is a finding when err says that there is no scale subresource, or that its paths lead nowhere or to something else,
+// which the API server calls errors of its own. Otherwise it is err.
 func noScale(err error) error {
 	if apierrors.IsNotFound(err) {
 		return finding.New("no-scale", wantsScale, "%v", err)
 	}
 	if apierrors.IsInternalError(err) && strings.Contains(err.Error(), "spec replicas field") {
 		return finding.New("wrong-specpath", "a scale whose specpath leads to spec.size", "%v", err)
+	}
+	if apierrors.IsInternalError(err) && strings.Contains(err.Error(), "accessor error") { // a default can have any type
+		return finding.New("other", "a scale whose paths lead to numbers and to a text", "%v", err)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // copyModule copies what the go command can see of the module in from. It leaves out programs in bin,
@@ -44,17 +45,20 @@ func copyModule(from, to string) error {
 	return rebaseReplaces(from, to)
 }
 
-// copyFile copies the content of a file, or of the file that a symbolic link leads to. What has no
-// content, such as a socket or a link to nowhere, is left out.
+// copyLimit is how many bytes a file may have that is copied. No code has them.
+const copyLimit = 64 << 20
+
+// copyFile copies the content of a file, or of the file that a symbolic link leads to. What is no code, such as a socket, a link
+// to nowhere or a file that is too long, is left out.
 func copyFile(from, to string) error {
 	info, err := os.Stat(from)
-	if errors.Is(err, fs.ErrNotExist) || (err == nil && !info.Mode().IsRegular()) {
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && (!info.Mode().IsRegular() || info.Size() > copyLimit)) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(from)
+	data, err := plain.ReadFile(from, copyLimit)
 	if err != nil {
 		return err
 	}

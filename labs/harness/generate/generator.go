@@ -199,11 +199,7 @@ const pathsLimit = 64 << 10
 // packagesWith are the packages in which one of the marks stands.
 func packagesWith(dir string, marks []string) (map[string]bool, error) {
 	marked := map[string]bool{}
-	err := module.Walk(dir, func(pkg, file string) error {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
+	err := module.Walk(dir, func(pkg string, text []byte) error {
 		if slices.ContainsFunc(marks, func(mark string) bool { return bytes.Contains(text, []byte(mark)) }) {
 			if gomodule.CheckImportPath(path.Join("x", pkg)) != nil { // controller-gen takes "a;b" for two packages
 				return finding.New(CauseFailed, "folders whose names can be those of packages", "%q", pkg)

@@ -1,11 +1,9 @@
 package generate
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -13,9 +11,9 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -54,10 +52,6 @@ func Definitions(manifests []Manifest, kind string) []Manifest {
 	})
 }
 
-// yamlLimit is how much YAML is read at once. A parsed object takes a multiple of its text, and a learner may be nobody
-// that one trusts. The definition of a Memcached takes 10 KB.
-const yamlLimit = 4 << 20
-
 // ReadManifests reads all objects of the YAML and JSON files directly in dir. A missing folder has none. More than 4 MiB are an error.
 func ReadManifests(dir string) ([]Manifest, error) {
 	entries, err := os.ReadDir(dir)
@@ -72,7 +66,7 @@ func ReadManifests(dir string) ([]Manifest, error) {
 		if ext := filepath.Ext(entry.Name()); entry.IsDir() || (ext != ".yaml" && ext != ".yml" && ext != ".json") {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		data, err := plain.ReadFile(filepath.Join(dir, entry.Name()), suite.FileLimit)
 		if err != nil {
 			return nil, fmt.Errorf("read manifests: %w", err)
 		}
@@ -86,8 +80,8 @@ func parseAll(files map[string]string) ([]Manifest, error) {
 	for _, text := range files {
 		size += len(text)
 	}
-	if size > yamlLimit {
-		return nil, fmt.Errorf("there are %d MiB of YAML, and at most %d are read", size>>20, yamlLimit>>20)
+	if size > suite.FileLimit {
+		return nil, fmt.Errorf("there are %d MiB of YAML, and at most %d are read", size>>20, suite.FileLimit>>20)
 	}
 	var all []Manifest
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -101,41 +95,15 @@ func parseAll(files map[string]string) ([]Manifest, error) {
 }
 
 func parse(name, text string) ([]Manifest, error) {
-	if err := suite.CheckYAML(text); err != nil {
+	objects, err := suite.ReadYAML(text)
+	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	var all []Manifest
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
-	for {
-		var value any
-		err := decoder.Decode(&value)
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
-		}
-		for _, object := range objects(value) {
-			all = append(all, Manifest{File: name, Object: object})
-		}
+	for _, object := range objects {
+		all = append(all, Manifest{File: name, Object: object})
 	}
-}
-
-// objects are the objects of one document: itself, or the items of a List. What is none, such as a JSON patch of
-// kustomize, has none.
-func objects(value any) (all []map[string]any) {
-	object, _ := value.(map[string]any)
-	items, isList := object["items"].([]any)
-	if object["kind"] != "List" || !isList {
-		if len(object) > 0 {
-			all = append(all, object)
-		}
-		return all
-	}
-	for _, item := range items {
-		all = append(all, objects(item)...)
-	}
-	return all
+	return all, nil
 }
 
 // at follows keys into nested objects; nil when a key is missing.

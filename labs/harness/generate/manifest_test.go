@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/example/operator-lab/labs/internal/finding/findingtest"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 func TestYAMLHasALimit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		size int
 		ok   bool
-	}{"as much as is read": {yamlLimit / 2, true}, "more": {yamlLimit/2 + 1, false}} {
+	}{"as much as is read": {suite.FileLimit / 2, true}, "more": {suite.FileLimit/2 + 1, false}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, file := range []string{"a.yaml", "b.yml"} {

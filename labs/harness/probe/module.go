@@ -7,7 +7,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,13 +15,15 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/internal/module"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // kinds are the types that the program needs, and so the mark of the package to look for.
 var kinds = []string{"Memcached", "MemcachedList"}
 
 func modulePath(workspace string) (string, error) {
-	data, err := os.ReadFile(filepath.Join(workspace, "go.mod"))
+	data, err := plain.ReadFile(filepath.Join(workspace, "go.mod"), suite.FileLimit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", finding.New(CauseBuild, "a Go module", "the workspace has no go.mod")
 	}
@@ -41,8 +42,8 @@ func modulePath(workspace string) (string, error) {
 func apiPackage(workspace string) (string, error) {
 	const scaffolded = "api/v1alpha1"
 	declared := map[string][]string{}
-	err := module.Walk(workspace, func(pkg, file string) error {
-		declared[pkg] = append(declared[pkg], typesIn(file)...)
+	err := module.Walk(workspace, func(pkg string, text []byte) error {
+		declared[pkg] = append(declared[pkg], typesIn(text)...)
 		return nil
 	})
 	if err != nil {
@@ -66,8 +67,8 @@ func apiPackage(workspace string) (string, error) {
 
 // typesIn lists the types that a file declares. A file that cannot be parsed declares what was read up
 // to the mistake; the compiler will say the rest.
-func typesIn(name string) []string {
-	file, _ := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+func typesIn(text []byte) []string {
+	file, _ := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
 	if file == nil {
 		return nil
 	}

@@ -10,18 +10,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"text/template"
 	"time"
 
 	"github.com/example/operator-lab/labs/harness/probe/sharing"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
 )
 
@@ -181,26 +180,12 @@ func (b Builder) complaint(output string) string {
 // ReportLimit is how long a report may be, in bytes. One has some kilobytes.
 const ReportLimit = 1 << 20
 
-// readReport reads a file in a folder that belongs to the learner's program, which can leave a pipe there, or a link to
-// a device or to a file of somebody else's.
+// readReport reads a file in a folder that belongs to the learner's program, which may not have us read another one.
 func readReport(file string) ([]byte, error) {
-	root, err := os.OpenRoot(filepath.Dir(file))
-	if err != nil {
-		return nil, fmt.Errorf("read the report: %w", err)
+	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("the report is no plain file")
 	}
-	defer root.Close()
-	f, err := root.OpenFile(filepath.Base(file), os.O_RDONLY|syscall.O_NONBLOCK, 0) // to open a pipe is to wait for who writes
-	if err != nil {
-		return nil, fmt.Errorf("read the report: %w", err)
-	}
-	defer f.Close()
-	switch info, err := f.Stat(); {
-	case err != nil:
-		return nil, fmt.Errorf("read the report: %w", err)
-	case !info.Mode().IsRegular() || info.Size() > ReportLimit:
-		return nil, errors.New("read the report: it is no plain file, or too long")
-	}
-	return io.ReadAll(io.LimitReader(f, ReportLimit))
+	return plain.ReadFile(file, ReportLimit)
 }
 
 // Read reads what the program wrote. ended is how it ended, and output what it printed; without a

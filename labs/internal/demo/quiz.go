@@ -24,24 +24,16 @@ const answersLimit = 16 << 10
 
 // ReadAnswers reads a file of answers. open are the questions that have none yet.
 func ReadAnswers(path string) (answers Answers, open []string, err error) {
-	before, err := os.Lstat(path)
-	if err == nil && !before.Mode().IsRegular() {
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
 		return nil, nil, exit.Usage("%s is no plain file: remove it, and `make lab-0` makes one", path) // a link could have us quote another one
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read your answers: %w", err)
-	}
-	defer file.Close()
-	if opened, err := file.Stat(); err != nil || !os.SameFile(before, opened) {
-		return nil, nil, exit.Usage("%s has just become another file", path)
-	}
-	data, err := io.ReadAll(io.LimitReader(file, answersLimit+1))
-	if err != nil {
-		return nil, nil, fmt.Errorf("read your answers: %w", err)
-	}
-	if len(data) > answersLimit {
+	case err == nil && info.Size() > answersLimit:
 		return nil, nil, exit.Usage("%s has more than %d KiB: leave only the questions and your answers in it", path, answersLimit>>10)
+	}
+	data, err := plain.ReadFile(path, answersLimit)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read your answers: %w", err)
 	}
 	if err := suite.CheckYAML(string(data)); err != nil { // 16 KiB of aliases are gigabytes
 		return nil, nil, exit.Usage("%s: %s", path, plain.Line(err.Error()))

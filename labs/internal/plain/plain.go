@@ -1,5 +1,6 @@
 // Package plain makes text from elsewhere safe for a terminal: what a learner's program prints, what a server answers, the
-// names and contents of files. Such text can move the cursor, set the clipboard, or show a line in another order.
+// names and contents of files. Such text can move the cursor, set the clipboard, or show a line in another order. [ReadFile]
+// reads files from elsewhere.
 //
 // Clean a text where it is printed, or where it is stored for printing. The tests called TestTextFromElsewhereIsPlain list
 // these places.

@@ -1,19 +1,17 @@
 package suite
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	yamlnodes "go.yaml.in/yaml/v3"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // What the contract card says of a workspace.
@@ -29,6 +27,10 @@ const (
 	// RolePath is where controller-gen writes the manager's rights, relative to the workspace.
 	RolePath = "config/rbac/role.yaml"
 )
+
+// FileLimit is how many bytes of a workspace's YAML, or of another file, are read at once. A parsed object takes a multiple of
+// its text. The definition of a Memcached takes 10 KB.
+const FileLimit = 4 << 20
 
 // RoleRules are the rights that the generated role of a workspace grants.
 func RoleRules(workspace string) ([]rbacv1.PolicyRule, error) {
@@ -51,49 +53,11 @@ func RoleRules(workspace string) ([]rbacv1.PolicyRule, error) {
 // ReadRoles reads every ClusterRole and Role of a workspace's config/rbac/role.yaml: their rules and namespaces, and nothing
 // else. Neither a name nor an aggregation may give them more rights than their rules say.
 func ReadRoles(workspace string) ([]client.Object, error) {
-	data, err := os.ReadFile(filepath.Join(workspace, RolePath))
+	data, err := plain.ReadFile(filepath.Join(workspace, RolePath), FileLimit)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", RolePath, err)
 	}
 	return parseRoles(string(data))
-}
-
-// yamlDepth is how deep values may lie in each other. Those of the definition of a Memcached lie 20 deep.
-const yamlDepth = 100
-
-// CheckYAML says what is in YAML that must not be decoded. An alias repeats a value without repeating its text, so that a
-// file of 300 KB becomes gigabytes; what lies very deep takes more stack, or more text in a refusal, than there is.
-// controller-gen writes neither.
-func CheckYAML(text string) error {
-	decoder := yamlnodes.NewDecoder(strings.NewReader(text))
-	for {
-		var document yamlnodes.Node
-		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = checkNode(&document, 0)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func checkNode(node *yamlnodes.Node, depth int) error {
-	switch {
-	case node.Kind == yamlnodes.AliasNode || node.Anchor != "":
-		return fmt.Errorf("line %d: anchors and aliases are not read here: write the value out", node.Line)
-	case depth > yamlDepth:
-		return fmt.Errorf("line %d: more than %d values lie in each other", node.Line, yamlDepth)
-	}
-	for _, child := range node.Content {
-		if err := checkNode(child, depth+1); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // rolesLimit is how many roles a manifest may have: the harness gives each of them to the manager.
@@ -111,32 +75,46 @@ func TooLong(rule rbacv1.PolicyRule) bool {
 	return len(rule.APIGroups)+len(rule.Resources)+len(rule.ResourceNames)+len(rule.NonResourceURLs)+len(rule.Verbs) > wordsLimit
 }
 
+// Rules are the rules of a role. What grants them and what judges them has to see the same ones, so that both ask here.
+func Rules(role map[string]any) ([]rbacv1.PolicyRule, error) {
+	var read rbacv1.ClusterRole
+	// Unlike encoding/json this takes the names of fields as they are written, as the API server does.
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"rules": role["rules"]}, &read)
+	if err != nil {
+		return nil, fmt.Errorf("read the rules of a role: %w", err)
+	}
+	return read.Rules, nil
+}
+
 // parseRoles reads the roles of a manifest with any number of documents.
 func parseRoles(manifest string) ([]client.Object, error) {
-	if err := CheckYAML(manifest); err != nil {
+	objects, err := ReadYAML(manifest)
+	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", RolePath, err)
 	}
 	var roles []client.Object
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
-	for {
-		if len(roles) > rolesLimit {
-			return nil, fmt.Errorf("read %s: it has more than %d roles", RolePath, rolesLimit)
-		}
-		role := &rbacv1.ClusterRole{}
-		err := decoder.Decode(role)
+	for _, object := range objects {
+		rules, err := Rules(object)
+		namespace, _, _ := unstructured.NestedString(object, "metadata", "namespace")
+		isRole := object["kind"] == "Role"
 		switch {
-		case errors.Is(err, io.EOF):
-			return roles, nil
+		case !isRole && object["kind"] != "ClusterRole":
+			continue
 		case err != nil:
 			return nil, fmt.Errorf("read %s: %w", RolePath, err)
-		case len(role.Rules) > rulesLimit:
+		case len(rules) > rulesLimit:
 			return nil, fmt.Errorf("read %s: a role has more than %d rules", RolePath, rulesLimit)
-		case slices.ContainsFunc(role.Rules, TooLong):
+		case slices.ContainsFunc(rules, TooLong):
 			return nil, fmt.Errorf("read %s: a rule has more than %d groups, resources and verbs", RolePath, wordsLimit)
-		case role.Kind == "ClusterRole":
-			roles = append(roles, &rbacv1.ClusterRole{Rules: role.Rules})
-		case role.Kind == "Role":
-			roles = append(roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: role.Namespace}, Rules: role.Rules})
+		case len(roles) == rolesLimit:
+			return nil, fmt.Errorf("read %s: it has more than %d roles", RolePath, rolesLimit)
+		case isRole && namespace == "":
+			return nil, fmt.Errorf("read %s: a Role has no namespace", RolePath)
+		case isRole:
+			roles = append(roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Rules: rules})
+		default:
+			roles = append(roles, &rbacv1.ClusterRole{Rules: rules})
 		}
 	}
+	return roles, nil
 }

@@ -47,6 +47,29 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]
 	}
 }
 
+// What judges a role reads fields by their exact names. Whoever grants it must not take others for them.
+func TestNothingHiddenIsGranted(t *testing.T) {
+	const all = "rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n"
+	for name, text := range map[string]string{
+		"a kind in other letters":  "kind: List\nitems: []\n\"\u212Aind\": ClusterRole\n" + all,
+		"rules in other letters":   "kind: ClusterRole\nrules: []\n\"rule\u017F\": " + strings.TrimPrefix(all, "rules: "),
+		"a verb in other letters":  "kind: ClusterRole\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: [], \"verb\u017F\": ['*']}]\n",
+		"a role for no namespace":  "kind: Role\n" + all,
+		"a role for another's":     "kind: Role\nmetadata: {Namespace: kube-system}\n" + all,
+		"a kind that is no string": "kind: [ClusterRole]\n" + all,
+	} {
+		roles, err := parseRoles(text)
+		if err != nil {
+			continue
+		}
+		for _, role := range roles {
+			if role, ok := role.(*rbacv1.ClusterRole); !ok || len(role.Rules) > 0 && len(role.Rules[0].Verbs) > 0 {
+				t.Errorf("%s: %+v", name, role)
+			}
+		}
+	}
+}
+
 func TestRolesHaveALimit(t *testing.T) {
 	if _, err := parseRoles(strings.Repeat("kind: ClusterRole\n---\n", 21)); err == nil || !strings.Contains(err.Error(), "more than 20 roles") {
 		t.Errorf("got %v", err)
@@ -68,12 +91,12 @@ func TestRulesHaveALimit(t *testing.T) {
 
 func TestYAMLThatGrowsIsNotDecoded(t *testing.T) {
 	for name, tc := range map[string]struct{ text, says string }{
-		"what controller-gen writes": {"kind: ClusterRole\nrules: [{apiGroups: [apps]}]\n---\nkind: Role\n", ""},
+		"what controller-gen writes": {"kind: ClusterRole\nrules: [{apiGroups: [apps]}]\n---\nkind: Role\nmetadata: {namespace: tea}\n", ""},
 		"nothing":                    {"", ""},
 		"an alias":                   {"a: &s text\nb: [*s, *s]\n", "line 1"},
 		"a merged map":               {"kind: Role\n---\na: &s {b: c}\nd: {<<: *s}\n", "anchors and aliases"},
 		"a deep value":               {strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "lie in each other"},
-		"many roles":                 {strings.Repeat("kind: Role\n---\n", 20), ""},
+		"many roles":                 {strings.Repeat("kind: ClusterRole\n---\n", 20), ""},
 		"no YAML":                    {"a: b: c", "mapping values"},
 	} {
 		err := CheckYAML(tc.text)

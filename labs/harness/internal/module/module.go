@@ -8,12 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // Walk calls visit for every Go file of the module in dir that is no test: pkg is the slash path of the
-// file's package in the module, "." for the module's own, and file is where it is. Folders that the go
-// command does not count to the module are left out.
-func Walk(dir string, visit func(pkg, file string) error) error {
+// file's package in the module, "." for the module's own. Folders that the go command does not count to the
+// module are left out, and files that cannot be read: the compiler will say that.
+func Walk(dir string, visit func(pkg string, text []byte) error) error {
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -31,7 +34,11 @@ func Walk(dir string, visit func(pkg, file string) error) error {
 		if err != nil {
 			return err
 		}
-		return visit(filepath.ToSlash(pkg), name)
+		text, err := plain.ReadFile(name, suite.FileLimit)
+		if err != nil {
+			return nil //nolint:nilerr // see above
+		}
+		return visit(filepath.ToSlash(pkg), text)
 	})
 	if err != nil {
 		return fmt.Errorf("look for Go files: %w", err)

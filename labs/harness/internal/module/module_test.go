@@ -19,16 +19,19 @@ func TestWalk(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, nil, 0o644); err != nil {
+		if err := os.WriteFile(path, []byte("// "+name), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Symlink(os.DevNull, filepath.Join(dir, "device.go")); err != nil {
+		t.Fatal(err)
+	}
 	var got []string
-	err := module.Walk(dir, func(pkg, file string) error {
-		got = append(got, pkg+" "+filepath.Base(file))
+	err := module.Walk(dir, func(pkg string, text []byte) error {
+		got = append(got, pkg+" "+string(text))
 		return nil
 	})
-	if want := []string{"api/v1 types.go", ". main.go"}; err != nil || !slices.Equal(got, want) {
+	if want := []string{"api/v1 // api/v1/types.go", ". // main.go"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("Walk visits %q, %v; want %q", got, err, want)
 	}
 }
