@@ -22,18 +22,22 @@ type Records struct {
 	Rules  room.Rules
 	// Learners are sorted by name.
 	Learners []*room.Learner
-	results  map[int64]*verdict.Result
+	// results are the last ones of each learner and lab, by their ids.
+	results map[int64]*verdict.Result
 }
 
 // Read reads the whole board.
 func Read(ctx context.Context, s *store.Store, c *course.Course, rules room.Rules, now time.Time) (*Records, error) {
 	r := &Records{At: now, Course: c, Rules: rules, results: map[int64]*verdict.Result{}}
 	byID := map[int64]*room.Learner{}
-	kept := map[int64]store.Result{}
-	// Results first: a learner is kept before their first result.
+	attempts := map[int64][]room.Attempt{}
+	// Results first: a learner is kept before their first result. There may be gigabytes of them, of which little is written.
 	err := s.Each(ctx, 0, func(result store.Result) error {
-		kept[result.ID] = result
-		return nil
+		document, err := parse(result)
+		if err == nil && document.Lab <= len(c.Labs) {
+			attempts[result.Learner] = append(attempts[result.Learner], room.NewAttempt(result.ID, result.At, document))
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -47,17 +51,33 @@ func Read(ctx context.Context, s *store.Store, c *course.Course, rules room.Rule
 		r.Learners = append(r.Learners, byID[l.ID])
 	}
 	room.SortByName(r.Learners)
-	for id, result := range kept {
-		document := &verdict.Result{}
-		if err := json.Unmarshal(result.Document, document); err != nil {
-			return nil, fmt.Errorf("read result %d of the board: %w", id, err)
+	for id, those := range attempts {
+		for _, attempt := range those {
+			byID[id].Add(attempt)
 		}
-		if document.Lab <= len(c.Labs) {
-			r.results[id] = document
-			byID[result.Learner].Add(room.NewAttempt(id, result.At, document))
+		for _, lab := range c.Labs {
+			last := byID[id].Last(lab.Number)
+			if last == nil {
+				continue
+			}
+			result, err := s.Result(ctx, last.ID)
+			if err != nil {
+				return nil, err
+			}
+			if r.results[last.ID], err = parse(result); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return r, nil
+}
+
+func parse(r store.Result) (*verdict.Result, error) {
+	document := &verdict.Result{}
+	if err := json.Unmarshal(r.Document, document); err != nil {
+		return nil, fmt.Errorf("read result %d of the board: %w", r.ID, err)
+	}
+	return document, nil
 }
 
 // NewRecords are of results that no board has; [Records.Add] adds them.

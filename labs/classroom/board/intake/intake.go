@@ -39,6 +39,9 @@ func (i Intake) Keep(ctx context.Context, learner store.Learner, data []byte, se
 	if err != nil {
 		return false, fmt.Errorf("write result: %w", err)
 	}
+	if len(document) > room.SizeLimit { // a byte of JSON can become six
+		return false, &InvalidError{fmt.Errorf("written anew the result has %d bytes, and a board keeps %d", len(document), room.SizeLimit)}
+	}
 	return i.Store.AddResult(ctx, &store.Result{
 		Learner: learner.ID, Run: result.Run, Lab: result.Lab, At: room.Ended(result, sent, i.Now()), Document: document,
 	})

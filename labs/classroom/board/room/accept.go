@@ -21,6 +21,9 @@ const (
 	schema = 1
 	// checksLimit is how many checks a result may have: the whole course has half as many.
 	checksLimit = 200
+	// detailsLimit is how many differences, pieces of evidence, lines of them and words of advice a result may have in all. An
+	// empty one has three bytes, and a hundred in memory.
+	detailsLimit = 5000
 	// firstYear is before all runs. JSON has no time before the year 0, and two clocks that are wrong can make one.
 	firstYear = 1970
 	// longestRun is how long a run can have taken; more is a mistake of its clock.
@@ -92,7 +95,22 @@ func valid(r *verdict.Result, c *course.Course) error {
 	case r.Started.IsZero() || r.Seconds < 0 || r.Seconds > longestRun.Seconds():
 		return errors.New("the result does not say when its run was")
 	}
+	if n := details(r); n > detailsLimit {
+		return fmt.Errorf("the result has %d lines about its checks, and a board takes %d", n, detailsLimit)
+	}
 	return validChecks(r, c)
+}
+
+// details counts what stands below the checks.
+func details(r *verdict.Result) int {
+	n := len(r.Advice)
+	for _, check := range r.Checks {
+		n += len(check.Fields) + len(check.Evidence)
+		for _, evidence := range check.Evidence {
+			n += len(evidence.Lines)
+		}
+	}
+	return n
 }
 
 // validChecks also gives checks the titles of the course. It refuses what the course does not have: names that never repeat

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/labs/classroom/board/room"
+	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -66,6 +67,11 @@ func TestWhatIsNoVerdictIsRefused(t *testing.T) {
 		"a pass that fails":    {func(r *verdict.Result) { r.Verdict = verdict.Pass }, "not every check holds"},
 		"a pass without build": {func(r *verdict.Result) { r.Verdict, r.Checks, r.Build = verdict.Pass, nil, &verdict.Build{} }, "not every check holds"},
 		"a thousand checks":    {func(r *verdict.Result) { r.Checks = make([]verdict.Check, 1000) }, "more than 200 checks"},
+		"words of advice":      {func(r *verdict.Result) { r.Advice = make([]string, 5001) }, "5001 lines"},
+		"lines of evidence": {func(r *verdict.Result) {
+			r.Checks[0].Evidence = []finding.Evidence{{Lines: make([]string, 5000)}}
+		}, "5001 lines"},
+		"differences": {func(r *verdict.Result) { r.Checks[1].Fields = make([]finding.Field, 5001) }, "5001 lines"},
 	} {
 		r := good()
 		tc.spoil(r)

@@ -207,6 +207,9 @@ func TestAResultIsTakenOnceAndOnlyWhenItIsOne(t *testing.T) {
 		{"a form", with(func(r *request) { r.header = []string{"Content-Type: application/x-www-form-urlencoded"} }), http.StatusUnsupportedMediaType},
 		{"text", with(func(r *request) { r.header = []string{"Content-Type: text/plain"} }), http.StatusUnsupportedMediaType},
 		{"too large", with(func(r *request) { r.body += strings.Repeat(" ", room.SizeLimit) }), http.StatusRequestEntityTooLarge},
+		{"too large when it is written anew", with(func(r *request) {
+			r.body = strings.TrimSuffix(r.body, "}") + `,"trace":"` + strings.Repeat("<", room.SizeLimit/5) + `"}`
+		}), http.StatusUnprocessableEntity},
 		{"another method", with(func(r *request) { r.method = http.MethodPut }), http.StatusMethodNotAllowed},
 	} {
 		if got := ask(t, b, tc.r); got.code != tc.want {
