@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,6 +38,31 @@ func TestRequestsDoNotOutgrowTheFile(t *testing.T) {
 	}
 	if info.Size() > sizeLimit+lineLimit {
 		t.Errorf("the file has %d MiB", info.Size()>>20)
+	}
+}
+
+// A manager can make Memcacheds beside those of a check, and be refused what belongs to none of them: each would be in the
+// timeline of each, and be compared with each.
+func TestTimelinesHaveALimit(t *testing.T) {
+	const namespace, many = "lab-check-abcde", 2500
+	start := time.Unix(100, 0)
+	r := &Recording{}
+	for i := range many {
+		m := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached"}}
+		m.SetNamespace(namespace)
+		m.SetName(fmt.Sprintf("mine-%d-", i))
+		r.Observations = append(r.Observations, Observation{At: start.Add(time.Duration(i)), Object: m})
+		r.Requests = append(r.Requests, Request{Times: 1, Request: apiproxy.Request{
+			Time: start.Add(time.Duration(many + i)), Status: 403, Verb: "delete", Resource: "endpoints", Namespace: namespace, Name: fmt.Sprint("x", i),
+		}})
+	}
+	timelines := r.Timelines()
+	actions, omitted := 0, 0
+	for _, s := range timelines {
+		actions, omitted = actions+len(s.Actions), omitted+s.Omitted
+	}
+	if len(timelines) != inNamespace || actions > ofAll || omitted < inNamespace*(many-ofOne) {
+		t.Errorf("%d timelines with %d actions, and %d left out", len(timelines), actions, omitted)
 	}
 }
 

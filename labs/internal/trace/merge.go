@@ -63,18 +63,22 @@ func (t *merger) match() {
 
 // matchDeletions does the same for deletions, whose answers carry no version that a watch shows.
 func (t *merger) matchDeletions() {
+	type object struct{ kind, namespace, name string }
+	gone := map[object][]*Observation{}
+	for i := range t.observations {
+		if s := &t.observations[i]; s.Deleted {
+			of := object{KindOf(s.Object), s.Object.GetNamespace(), s.Object.GetName()}
+			gone[of] = append(gone[of], s)
+		}
+	}
 	for n, r := range t.requests {
 		if r.Verb != "delete" || r.Status >= http.StatusBadRequest {
 			continue
 		}
-		i := slices.IndexFunc(t.observations, func(s Observation) bool {
-			return s.Deleted && KindOf(s.Object) == kinds[r.Resource] && s.Object.GetNamespace() == r.Namespace &&
-				s.Object.GetName() == r.Name && !s.At.Before(r.Time)
-		})
-		if i >= 0 {
-			s := &t.observations[i]
-			t.sent[versionOf(*s)] = n
-			s.At = earliest(s.At, r.done())
+		those := gone[object{kinds[r.Resource], r.Namespace, r.Name}]
+		if i := slices.IndexFunc(those, func(s *Observation) bool { return !s.At.Before(r.Time) }); i >= 0 {
+			t.sent[versionOf(*those[i])] = n
+			those[i].At = earliest(those[i].At, r.done())
 		}
 	}
 }

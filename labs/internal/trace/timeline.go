@@ -32,17 +32,39 @@ type Timeline struct {
 	Omitted int
 }
 
+// How much is kept of a run whose manager makes Memcacheds of its own, or without an end: at most this many in a namespace and
+// in all, and this many actions of one and of all. A check makes ten, which take some hundred actions each.
+const (
+	inNamespace, inAll = 50, 1000
+	ofOne, ofAll       = 2000, 50_000
+)
+
 // Timelines are those of all Memcacheds that the checks made, in the order in which they begin.
 func (r *Recording) Timelines() []*Timeline {
 	t := newMerger(r)
-	actions := t.actions()
 	timelines := t.timelines()
+	byNamespace := map[string][]*Timeline{}
 	for _, s := range timelines {
-		for _, d := range actions {
-			if s.has(d, timelines) {
+		byNamespace[s.Of.Namespace] = append(byNamespace[s.Of.Namespace], s)
+	}
+	kept := 0
+	for _, d := range t.actions() {
+		near := byNamespace[d.Of.Namespace]
+		if CheckOf(d.Of.Namespace) == "" {
+			near = timelines
+		}
+		for _, s := range concerned(d, near) {
+			switch {
+			case !s.Ended.IsZero() && !d.At.Before(s.Ended): // it belongs to the tidying up
+			case kept == ofAll || len(s.Actions) == ofOne:
+				s.Omitted++
+			default:
 				s.Actions = append(s.Actions, d)
+				kept++
 			}
 		}
+	}
+	for _, s := range timelines {
 		for _, o := range r.Omitted {
 			if o.Namespace == s.Of.Namespace && strings.Contains(o.Name, s.Of.Name) {
 				s.Omitted += o.Changes
@@ -55,10 +77,10 @@ func (r *Recording) Timelines() []*Timeline {
 	return timelines
 }
 
-// timelines are those without their actions: one for each Memcached in a check's namespace.
+// timelines are those without their actions: one for each Memcached in a check's namespace, the first ones of many.
 func (t *merger) timelines() []*Timeline {
 	var timelines []*Timeline
-	seen := map[types.NamespacedName]bool{}
+	seen, made := map[types.NamespacedName]bool{}, map[string]int{}
 	for _, s := range t.observations {
 		m, ok := s.Object.(*unstructured.Unstructured)
 		if !ok {
@@ -66,10 +88,11 @@ func (t *merger) timelines() []*Timeline {
 		}
 		of := types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
 		check := CheckOf(of.Namespace)
-		if seen[of] || check == "" {
+		if seen[of] || check == "" || made[of.Namespace] == inNamespace || len(timelines) == inAll {
 			continue
 		}
 		seen[of] = true
+		made[of.Namespace]++
 		timelines = append(timelines, &Timeline{Check: check, Of: of, Ended: t.ended[of.Namespace]})
 	}
 	return timelines
@@ -89,22 +112,23 @@ func CheckOf(namespace string) string {
 	return ""
 }
 
-// has says whether an action belongs to the timeline: it is about an object in the Memcached's namespace whose
-// name has the Memcached's in it, as the names of everything that was made for it do; or about one that
-// has nobody else to belong to. Names are drawn, so that they are in no other by accident.
-func (s *Timeline) has(d Action, all []*Timeline) bool {
-	if !s.Ended.IsZero() && !d.At.Before(s.Ended) {
-		return false
+// concerned are those of some timelines that an action belongs to: it is about an object whose name has the Memcached's in it,
+// as the names of everything that was made for it do; or about one in its namespace that has nobody else to belong to. Names
+// are drawn, so that they are in no other by accident.
+func concerned(d Action, near []*Timeline) []*Timeline {
+	var named []*Timeline
+	for _, s := range near {
+		if strings.Contains(d.Of.Name, s.Of.Name) {
+			named = append(named, s)
+		}
 	}
-	if strings.Contains(d.Of.Name, s.Of.Name) {
-		return d.Of.Namespace == s.Of.Namespace || CheckOf(d.Of.Namespace) == ""
+	switch {
+	case len(named) > 0 || CheckOf(d.Of.Namespace) == "":
+		return named
+	case d.Of.Name == "" && len(near) > 1:
+		return nil
 	}
-	if d.Of.Namespace != s.Of.Namespace {
-		return false
-	}
-	return !slices.ContainsFunc(all, func(o *Timeline) bool {
-		return o != s && o.Of.Namespace == s.Of.Namespace && (d.Of.Name == "" || strings.Contains(d.Of.Name, o.Of.Name))
-	})
+	return near
 }
 
 // moment is how long to gather what happens at almost the same time: three Pods make better reading
