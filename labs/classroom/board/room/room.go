@@ -92,9 +92,9 @@ func NewLearner(id int64, name string) *Learner {
 
 // Add adds an attempt, in the order of when they were and not of when the board heard of them.
 func (l *Learner) Add(a Attempt) {
-	of := append(l.attempts[a.Lab], a)
-	slices.SortStableFunc(of, func(a, b Attempt) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
-	l.attempts[a.Lab] = of
+	of := l.attempts[a.Lab]
+	i, _ := slices.BinarySearchFunc(of, a, func(a, b Attempt) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	l.attempts[a.Lab] = slices.Insert(of, i, a)
 }
 
 // Attempts are those on a lab, the oldest first.

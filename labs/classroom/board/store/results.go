@@ -51,11 +51,15 @@ func (s *Store) AddResult(ctx context.Context, r *Result) (added bool, err error
 	return added, nil
 }
 
+// leastSize is what a result counts at least, in bytes: a learner can leave ten thousand. The board reads all of them when it
+// starts, and sorts them.
+const leastSize = Quota / 10_000
+
 // account adds the result to what its learner has left here.
 func account(ctx context.Context, tx *sql.Tx, r *Result) error {
 	var bytes int64
 	const update = `UPDATE learners SET bytes = bytes + ? WHERE id = ? RETURNING bytes`
-	if err := tx.QueryRowContext(ctx, update, len(r.Document), r.Learner).Scan(&bytes); err != nil {
+	if err := tx.QueryRowContext(ctx, update, max(len(r.Document), leastSize), r.Learner).Scan(&bytes); err != nil {
 		return err
 	}
 	if bytes > Quota {

@@ -101,8 +101,18 @@ func TestALearnerWhoFillsTheBoardIsStoppedAlone(t *testing.T) {
 	if n := len(all(t, s)); n != 2 {
 		t.Errorf("%d results are kept", n)
 	}
-	if _, added := add(t, s, store.Result{Learner: bob.ID, Run: "r1", Lab: 1, Document: []byte("x")}); !added {
+	if _, added := add(t, s, store.Result{Learner: bob.ID, Run: "r", Lab: 1, Document: []byte("x")}); !added {
 		t.Error("another learner is stopped, too")
+	}
+	// A small result takes as much as a ten thousandth: the board sorts them.
+	if err := s.Exec(t.Context(), fmt.Sprintf("UPDATE learners SET bytes = %d WHERE id = %d", store.Quota-store.Quota/10_000, bob.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AddResult(t.Context(), &store.Result{Learner: bob.ID, Run: "r0", Lab: 1, Document: []byte("x")}); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.AddResult(t.Context(), &store.Result{Learner: bob.ID, Run: "r1", Lab: 1, Document: []byte("x")}); !errors.Is(err, store.ErrQuota) {
+		t.Errorf("after ten thousand: %v", err)
 	}
 }
 
