@@ -208,9 +208,9 @@ is_running() {
 children() {
 	local stat
 	for stat in /proc/[0-9]*/stat; do
-		# "pid (name) state ppid ...", and a name may contain anything
-		sed -E "s/^([0-9]+) \(.*\) . $1 .*/\1/;t;d" "$stat" 2>/dev/null || true
-	done
+		# "pid (name) state ppid ...", and a name may contain anything, a line break too
+		sed -zE "s/^([0-9]+) \(.*\) . $1 .*/\1\n/;t;d" "$stat" 2>/dev/null || true
+	done | tr -d '\0'
 }
 
 # launch DIR HOST EXEC FLAGS... starts dockerd so that it survives this shell and everything above it.

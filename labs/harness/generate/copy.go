@@ -16,8 +16,20 @@ import (
 
 // copyModule copies what the go command can see of the module in from. It leaves out programs in bin,
 // hidden folders such as .git, and deep copies that were generated earlier: what was made from older
-// types must not have a say in what is made from today's.
+// types must not have a say in what is made from today's. Too much is a finding.
 func copyModule(from, to string) error {
+	return limits{entries: 100_000, bytes: 1 << 30}.copyModule(from, to)
+}
+
+// limits are how much is copied in all. A folder of dependencies (vendor) fits. A link of some bytes can lead to a large file,
+// again and again.
+type limits struct {
+	entries int
+	bytes   int64
+}
+
+func (l limits) copyModule(from, to string) error {
+	entries, bytes := 0, int64(0)
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -27,6 +39,9 @@ func copyModule(from, to string) error {
 			return err
 		}
 		target := filepath.Join(to, rel)
+		if entries++; entries > l.entries {
+			return finding.New(CauseFailed, "a Go module", "the workspace has more than %d files and folders", l.entries)
+		}
 		switch {
 		case rel == ".":
 			return os.MkdirAll(target, 0o755)
@@ -37,7 +52,11 @@ func copyModule(from, to string) error {
 		case entry.Name() == deepCopyFile:
 			return nil
 		}
-		return copyFile(path, target)
+		size, err := copyFile(path, target)
+		if bytes += size; bytes > l.bytes {
+			return finding.New(CauseFailed, "a Go module", "the workspace has more than %d MiB", l.bytes>>20)
+		}
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("copy workspace: %w", err)
@@ -50,19 +69,19 @@ const copyLimit = 64 << 20
 
 // copyFile copies the content of a file, or of the file that a symbolic link leads to. What is no code, such as a socket, a link
 // to nowhere or a file that is too long, is left out.
-func copyFile(from, to string) error {
+func copyFile(from, to string) (size int64, err error) {
 	info, err := os.Stat(from)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && (!info.Mode().IsRegular() || info.Size() > copyLimit)) {
-		return nil
+		return 0, nil
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	data, err := plain.ReadFile(from, copyLimit)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return os.WriteFile(to, data, 0o644)
+	return int64(len(data)), os.WriteFile(to, data, 0o644)
 }
 
 // replacesLimit is how many replace directives a go.mod may have.

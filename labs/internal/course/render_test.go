@@ -1,6 +1,9 @@
 package course_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -308,6 +311,18 @@ func TestRenderAnotherVersionOfAGeneratedFile(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"zz_generated.txt"}, render(t, other, 1).Diff(render(t, c, 1))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A folder of a stranger's may hold a file that takes no place on the disk, and all of the memory.
+func TestATreeHasALimit(t *testing.T) {
+	dir := t.TempDir()
+	large := filepath.Join(dir, "large")
+	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, 1<<30+1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := course.ReadTree(dir); err == nil || !strings.Contains(err.Error(), "more than 1024 MiB") {
+		t.Errorf("ReadTree = %v", err)
 	}
 }
 

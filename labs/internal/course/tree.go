@@ -98,15 +98,18 @@ func ReadTree(dir string) (Tree, error) {
 	return ReadTreeExcept(dir, func(string, fs.DirEntry) bool { return false })
 }
 
+// treeLimit is how many bytes are read of a folder.
+const treeLimit = 1 << 30
+
 // ReadTreeExcept is ReadTree without the files and whole folders that skip
-// names by their slash path below dir.
+// names by their slash path below dir. More than 1 GiB is an error, before it is read.
 func ReadTreeExcept(dir string, skip func(path string, entry fs.DirEntry) bool) (Tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
 	}
 	defer root.Close()
-	tree := Tree{}
+	tree, size := Tree{}, int64(0)
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == dir {
 			return err
@@ -122,9 +125,17 @@ func ReadTreeExcept(dir string, skip func(path string, entry fs.DirEntry) bool) 
 			}
 			return nil
 		}
-		if !d.IsDir() {
-			tree[slash], err = ReadFile(root, slash)
+		if d.IsDir() {
+			return nil
 		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if size += info.Size(); size > treeLimit {
+			return fmt.Errorf("it has more than %d MiB: move what is no code elsewhere", treeLimit>>20)
+		}
+		tree[slash], err = ReadFile(root, slash)
 		return err
 	})
 	if err != nil {

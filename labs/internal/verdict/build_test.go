@@ -188,6 +188,18 @@ func TestOnlyTheLearnersPartOfAFailedBuildIsTheirs(t *testing.T) {
 	}
 }
 
+// /tmp is everybody's, and Go takes a go.mod that lies there for one of its own.
+func TestWhatLiesInTheFolderForTemporaryFilesDecidesNothing(t *testing.T) {
+	p := newProxy(t)
+	c := newCompilation(t, p, usesLib)
+	p.forgets.Store(true)
+	tmp := t.TempDir()
+	writeFiles(t, tmp, map[string]string{"go.mod": "nonsense"})
+	t.Setenv("TMPDIR", tmp)
+	build, err := c.judge(t.Context())
+	requireBlame(t, build, err, "example.test/lib", "")
+}
+
 // Labs that run no manager answer without the linker, and nobody is to read the difference.
 func TestWhatIsNotLinkedIsCompiledAllTheSame(t *testing.T) {
 	p := newProxy(t)

@@ -185,9 +185,14 @@ func (c compilation) control(ctx context.Context, dir string) (bool, error) {
 	if c.known.Path == "" {
 		return false, nil
 	}
+	own := filepath.Join(dir, "own") // a module of ours: Go looks for one in the folders above, too, and one of them is everybody's
+	err := errors.Join(os.MkdirAll(own, 0o700), os.WriteFile(filepath.Join(own, "go.mod"), []byte("module control\n"), 0o600))
+	if err != nil {
+		return false, fmt.Errorf("make a folder for a download: %w", err)
+	}
 	failure, err := c.fetched(ctx, controlLimit, func(ctx context.Context) *exec.Cmd {
 		cmd := c.command(ctx, []string{"GOMODCACHE=" + filepath.Join(dir, "control"), "GOFLAGS=-modcacherw"}, "mod", "download", "-json", c.known.String())
-		cmd.Dir = os.TempDir() // no module's
+		cmd.Dir = own
 		return cmd
 	})
 	return failure == "", err

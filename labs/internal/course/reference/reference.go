@@ -36,7 +36,10 @@ func Diff(ctx context.Context, c *course.Course, workspace string, lab int) (str
 	if err != nil {
 		return "", err
 	}
-	yours, err := course.ReadTreeExcept(workspace, func(path string, d fs.DirEntry) bool { return !written(c, path, d.IsDir()) })
+	yours, err := course.ReadTreeExcept(workspace, func(path string, d fs.DirEntry) bool {
+		info, err := d.Info()
+		return !written(c, path, d.IsDir()) || err == nil && info.Size() > sizeLimit
+	})
 	if err != nil {
 		return "", err
 	}

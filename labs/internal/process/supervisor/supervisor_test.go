@@ -21,6 +21,9 @@ import (
 const deadline = time.Minute
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == sharesMemory {
+		shareMemory()
+	}
 	dir, err := os.MkdirTemp("", "supervisor")
 	if err != nil {
 		panic(err)
@@ -38,6 +41,20 @@ func TestMain(m *testing.M) {
 }
 
 var binary string
+
+// sharesMemory is the argument of this test binary when it plays a program that takes memory which others could share with it.
+const sharesMemory = "share-memory"
+
+func shareMemory() {
+	memory, err := syscall.Mmap(-1, 0, 256<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON)
+	if err != nil {
+		panic(err)
+	}
+	for i := 0; i < len(memory); i += os.Getpagesize() {
+		memory[i] = 1
+	}
+	time.Sleep(deadline)
+}
 
 // supervised starts a shell script under the supervisor, with the supervisor's own flags, and gives the parent pipe's other end.
 func supervised(t *testing.T, script string, flags ...string) (*exec.Cmd, *os.File) {
@@ -128,10 +145,11 @@ func TestATreeThatTakesTooMuchIsKilled(t *testing.T) {
 		code   int
 	}{
 		// tail keeps what it read until a line ends.
-		"memory":                   {"head -c 3000000000 /dev/zero | tail -n 1 | wc -c", []string{"-memory=64"}, supervisor.TooMuchMemory},
-		"memory of a few together": {"for i in 1 2 3 4; do (head -c 20000000 /dev/zero; sleep 1000) | tail -n 1 & done; wait", []string{"-memory=64"}, supervisor.TooMuchMemory},
-		"processes":                {"for i in $(seq 30); do sleep 1000 & done; wait", []string{"-processes=20"}, supervisor.TooManyProcesses},
-		"processes that escaped":   {"(setsid sh -c 'for i in $(seq 30); do sleep 1000 & done; wait' &); sleep 1000", []string{"-processes=20"}, supervisor.TooManyProcesses},
+		"memory":                    {"head -c 3000000000 /dev/zero | tail -n 1 | wc -c", []string{"-memory=64"}, supervisor.TooMuchMemory},
+		"memory of a few together":  {"for i in 1 2 3 4; do (head -c 20000000 /dev/zero; sleep 1000) | tail -n 1 & done; wait", []string{"-memory=64"}, supervisor.TooMuchMemory},
+		"memory that can be shared": {os.Args[0] + " " + sharesMemory, []string{"-memory=128"}, supervisor.TooMuchMemory},
+		"processes":                 {"for i in $(seq 30); do sleep 1000 & done; wait", []string{"-processes=20"}, supervisor.TooManyProcesses},
+		"processes that escaped":    {"(setsid sh -c 'for i in $(seq 30); do sleep 1000 & done; wait' &); sleep 1000", []string{"-processes=20"}, supervisor.TooManyProcesses},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd, _ := supervised(t, tc.script, tc.flags...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"regexp"
 	"strconv"
 	"syscall"
 	"time"
@@ -129,21 +130,21 @@ func tasksOf(uid int) int {
 	return n
 }
 
-// taken is what all descendants of this process take: memory in bytes that they share with nobody, and
-// how many they are.
+// ofMemory are the lines of /proc/PID/status about memory that is in no file: https://man7.org/linux/man-pages/man5/proc_pid_status.5.html.
+// Each process that shares some of it counts with all of that.
+var ofMemory = regexp.MustCompile(`(?m)^(?:RssAnon|RssShmem):\s+(\d+) kB$`)
+
+// taken is what all descendants of this process take: memory in bytes that is in no file, and how many they are.
 func taken() (memory uint64, processes int) {
 	for _, pid := range family(os.Getpid()) {
-		data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+		data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 		if err != nil {
 			continue
 		}
-		fields := bytes.Fields(data) // in pages: all, resident, of those in files
-		if len(fields) < 3 {
-			continue
+		for _, line := range ofMemory.FindAllSubmatch(data, -1) {
+			kilobytes, _ := strconv.ParseUint(string(line[1]), 10, 64)
+			memory += kilobytes << 10
 		}
-		resident, _ := strconv.ParseUint(string(fields[1]), 10, 64)
-		inFiles, _ := strconv.ParseUint(string(fields[2]), 10, 64)
-		memory += (resident - min(resident, inFiles)) * uint64(os.Getpagesize())
 		processes++
 	}
 	return memory, processes
