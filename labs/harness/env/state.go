@@ -99,13 +99,20 @@ func telling(moved []finding.Field) []finding.Field {
 	return chosen
 }
 
+// observed says whether the deployment controller has seen the Deployment as it is. Its news of that start a pass.
+func (s State) observed() bool {
+	wanted, _, _ := unstructured.NestedInt64(s.deployment, "metadata", "generation")
+	seen, _, _ := unstructured.NestedInt64(s.deployment, "status", "observedGeneration")
+	return seen >= wanted
+}
+
 func onlyTimes(moved []finding.Field) bool {
 	return !slices.ContainsFunc(moved, func(f finding.Field) bool { return !strings.Contains(f.Path, "lastTransitionTime") })
 }
 
-// AwaitStable waits until neither the Deployment nor the status has changed for half a second, and for three seconds at most:
-// what goes on changing is another check's business. A check that changes something begins with it. Otherwise a pass that
-// is under way for another reason could repair the change by luck.
+// AwaitStable waits until neither the Deployment nor the status has changed for half a second since Kubernetes has seen the
+// Deployment, and for three seconds at most: what goes on changing is another check's business. A check that changes something
+// begins with it. Otherwise a pass that is under way for another reason could repair the change by luck.
 func (m Memcached) AwaitStable(ctx context.Context) error {
 	const pause, limit = 500 * time.Millisecond, 3 * time.Second
 	read := StateOf(m)
@@ -115,7 +122,7 @@ func (m Memcached) AwaitStable(ctx context.Context) error {
 			return err
 		}
 		var now State
-		if now, err = read(ctx); err == nil && now.Since(before) != nil {
+		if now, err = read(ctx); err == nil && (now.Since(before) != nil || !now.observed()) {
 			before, since = now, time.Now()
 		}
 	}
