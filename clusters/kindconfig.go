@@ -3,10 +3,12 @@ package clusters
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	_ "embed"
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kind/pkg/apis/config/defaults"
@@ -53,6 +55,7 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 	for i := range config.Nodes {
 		config.Nodes[i].Image = cmp.Or(spec.NodeImage, config.Nodes[i].Image, DefaultNodeImage)
 	}
+	config.KubeadmConfigPatches = append(config.KubeadmConfigPatches, bootstrapToken()...)
 	v1alpha4.SetDefaultsCluster(config)
 	planes := 0
 	for _, node := range config.Nodes {
@@ -64,6 +67,17 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 		return nil, fmt.Errorf("read kind configuration: it has %d control-plane nodes: %w", planes, errOneControlPlane)
 	}
 	return config, nil
+}
+
+// bootstrapToken draws the token with which nodes join, and lets it end soon. kind's own is the same for every cluster and stands
+// in its source (pkg/cluster/internal/kubeadm/const.go): for a day, whoever reaches the API server could be a node with it.
+func bootstrapToken() []string {
+	drawn := strings.ToLower(rand.Text())
+	token := drawn[:6] + "." + drawn[6:22]
+	return []string{
+		"kind: InitConfiguration\nbootstrapTokens: [{token: " + token + ", ttl: 15m0s}]\n",
+		"kind: JoinConfiguration\ndiscovery: {bootstrapToken: {token: " + token + "}}\n",
+	}
 }
 
 // CheckAddress says what is wrong with a [Spec.APIServerAddress], nil when it can be one. Whether this machine

@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -129,5 +130,41 @@ func TestTheAPIServerAnswersWhereItIsAskedTo(t *testing.T) {
 		if _, err := kindConfig(Spec{APIServerAddress: address}); err == nil || !strings.Contains(err.Error(), address) {
 			t.Errorf("%s: %v, want it refused", address, err)
 		}
+	}
+}
+
+// kind's own token is the same for every cluster.
+func TestNodesJoinWithATokenOfTheirOwn(t *testing.T) {
+	drawn := map[string]bool{}
+	for range 2 {
+		config, err := kindConfig(Spec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var first struct {
+			BootstrapTokens []struct{ Token, TTL string } `yaml:"bootstrapTokens"`
+		}
+		var join struct {
+			Discovery struct {
+				BootstrapToken struct{ Token string } `yaml:"bootstrapToken"`
+			}
+		}
+		patches := config.KubeadmConfigPatches[len(config.KubeadmConfigPatches)-2:]
+		if err := errors.Join(yaml.Unmarshal([]byte(patches[0]), &first), yaml.Unmarshal([]byte(patches[1]), &join)); err != nil {
+			t.Fatal(err)
+		}
+		if len(first.BootstrapTokens) != 1 || first.BootstrapTokens[0].TTL == "" ||
+			first.BootstrapTokens[0].Token != join.Discovery.BootstrapToken.Token {
+			t.Errorf("%q", patches)
+		}
+		drawn[join.Discovery.BootstrapToken.Token] = true
+	}
+	for token := range drawn {
+		if !regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`).MatchString(token) {
+			t.Errorf("%s is no token", token)
+		}
+	}
+	if len(drawn) != 2 {
+		t.Error("two clusters have one token")
 	}
 }

@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 
 	"github.com/example/operator-lab/clusters"
@@ -107,6 +110,7 @@ func TestWorkersJoin(t *testing.T) {
 	}
 	t.Run("images reach every node", func(t *testing.T) { contract.Images(t, kind, c) })
 	t.Run("CoreDNS has one copy and had no other", func(t *testing.T) { oneDNS(t, c) })
+	t.Run("kind's own token opens nothing", func(t *testing.T) { refusesKindsToken(t, c) })
 	if err := kind.Delete(t.Context(), name); err != nil {
 		t.Error(err)
 	}
@@ -126,6 +130,21 @@ func oneDNS(t *testing.T, c *clusters.Cluster) {
 	probe := dns.Spec.Template.Spec.Containers[0].ReadinessProbe
 	if dns.Generation != 1 || *dns.Spec.Replicas != 1 || probe == nil || probe.PeriodSeconds != 1 {
 		t.Errorf("CoreDNS has %d replicas, generation %d, readiness probe %+v, want 1, 1 and every second", *dns.Spec.Replicas, dns.Generation, probe)
+	}
+}
+
+// refusesKindsToken comes with the token that stands in kind's source. With it a stranger could be a node.
+func refusesKindsToken(t *testing.T, c *clusters.Cluster) {
+	t.Helper()
+	config, err := clusters.RESTConfig(c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := rest.AnonymousClientConfig(config)
+	stranger.BearerToken = "abcdef.0123456789abcdef"
+	who, err := kubernetes.NewForConfigOrDie(stranger).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if !apierrors.IsUnauthorized(err) {
+		t.Errorf("it makes %s of a stranger: %v", who.Status.UserInfo.Username, err)
 	}
 }
 
