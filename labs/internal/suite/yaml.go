@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	yamlnodes "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 // ReadYAML reads the objects of YAML with any number of documents: each document's own, or the items of a List. What is no
@@ -17,17 +19,24 @@ func ReadYAML(text string) ([]map[string]any, error) {
 		return nil, err
 	}
 	var all []map[string]any
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
 	for {
-		var document any
-		err := decoder.Decode(&document)
+		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			return all, nil
+		}
+		if err == nil {
+			// Again, because for this reader a document begins behind the line `---#`, which YAML takes for text.
+			err = CheckYAML(string(document))
+		}
+		var value any
+		if err == nil {
+			err = sigsyaml.Unmarshal(document, &value)
 		}
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, objects(document)...)
+		all = append(all, objects(value)...)
 	}
 }
 
