@@ -2,6 +2,7 @@ package diagnostics
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,6 +43,9 @@ const (
 	maxLog = 64 << 10
 	// maxPage is how much is kept of any file, in bytes: a manager may make any number of objects and events.
 	maxPage = 1 << 20
+	// maxObject is how long an object that is kept may be, in bytes of JSON. As YAML it takes a hundred times as much memory
+	// for a moment.
+	maxObject = 64 << 10
 )
 
 // pages are artifacts by name.
@@ -58,11 +62,13 @@ func (p pages) add(name, text string) {
 func (s *Snapshot) files() pages {
 	files := pages{}
 	for _, object := range s.objects.all {
-		data, err := yaml.Marshal(object.Object)
-		if err != nil {
+		text, err := json.Marshal(object.Object)
+		if err != nil || len(text) > maxObject {
 			continue
 		}
-		files.add(strings.ToLower(object.GetKind())+"s.yaml", "---\n"+string(data))
+		if data, err := yaml.JSONToYAML(text); err == nil {
+			files.add(strings.ToLower(object.GetKind())+"s.yaml", "---\n"+string(data))
+		}
 	}
 	for _, e := range s.objects.events {
 		files.add("events.txt", fmt.Sprintf("%s %s %s %s/%s%s: %s (%s)\n", when(e).UTC().Format(time.RFC3339), e.Type, e.Reason,

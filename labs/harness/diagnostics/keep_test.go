@@ -2,13 +2,19 @@ package diagnostics
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 )
 
 // The API server of a room can be a program that is none, and say of each object what it likes.
@@ -37,5 +43,41 @@ func TestAFileThatIsKeptHasALimit(t *testing.T) {
 	got := s.files()["events.txt"]
 	if len(got) != maxPage || !strings.Contains(got, " Reason0 ") {
 		t.Errorf("%d bytes are kept, want the first %d", len(got), maxPage)
+	}
+}
+
+// As YAML, a megabyte of small maps takes a hundred for a moment.
+func TestAnObjectThatIsKeptHasALimit(t *testing.T) {
+	s := &Snapshot{}
+	for name, maps := range map[string]int{"short": 10, "long": maxObject} {
+		s.objects.all = append(s.objects.all, unstructured.Unstructured{Object: map[string]any{
+			"kind": "Memcached", "metadata": map[string]any{"name": name}, "spec": slices.Repeat([]any{map[string]any{}}, maps),
+		}})
+	}
+	if got := s.files()["memcacheds.yaml"]; !strings.Contains(got, "name: short") || strings.Contains(got, "name: long") {
+		t.Errorf("%d bytes are kept: %.200s", len(got), got)
+	}
+}
+
+func TestAnAnswerHasALimit(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size, _ := strconv.Atoi(r.URL.Query().Get("size"))
+		_, _ = w.Write(make([]byte, size))
+	}))
+	defer server.Close()
+	for size, readable := range map[int]bool{answerLimit: true, answerLimit + 1: false} {
+		httpClient, err := rest.HTTPClientFor(Limited(&rest.Config{Host: server.URL}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := httpClient.Get(fmt.Sprintf("%s?size=%d", server.URL, size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.ReadAll(answer.Body)
+		if (err == nil) != readable {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+		answer.Body.Close()
 	}
 }

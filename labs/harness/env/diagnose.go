@@ -40,8 +40,8 @@ func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence
 		s.Log = managersLog()
 		s.Requests = recentRequests(ginkgo.CurrentSpecReport().StartTime)
 	}
-	if clientset, err := kubernetes.NewForConfig(current.adminConfig); err == nil {
-		s.Read(ctx, current.admin, clientset, gvk)
+	if clientset, err := kubernetes.NewForConfig(diagnostics.Limited(current.adminConfig)); err == nil {
+		s.Read(ctx, current.witness, clientset, gvk)
 	}
 	s.Keep(filepath.Join(current.config.Artifacts, checkID()))
 	return s.Explain(f)

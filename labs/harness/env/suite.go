@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/clusters/restconfig"
+	"github.com/example/operator-lab/labs/harness/diagnostics"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
@@ -32,6 +33,7 @@ var current struct {
 	config      suite.Config
 	admin       client.WithWatch
 	adminConfig *rest.Config
+	witness     client.Reader // for what explains a failure, with a limit: see [diagnostics.Limited]
 	shared      shared
 	env         *testEnv       // nil when no lab of the run judges a manager, and when there is none that works
 	trace       *trace.Watcher // process 1 only
@@ -178,6 +180,10 @@ func connect() error {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	current.admin, err = client.NewWithWatch(rc, client.Options{Scheme: scheme})
+	if err == nil {
+		options := client.Options{Scheme: scheme, Mapper: current.admin.RESTMapper()}
+		current.witness, err = client.New(diagnostics.Limited(rc), options)
+	}
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}

@@ -170,7 +170,7 @@ func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) *fin
 func (m Memcached) elsewhere(ctx context.Context) *finding.Finding {
 	var list appsv1.DeploymentList
 	all := m.list()
-	if err := errors.Join(current.admin.List(ctx, &list), current.admin.List(ctx, all)); err != nil {
+	if err := errors.Join(current.witness.List(ctx, &list), current.witness.List(ctx, all)); err != nil {
 		return nil //nolint:nilerr // only one more clue
 	}
 	meant := map[types.NamespacedName]bool{}
