@@ -288,6 +288,9 @@ func (c *taken) unpack(archive io.Reader) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
+		if errors.Is(err, tar.ErrHeader) {
+			return refuse("it has a name or a link that no archive can hold")
+		}
 		if err != nil {
 			return fmt.Errorf("read repository: %w", err)
 		}

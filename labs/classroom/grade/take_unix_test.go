@@ -213,6 +213,19 @@ func TestABareRepositoryIsTakenAtItsHead(t *testing.T) {
 	}
 }
 
+// git archives the link, and nobody can unpack it: that is not the machine's fault.
+func TestALinkThatNoArchiveHoldsIsTheLearners(t *testing.T) {
+	dir := bare(t, map[string]string{"go.mod": "module x"}, nil)
+	link := gitReading(t, dir, "x\x00"+strings.Repeat("y", 200), "hash-object", "-w", "--stdin")
+	root := tree(t, dir, "120000 blob "+link+"\tlink")
+	commit := git(t, dir, "-c", "user.name=a", "-c", "user.email=a@example.test", "commit-tree", "-m", "all", root)
+	git(t, dir, "update-ref", "refs/heads/main", commit)
+	var refused *Refused
+	if _, _, err := taking(t, dir); !errors.As(err, &refused) || !strings.Contains(refused.Why, "no archive can hold") {
+		t.Error(err)
+	}
+}
+
 func TestARepositoryRunsNothing(t *testing.T) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	touch := "touch " + ran

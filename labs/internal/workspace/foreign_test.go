@@ -167,6 +167,7 @@ func TestASaveLeadsNowhereElse(t *testing.T) {
 		"a hard link":         packed(t, "before", tar.Header{Name: "x", Typeflag: tar.TypeLink, Linkname: "../elsewhere/file"}),
 		"a pipe":              packed(t, "before", tar.Header{Name: "x", Typeflag: tar.TypeFifo}),
 		"a gigabyte of zeros": strings.ReplaceAll(huge, "XNU.sparse", "GNU.sparse"), // which a writer refuses
+		"a long name":         packed(t, "before", tar.Header{Name: strings.Repeat("a/", 3000) + "a", Format: tar.FormatPAX}),
 		"half a save":         packed(t, "before", tar.Header{Name: "x"})[:1800],
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -231,10 +231,16 @@ func (r *repo) read(name string) (tree course.Tree, err error) {
 	}
 }
 
+// longestName is how long a name in a workspace may be, in bytes: what Linux takes.
+const longestName = 4096
+
 // mayBeSaved refuses names that no save holds: those that lead out of the workspace, by themselves or through a link of
 // the same save, and those of what is left alone.
 func mayBeSaved(tree course.Tree) error {
 	for name := range tree {
+		if len(name) > longestName {
+			return fmt.Errorf("%q… is longer than a name can be", name[:longestName/100])
+		}
 		if name == "." || !fs.ValidPath(strings.ToValidUTF8(name, "?")) {
 			return fmt.Errorf("%q is no place in a workspace", name)
 		}
