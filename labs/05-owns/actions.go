@@ -44,10 +44,17 @@ func move(ctx context.Context, r *rand.Rand, m *target) (string, error) {
 	return fmt.Sprintf("shall listen on port %d", m.Port), m.SetSpec(ctx, "containerPort", m.Port)
 }
 
-// deleteChild deletes the Deployment.
+// deleteChild deletes the Deployment. One without an owner stays: a manager that was killed has left it so, and the next look at it
+// tells.
 func deleteChild(ctx context.Context, _ *rand.Rand, m *target) (string, error) {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
-	err := env.Admin().Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	d := &appsv1.Deployment{}
+	err := env.Admin().Get(ctx, m.Key(), d)
+	if err == nil && metav1.GetControllerOf(d) == nil {
+		return "keeps its Deployment, which has no owner", nil
+	}
+	if err == nil {
+		err = env.Admin().Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	}
 	if apierrors.IsNotFound(err) {
 		return "has no Deployment that could be deleted right now", nil
 	}

@@ -242,6 +242,9 @@ func (s *scenario) backAtWork(ctx context.Context, timeout time.Duration, after 
 		if d.UID == "" {
 			return s.inContext(finding.New("not-converged", expected, "there is no Deployment"))
 		}
+		if metav1.GetControllerOf(d) == nil { // whoever leaves alone what is nobody's moves nothing
+			return s.inContext(finding.New("wrong-owner", fmt.Sprintf("Deployment %s is controlled by the Memcached %s", r.Name, r.Name), "it has no controller"))
+		}
 		if have := r.wrongPorts(d); have != "" {
 			return s.inContext(finding.New("not-converged", expected, "port %s", have))
 		}

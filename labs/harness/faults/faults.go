@@ -177,8 +177,8 @@ func (f *Injector) StartReplica() error {
 	return f.replica.Start(env.Run().MemcachedImage)
 }
 
-// killTimeout is how long a manager that is to be killed in the middle of its work may take to begin it.
-const killTimeout = time.Second
+// killTimeout is how long a manager that is to be killed in the middle of its work may take to begin it, on a slow machine, too.
+const killTimeout = 5 * time.Second
 
 // KillAndRestart kills the manager, or its replica, in the middle of a pass: when the API server has done the given number of
 // writes for which moment is true and the process has not heard of the last one yet. After the pause it is started again. A manager that has
