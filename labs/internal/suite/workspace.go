@@ -94,12 +94,13 @@ func parseRoles(manifest string) ([]client.Object, error) {
 	}
 	var roles []client.Object
 	for _, object := range objects {
+		isRole := object["kind"] == "Role"
+		if !isRole && object["kind"] != "ClusterRole" {
+			continue
+		}
 		rules, err := Rules(object)
 		namespace, _, _ := unstructured.NestedString(object, "metadata", "namespace")
-		isRole := object["kind"] == "Role"
 		switch {
-		case !isRole && object["kind"] != "ClusterRole":
-			continue
 		case err != nil:
 			return nil, fmt.Errorf("read %s: %w", RolePath, err)
 		case len(rules) > rulesLimit:

@@ -3,8 +3,6 @@ package export
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"time"
 
@@ -33,9 +31,9 @@ func Read(ctx context.Context, s *store.Store, c *course.Course, rules room.Rule
 	attempts := map[int64][]room.Attempt{}
 	// Results first: a learner is kept before their first result. There may be gigabytes of them, of which little is written.
 	err := s.Each(ctx, 0, func(result store.Result) error {
-		document, err := parse(result)
-		if err == nil && document.Lab <= len(c.Labs) {
-			attempts[result.Learner] = append(attempts[result.Learner], room.NewAttempt(result.ID, result.At, document))
+		parsed, err := result.Parse()
+		if err == nil && parsed.Lab <= len(c.Labs) {
+			attempts[result.Learner] = append(attempts[result.Learner], room.NewAttempt(result.ID, result.At, parsed))
 		}
 		return err
 	})
@@ -64,20 +62,12 @@ func Read(ctx context.Context, s *store.Store, c *course.Course, rules room.Rule
 			if err != nil {
 				return nil, err
 			}
-			if r.results[last.ID], err = parse(result); err != nil {
+			if r.results[last.ID], err = result.Parse(); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return r, nil
-}
-
-func parse(r store.Result) (*verdict.Result, error) {
-	document := &verdict.Result{}
-	if err := json.Unmarshal(r.Document, document); err != nil {
-		return nil, fmt.Errorf("read result %d of the board: %w", r.ID, err)
-	}
-	return document, nil
 }
 
 // NewRecords are of results that no board has; [Records.Add] adds them.

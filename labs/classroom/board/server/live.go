@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -98,11 +96,16 @@ func (l *live) refresh(ctx context.Context) error {
 
 // read takes new learners and results from the store, and says whose rows they touch.
 func (l *live) read(ctx context.Context) (touched map[int64]bool, err error) {
+	last := l.last
+	attempts := map[int64][]room.Attempt{}
 	// Results first: a learner is kept before their first result.
-	var results []store.Result
-	if err := l.store.Each(ctx, l.last, func(r store.Result) error {
-		results = append(results, r)
-		return nil
+	if err := l.store.Each(ctx, last, func(r store.Result) error {
+		parsed, err := r.Parse()
+		if err == nil && parsed.Lab <= len(l.course.Labs) { // else it is of a course that had more labs
+			attempts[r.Learner] = append(attempts[r.Learner], room.NewAttempt(r.ID, r.At, parsed))
+		}
+		last = r.ID
+		return err
 	}); err != nil {
 		return nil, err
 	}
@@ -116,18 +119,13 @@ func (l *live) read(ctx context.Context) (touched map[int64]bool, err error) {
 		}
 	}
 	touched = map[int64]bool{}
-	for _, kept := range results {
-		l.last = kept.ID
-		r := &verdict.Result{}
-		if err := json.Unmarshal(kept.Document, r); err != nil {
-			return nil, fmt.Errorf("read result %d of the board: %w", kept.ID, err)
+	for id, those := range attempts {
+		for _, attempt := range those {
+			l.learners[id].Add(attempt)
 		}
-		if r.Lab > len(l.course.Labs) {
-			continue // of a course that had more labs
-		}
-		l.learners[kept.Learner].Add(room.NewAttempt(kept.ID, kept.At, r))
-		touched[kept.Learner] = true
+		touched[id] = true
 	}
+	l.last = last
 	return touched, nil
 }
 
@@ -201,9 +199,8 @@ func (l *live) cell(ctx context.Context, learner int64, number int, id int64) (p
 		if err != nil {
 			return page.Detail{}, err
 		}
-		result = &verdict.Result{}
-		if err := json.Unmarshal(kept.Document, result); err != nil {
-			return page.Detail{}, fmt.Errorf("read result %d of the board: %w", id, err)
+		if result, err = kept.Parse(); err != nil {
+			return page.Detail{}, err
 		}
 	}
 	l.mu.Lock()

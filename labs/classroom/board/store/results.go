@@ -3,9 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 // Quota is how many bytes of results one learner may leave on the board: some ten thousand runs. Only
@@ -24,8 +27,17 @@ type Result struct {
 	Lab     int
 	// At is when the run ended, by the board's clock; Received is when the board was told.
 	At, Received time.Time
-	// Document is the verdict as JSON, see verdict.Result.
+	// Document is the verdict as JSON; [Result.Parse] reads it.
 	Document []byte
+}
+
+// Parse reads the document.
+func (r Result) Parse() (*verdict.Result, error) {
+	parsed := &verdict.Result{}
+	if err := json.Unmarshal(r.Document, parsed); err != nil {
+		return nil, fmt.Errorf("read result %d of the board: %w", r.ID, err)
+	}
+	return parsed, nil
 }
 
 // AddResult keeps a result, on disk when it returns. It is known by learner, run and lab: what is known

@@ -37,8 +37,11 @@ func Diff(ctx context.Context, c *course.Course, workspace string, lab int) (str
 		return "", err
 	}
 	yours, err := course.ReadTreeExcept(workspace, func(path string, d fs.DirEntry) bool {
+		if !written(c, path, d.IsDir()) {
+			return true
+		}
 		info, err := d.Info()
-		return !written(c, path, d.IsDir()) || err == nil && info.Size() > sizeLimit
+		return err == nil && info.Size() > sizeLimit
 	})
 	if err != nil {
 		return "", err
@@ -77,7 +80,7 @@ func written(c *course.Course, path string, folder bool) bool {
 }
 
 // text says whether data can be compared line by line.
-func text(data []byte) bool { return len(data) <= sizeLimit && !bytes.ContainsRune(data, 0) }
+func text(data []byte) bool { return !bytes.ContainsRune(data, 0) }
 
 // gitDiff compares two trees, as git does without anybody's configuration.
 func gitDiff(ctx context.Context, yours, ours course.Tree) (string, error) {
