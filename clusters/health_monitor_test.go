@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // changingCluster plays a cluster that changes while it is watched.
@@ -81,16 +82,21 @@ func (a *changingCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-// controllers is a Pod of Kubernetes itself.
+// controllers are two Pods of Kubernetes itself, the controllers and DNS, of which the first is in this state.
 func controllers(restarts int32, running bool) []corev1.Pod {
-	status := corev1.ContainerStatus{Name: "kube-controller-manager", RestartCount: restarts}
+	return []corev1.Pod{systemPod("kube-controller-manager", restarts, running), systemPod("kube-dns", 0, true)}
+}
+
+// systemPod is a Pod of Kubernetes itself with one container of its name.
+func systemPod(name string, restarts int32, running bool) corev1.Pod {
+	status := corev1.ContainerStatus{Name: name, RestartCount: restarts}
 	if running {
 		status.State.Running = &corev1.ContainerStateRunning{}
 	}
-	return []corev1.Pod{{
-		ObjectMeta: metav1.ObjectMeta{Name: "kube-controller-manager-one", Namespace: "kube-system", UID: "1"},
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name + "-one", Namespace: "kube-system", UID: types.UID(name), Labels: map[string]string{"k8s-app": name}},
 		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}},
-	}}
+	}
 }
 
 // startMonitor begins one over a healthy cluster, and returns after its first look. It needs a fake clock.
@@ -132,6 +138,7 @@ func TestAClusterThatFaltersIsFoundOut(t *testing.T) {
 		"the kubelet is gone":                            {func(a *changingCluster) { a.kubelet = bad }, 0, monitorTolerance + soon, []string{"the kubelet of node one"}},
 		"controllers start anew":                         {func(a *changingCluster) { a.pods = controllers(2, true) }, soon, 0, []string{"kube-controller-manager", "went down"}},
 		"controllers are down":                           {func(a *changingCluster) { a.pods = controllers(1, false) }, soon, 0, []string{"kube-controller-manager", "went down"}},
+		"DNS outgrows its memory":                        {func(a *changingCluster) { a.pods[1], a.machine.Killed = systemPod("kube-dns", 1, false), 5 }, soon, 0, nil},
 		"a service starts anew":                          {func(a *changingCluster) { a.machine.Starts = map[string]int{"etcd": 2} }, soon, 0, []string{"etcd of node one", "started anew"}},
 		"another Pod has its restarts":                   {func(a *changingCluster) { a.pods = controllers(7, true); a.pods[0].UID = "2" }, soon, 0, nil},
 		"a Pod of its own goes over its limit of memory": {func(a *changingCluster) { a.machine.Killed = 5 }, soon, 0, nil},
