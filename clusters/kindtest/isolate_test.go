@@ -98,6 +98,12 @@ func TestIsolatedPodsReachNothing(t *testing.T) {
 	if status := kernelSays(t, client, isolated, "/proc/self/status"); !strings.Contains(status, "\nSeccomp:\t2\n") {
 		t.Errorf("the system calls of a Pod are not filtered:\n%s", status)
 	}
+	// The same of how many threads it may have, which is the limit of its cgroup: the name has dashes, or underscores.
+	pods := exec.CommandContext(t.Context(), kind.Engine(), "exec", name+"-control-plane", "find", "/sys/fs/cgroup",
+		"-path", "*pod"+strings.ReplaceAll(string(isolated.UID), "-", "?")+"*", "-prune", "-exec", "cat", "{}/pids.max", ";")
+	if out, _ := pods.CombinedOutput(); !strings.Contains(string(out), "1024\n") {
+		t.Errorf("a Pod has no limit of threads: %s", out)
+	}
 }
 
 func dialArchive(t *testing.T) string {
