@@ -1,10 +1,19 @@
 package env
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
 	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // Checks begin, and a manager that was started anew is held to its rest, when its caches are filled.
@@ -78,6 +87,24 @@ func TestWhichManagersAreRestored(t *testing.T) {
 	} {
 		if got := !tc.manager.runs(image); got != tc.restore {
 			t.Errorf("%s: restored: %v, want %v", name, got, tc.restore)
+		}
+	}
+}
+
+// A suite that begins anew, with one process, finds what the manager of the first one has left in etcd.
+func TestAManagerThatFilledEtcdFails(t *testing.T) {
+	admin, prepared := current.admin, current.shared
+	defer func() { current.admin, current.shared = admin, prepared }()
+	for message, gone := range map[string]bool{"etcdserver: mvcc: database space exceeded": true, "etcdserver: leader changed": false} {
+		current.shared = shared{CRD: finding.New(suite.CauseNoManifest, "a manifest", "none")}
+		current.admin = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				return apierrors.NewInternalError(errors.New(message))
+			},
+		})
+		err := startManager(t.Context())
+		if gone != (err == nil && current.shared.Gone != nil && current.shared.Gone.Cause == finding.CauseOther) {
+			t.Errorf("%s: %v, the finding is %v", message, err, current.shared.Gone)
 		}
 	}
 }
