@@ -60,6 +60,19 @@ func TestDifferencesHaveALimit(t *testing.T) {
 	}
 }
 
+// 300 KB of empty schemas took 350 MB in the program that grades, and 20 s of the API server.
+func TestADefinitionHasALimit(t *testing.T) {
+	text := func(schemas int) string {
+		return "kind: CustomResourceDefinition\nspec: {versions: [{schema: {openAPIV3Schema: {anyOf: [" + strings.Repeat("{},", schemas) + "]}}}]}\n"
+	}
+	if _, err := parsed(t, text(5_000)).Definition(); err != nil {
+		t.Errorf("a large one: %v", err)
+	}
+	if _, err := parsed(t, text(6_000)).Definition(); err == nil || !strings.Contains(err.Error(), "6000 maps and lists") {
+		t.Errorf("one that is too large: %v", err)
+	}
+}
+
 // parsed is a manifest of that text.
 func parsed(t *testing.T, text string) generate.Manifest {
 	t.Helper()

@@ -31,9 +31,16 @@ func (m Manifest) Kind() string { kind, _ := m.Object["kind"].(string); return k
 // Name is the object's name, "" when it has none.
 func (m Manifest) Name() string { name, _ := at(m.Object, "metadata", "name").(string); return name }
 
+// partsLimit is how many maps and lists a definition may have. One whose spec holds a whole PodTemplateSpec has 2,000. A schema
+// takes half a kilobyte here, even when it is {}, and a complaint of the API server when it is wrong.
+const partsLimit = 6_000
+
 // Definition reads the object as a custom resource definition. Fields that a definition does not have
-// are an error, as they are for the API server under strict validation.
+// are an error, as they are for the API server under strict validation. So are more than 6,000 maps and lists.
 func (m Manifest) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
+	if parts(m.Object) > partsLimit {
+		return nil, fmt.Errorf("read %s: a definition has more than %d maps and lists", m.File, partsLimit)
+	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	data, err := json.Marshal(m.Object)
 	if err != nil {
@@ -113,4 +120,21 @@ func at(object any, keys ...string) any {
 		object = m[key]
 	}
 	return object
+}
+
+// parts counts the maps and lists in a value, itself included.
+func parts(value any) (n int) {
+	switch value := value.(type) {
+	case map[string]any:
+		n = 1
+		for _, field := range value {
+			n += parts(field)
+		}
+	case []any:
+		n = 1
+		for _, item := range value {
+			n += parts(item)
+		}
+	}
+	return n
 }
