@@ -55,8 +55,16 @@ func (a accounts) bindings() (all []binding, _ error) {
 	return all, nil
 }
 
+// isOurs knows an account by either of its names: its own, and the one under which it is a user,
+// system:serviceaccount:<namespace>:<name>.
 func (a accounts) isOurs(s rbacv1.Subject) bool {
-	return s.Kind == rbacv1.ServiceAccountKind && slices.Contains(a.names, s.Name)
+	name := s.Name
+	if s.Kind == rbacv1.UserKind && strings.HasPrefix(name, "system:serviceaccount:") {
+		name = name[strings.LastIndex(name, ":")+1:]
+	} else if s.Kind != rbacv1.ServiceAccountKind {
+		return false
+	}
+	return slices.Contains(a.names, name)
 }
 
 // binding is a RoleBinding or a ClusterRoleBinding, which have the same fields.

@@ -23,7 +23,12 @@ func bind(kind, roleKind, name, subject string) string {
 	return fmt.Sprintf("kind: %s\nmetadata: {name: b}\nroleRef: {kind: %s, name: %s}\nsubjects: [%s]\n", kind, roleKind, name, subject)
 }
 
-const toManager, toPeople, toAll = "{kind: ServiceAccount, name: manager}", "{kind: Group, name: admins}", "{kind: Group, name: 'system:authenticated'}"
+const (
+	toManager = "{kind: ServiceAccount, name: manager}"
+	toUser    = "{kind: User, name: 'system:serviceaccount:system:manager'}"
+	toPeople  = "{kind: Group, name: admins}"
+	toAll     = "{kind: Group, name: 'system:authenticated'}"
+)
 
 func readFiles(t *testing.T, files map[string]string) accounts {
 	t.Helper()
@@ -45,19 +50,20 @@ func TestWhatIsBoundToTheManager(t *testing.T) {
 		role, binding string
 		cause, seen   string
 	}{
-		"its own role":                  {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "", ""},
-		"its own role in one namespace": {role("Role", "a", "apps", "deployments"), bind("RoleBinding", "Role", "a", toManager), "", ""},
-		"cluster-admin":                 {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toManager), "binds-another", "binding.yaml binds ClusterRole cluster-admin"},
-		"cluster-admin for people":      {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toPeople), "", ""},
-		"in one namespace, too":         {"", bind("RoleBinding", "ClusterRole", "admin", toManager), "binds-another", "ClusterRole admin"},
-		"a role of another kind":        {role("Role", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "binds-another", "ClusterRole a"},
-		"a second role that is too big": {role("ClusterRole", "a", "apps", "daemonsets"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "bound-too-much", "in second.yaml: get on daemonsets"},
-		"more, in one namespace":        {role("Role", "a", "", "configmaps"), bind("RoleBinding", "Role", "a", toManager), "", ""},
-		"secrets behind it":             {role("Role", "a", "", "configmaps, secrets"), bind("RoleBinding", "Role", "a", toManager), "bound-too-much", "secrets"},
-		"a role of other roles":         {"kind: ClusterRole\nmetadata: {name: a}\naggregationRule: {}\n", bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "binds-another", "ClusterRole a"},
-		"everybody":                     {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager+", "+toAll), "binds-everybody", "system:authenticated"},
-		"who asks who somebody is":      {"", bind("ClusterRoleBinding", "ClusterRole", "'system:auth-delegator'", toManager), "", ""},
-		"a role that nobody gets":       {role("ClusterRole", "a", "apps", "daemonsets"), "", "", ""},
+		"its own role":                         {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "", ""},
+		"its own role in one namespace":        {role("Role", "a", "apps", "deployments"), bind("RoleBinding", "Role", "a", toManager), "", ""},
+		"cluster-admin":                        {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toManager), "binds-another", "binding.yaml binds ClusterRole cluster-admin"},
+		"cluster-admin, by its name as a user": {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toUser), "binds-another", "ClusterRole cluster-admin"},
+		"cluster-admin for people":             {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toPeople), "", ""},
+		"in one namespace, too":                {"", bind("RoleBinding", "ClusterRole", "admin", toManager), "binds-another", "ClusterRole admin"},
+		"a role of another kind":               {role("Role", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "binds-another", "ClusterRole a"},
+		"a second role that is too big":        {role("ClusterRole", "a", "apps", "daemonsets"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "bound-too-much", "in second.yaml: get on daemonsets"},
+		"more, in one namespace":               {role("Role", "a", "", "configmaps"), bind("RoleBinding", "Role", "a", toManager), "", ""},
+		"secrets behind it":                    {role("Role", "a", "", "configmaps, secrets"), bind("RoleBinding", "Role", "a", toManager), "bound-too-much", "secrets"},
+		"a role of other roles":                {"kind: ClusterRole\nmetadata: {name: a}\naggregationRule: {}\n", bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "binds-another", "ClusterRole a"},
+		"everybody":                            {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager+", "+toAll), "binds-everybody", "system:authenticated"},
+		"who asks who somebody is":             {"", bind("ClusterRoleBinding", "ClusterRole", "'system:auth-delegator'", toManager), "", ""},
+		"a role that nobody gets":              {role("ClusterRole", "a", "apps", "daemonsets"), "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := readFiles(t, map[string]string{"account.yaml": account, "second.yaml": tc.role, "binding.yaml": tc.binding})
