@@ -48,8 +48,8 @@ func main() {
 	)
 	flag.StringVar(&metricsAddr, "metrics-bind-address", "0",
 		"Where to serve metrics, for example :8443 (HTTPS) or :8080 (HTTP). 0 means not at all.")
-	flag.StringVar(&probeAddr, "health-probe-bind-address", ":8081",
-		"Where to serve /healthz and /readyz.")
+	flag.StringVar(&probeAddr, "health-probe-bind-address", "127.0.0.1:8081",
+		"Where to serve /healthz and /readyz. In a Pod :8081, for the kubelet; the default is for this machine alone.")
 	flag.BoolVar(&enableLeaderElection, "leader-elect", false,
 		"Let only one of several managers work at a time. Needs a namespace, so it works inside a cluster only.")
 	flag.BoolVar(&secureMetrics, "metrics-secure", true,

@@ -2,6 +2,7 @@ package course_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
@@ -22,6 +23,24 @@ func TestTheFinishedOperatorShowsNoTraceOfTheCourse(t *testing.T) {
 	for name, file := range render(t, c, len(c.Labs)) {
 		if found := leftover.Find(file.Data); found != nil && name != "go.sum" {
 			t.Errorf("%s: %q", name, found)
+		}
+	}
+}
+
+var boundTo = regexp.MustCompile(`-bind-address", "(.*?)"`)
+
+// make run has no other flags, and the laptop of a learner may be in a network with others.
+func TestTheOperatorListensOnThisMachineAloneUnlessAsked(t *testing.T) {
+	c := coursetest.Load(t, checkout(t))
+	for number := range len(c.Labs) {
+		flags := boundTo.FindAllSubmatch(render(t, c, number)["cmd/main.go"].Data, -1)
+		if len(flags) == 0 {
+			t.Errorf("stage %d has no such flag", number)
+		}
+		for _, flag := range flags {
+			if address := string(flag[1]); address != "0" && !strings.HasPrefix(address, "127.0.0.1:") {
+				t.Errorf("stage %d listens on %s", number, address)
+			}
 		}
 	}
 }
