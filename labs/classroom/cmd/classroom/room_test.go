@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/classroom/room"
 	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/cli"
@@ -566,6 +568,46 @@ func TestDownLeavesNothingOfTheRoomAndAllOfTheRest(t *testing.T) {
 		t.Errorf("the room's folder: %v", err)
 	}
 	contains(t, s.must(t, "down"), "No cluster of a room")
+}
+
+// A borrower of a kind cluster was root on the machine, and the cluster of a server that was killed still answers.
+func TestDownRemovesWhatAServerLeft(t *testing.T) {
+	s := newSchool(t)
+	s.must(t, "up", "--learners", "2", "--playground=false")
+	owned := clusters.NewOwned(s.State, s.farm)
+	for _, ended := range []bool{true, false} {
+		lent, err := owned.Create(t.Context(), pool.Purpose, clusters.Spec{}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ended {
+			nobodys(t, filepath.Join(clusters.Dir(s.State, lent.Name), "owner.json"))
+		}
+	}
+	contains(t, s.must(t, "down"), "Removed 1 cluster.")
+	if len(s.farm.specs) != 1 {
+		t.Errorf("clusters left: %v, want that of the living process", s.farm.specs)
+	}
+}
+
+// nobodys makes the record of a cluster that of a process that has ended.
+func nobodys(t *testing.T, path string) {
+	t.Helper()
+	record := map[string]any{}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &record)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	record["process"] = nil
+	if data, err = json.Marshal(record); err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestDownAsksWhoeverSitsThere(t *testing.T) {

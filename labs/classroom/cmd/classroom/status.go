@@ -11,6 +11,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
+	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/classroom/board/store"
 	"github.com/example/operator-lab/labs/classroom/room"
 	"github.com/example/operator-lab/labs/classroom/roster"
@@ -141,13 +142,16 @@ func (c *roomCommand) forget(ctx context.Context) error {
 	return roster.Forget(c.State)
 }
 
-// roomsClusters are the records of all clusters of the room, whoever is in there now.
+// roomsClusters are the records of all clusters of the room, whoever is in there now, and of those that a server of the room
+// lent and could not remove, since something ended it.
 func (c *roomCommand) roomsClusters(ctx context.Context) ([]clusters.Owner, error) {
 	owners, err := c.Owners(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(owners, func(o clusters.Owner) bool { return o.Purpose != cli.RoomPurpose }), nil
+	return slices.DeleteFunc(owners, func(o clusters.Owner) bool {
+		return o.Purpose != cli.RoomPurpose && (o.Purpose != pool.Purpose || !o.Abandoned())
+	}), nil
 }
 
 func (c *roomCommand) removeAll(ctx context.Context, r *roster.Room, owners []clusters.Owner) error {
