@@ -181,6 +181,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m))
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, entriesOf(m)).Should(haveNoEntry(m, "left-behind"))
+		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(letGo())
 		Consistently(ctx, env.MemcachedOf(m.Memcached)).WithTimeout(stayPeriod).Should(stay("finalizer-removed"))
 		Expect(isRemoved(m, "registered-anew")).To(Succeed())
 		Expect(m.Release(ctx)).To(Succeed())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,6 +131,16 @@ func stay(cause string) *match.Matcher {
 	return match.Make(func(obj *unstructured.Unstructured) error {
 		if obj.GetUID() == "" {
 			return finding.New(cause, "the Memcached "+obj.GetName()+" stays until nobody needs it any more", "it is gone")
+		}
+		return nil
+	})
+}
+
+// letGo wants a Memcached without the operator's finalizer: with that of the check at most, or none.
+func letGo() *match.Matcher {
+	return match.Make(func(obj *unstructured.Unstructured) error {
+		if all := obj.GetFinalizers(); len(all) > 1 {
+			return finding.New("memcached-stuck", "the operator takes its finalizer away when the entry is gone", "finalizers %s", strings.Join(all, ", "))
 		}
 		return nil
 	})
