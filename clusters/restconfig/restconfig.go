@@ -3,34 +3,45 @@ package restconfig
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// refusalLimit is how much of an answer with an error is read, in bytes. An API server complains of each mistake in an object,
+// and quotes it: 16 KB of a definition can have a gigabyte of complaints.
+const refusalLimit = 1 << 20
+
 // Load reads a kubeconfig. Clients of it follow redirections to the same server only, such as that from …/proxy to …/proxy/:
-// a server that is no API server could have this machine ask addresses of its choice.
+// a server that is no API server could have this machine ask addresses of its choice. They read 1 MiB of a refusal.
 func Load(kubeconfig string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return sameServer{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return careful{next} })
 	return config, nil
 }
 
-type sameServer struct{ http.RoundTripper }
+type careful struct{ http.RoundTripper }
 
 // WrappedRoundTripper lets client-go cancel requests.
-func (t sameServer) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
+func (t careful) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
 
 // RoundTrip is part of [http.RoundTripper].
-func (t sameServer) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t careful) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(req)
 	if err == nil && resp.StatusCode/100 == 3 && LeadsAway(resp) {
 		_ = resp.Body.Close()
 		return nil, fmt.Errorf("the API server answers %s with a redirection to another server", req.URL.Path)
+	}
+	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, refusalLimit), resp.Body}
 	}
 	return resp, err
 }

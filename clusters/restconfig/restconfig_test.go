@@ -1,6 +1,7 @@
 package restconfig_test
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -47,6 +50,31 @@ func TestARedirectionToTheSameServerIsFollowed(t *testing.T) {
 	got, err := load(t, server.URL).CoreV1().Pods("default").ProxyGet("", "p", "80", "/", nil).DoRaw(t.Context())
 	if string(got) != "hello" || err != nil {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// The API server complains of each mistake in an object of somebody's, and quotes what is wrong.
+func TestARefusalHasALimit(t *testing.T) {
+	var sent atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"`))
+		for range 1 << 10 {
+			n, err := w.Write(bytes.Repeat([]byte("x"), 64<<10))
+			if sent.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	_, err := load(t, server.URL).CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{})
+	server.Close() // when its answer has ended
+	if !apierrors.IsInvalid(err) || len(err.Error()) > 4<<10 {
+		t.Errorf("%.200v", err)
+	}
+	if sent.Load() > 32<<20 {
+		t.Errorf("%d MiB were read", sent.Load()>>20)
 	}
 }
 

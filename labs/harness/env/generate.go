@@ -49,7 +49,7 @@ func InstallDerivedCRD(ctx context.Context) (*crd.Resource, error) {
 	data, err := once.Do(ctx, current.config.Scratch, "derived-crd", func() ([]byte, error) {
 		definition, err := deriveCRD(ctx)
 		if f := (*finding.Finding)(nil); errors.As(err, &f) {
-			return json.Marshal(derived{Finding: f})
+			return json.Marshal(derived{Finding: f.Bounded()})
 		}
 		if err != nil {
 			return nil, err

@@ -18,9 +18,9 @@ func installLearnersCRD(ctx context.Context) *finding.Finding {
 	}
 	var f *finding.Finding
 	if errors.As(err, &f) {
-		return f
+		return f.Bounded()
 	}
-	return finding.New(suite.CauseRefused, "the API server takes the manifest in "+suite.ManifestDir, "%v", err)
+	return finding.New(suite.CauseRefused, "the API server takes the manifest in "+suite.ManifestDir, "%v", err).Bounded()
 }
 
 func installManifest(ctx context.Context) error {

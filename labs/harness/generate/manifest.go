@@ -31,15 +31,15 @@ func (m Manifest) Kind() string { kind, _ := m.Object["kind"].(string); return k
 // Name is the object's name, "" when it has none.
 func (m Manifest) Name() string { name, _ := at(m.Object, "metadata", "name").(string); return name }
 
-// partsLimit is how many maps and lists a definition may have. One whose spec holds a whole PodTemplateSpec has 2,000. A schema
+// partsLimit is how many maps and lists, and entries of lists, a definition may have. One whose spec holds a whole PodTemplateSpec has 2,000. A schema
 // takes half a kilobyte here, even when it is {}, and a complaint of the API server when it is wrong.
 const partsLimit = 6_000
 
 // Definition reads the object as a custom resource definition. Fields that a definition does not have
-// are an error, as they are for the API server under strict validation. So are more than 6,000 maps and lists.
+// are an error, as they are for the API server under strict validation. So are more than 6,000 maps, lists and entries of lists.
 func (m Manifest) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	if parts(m.Object) > partsLimit {
-		return nil, fmt.Errorf("read %s: a definition has more than %d maps and lists", m.File, partsLimit)
+		return nil, fmt.Errorf("read %s: a definition has more than %d maps, lists and entries of lists", m.File, partsLimit)
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	data, err := json.Marshal(m.Object)
@@ -122,7 +122,7 @@ func at(object any, keys ...string) any {
 	return object
 }
 
-// parts counts the maps and lists in a value, itself included.
+// parts counts the maps, the lists and the entries of lists in a value, itself included.
 func parts(value any) (n int) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -133,7 +133,7 @@ func parts(value any) (n int) {
 	case []any:
 		n = 1
 		for _, item := range value {
-			n += parts(item)
+			n += max(1, parts(item))
 		}
 	}
 	return n
