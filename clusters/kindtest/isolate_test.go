@@ -101,7 +101,7 @@ func TestIsolatedPodsReachNothing(t *testing.T) {
 	// The same of how many threads it may have, which is the limit of its cgroup: the name has dashes, or underscores.
 	pods := exec.CommandContext(t.Context(), kind.Engine(), "exec", name+"-control-plane", "find", "/sys/fs/cgroup",
 		"-path", "*pod"+strings.ReplaceAll(string(isolated.UID), "-", "?")+"*", "-prune", "-exec", "cat", "{}/pids.max", ";")
-	if out, _ := pods.CombinedOutput(); !strings.Contains(string(out), "1024\n") {
+	if out, _ := pods.CombinedOutput(); !strings.Contains(string(out), "256\n") {
 		t.Errorf("a Pod has no limit of threads: %s", out)
 	}
 }
