@@ -584,14 +584,28 @@ func TestDownRemovesWhatAServerLeft(t *testing.T) {
 			nobodys(t, filepath.Join(clusters.Dir(s.State, lent.Name), "owner.json"))
 		}
 	}
+	borrowed := clitest.Pretend(t, &s.App, pool.Purpose, false) // by a check in this checkout, of another room
+	record := filepath.Join(clusters.Dir(s.State, borrowed.Name), "owner.json")
+	nobodys(t, record, "provider", "room/192.168.1.5:7777")
 	contains(t, s.must(t, "down"), "Removed 1 cluster.")
 	if len(s.farm.specs) != 1 {
 		t.Errorf("clusters left: %v, want that of the living process", s.farm.specs)
 	}
+	if _, err := os.Stat(record); err != nil {
+		t.Errorf("the record of the borrowed cluster: %v", err)
+	}
 }
 
-// nobodys makes the record of a cluster that of a process that has ended.
-func nobodys(t *testing.T, path string) {
+// What a watch or a grade has left is nobody's room, and a board without one keeps its tokens.
+func TestDownWithoutARoomRemovesNothing(t *testing.T) {
+	s := newSchool(t)
+	left := clitest.Pretend(t, &s.App, pool.Purpose, false)
+	nobodys(t, filepath.Join(clusters.Dir(s.State, left.Name), "owner.json"))
+	contains(t, s.must(t, "down"), "No cluster of a room")
+}
+
+// nobodys makes the record of a cluster that of a process that has ended, and may change a field of it.
+func nobodys(t *testing.T, path string, field ...string) {
 	t.Helper()
 	record := map[string]any{}
 	data, err := os.ReadFile(path)
@@ -602,6 +616,9 @@ func nobodys(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	record["process"] = nil
+	if len(field) > 0 {
+		record[field[0]] = field[1]
+	}
 	if data, err = json.Marshal(record); err == nil {
 		err = os.WriteFile(path, data, 0o600)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
 )
 
 func (c *roomCommand) status(ctx context.Context) error {
@@ -101,7 +102,7 @@ func (c *roomCommand) down(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owners, err := c.roomsClusters(ctx)
+	owners, err := c.roomsClusters(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -144,14 +145,15 @@ func (c *roomCommand) forget(ctx context.Context) error {
 
 // roomsClusters are the records of all clusters of the room, whoever is in there now, and of those that a server of the room
 // lent and could not remove, since something ended it.
-func (c *roomCommand) roomsClusters(ctx context.Context) ([]clusters.Owner, error) {
+func (c *roomCommand) roomsClusters(ctx context.Context, r *roster.Room) ([]clusters.Owner, error) {
 	owners, err := c.Owners(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(owners, func(o clusters.Owner) bool {
-		return o.Purpose != cli.RoomPurpose && (o.Purpose != pool.Purpose || !o.Abandoned())
-	}), nil
+	lent := func(o clusters.Owner) bool {
+		return r.Lend > 0 && o.Purpose == pool.Purpose && o.Abandoned() && !borrow.Made(o.Provider)
+	}
+	return slices.DeleteFunc(owners, func(o clusters.Owner) bool { return o.Purpose != cli.RoomPurpose && !lent(o) }), nil
 }
 
 func (c *roomCommand) removeAll(ctx context.Context, r *roster.Room, owners []clusters.Owner) error {
