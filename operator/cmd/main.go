@@ -47,7 +47,7 @@ func main() {
 		enableLeaderElection, secureMetrics, enableHTTP2 bool
 	)
 	flag.StringVar(&metricsAddr, "metrics-bind-address", "0",
-		"Where to serve metrics, for example :8443 (HTTPS) or :8080 (HTTP). 0 means not at all.")
+		"Where to serve metrics, for example 127.0.0.1:8080, or :8443 in a Pod. 0 means not at all.")
 	flag.StringVar(&probeAddr, "health-probe-bind-address", "127.0.0.1:8081",
 		"Where to serve /healthz and /readyz. In a Pod :8081, for the kubelet; the default is for this machine alone.")
 	flag.BoolVar(&enableLeaderElection, "leader-elect", false,

@@ -1,6 +1,9 @@
 package course_test
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -41,6 +44,22 @@ func TestTheOperatorListensOnThisMachineAloneUnlessAsked(t *testing.T) {
 			if address := string(flag[1]); address != "0" && !strings.HasPrefix(address, "127.0.0.1:") {
 				t.Errorf("stage %d listens on %s", number, address)
 			}
+		}
+	}
+}
+
+func TestNoPageHasTheOperatorListenToOthers(t *testing.T) {
+	c := coursetest.Load(t, checkout(t))
+	pages, err := filepath.Glob(filepath.Join(c.Root, "docs", "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	for _, lab := range c.Labs {
+		pages = append(pages, filepath.Join(c.Root, lab.Dir, "README.md"))
+	}
+	for _, page := range pages {
+		if text, err := os.ReadFile(page); err != nil || bytes.Contains(text, []byte("-bind-address=:")) {
+			t.Errorf("%s: %v", page, err)
 		}
 	}
 }
