@@ -26,7 +26,7 @@ import (
 var folders = []string{"api", "cmd", "config", "internal"}
 
 // sizeLimit is up to what size a file is compared. Nobody writes larger ones by hand.
-const sizeLimit = 1 << 20
+const sizeLimit = 64 << 10
 
 // Diff returns what `git diff` says of the workspace and the solution of a lab, with the reasons of the solution below
 // the head of each hunk; "" when they do not differ. Only what people write is compared: no generated files, no tests. A

@@ -110,6 +110,7 @@ func TestOnlyWhatPeopleWriteIsCompared(t *testing.T) {
 	c, dir := workspace(t, 3)
 	for name, text := range map[string]string{
 		"config/made.yaml": "made: by another version\n", "config/x_test.go": "package x\n", "Makefile": "all:\n", "config/binary": "\x00",
+		"config/long.yaml": strings.Repeat("\n", 65<<10), // each line of which takes a hundred bytes when it is explained
 	} {
 		coursetest.Write(t, dir, name, text)
 	}
