@@ -96,6 +96,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		pickTheirOwn(ctx, a, b)
 		Expect(namesake.Create(ctx)).To(Succeed()) // last, so that it is the one that is taken for the other
 		haveTheirReplicas(ctx, "missing-namesake", namesake)
+		Expect(a.AwaitStable(ctx)).To(Succeed())
 		a.Size = 5
 		Expect(a.SetSpec(ctx, "size", a.Size)).To(Succeed())
 		haveTheirReplicas(ctx, "missing-deployment", a, b, namesake)

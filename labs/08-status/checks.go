@@ -104,6 +104,7 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 		Expect(wasAlarmed()).To(Succeed())
 		Expect(scaleDeployment(ctx, m, 1)).To(Succeed()) // from here on the generations of the two objects differ
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(m.Size).Because("not-repaired"))
+		Expect(m.AwaitStable(ctx)).To(Succeed()) // the deployment controller counts the Pods of before for a moment
 		match.ExpectPods(ctx, m)
 		_, err = env.LeavePodsPending(ctx, m.Namespace)
 		Expect(err).To(Succeed())
