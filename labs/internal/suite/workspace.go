@@ -70,9 +70,17 @@ const rulesLimit = 200
 // wordsLimit is how many groups, resources, names and verbs a rule may have together: whoever judges rights combines them.
 const wordsLimit = 200
 
-// TooLong says whether a rule has more words than anybody combines.
+// lettersLimit is how many bytes these may have together.
+const lettersLimit = 16 << 10
+
+// TooLong says whether a rule has more words, or longer ones, than anybody combines.
 func TooLong(rule rbacv1.PolicyRule) bool {
-	return len(rule.APIGroups)+len(rule.Resources)+len(rule.ResourceNames)+len(rule.NonResourceURLs)+len(rule.Verbs) > wordsLimit
+	words := slices.Concat(rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs, rule.Verbs)
+	letters := 0
+	for _, word := range words {
+		letters += len(word)
+	}
+	return len(words) > wordsLimit || letters > lettersLimit
 }
 
 // Rules are the rules of a role. What grants them and what judges them has to see the same ones, so that both ask here.
@@ -106,7 +114,7 @@ func parseRoles(manifest string) ([]client.Object, error) {
 		case len(rules) > rulesLimit:
 			return nil, fmt.Errorf("read %s: a role has more than %d rules", RolePath, rulesLimit)
 		case slices.ContainsFunc(rules, TooLong):
-			return nil, fmt.Errorf("read %s: a rule has more than %d groups, resources and verbs", RolePath, wordsLimit)
+			return nil, fmt.Errorf("read %s: a rule has more than %d groups, resources and verbs, or %d KiB of them", RolePath, wordsLimit, lettersLimit>>10)
 		case len(roles) == rolesLimit:
 			return nil, fmt.Errorf("read %s: it has more than %d roles", RolePath, rolesLimit)
 		case isRole && namespace == "":

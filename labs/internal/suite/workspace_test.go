@@ -81,6 +81,10 @@ func TestRulesHaveALimit(t *testing.T) {
 	if _, err := parseRoles("kind: ClusterRole\nrules:\n" + strings.Repeat("- {}\n", 201)); err == nil || !strings.Contains(err.Error(), "more than 200 rules") {
 		t.Errorf("201 rules: %v", err)
 	}
+	long := "kind: ClusterRole\nrules: [{apiGroups: [apps], resources: [deployments], verbs: [" + strings.Repeat("g", 17<<10) + "]}]\n"
+	if _, err := parseRoles(long); err == nil || !strings.Contains(err.Error(), "16 KiB") {
+		t.Errorf("a verb of 17 KiB: %v", err)
+	}
 	for verbs, says := range map[int]string{190: "", 200: "more than 200"} {
 		_, err := parseRoles("kind: ClusterRole\nrules: [{apiGroups: [apps], resources: [deployments], verbs: [" + strings.Repeat("get,", verbs) + "]}]\n")
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {

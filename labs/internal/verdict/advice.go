@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
@@ -62,21 +63,40 @@ func adviseRights(rules []rbacv1.PolicyRule, tallies []apiproxy.Tally) []string 
 		}
 		used[t.Verb+" "+t.Group+"/"+resource] = true
 	}
-	var unused []string
-	for _, rule := range rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				if verbs := unusedVerbs(group, resource, rule.Verbs, used); len(verbs) > 0 && !slices.Contains(unseen, resource) {
-					unused = append(unused, fmt.Sprintf("%s on %s", strings.Join(verbs, ", "), qualified(group, resource)))
-				}
-			}
-		}
-	}
+	unused := unusedRights(rules, used)
 	if len(unused) == 0 {
 		return nil
 	}
 	return []string{fmt.Sprintf("Your role grants what no request of labs 4 to 7 needed: %s. "+
 		"What is not granted cannot be misused: try without.", strings.Join(unused, "; "))}
+}
+
+const (
+	// rightsTold is how many rights are named, and rightLimit how many characters each may have: somebody else may have written
+	// the role, and a rule combines what stands in it.
+	rightsTold, rightLimit = 10, 120
+)
+
+// unusedRights are the first of them.
+func unusedRights(rules []rbacv1.PolicyRule, used map[string]bool) (unused []string) {
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if slices.Contains(unseen, resource) {
+					continue
+				}
+				verbs := unusedVerbs(group, resource, rule.Verbs, used)
+				if len(verbs) == 0 {
+					continue
+				}
+				if len(unused) == rightsTold {
+					return append(unused, "and more")
+				}
+				unused = append(unused, plain.Short(fmt.Sprintf("%s on %s", strings.Join(verbs, ", "), qualified(group, resource)), rightLimit))
+			}
+		}
+	}
+	return unused
 }
 
 // reads go together: a cache lists and watches, and a get beside them gives nothing more away.
@@ -142,6 +162,11 @@ var (
 	errorText = regexp.MustCompile(`"?\b(?:error|err)"?\s*[:=]\s*"((?:[^"\\]|\\.)*)"`)
 )
 
+const (
+	// errorsOfAPass is how many errors of one pass are remembered, and errorLimit how many bytes of each.
+	errorsOfAPass, errorLimit = 20, 1 << 10
+)
+
 // returned is what controller-runtime logs for each error that Reconcile returns.
 const returned = "Reconciler error"
 
@@ -156,11 +181,14 @@ func adviseErrors(log io.Reader) []string {
 		if id == nil || text == nil {
 			continue
 		}
+		said := text[1][:min(len(text[1]), errorLimit)]
 		if !strings.Contains(lines.Text(), returned) {
-			logged[id[1]] = append(logged[id[1]], text[1])
+			if len(logged[id[1]]) < errorsOfAPass {
+				logged[id[1]] = append(logged[id[1]], said)
+			}
 			continue
 		}
-		if slices.ContainsFunc(logged[id[1]], func(own string) bool { return own != "" && strings.Contains(text[1], own) }) {
+		if slices.ContainsFunc(logged[id[1]], func(own string) bool { return own != "" && strings.Contains(said, own) }) {
 			twice++
 		}
 		delete(logged, id[1])

@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -117,5 +119,31 @@ func TestTheTimelineUnderAVerdictIsThatOfTheFirstFailure(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: the timeline of %q, want %q", test.name, got, test.want)
 		}
+	}
+}
+
+// Somebody else may have written role and log.
+func TestAdviceHasALimit(t *testing.T) {
+	rule := rbacv1.PolicyRule{APIGroups: make([]string, 99), Resources: make([]string, 99), Verbs: []string{strings.Repeat("v", 100_000)}}
+	for i := range 99 {
+		rule.APIGroups[i], rule.Resources[i] = fmt.Sprint("g", i), fmt.Sprint("r", i)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	advice := adviseRights([]rbacv1.PolicyRule{rule}, nil)
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; len(advice) != 1 || len(advice[0]) > 2000 || taken > 32<<20 {
+		t.Errorf("%d MiB for advice of %d bytes", taken>>20, len(strings.Join(advice, "")))
+	}
+
+	const pass = "reconcileID=00000000-0000-0000-0000-000000000000 "
+	own := strings.Repeat(pass+"error=\"no such name\"\n", 100_000)
+	if got := adviseErrors(strings.NewReader(own + pass + "Reconciler error error=\"no such name\"\n")); len(got) != 1 {
+		t.Errorf("advice: %q", got)
+	}
+	// That of the last of so many errors is no longer looked for.
+	own = strings.Repeat(pass+"error=\"another\"\n", 100_000) + pass + "error=\"no such name\"\n"
+	if got := adviseErrors(strings.NewReader(own + pass + "Reconciler error error=\"no such name\"\n")); got != nil {
+		t.Errorf("advice: %q", got)
 	}
 }
