@@ -22,8 +22,11 @@ var (
 	coreWrites = []string{"pods", "services", "configmaps", "events", "replicationcontrollers", "podtemplates"}
 	// groupWrites are the groups of Kubernetes that may be written. Those of custom resources may, too. Not among them
 	// are rights, admission, certificates, aggregation, definitions and storage.
-	groupWrites = []string{"apps", "batch", "autoscaling", "policy", "events.k8s.io", "coordination.k8s.io", "networking.k8s.io",
+	groupWrites = []string{"batch", "autoscaling", "policy", "events.k8s.io", "coordination.k8s.io", "networking.k8s.io",
 		"authorization.k8s.io", "authentication.k8s.io"}
+	// appsWrites are those of the group "apps". Of a StatefulSet the controller keeps a list as long as its replicas say, and ends
+	// for want of memory.
+	appsWrites = []string{"deployments", "replicasets", "controllerrevisions"}
 	// addresses are resources that could make others' addresses those of a Service.
 	addresses = []string{"servicecidrs", "ipaddresses"}
 	// kept are namespaces in which nothing may be written.
@@ -90,6 +93,8 @@ func writable(info *request.RequestInfo) bool {
 		return false
 	case group == "":
 		return slices.Contains(coreWrites, info.Resource) && info.Subresource != "status"
+	case group == "apps":
+		return slices.Contains(appsWrites, info.Resource) && info.Subresource != "status"
 	case slices.Contains(groupWrites, group):
 		return info.Subresource != "status"
 	}

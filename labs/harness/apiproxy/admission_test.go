@@ -66,6 +66,8 @@ func TestWaysOutOfTheClusterAreClosed(t *testing.T) {
 		"an address in an EndpointSlice":   {"POST", "/apis/discovery.k8s.io/v1/namespaces/n/endpointslices"},
 		"an address in a Service's status": {"PUT", "/api/v1/namespaces/n/services/s/status"},
 		"an address in a Pod's status":     {"PATCH", "/api/v1/namespaces/n/pods/p/status"},
+		"two thousand million replicas":    {"POST", "/apis/apps/v1/namespaces/n/statefulsets"},
+		"a Pod on each node":               {"POST", "/apis/apps/v1/namespaces/n/daemonsets"},
 		"what others see of a Deployment":  {"PUT", "/apis/apps/v1/namespaces/n/deployments/d/status"},
 		"other addresses of Services":      {"POST", "/apis/networking.k8s.io/v1/servicecidrs"},
 		"the address of a Service":         {"DELETE", "/apis/networking.k8s.io/v1/ipaddresses/10.96.0.1"},
