@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -64,7 +63,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(home)
+	defer func() { _ = process.RemoveAll(home) }()
 	limited, cancel := context.WithTimeout(ctx, programLimit+c.Runner().Delay())
 	defer cancel()
 	cmd, err := untrusted(limited, home, process.Job{Returns: probe.ReportLimit}, program, filepath.Join(home, "report.json"))

@@ -86,7 +86,7 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	if err != nil {
 		return nil, r.blamed(ctx, err, labs)
 	}
-	defer os.RemoveAll(r.scratch)
+	defer func() { _ = process.RemoveAll(r.scratch) }()
 	defer func() { err = errors.Join(err, r.deleteCluster(ctx, results)) }()
 	r.wanted = r.suiteLabs(labs)
 	events, err := History(r.State, r.Workspace)

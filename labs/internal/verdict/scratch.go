@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
 const scratchPrefix = "operator-lab-"
@@ -39,6 +41,6 @@ func sweepScratch() {
 		if p, err := os.FindProcess(pid); err == nil && p.Signal(syscall.Signal(0)) == nil {
 			continue
 		}
-		_ = os.RemoveAll(dir)
+		_ = process.RemoveAll(dir)
 	}
 }

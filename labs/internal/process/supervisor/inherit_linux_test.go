@@ -82,3 +82,9 @@ func TestAProgramInheritsNoKeys(t *testing.T) {
 		t.Errorf("a key of whoever starts the supervisor: %q", got)
 	}
 }
+
+func TestAProgramBecomesNobodyElse(t *testing.T) {
+	if got := inherited(t, `grep NoNewPrivs /proc/self/status`); got != "NoNewPrivs:\t1" {
+		t.Errorf("set-uid programs work: %q", got)
+	}
+}

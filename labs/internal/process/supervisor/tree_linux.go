@@ -14,8 +14,10 @@ import (
 )
 
 // withhold keeps from the program what else it would inherit: files that this process has got open itself, and the keys of its
-// session. Both are of no use to it; an old kernel, or a container, may know no such call. The thread is locked to the caller.
+// session. Both are of no use to it; an old kernel, or a container, may know no such call. Nor does it become somebody else by
+// a set-uid program. The thread is locked to the caller.
 func withhold() {
+	_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	_, _, _ = unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)
 }

@@ -1,0 +1,29 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// removeLimit bounds the removal of one folder.
+const removeLimit = 30 * time.Second
+
+// RemoveAll removes a folder in which a learner's program could write. [os.RemoveAll] keeps a file open for each folder in a
+// folder, and, when it may open no more, works for hours and removes nothing; rm does not.
+func RemoveAll(dir string) error {
+	rm, err := exec.LookPath("rm")
+	if err != nil {
+		return os.RemoveAll(dir)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, rm, "-rf", "--", dir).CombinedOutput(); err != nil {
+		first, _, _ := strings.Cut(string(out), "\n")
+		return fmt.Errorf("remove %s: %w: %s", dir, err, first)
+	}
+	return nil
+}
