@@ -31,8 +31,9 @@ func (m Manifest) Kind() string { kind, _ := m.Object["kind"].(string); return k
 // Name is the object's name, "" when it has none.
 func (m Manifest) Name() string { name, _ := at(m.Object, "metadata", "name").(string); return name }
 
-// partsLimit is how many maps and lists, and entries of lists, a definition may have. One whose spec holds a whole PodTemplateSpec has 2,000. A schema
-// takes half a kilobyte here, even when it is {}, and a complaint of the API server when it is wrong.
+// partsLimit is how many maps and lists, and entries of lists, a definition may have. One whose spec holds a whole
+// PodTemplateSpec has 2,000. A schema takes half a kilobyte here, even when it is {}, and a complaint of the API server when it
+// is wrong.
 const partsLimit = 6_000
 
 // Definition reads the object as a custom resource definition. Fields that a definition does not have
