@@ -6,7 +6,7 @@ export CGO_ENABLED := 0
 
 # Settings become flags; a flag beats the default, and there is no configuration file. What somebody gave is a text, which
 # neither make nor the shell reads as anything else: make does not expand it, and the shell takes it from the environment.
-override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR EXPIRES FILE FORCE KEEP LAB LABS LEND LIST N NODE_IMAGE ONLY PLAYGROUND POOL PORT \
+override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR EXPIRES FILE FORCE JUDGE_IMAGE KEEP LAB LABS LEND LIST N NODE_IMAGE ONLY PLAYGROUND POOL PORT \
   READY REFUSE REPEAT ROSTER SANDBOX_RUNTIME SAVE SEED SERVER SHA256 STORM WORKSPACE YES
 $(foreach s,$(SETTINGS),$(if $(filter-out undefined,$(origin $s)),$(eval export override $s := $$(value $s))))
 # $(call flag,--seed,SEED) is nothing without a SEED.
@@ -24,7 +24,8 @@ lab-% watch-% hint-% trace-% diff-% solve-% reset-%: export override STEP = $*
 ##@ Learn
 
 lab-%: bin/lab ## judge step N of your operator on a fresh cluster (0 is a quiz, without code)
-	$(lab) check "$$STEP" $(if $(filter 1,$(KEEP)),--keep) $(call flag,--seed,SEED) $(call flag,--storm,STORM)
+	$(lab) check "$$STEP" $(if $(filter 1,$(KEEP)),--keep) $(call flag,--seed,SEED) $(call flag,--storm,STORM) \
+	  $(call flag,--judge-image,JUDGE_IMAGE)
 
 .PHONY: labs
 labs: bin/lab ## judge every step up to where you are
@@ -128,6 +129,10 @@ classroom-handouts: bin/classroom ## what each learner of the room is given (SER
 grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7; SANDBOX_RUNTIME=runsc has gVisor run it, FORCE=1)
 	$(classroom) grade $(call flag,--labs,LABS) $(call flag,--runtime,SANDBOX_RUNTIME) $(if $(filter 1,$(FORCE)),--force) -- "$$DIR"
 
+.PHONY: judge-image
+judge-image: bin/classroom ## make the image of a Pod that judges on a Kubernetes that you have (FILE=path)
+	$(classroom) judge-image $(call flag,--file,FILE)
+
 ##@ Prepare the machine
 
 .PHONY: doctor
@@ -149,7 +154,7 @@ test: bin/lab ## what every change is asked, in ten minutes: unit tests, then th
 	$(lab) test
 
 .PHONY: proof
-proof: bin/lab ## everything that can be asked, in 100 minutes (Linux, root; YES=1 installs what it lacks); ends with a table for docs/testing.md
+proof: bin/lab ## everything that can be asked, in two and a half hours (Linux, root; YES=1 installs what it lacks); ends with a table for docs/testing.md
 	$(lab) proof
 
 .PHONY: mutants
@@ -200,4 +205,4 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: CLUSTER=kind|embedded|auto|room  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  POOL=n  YES=1\n'
+	@printf '\nSettings: CLUSTER=kind|embedded|auto|room|hosted  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  POOL=n  YES=1\n'

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -19,7 +20,7 @@ import (
 func newCheckCommand(a *app) *cobra.Command {
 	var keep bool
 	var seed int64
-	var storm string
+	var storm, judgeImage string
 	cmd := &cobra.Command{
 		Use:   "check N|all",
 		Short: "Judge step N on a fresh cluster (make lab-N)",
@@ -34,12 +35,13 @@ With "all" it judges every step up to the one that you are at.`,
 			if args[0] == labZero {
 				return a.predict(cmd.Context(), keep)
 			}
-			return a.check(cmd.Context(), args[0], seed, storm, keep)
+			return a.check(cmd.Context(), args[0], seed, storm, judgeImage, keep)
 		},
 	}
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	cmd.Flags().Int64Var(&seed, "seed", 0, "replay the names and sizes of an earlier run (default: drawn)")
 	stormFlag(cmd, &storm)
+	cmd.Flags().StringVar(&judgeImage, "judge-image", hosted.ImageRef, "for CLUSTER=hosted: what the judge's image is called in the registry of that cluster")
 	return cmd
 }
 
@@ -56,12 +58,15 @@ func knownStorm(storm string) error {
 	return nil
 }
 
-func (a *app) check(ctx context.Context, which string, seed int64, storm string, keep bool) (err error) {
+func (a *app) check(ctx context.Context, which string, seed int64, storm, judgeImage string, keep bool) (err error) {
 	if err := knownStorm(storm); err != nil {
 		return err
 	}
-	if keep && a.Cluster == cli.Room {
-		return exit.Usage("KEEP=1: the room takes its cluster back after the verdict; CLUSTER=auto makes one that stays")
+	switch {
+	case keep && (a.Cluster == cli.Room || a.Cluster == cli.Hosted):
+		return exit.Usage("KEEP=1: a cluster of CLUSTER=%s goes after the verdict; CLUSTER=auto makes one that stays", a.Cluster)
+	case which == "all" && a.Cluster == cli.Hosted:
+		return exit.Usage("a hosted verdict is about one step: make lab-N")
 	}
 	c, err := a.Course()
 	if err != nil {
@@ -76,6 +81,12 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm string,
 		return err
 	}
 	defer unlock()
+	if a.Cluster == cli.Hosted {
+		if err := a.ensure(ctx, c); err != nil {
+			return err
+		}
+		return a.checkHosted(ctx, c, judgeImage, hosted.Question{Lab: labs[0], Seed: seed, Storm: storm})
+	}
 	a.asked = command(which)
 	owned, image, err := a.readyToJudge(ctx, c.Labs[labs[0]-1], 1)
 	if err != nil {

@@ -34,7 +34,7 @@ container engine, an embedded control plane.
 Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 130 interrupted.`,
 		RunE: func(*cobra.Command, []string) error { return exit.Usage("no command given; see lab --help") },
 	}
-	a.Flags(root, cli.Room)
+	a.Flags(root, cli.Room, cli.Hosted)
 	resolve := root.PersistentPreRunE
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		if err := resolve(cmd, args); err != nil {

@@ -61,7 +61,7 @@ func (m makefile) run(t *testing.T, target string, env []string, args ...string)
 // arguments are those of each target when every setting has the same value, which VALUE stands for. "lab" and "classroom"
 // are what every command of theirs begins with. No switch is on.
 var arguments = map[string]string{
-	"lab-4": "lab check 4 --seed VALUE --storm VALUE", "labs": "lab check all", "watch": "lab watch --pool VALUE",
+	"lab-4": "lab check 4 --seed VALUE --storm VALUE --judge-image VALUE", "labs": "lab check all", "watch": "lab watch --pool VALUE",
 	"watch-4": "lab watch 4 --pool VALUE", "hint-4": "lab hint 4", "trace": "lab trace --check VALUE", "trace-4": "lab trace 4 --check VALUE",
 	"diff-4": "lab diff 4", "solve-4": "lab solve 4", "reset-4": "lab reset 4", "undo": "lab undo -- VALUE", "progress": "lab progress",
 	"demo": "lab demo", "up": "lab up", "shell": "lab shell", "registry": "lab registry --port VALUE", "status": "lab status", "down": "lab down",
@@ -71,6 +71,7 @@ var arguments = map[string]string{
 	"classroom-down":     "classroom down",
 	"classroom-modules":  "classroom modules",
 	"classroom-image":    "classroom image",
+	"judge-image":        "classroom judge-image --file VALUE",
 	"classroom-serve":    "classroom serve --address VALUE --listen 127.0.0.1:VALUE",
 	"classroom-handouts": "classroom handouts --server VALUE --expires VALUE",
 	"grade":              "classroom grade --labs VALUE --runtime VALUE -- VALUE",

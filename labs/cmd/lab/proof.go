@@ -22,7 +22,7 @@ import (
 // clusterPackages have tests that need a container engine and a node image, beside the securityPackages.
 var clusterPackages = []string{
 	"./clusters/setup/enginetest", "./clusters/kindtest", "./clusters/e2e/e2etest", "./clusters/nodeimage/imagetest",
-	"./clusters/embeddedtest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", proofPackage,
+	"./clusters/embeddedtest", "./labs/classroom/judge/judgetest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", proofPackage,
 }
 
 // roomPackage plays small rooms: one with an accident and grades, and one without internet.
@@ -45,11 +45,11 @@ const (
 func newProofCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "proof",
-		Short: "For authors: everything that can be asked, in two hours (make proof)",
+		Short: "For authors: everything that can be asked, in two and a half hours (make proof)",
 		Long: `proof asks everything: unit tests under the race detector, pages in a browser, all tests on fresh clusters with
 faults and hostile workspaces, small rooms, all wrong and right answers, solutions again and again, long storms, the
 operator's own tests, linters, other platforms. With --yes it installs what that needs. It goes on after a failure, and
-ends with a table for docs/testing.md. It may take two hours.`,
+ends with a table for docs/testing.md. It takes two and a half hours on two cores.`,
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE:   func(cmd *cobra.Command, _ []string) error { return a.proof(cmd.Context()) },

@@ -11,7 +11,7 @@ import (
 
 // goSettings are the settings of the Go command that a build keeps from its user; everything else,
 // GOFLAGS above all, is reset so that a learner's machine and ours build the same program.
-var goSettings = []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GONOPROXY", "GOPRIVATE", "GOROOT"}
+var goSettings = []string{"GOCACHE", "GOCACHEPROG", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GONOPROXY", "GOPRIVATE", "GOROOT"}
 
 // BuildLimit bounds one compilation of the learner's code.
 const BuildLimit = 5 * time.Minute

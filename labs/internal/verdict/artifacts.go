@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"github.com/example/operator-lab/labs/internal/course"
 )
 
 // keptRuns is how many runs keep their artifacts: an evening of `lab watch` makes one on every save, each of
@@ -18,6 +20,22 @@ var runID = regexp.MustCompile(`^\d{8}-\d{6}-[A-Z2-7]{4}$`)
 
 func newRunID(started time.Time) string {
 	return started.UTC().Format("20060102-150405") + "-" + rand.Text()[:4]
+}
+
+// Adopt keeps the result of a run that happened elsewhere, and its artifacts, where those of runs of this machine are.
+func Adopt(state string, r *Result, artifacts course.Tree) error {
+	if !runID.MatchString(r.Run) {
+		return fmt.Errorf("keep the result: %q is no run", r.Run)
+	}
+	dir, err := makeArtifacts(state, r.Run)
+	if err != nil {
+		return err
+	}
+	if err := artifacts.WriteTo(dir); err != nil {
+		return fmt.Errorf("keep the artifacts: %w", err)
+	}
+	r.Artifacts = dir
+	return keep(state, []*Result{r})
 }
 
 // makeArtifacts makes the folder for a run's evidence, and removes those of the oldest runs. What cannot be

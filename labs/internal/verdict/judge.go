@@ -100,7 +100,7 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	for _, result := range results {
 		result.Plain()
 	}
-	if err := r.record(results); err != nil {
+	if err := keep(r.State, results); err != nil {
 		return nil, r.blamed(ctx, err, labs)
 	}
 	if j.Answer != nil {
@@ -123,14 +123,14 @@ func (r *run) results(ctx context.Context, labs []int) (results []*Result, err e
 	return results, nil
 }
 
-// record keeps the results where others find them.
-func (r *run) record(results []*Result) error {
+// keep keeps the results where others find them.
+func keep(state string, results []*Result) error {
 	for _, result := range results {
-		if err := result.Write(r.State); err != nil {
+		if err := result.Write(state); err != nil {
 			return err
 		}
 	}
-	return remember(r.State, results)
+	return remember(state, results)
 }
 
 // newRun also gives a run with its error, for the blame.

@@ -21,14 +21,19 @@ type Tools struct {
 	Supervisor, ControllerGen string
 }
 
+// ToolsIn are those that [BuildTools] has compiled into the folder bin.
+func ToolsIn(bin string) Tools {
+	return Tools{
+		Suite: filepath.Join(bin, "labs.test"), Ginkgo: filepath.Join(bin, "ginkgo"),
+		Supervisor: filepath.Join(bin, "supervisor"), ControllerGen: filepath.Join(bin, "controller-gen"),
+	}
+}
+
 // BuildTools compiles what the checkout at root needs for a run, into .lab/bin. The Go build cache
 // makes it a matter of a second when nothing changed.
 func BuildTools(ctx context.Context, root, state string) (Tools, error) {
 	bin := filepath.Join(state, "bin")
-	tools := Tools{
-		Suite: filepath.Join(bin, "labs.test"), Ginkgo: filepath.Join(bin, "ginkgo"),
-		Supervisor: filepath.Join(bin, "supervisor"), ControllerGen: filepath.Join(bin, "controller-gen"),
-	}
+	tools := ToolsIn(bin)
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return tools, fmt.Errorf("build tools: %w", err)
 	}

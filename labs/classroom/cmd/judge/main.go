@@ -1,0 +1,58 @@
+// Command judge is the program of the judge's image.
+//
+//	judge check     in a Pod: judges what the Job was made for, and prints lines of JSON (hosted.Line); exit codes as of lab check
+//	judge prepare   while the image is made: compiles what it has ready
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/example/operator-lab/clusters/embedded"
+	"github.com/example/operator-lab/labs/classroom/judge"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log.SetLogger(logr.Discard()) // else controller-runtime's client complains that nobody did
+	err := run(ctx, os.Args[1:])
+	if err != nil && !errors.Is(err, exit.ErrFail) && !errors.Is(err, exit.ErrTold) {
+		fmt.Fprintln(os.Stderr, "judge:", err)
+	}
+	os.Exit(exit.Code(err))
+}
+
+func run(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 2 && args[0] == embedded.SuperviseCommand:
+		return embedded.Supervise(args[1])
+	case len(args) == 1 && args[0] == "prepare":
+		return judge.Prepare(ctx, func(line string) { fmt.Fprintln(os.Stderr, "…", line) })
+	case len(args) == 1 && args[0] == "check":
+		return check(ctx)
+	}
+	return exit.Usage("usage: judge check")
+}
+
+func check(ctx context.Context) error {
+	v, err := judge.Check(ctx, os.Stdout)
+	switch {
+	case err != nil:
+		return exit.Environment(err)
+	case v == verdict.Environment:
+		return exit.Environment(exit.ErrTold)
+	case v == verdict.Fail:
+		return exit.ErrFail
+	}
+	return nil
+}

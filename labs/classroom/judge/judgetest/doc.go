@@ -1,0 +1,2 @@
+// Package judgetest has judges judge in Pods of a kind cluster.
+package judgetest

@@ -1,0 +1,285 @@
+package judgetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/embedded"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/classroom/judge"
+	"github.com/example/operator-lab/labs/hosted"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/trace"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+const (
+	// root is the checkout.
+	root = "../../../.."
+	// namespace enforces the Pod Security level "restricted".
+	namespace = "judge"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand { // the parent of a control plane's processes
+		if err := embedded.Supervise(os.Args[2]); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// TestHostedVerdicts has one host, because the image takes minutes.
+func TestHostedVerdicts(t *testing.T) {
+	c, err := course.Load(absolute(t, root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := clusters.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := host{c, newHost(t, c, cache)}
+	t.Run("a restricted Pod judges as at home", func(t *testing.T) { h.judgesAsAtHome(t, cache) })
+	t.Run("a Pod that is lost costs no verdict", h.replacesALostPod)
+	t.Run("nothing is left of a verdict that nobody waits for", h.leavesNothing)
+	t.Run("an image that no node has is said", h.saysThatTheImageIsMissing)
+}
+
+// host is a cluster that judges.
+type host struct {
+	*course.Course
+	kubernetes.Interface
+}
+
+// judgesAsAtHome compares verdicts of the same workspaces, check by check.
+func (h host) judgesAsAtHome(t *testing.T, cache string) {
+	atHome := judgeAtHome(t, h.Course, cache)
+	for _, lab := range []int{4, 5, 7} {
+		for stage, want := range map[int]verdict.Verdict{lab - 1: verdict.Fail, lab: verdict.Pass} {
+			t.Run(fmt.Sprintf("stage %d in lab %d", stage, lab), func(t *testing.T) {
+				workspace := h.workspace(t, stage)
+				begun := time.Now()
+				answer, err := h.judges(t).Ask(t.Context(), workspace, hosted.Question{Lab: lab})
+				if err != nil {
+					t.Fatal(err)
+				}
+				there := answer.Result
+				t.Logf("%.1f s with the Job, %.1f s in the Pod: %.1f core-seconds, %d MiB", time.Since(begun).Seconds(), there.Seconds,
+					answer.Cost.CPUSeconds, answer.Cost.MemoryPeak>>20)
+				if files, err := answer.Files(); err != nil || len(files[trace.File].Data) == 0 {
+					t.Errorf("no trace came with it: %v", err)
+				}
+				here := atHome(lab, workspace)
+				t.Logf("%.1f s at home", here.Seconds)
+				if there.Verdict != want {
+					t.Errorf("%s, want %s: %+v", there.Verdict, want, there)
+				}
+				if diff := cmp.Diff(told(here), told(there)); diff != "" {
+					t.Errorf("-at home +in a Pod:\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// replacesALostPod deletes the judge while the checks run.
+func (h host) replacesALostPod(t *testing.T) {
+	judges, lost := h.judges(t), false
+	judges.Progress = func(line string) {
+		t.Log(line)
+		if line == "checking" && !lost {
+			lost = true
+			if err := h.CoreV1().Pods(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	answer, err := judges.Ask(t.Context(), h.workspace(t, 4), hosted.Question{Lab: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !lost || answer.Result.Verdict != verdict.Pass {
+		t.Errorf("lost %v, %+v", lost, answer.Result)
+	}
+}
+
+// leavesNothing gives up while the checks run.
+func (h host) leavesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	judges := h.judges(t)
+	judges.Progress = func(line string) {
+		t.Log(line)
+		if line == "checking" {
+			cancel()
+		}
+	}
+	if _, err := judges.Ask(ctx, h.workspace(t, 4), hosted.Question{Lab: 4}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Ask() = %v, want %v", err, context.Canceled)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
+		jobs, err1 := h.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{})
+		pods, err2 := h.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		secrets, err3 := h.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return false, err
+		}
+		return len(jobs.Items)+len(pods.Items)+len(secrets.Items) == 0, nil
+	})
+	if err != nil {
+		t.Errorf("something is left after a minute: %v", err)
+	}
+}
+
+func (h host) saysThatTheImageIsMissing(t *testing.T) {
+	judges := h.judges(t)
+	judges.Image = "operator-lab.local/none:1"
+	_, err := judges.Ask(t.Context(), h.workspace(t, 4), hosted.Question{Lab: 4})
+	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(problem.Error(), judges.Image) {
+		t.Errorf("Ask() = %v, want a Problem that names the image", err)
+	}
+}
+
+// workspace writes a stage of the course.
+func (h host) workspace(t *testing.T, stage int) string {
+	t.Helper()
+	tree, err := h.Render(stage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := tree.WriteTo(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func (h host) judges(t *testing.T) *hosted.Judges {
+	return &hosted.Judges{
+		Client: h, Namespace: namespace, Image: hosted.ImageRef, Progress: func(line string) { t.Log(line) },
+	}
+}
+
+// told is what a result says of each check. Whether one that is blocked was asked, and has a cause, depends on the time.
+func told(r *verdict.Result) (all []string) {
+	for _, c := range r.Checks {
+		line := fmt.Sprintf("%s %s %s", c.ID, c.State, c.BlockedBy)
+		if c.State == verdict.Failed {
+			line += c.Cause
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// newHost makes a kind cluster that has the judge's image.
+func newHost(t *testing.T, c *course.Course, cache string) kubernetes.Interface {
+	t.Helper()
+	kind, err := clusters.NewKind(t.TempDir(), clusters.WithLogger(func(line string) { t.Log(line) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := filepath.Join(t.TempDir(), "judge.tar")
+	image := judge.Image{Course: c, Engine: kind.Engine(), Cache: cache, Progress: func(line string) { t.Log(line) }}
+	begun := time.Now()
+	if err := image.Write(t.Context(), archive); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(archive); err == nil {
+		t.Logf("the image has %d MB, and was made in %.0f s", info.Size()/1e6, time.Since(begun).Seconds())
+	}
+	node, err := nodeimage.Resolve(t.Context(), kind.Engine(), os.Getenv("NODE_IMAGE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := clusters.NewName("host")
+	t.Cleanup(func() {
+		if err := kind.Delete(context.WithoutCancel(t.Context()), name); err != nil {
+			t.Error(err)
+		}
+	})
+	cluster, err := kind.Create(t.Context(), name, clusters.Spec{NodeImage: node.Ref})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun = time.Now()
+	if err := kind.LoadImageArchive(t.Context(), name, archive); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("loaded in %.0f s", time.Since(begun).Seconds())
+	// A graded Pod of ours has few threads. Kubelets of others have no such limit.
+	lift := exec.CommandContext(t.Context(), kind.Engine(), "exec", name+"-control-plane", "sh", "-c",
+		"sed -i 's/^podPidsLimit:.*/podPidsLimit: -1/' /var/lib/kubelet/config.yaml && systemctl restart kubelet")
+	if out, err := lift.CombinedOutput(); err != nil {
+		t.Fatalf("lift the limit of threads: %v: %s", err, out)
+	}
+	config, err := clusters.RESTConfig(cluster.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), restricted, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// judgeAtHome gives what judges on an embedded control plane of this machine.
+func judgeAtHome(t *testing.T, c *course.Course, cache string) func(lab int, workspace string) *verdict.Result {
+	t.Helper()
+	state := t.TempDir()
+	provider, err := embedded.New(state, c.Root, cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := verdict.BuildTools(t.Context(), c.Root, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(lab int, workspace string) *verdict.Result {
+		judge := verdict.Judge{
+			Course: c, State: state, Cache: cache, Workspace: workspace, Clusters: clusters.NewOwned(state, provider),
+			Tools: tools, Progress: func(string) {},
+		}
+		results, err := judge.Check(t.Context(), []int{lab})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return results[0]
+	}
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/hosted"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+// checkHosted has the cluster of the kubeconfig judge.
+func (a *app) checkHosted(ctx context.Context, c *course.Course, image string, q hosted.Question) error {
+	judges, where, err := hosted.Connect(image)
+	if err != nil {
+		return exit.Usage("CLUSTER=hosted: %v", err)
+	}
+	a.Progress("a Job in " + where + " judges")
+	judges.Progress, judges.OnOutcome = a.Progress, a.onOutcome(c)
+	result, err := judges.Check(ctx, a.State, a.workspace, q)
+	if err != nil {
+		return err
+	}
+	results := []*verdict.Result{result}
+	answer, sent := a.reporting(ctx, func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, false) })
+	answer(results, nil)
+	sent()
+	return worst(results)
+}

@@ -1,0 +1,357 @@
+// Package hosted has verdicts made on a Kubernetes that somebody has already: each is a Job there, whose Pod has a control
+// plane of its own in it. docs/hosted.md tells how, and what it costs.
+package hosted
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+const (
+	// sentLimit is the size of a packed workspace: that of a Secret. The solution of the last lab has 60 KB.
+	sentLimit = 1 << 20
+	// unpackedLimit is the size of what was packed, in JSON.
+	unpackedLimit = 64 << 20
+	// logLimit is how much of a judge's output is read. It has less than a megabyte.
+	logLimit = 64 << 20
+	// lookPeriod is how often it is looked what a Job waits for.
+	lookPeriod = 500 * time.Millisecond
+	// cleanupLimit bounds the removal of a Job.
+	cleanupLimit = 15 * time.Second
+)
+
+// Line is one of a judge's output, as JSON. It has one of the three.
+type Line struct {
+	// Progress is what takes long.
+	Progress string `json:"progress,omitempty"`
+	// Outcome is certain before the verdict.
+	Outcome *verdict.Outcome `json:"outcome,omitempty"`
+	// Answer is the last line.
+	Answer *Answer `json:"answer,omitempty"`
+}
+
+// Answer is what a judge has found out.
+type Answer struct {
+	Result *verdict.Result `json:"result"`
+	// Artifacts are packed ([Pack]); nil where there are too many.
+	Artifacts []byte `json:"artifacts,omitempty"`
+	// Cost is nil where it is not to be seen.
+	Cost *Cost `json:"cost,omitempty"`
+}
+
+// Files are the artifacts: plain files that nobody else reads. What else may stand in a line of a Pod is left out.
+func (a *Answer) Files() (course.Tree, error) {
+	if len(a.Artifacts) == 0 {
+		return nil, nil
+	}
+	var files course.Tree
+	if err := Unpack(bytes.NewReader(a.Artifacts), &files); err != nil {
+		return nil, fmt.Errorf("artifacts: %w", err)
+	}
+	for name, file := range files {
+		if file.Mode&fs.ModeSymlink != 0 {
+			delete(files, name)
+			continue
+		}
+		files[name] = course.File{Data: file.Data, Mode: 0o600}
+	}
+	return files, nil
+}
+
+// Cost is what a Pod has taken of its node.
+type Cost struct {
+	CPUSeconds float64 `json:"cpuSeconds"`
+	// MemoryPeak is the most that it had at a time, in bytes, with the files that the kernel kept for it.
+	MemoryPeak int64 `json:"memoryPeak"`
+}
+
+// Question is what a judge is asked.
+type Question struct {
+	Lab   int    `json:"lab"`
+	Seed  int64  `json:"seed,omitempty"`
+	Storm string `json:"storm,omitempty"`
+	// Workspace are the files to judge.
+	Workspace course.Tree `json:"workspace"`
+}
+
+// Pack makes JSON small.
+func Pack(what any) ([]byte, error) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if err := errors.Join(json.NewEncoder(w).Encode(what), w.Close()); err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	return packed.Bytes(), nil
+}
+
+// Unpack reads what [Pack] made, up to 64 MiB of it.
+func Unpack(r io.Reader, to any) error {
+	unpacked, err := gzip.NewReader(r)
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(unpacked, unpackedLimit)).Decode(to)
+	}
+	if err != nil {
+		return fmt.Errorf("unpack: %w", err)
+	}
+	return nil
+}
+
+// Judges gives verdicts by Jobs.
+type Judges struct {
+	Client    kubernetes.Interface
+	Namespace string
+	// Image is that of `make judge-image`, as nodes of the cluster find it.
+	Image string
+	// Progress is told what takes long, in one line each.
+	Progress func(line string)
+	// OnOutcome, if it is not nil, is told what is certain before the verdict.
+	OnOutcome func(verdict.Outcome)
+}
+
+// Connect gives the judges of the current context of the kubeconfig, KUBECONFIG or ~/.kube/config, and says where they are.
+func Connect(image string) (j *Judges, where string, err error) {
+	loading := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil)
+	config, err := loading.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("set KUBECONFIG to a file with a current context: %w", err)
+	}
+	namespace, _, err := loading.Namespace()
+	if err != nil {
+		return nil, "", err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, "", err
+	}
+	return &Judges{Client: client, Namespace: namespace, Image: image}, fmt.Sprintf("namespace %s of %s", namespace, config.Host), nil
+}
+
+// Check judges the workspace, a folder here, and keeps result and artifacts in state, as [verdict.Judge.Check] does.
+func (j *Judges) Check(ctx context.Context, state, workspace string, q Question) (*verdict.Result, error) {
+	answer, err := j.Ask(ctx, workspace, q)
+	if err != nil {
+		return nil, err
+	}
+	files, err := answer.Files()
+	if err != nil {
+		return nil, err
+	}
+	return answer.Result, verdict.Adopt(state, answer.Result, files)
+}
+
+// Ask judges the workspace, a folder here, and keeps nothing. The Job and all that belongs to it is gone when Ask returns, also when ctx has
+// ended; should this process be killed, the cluster removes it ten minutes after its end. The error is a [*clusters.Problem]
+// where the cluster is at fault.
+func (j *Judges) Ask(ctx context.Context, workspace string, q Question) (answer *Answer, err error) {
+	q.Workspace, err = course.ReadTreeExcept(workspace, func(name string, d fs.DirEntry) bool { return name == "bin" && d.IsDir() })
+	if err != nil {
+		return nil, err
+	}
+	packed, err := Pack(q)
+	if err != nil {
+		return nil, err
+	}
+	if len(packed) > sentLimit {
+		return nil, &clusters.Problem{
+			What: fmt.Sprintf("the workspace has %d KiB when it is packed, and a Secret holds %d", len(packed)>>10, sentLimit>>10),
+			Fix:  "move what is no code out of the workspace",
+		}
+	}
+	job, err := j.Client.BatchV1().Jobs(j.Namespace).Create(ctx, newJob(q.Lab, j.Image), metav1.CreateOptions{})
+	if err != nil {
+		return nil, problem(ctx, "cannot make a Job", err)
+	}
+	defer func() { err = errors.Join(err, j.remove(ctx, job.Name)) }()
+	// The Pod waits for the Secret, and the Secret goes with the Job.
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: job.Name, Labels: job.Labels, OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job")),
+		}},
+		Data: map[string][]byte{questionFile: packed},
+	}
+	if _, err := j.Client.CoreV1().Secrets(j.Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+		return nil, problem(ctx, "cannot send the workspace", err)
+	}
+	if answer, err = j.follow(ctx, job.Name); err != nil {
+		return nil, err
+	}
+	if answer.Result.Schema != 1 || answer.Result.Lab != q.Lab {
+		return nil, &clusters.Problem{What: "the image " + j.Image + " is of another version of the course", Fix: "make judge-image"}
+	}
+	answer.Result.Plain()
+	answer.Result.Workspace = workspace // it was another folder in the Pod
+	return answer, nil
+}
+
+// problem makes err a [*clusters.Problem], unless the caller has ended ctx.
+func problem(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &clusters.Problem{What: what, Fix: "see docs/hosted.md for what a judge needs", Err: err}
+}
+
+// remove removes a Job with its Pod and Secret.
+func (j *Judges) remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
+	defer cancel()
+	background := metav1.DeletePropagationBackground
+	if err := j.Client.BatchV1().Jobs(j.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		return &clusters.Problem{
+			What: "a Job is left", Fix: fmt.Sprintf("kubectl delete job --namespace %s %s", j.Namespace, name), Err: err,
+		}
+	}
+	return nil
+}
+
+// follow passes on what the judge says, until it gives its verdict. A Pod that is lost is replaced by the Job; where only the
+// connection is, the rest of its log is asked for.
+func (j *Judges) follow(ctx context.Context, job string) (*Answer, error) {
+	heard, silent := map[string]int{}, map[string]bool{}
+	for {
+		pod, err := j.next(ctx, job, silent)
+		if err != nil {
+			return nil, problem(ctx, "no verdict", err)
+		}
+		silent[pod.Name] = over(pod)
+		logs, err := j.Client.CoreV1().Pods(j.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Follow: true}).Stream(ctx)
+		if err != nil {
+			continue // it is gone, or the connection was not made
+		}
+		answer, lines := j.hear(logs, heard[pod.Name])
+		logs.Close()
+		if answer != nil {
+			return answer, nil
+		}
+		heard[pod.Name] = lines
+	}
+}
+
+// hear reads a judge's output, behind the lines that were heard before; nil is one that ended without a verdict. lines is how
+// many there are.
+func (j *Judges) hear(output io.Reader, before int) (answer *Answer, lines int) {
+	for r := bufio.NewReader(io.LimitReader(output, logLimit)); ; lines++ {
+		text, err := r.ReadBytes('\n')
+		if err != nil {
+			return answer, lines // what is cut off comes again
+		}
+		var line Line
+		switch err := json.Unmarshal(text, &line); {
+		case lines < before:
+		case err != nil:
+			j.Progress(string(text))
+		case line.Progress != "":
+			j.Progress(line.Progress)
+		case line.Outcome != nil && j.OnOutcome != nil:
+			plain.Within(line.Outcome)
+			j.OnOutcome(*line.Outcome)
+		case line.Answer != nil && line.Answer.Result != nil:
+			answer = line.Answer
+		}
+	}
+}
+
+// next waits for a Pod of the Job that has something to say; silent have said all. Meanwhile it tells what the Job waits for.
+func (j *Judges) next(ctx context.Context, name string, silent map[string]bool) (next *corev1.Pod, err error) {
+	told := ""
+	err = wait.PollUntilContextCancel(ctx, lookPeriod, len(silent) == 0, func(ctx context.Context) (bool, error) {
+		job, err := j.Client.BatchV1().Jobs(j.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		pods, err := j.Client.CoreV1().Pods(j.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + name})
+		if err != nil {
+			return false, err
+		}
+		waitsFor := "it was not begun yet: see the events of Job " + path.Join(j.Namespace, name)
+		for _, p := range pods.Items {
+			switch {
+			case silent[p.Name]:
+			case began(&p):
+				next = &p
+				return true, nil
+			default:
+				if waitsFor, err = hinders(&p); err != nil {
+					return false, err
+				}
+			}
+		}
+		if why := ended(job); why != "" {
+			return false, errors.New(why)
+		}
+		if ptr.Deref(job.Spec.Suspend, false) {
+			waitsFor = "it waits in the queue"
+		}
+		if waitsFor != told {
+			j.Progress("the judge: " + waitsFor)
+			told = waitsFor
+		}
+		return false, nil
+	})
+	return next, err
+}
+
+// began says whether the Pod's container has run.
+func began(p *corev1.Pod) bool {
+	for _, s := range p.Status.ContainerStatuses {
+		if s.State.Running != nil || s.State.Terminated != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// over says whether the Pod says nothing more.
+func over(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// hinders is what keeps a Pod from beginning; an error where waiting does not help.
+func hinders(p *corev1.Pod) (string, error) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Message, nil
+		}
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if w := s.State.Waiting; w != nil {
+			switch w.Reason {
+			case "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "InvalidImageName":
+				return "", fmt.Errorf("%s: %s", w.Reason, w.Message)
+			}
+		}
+	}
+	return "it is starting", nil
+}
+
+// ended is why a Job makes no further Pod, "" while it may.
+func ended(job *batchv1.Job) string {
+	for _, c := range job.Status.Conditions {
+		if (c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete) && c.Status == corev1.ConditionTrue {
+			return fmt.Sprintf("the Job ended without one: %s %s", c.Reason, c.Message)
+		}
+	}
+	return ""
+}
