@@ -130,10 +130,11 @@ func (m *ManagerProcess) introduce(credentials []byte) error {
 	if err := os.WriteFile(m.kubeconfig, credentials, 0o600); err != nil {
 		return fmt.Errorf("write the manager's kubeconfig: %w", err)
 	}
-	if os.Geteuid() != 0 {
-		return nil
+	uid, err := process.UserOf(m.home)
+	if err != nil || uid < 0 {
+		return err
 	}
-	if err := os.Chown(m.kubeconfig, process.Unprivileged, process.Unprivileged); err != nil {
+	if err := os.Chown(m.kubeconfig, uid, uid); err != nil {
 		return fmt.Errorf("hand over the manager's kubeconfig: %w", err)
 	}
 	return nil

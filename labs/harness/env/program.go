@@ -14,7 +14,7 @@ import (
 
 // untrusted prepares a program that contains the learner's code. It sees PATH, its home, TMPDIR and env alone, and its
 // whole process tree ends with it, with ctx, and with this process. Under `classroom grade` it runs in a container, elsewhere
-// as an unprivileged user when the lab runs as root. Args, Env and Dir of the job are set here.
+// as a user of its own when the lab runs as root. Args, Env and Dir of the job are set here.
 func untrusted(ctx context.Context, home string, job process.Job, program string, args ...string) (*exec.Cmd, error) {
 	job.Args = append([]string{program}, args...)
 	job.Dir, job.Writes = home, home

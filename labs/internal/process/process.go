@@ -59,7 +59,7 @@ func Exceeded(code int) string {
 	return supervisor.Exceeded(code)
 }
 
-// Unprivileged is the user that a learner's program runs as where the lab itself runs as root, and in containers: nobody.
+// Unprivileged is the user that a learner's program runs as in containers: nobody. On this machine see [UserOf].
 const Unprivileged = 65534
 
 // LauncherCgroup is the control group, among the parents of that of a program, by which what a launcher's programs take of
@@ -116,8 +116,7 @@ func (r Runner) Tool(ctx context.Context, job Job) (*exec.Cmd, error) {
 }
 
 // Program prepares a program that contains a learner's code. Its whole process tree ends with it, with ctx, and with
-// this process. Dir is its home. As a plain process it runs under the supervisor, and as an unprivileged user when the lab runs as
-// root; it then gets its home as its own.
+// this process. Dir is its home. As a plain process it runs under the supervisor, as the user that [UserOf] its home gives.
 func (r Runner) Program(ctx context.Context, job Job) (*exec.Cmd, error) {
 	if r.Launcher != nil {
 		args, err := r.Launcher.args("program", job)
@@ -131,14 +130,11 @@ func (r Runner) Program(ctx context.Context, job Job) (*exec.Cmd, error) {
 		cmd.Dir = r.Launcher.Scratch
 		return cmd, nil
 	}
-	args := []string{}
-	if os.Geteuid() == 0 {
-		args = append(args, "-uid", fmt.Sprint(Unprivileged))
-		if err := os.Chown(job.Dir, Unprivileged, Unprivileged); err != nil {
-			return nil, fmt.Errorf("hand over %s: %w", job.Dir, err)
-		}
+	uid, err := UserOf(job.Dir)
+	if err != nil {
+		return nil, err
 	}
-	cmd, err := tied(ctx, r.Supervisor, append(args, job.Args...)...)
+	cmd, err := tied(ctx, r.Supervisor, append([]string{"-uid", fmt.Sprint(uid)}, job.Args...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
-	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 // inherited is what a script prints under the supervisor, which has a terminal, and as file descriptor 4 a file of the starter's.
@@ -36,7 +36,7 @@ func inherited(t *testing.T, script string) string {
 	defer write.Close()
 	var flags []string
 	if os.Geteuid() == 0 {
-		flags = []string{"-uid", strconv.Itoa(process.Unprivileged)}
+		flags = []string{"-uid", strconv.Itoa(supervisor.NewUser())}
 	}
 	cmd := exec.CommandContext(t.Context(), binary, append(flags, "sh", "-c", script)...)
 	cmd.Dir, cmd.ExtraFiles = "/", []*os.File{read, file}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -64,7 +65,8 @@ type Program struct {
 	Output *os.File
 	// Limits are watched over from its start to its end.
 	Limits Limits
-	// UID is the user and group to run as, -1 for the current one. Changing it needs root.
+	// UID is the user and group to run as, -1 for the current one. Changing it needs root. With one from [NewUser], every
+	// process of that user ends with the program.
 	UID int
 	// ParentPipe is closed by the kernel when the starter is gone; the tree is then killed. nil or a
 	// file that cannot be read means that there is no starter to wait for.
@@ -106,15 +108,15 @@ func Run(p Program) (int, error) {
 		case s := <-signals:
 			_ = cmd.Process.Signal(s)
 		case <-abandoned:
-			killTree(cmd.Process.Pid)
+			killTree(cmd.Process.Pid, p.UID)
 			return CannotRun, errors.New("the starter is gone")
 		case <-look.C:
 			if code := p.Limits.exceeded(); code != 0 {
-				killTree(cmd.Process.Pid)
+				killTree(cmd.Process.Pid, p.UID)
 				return code, errors.New("the program " + Exceeded(code))
 			}
 		case err := <-ended:
-			killTree(cmd.Process.Pid)
+			killTree(cmd.Process.Pid, p.UID)
 			if code := exitCode(err); code != CannotRun {
 				return code, nil
 			}
@@ -122,6 +124,19 @@ func Run(p Program) (int, error) {
 		}
 	}
 }
+
+// firstUser and users are the range of [NewUser]: above all that containers and systemd take, and below what the kernel
+// mistakes for negative (https://systemd.io/UIDS-GIDS).
+const (
+	firstUser = 0x70000000
+	users     = 1 << 26
+)
+
+// NewUser draws a user id that no process has, for [Program]. The one after it belongs to it: nobody else gets that either.
+func NewUser() int { return firstUser + 2*rand.IntN(users) }
+
+// drawn says that a user is one of [NewUser].
+func drawn(uid int) bool { return uid >= firstUser && uid < firstUser+2*users }
 
 // exceeded is the exit code of the limit that the descendants of this process are above, 0 for none.
 func (l Limits) exceeded() int {

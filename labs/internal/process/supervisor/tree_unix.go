@@ -21,7 +21,7 @@ func attributes(uid int) *syscall.SysProcAttr {
 }
 
 // killTree kills the program's process group.
-func killTree(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
+func killTree(pid, _ int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
 func (Limits) set(int) error { return nil }
 

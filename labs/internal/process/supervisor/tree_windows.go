@@ -12,7 +12,7 @@ func withhold() {}
 
 func attributes(int) *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
-func killTree(pid int) {
+func killTree(pid, _ int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		_ = p.Kill()
 	}
