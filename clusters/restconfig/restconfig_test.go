@@ -2,6 +2,8 @@ package restconfig_test
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -50,6 +53,33 @@ func TestARedirectionToTheSameServerIsFollowed(t *testing.T) {
 	got, err := load(t, server.URL).CoreV1().Pods("default").ProxyGet("", "p", "80", "/", nil).DoRaw(t.Context())
 	if string(got) != "hello" || err != nil {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A definition of 34 KB can have the API server add 100 MB of defaults to each Memcached.
+func TestDefaultsWithoutEndAreNotRead(t *testing.T) {
+	var sent atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for range 4 << 10 {
+			n, err := w.Write(bytes.Repeat([]byte(" "), 64<<10))
+			if sent.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	client := load(t, server.URL)
+	_, err := client.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{})
+	if large, ok := errors.AsType[*http.MaxBytesError](err); !ok || sent.Load() > 128<<20 {
+		t.Errorf("%d MiB were read; %v, %v", sent.Load()>>20, large, err)
+	}
+	logs, err := client.CoreV1().Pods("n").GetLogs("p", &corev1.PodLogOptions{}).Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logs.Close()
+	if n, err := io.Copy(io.Discard, logs); n != 256<<20 || err != nil {
+		t.Errorf("%d MiB of a log, %v", n>>20, err)
 	}
 }
 

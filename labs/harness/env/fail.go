@@ -162,6 +162,9 @@ func findingOf(err error) *finding.Finding {
 	if tooLarge(err) {
 		return finding.New("other", "objects that can be stored, and edited by others", "what your types or your manager make is too large for that: %v", err)
 	}
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return finding.New("other", "objects that can be read in a moment", "the API server answered a check with more than %d MiB; does your definition have large defaults, or does your manager make many objects?", large.Limit>>20)
+	}
 	if serversFault(err) {
 		return finding.Machine("serve the requests of the checks", err)
 	}
