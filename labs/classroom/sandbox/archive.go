@@ -22,15 +22,30 @@ const (
 	filesLimit = 20_000
 
 	headName = "head"
-	filesDir = "files/"
+	// filesName is the folder of an archive for what is in [process.Job.Writes], and readsName for what a job only reads.
+	filesName = "files"
+	readsName = "reads"
 )
+
+// tree is a file or folder, and its name in an archive. With links these belong to it; without, they are left out, and refused.
+type tree struct {
+	name, path string
+	links      bool
+}
+
+// written is the folder that a program may write to, none for "".
+func written(dir string) []tree {
+	if dir == "" {
+		return nil
+	}
+	return []tree{{name: filesName, path: dir}}
+}
 
 // errTooMuch says that there is more in an archive than is wanted.
 var errTooMuch = errors.New("more than there is room for")
 
-// pack writes an archive: a head, and the files and folders in dir. What is neither, such as a link, is left out. dir ""
-// has none.
-func pack(w io.Writer, head any, dir string) error {
+// pack writes an archive: a head, and the files and folders of trees. What is neither, such as a socket, is left out.
+func pack(w io.Writer, head any, trees ...tree) error {
 	text, err := json.Marshal(head)
 	if err != nil {
 		return fmt.Errorf("pack: %w", err)
@@ -42,9 +57,9 @@ func pack(w io.Writer, head any, dir string) error {
 	if _, err := t.Write(text); err != nil {
 		return fmt.Errorf("pack: %w", err)
 	}
-	if dir != "" {
-		if err := packFiles(t, dir); err != nil {
-			return fmt.Errorf("pack %s: %w", dir, err)
+	for _, tree := range trees {
+		if err := tree.pack(t); err != nil {
+			return fmt.Errorf("pack %s: %w", tree.path, err)
 		}
 	}
 	if err := t.Close(); err != nil {
@@ -53,12 +68,12 @@ func pack(w io.Writer, head any, dir string) error {
 	return nil
 }
 
-func packFiles(t *tar.Writer, dir string) error {
-	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || name == dir {
+func (t tree) pack(w *tar.Writer) error {
+	return filepath.WalkDir(t.path, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(dir, name)
+		rel, err := filepath.Rel(t.path, name)
 		if err != nil {
 			return err
 		}
@@ -66,15 +81,23 @@ func packFiles(t *tar.Writer, dir string) error {
 		if err != nil {
 			return err
 		}
-		header := &tar.Header{Name: filesDir + filepath.ToSlash(rel), Mode: int64(info.Mode().Perm())}
+		header := &tar.Header{Name: path.Join(t.name, filepath.ToSlash(rel)), Mode: int64(info.Mode().Perm())}
 		switch {
+		case entry.IsDir() && header.Name == filesName:
+			return nil // it is there
 		case entry.IsDir():
 			header.Typeflag, header.Name = tar.TypeDir, header.Name+"/"
-			return t.WriteHeader(header)
+			return w.WriteHeader(header)
+		case entry.Type()&fs.ModeSymlink != 0 && t.links:
+			header.Typeflag = tar.TypeSymlink
+			if header.Linkname, err = os.Readlink(name); err != nil {
+				return err
+			}
+			return w.WriteHeader(header)
 		case !entry.Type().IsRegular():
 			return nil
 		}
-		return packFile(t, header, name)
+		return packFile(w, header, name)
 	})
 }
 
@@ -119,26 +142,22 @@ func unpack(r io.Reader, head any) (archive, error) {
 	return p, nil
 }
 
-// into reads the files into dir, as long as they have no more than so many bytes together, and the end of the archive.
-// Nothing is written outside of dir, and nothing but files and folders into it. Without a dir there are to be no files.
-func (p archive) into(dir string, limit int64) error {
-	if dir == "" {
-		if _, err := p.tar.Next(); !errors.Is(err, io.EOF) {
-			return errors.Join(errors.New("unpack: there is something behind the head"), err)
+// into reads the files into the trees that they belong to, as long as they have no more than so many bytes together, and the end of
+// the archive. Nothing is written outside of the trees, and nothing but files and folders into them, and links where they may have
+// some. Without a tree there are to be no files.
+func (p archive) into(limit int64, trees ...tree) error {
+	roots := map[string]*os.Root{}
+	links := map[string]bool{}
+	for _, t := range trees {
+		root, err := os.OpenRoot(t.path)
+		if err != nil {
+			return fmt.Errorf("unpack: %w", err)
 		}
-		return nil
+		defer root.Close()
+		roots[t.name], links[t.name] = root, t.links
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("unpack: %w", err)
-	}
-	defer root.Close()
-	return unpackFiles(p.tar, root, limit)
-}
-
-func unpackFiles(t *tar.Reader, root *os.Root, limit int64) error {
 	for n := 0; ; n++ {
-		header, err := t.Next()
+		header, err := p.tar.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -149,32 +168,35 @@ func unpackFiles(t *tar.Reader, root *os.Root, limit int64) error {
 		if limit < 0 || n > filesLimit {
 			return fmt.Errorf("unpack: %w", errTooMuch)
 		}
-		if err := unpackOne(t, header, root); err != nil {
+		top, name, _ := strings.Cut(path.Clean(header.Name), "/")
+		if roots[top] == nil || !filepath.IsLocal(name) {
+			return fmt.Errorf("unpack %q: it does not belong here", header.Name)
+		}
+		header.Name = name
+		if err := unpackOne(p.tar, header, roots[top], links[top]); err != nil {
 			return fmt.Errorf("unpack %q: %w", header.Name, err)
 		}
 	}
 }
 
-func unpackOne(t *tar.Reader, header *tar.Header, root *os.Root) error {
-	name, ok := strings.CutPrefix(path.Clean(header.Name), filesDir)
-	if !ok || !filepath.IsLocal(name) {
-		return errors.New("it does not belong here")
-	}
+func unpackOne(t *tar.Reader, header *tar.Header, root *os.Root, links bool) error {
 	mode := fs.FileMode(header.Mode).Perm() & 0o755
-	switch header.Typeflag {
-	case tar.TypeDir:
-		if err := root.Mkdir(name, mode|0o700); !errors.Is(err, fs.ErrExist) {
+	if header.Typeflag == tar.TypeDir {
+		if err := root.Mkdir(header.Name, mode|0o700); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		return nil
-	case tar.TypeReg:
-	default:
+	}
+	if header.Typeflag != tar.TypeReg && (header.Typeflag != tar.TypeSymlink || !links) {
 		return errors.New("it is neither file nor folder")
 	}
-	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := root.Remove(header.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // whatever was there is not to be written through
 	}
-	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode|0o600)
+	if header.Typeflag == tar.TypeSymlink {
+		return root.Symlink(header.Linkname, header.Name)
+	}
+	file, err := root.OpenFile(header.Name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode|0o600)
 	if err != nil {
 		return err
 	}
@@ -182,10 +204,10 @@ func unpackOne(t *tar.Reader, header *tar.Header, root *os.Root) error {
 	return errors.Join(err, file.Close())
 }
 
-// returned is the folder of which something is wanted, "" for none.
-func returned(j process.Job) string {
+// returned is the folder of which something is wanted, if there is one.
+func returned(j process.Job) []tree {
 	if j.Returns == 0 {
-		return ""
+		return nil
 	}
-	return j.Writes
+	return written(j.Writes)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/process"
 )
 
-// tree is the content of the regular files in dir.
-func tree(t *testing.T, dir string) map[string]string {
+// contents are those of the regular files in dir.
+func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -47,18 +47,18 @@ func TestAnArchiveHasFilesAndFoldersAndNoLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := pack(&b, "head", from); err != nil {
+	if err := pack(&b, "head", written(from)...); err != nil {
 		t.Fatal(err)
 	}
 	head := ""
 	p, err := unpack(&b, &head)
 	if err == nil {
-		err = p.into(to, 100)
+		err = p.into(100, written(to)...)
 	}
 	if err != nil || head != "head" {
 		t.Fatalf("%q, %v", head, err)
 	}
-	if diff := cmp.Diff(map[string]string{"a/b/program": "run", "text": "new"}, tree(t, to)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a/b/program": "run", "text": "new"}, contents(t, to)); diff != "" {
 		t.Error(diff)
 	}
 	if info, err := os.Stat(filepath.Join(to, "a", "b", "program")); err != nil || info.Mode()&0o100 == 0 {
@@ -98,7 +98,7 @@ func TestAForgedArchiveChangesNothingElse(t *testing.T) {
 			}
 			p, err := unpack(&b, &struct{}{})
 			if err == nil {
-				err = p.into(dir, 100)
+				err = p.into(100, written(dir)...)
 			}
 			if err == nil {
 				t.Error("it is taken")
@@ -117,15 +117,15 @@ func TestMoreThanIsWantedIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := pack(&b, nil, from); err != nil {
+	if err := pack(&b, nil, written(from)...); err != nil {
 		t.Fatal(err)
 	}
 	p, err := unpack(&b, &struct{}{})
 	if err == nil {
-		err = p.into(to, 100)
+		err = p.into(100, written(to)...)
 	}
-	if !errors.Is(err, errTooMuch) || len(tree(t, to)) != 0 {
-		t.Errorf("%v, and there is %v", err, tree(t, to))
+	if !errors.Is(err, errTooMuch) || len(contents(t, to)) != 0 {
+		t.Errorf("%v, and there is %v", err, contents(t, to))
 	}
 }
 

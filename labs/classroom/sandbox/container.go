@@ -90,11 +90,7 @@ type Container struct {
 	Shim string `json:"shim"`
 	// Owner says whose containers these are, for [Container.Sweep].
 	Owner string `json:"owner"`
-	// GoRoot, ModCache and BuildCache are what a build reads: the toolchain, the module cache, and a build cache as
-	// package buildcache keeps it.
-	GoRoot     string `json:"goRoot"`
-	ModCache   string `json:"modCache"`
-	BuildCache string `json:"buildCache"`
+	Toolchain
 }
 
 // BuildShim compiles the program sandbox-shim of the checkout at root into the folder dir, and returns its path.
@@ -226,25 +222,33 @@ func (c *Container) engine(ctx context.Context, stdin []byte, args ...string) (s
 // Launcher writes the container's settings to a file, and gives the launcher that reads them there. The caller sets its
 // Scratch.
 func (c *Container) Launcher(file string) (*process.Launcher, error) {
-	data, err := json.Marshal(c)
-	if err == nil {
-		err = os.WriteFile(file, data, 0o600)
-	}
-	if err != nil {
+	if err := writeJSON(file, c); err != nil {
 		return nil, fmt.Errorf("write the settings of containers: %w", err)
 	}
 	return &process.Launcher{Command: []string{c.Shim, "run", file}}, nil
 }
 
-// goEnv is the environment of a build that runs nothing of a learner's, downloads nothing, and writes nothing that
-// outlives it.
-func (c Container) goEnv() []string {
-	return []string{
+// Toolchain is what a build reads.
+type Toolchain struct {
+	// GoRoot, ModCache and BuildCache are the Go toolchain, the module cache, and a build cache as package buildcache keeps it.
+	GoRoot     string `json:"goRoot"`
+	ModCache   string `json:"modCache"`
+	BuildCache string `json:"buildCache"`
+}
+
+// tool completes a job that may be one of the Go command. Its environment is that of a build that runs nothing of a learner's,
+// downloads nothing, and writes nothing that outlives it. shim is our program.
+func (c Toolchain) tool(job process.Job, shim string) process.Job {
+	if job.Args[0] == "go" {
+		job.Args = append([]string{filepath.Join(c.GoRoot, "bin", "go")}, job.Args[1:]...)
+	}
+	job.Env = []string{
 		"PATH=" + filepath.Join(c.GoRoot, "bin"), "HOME=" + tmpPath, "TMPDIR=" + tmpPath,
 		"CGO_ENABLED=0", "GOWORK=off", "GOENV=off", "GOFLAGS=-buildvcs=false", "GOTOOLCHAIN=local", "GOPROXY=off", "GOSUMDB=off",
 		"GOTELEMETRY=off", "GOROOT=" + c.GoRoot, "GOMODCACHE=" + c.ModCache, "GOPATH=" + filepath.Join(tmpPath, "go"),
-		"GOCACHE=" + filepath.Join(tmpPath, "go-build"), "GOCACHEPROG=" + shimPath + " cache " + cachePath + " " + filepath.Join(tmpPath, "built"),
+		"GOCACHE=" + filepath.Join(tmpPath, "go-build"), "GOCACHEPROG=" + shim + " cache " + c.BuildCache + " " + filepath.Join(tmpPath, "built"),
 	}
+	return job
 }
 
 // mount is something of this machine that a container sees, read only.
@@ -261,17 +265,19 @@ type request struct {
 
 // tool asks for a container that has the Go toolchain, modules and a build cache to read.
 func (c Container) tool(job process.Job) (request, error) {
-	if job.Args[0] == "go" {
-		job.Args = append([]string{filepath.Join(c.GoRoot, "bin", "go")}, job.Args[1:]...)
-	}
-	job.Env = c.goEnv()
+	job = Toolchain{c.GoRoot, c.ModCache, cachePath}.tool(job, shimPath)
 	return c.request(job, toolLimits, mount{c.GoRoot, c.GoRoot}, mount{c.ModCache, c.ModCache}, mount{c.BuildCache, cachePath})
+}
+
+// program completes a job of a learner's: it finds no other program.
+func program(job process.Job) process.Job {
+	job.Env = append(slices.Clone(job.Env), "PATH=")
+	return job
 }
 
 // program asks for a container that has nothing to read but the program and what the job names.
 func (c Container) program(job process.Job) (request, error) {
-	job.Env = append(slices.Clone(job.Env), "PATH=")
-	return c.request(job, programLimits)
+	return c.request(program(job), programLimits)
 }
 
 func (c Container) request(job process.Job, l limits, mounts ...mount) (request, error) {

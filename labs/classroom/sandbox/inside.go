@@ -1,11 +1,15 @@
 package sandbox
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -16,6 +20,14 @@ import (
 // Inside is the first process of a container: it calls on the socket, does what it is ordered to, and reports. It ends
 // when the other side hangs up; everything else in the container ends with it, because the kernel sees to that.
 func Inside(socket string) error {
+	if err := secure(); err != nil {
+		return err
+	}
+	return work(context.Background(), overSocket(socket))
+}
+
+// secure makes this process one that a program of the same user does no harm.
+func secure() error {
 	// The program runs as the same user, and is not to look into this process or to touch it.
 	if err := conceal(); err != nil {
 		return fmt.Errorf("conceal the first process: %w", err)
@@ -24,56 +36,109 @@ func Inside(socket string) error {
 	if err := reserveThreads(); err != nil {
 		return fmt.Errorf("reserve threads: %w", err)
 	}
-	control, err := call(socket, roleControl)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // it does not end this process
+	return nil
+}
+
+// work does one job.
+func work(ctx context.Context, call caller) error {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	control, err := call(roleControl)
 	if err != nil {
 		return fmt.Errorf("call: %w", err)
 	}
 	defer control.Close()
-	printed, err := call(socket, roleOutput)
+	printed, err := call(roleOutput)
 	if err != nil {
 		return fmt.Errorf("call: %w", err)
 	}
-	output, err := printed.File()
+	output, passedOn, err := writeInto(printed)
 	if err != nil {
-		return fmt.Errorf("call: %w", err)
-	}
-	if err := printed.Close(); err != nil {
 		return fmt.Errorf("call: %w", err)
 	}
 	var o order
-	left, err := unpack(control, &o)
+	arrived, err := unpack(control, &o)
 	if err == nil {
-		err = left.into(o.Job.Writes, math.MaxInt64) // the folder's size is the limit
+		err = o.place(arrived)
 	}
 	if err == nil {
-		err = open(socket, o.Job)
+		err = open(ctx, call, o.Job)
 	}
 	if err != nil {
-		return pack(control, outcome{Failed: err.Error()}, "")
+		output.Close()
+		return pack(control, outcome{Failed: err.Error()})
 	}
-	code, err := execute(control, output, o)
+	code, err := execute(ctx, control, output, o)
+	passedOn()
 	if err != nil {
-		return pack(control, outcome{Failed: err.Error()}, "")
+		return pack(control, outcome{Failed: err.Error()})
 	}
-	return pack(control, outcome{Code: code}, returned(o.Job))
+	return pack(control, outcome{Code: code}, returned(o.Job)...)
+}
+
+// place puts what came with the order where the program looks for it. The size of the folders is the limit.
+func (o order) place(arrived archive) error {
+	to := written(o.Job.Writes)
+	if o.Tmp != "" {
+		for _, path := range o.sent() {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				return err
+			}
+		}
+		to = append(to, tree{name: readsName, path: o.Tmp, links: true})
+	}
+	for _, t := range to {
+		if err := os.MkdirAll(t.path, 0o755); err != nil {
+			return err
+		}
+	}
+	return arrived.into(math.MaxInt64, to...)
+}
+
+// writeInto gives a file for what a program prints, which goes into conn; passedOn waits until all of it has, or for a while
+// where a process that outlives the program has the file open. A socket is a file itself.
+func writeInto(conn net.Conn) (file *os.File, passedOn func(), err error) {
+	if socket, ok := conn.(*net.UnixConn); ok {
+		file, err = socket.File()
+		return file, func() {}, errors.Join(err, socket.Close())
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(conn, read)
+		read.Close()
+		conn.Close()
+	}()
+	return write, func() {
+		select {
+		case <-done:
+		case <-time.After(endLimit):
+		}
+	}, nil
 }
 
 // execute runs the program under the supervisor.
-func execute(control io.Reader, output *os.File, o order) (int, error) {
+func execute(ctx context.Context, control io.Reader, output *os.File, o order) (int, error) {
 	read, parentPipe, err := os.Pipe()
 	if err != nil {
-		return 0, fmt.Errorf("make a parent pipe: %w", err)
+		return 0, errors.Join(fmt.Errorf("make a parent pipe: %w", err), output.Close())
 	}
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // it does not end this process
+	defer read.Close()
+	refused, killed := refusedTasks(), killedForMemory()
 	go obey(control, parentPipe)
-	go endWhenCrowded(parentPipe)
+	go endWhenCrowded(ctx, parentPipe, refused)
 	code, err := supervisor.Run(supervisor.Program{
 		Args: o.Job.Args, Dir: o.Job.Dir, Env: o.Job.Env, Output: output, Limits: o.Supervisor, UID: -1, ParentPipe: read,
 	})
 	switch {
-	case code != 0 && refusedTasks() > 0:
+	case code != 0 && refusedTasks() > refused:
 		code = supervisor.TooManyProcesses
-	case code != 0 && killedForMemory() > 0:
+	case code != 0 && killedForMemory() > killed:
 		code = supervisor.TooMuchMemory
 	case err != nil:
 		fmt.Fprintln(output, "supervisor:", err)
@@ -87,10 +152,17 @@ func execute(control io.Reader, output *os.File, o order) (int, error) {
 // of processes that want the processor, the supervisor's own takes its time.
 const crowdPeriod = 200 * time.Millisecond
 
-// endWhenCrowded ends the program when the kernel has refused it a process or thread.
-func endWhenCrowded(parentPipe io.Closer) {
-	for range time.Tick(crowdPeriod) {
-		if refusedTasks() > 0 {
+// endWhenCrowded ends the program when the kernel has refused it a process or thread, and has refused more than before.
+func endWhenCrowded(ctx context.Context, parentPipe io.Closer, before int) {
+	look := time.NewTicker(crowdPeriod)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+		if refusedTasks() > before {
 			parentPipe.Close()
 			return
 		}
@@ -98,14 +170,14 @@ func endWhenCrowded(parentPipe io.Closer) {
 }
 
 // open makes the ways in and out that the job has.
-func open(socket string, job process.Job) error {
+func open(ctx context.Context, call caller, job process.Job) error {
 	for place, address := range job.Reaches {
-		if err := extend(socket, address, byte(place)); err != nil {
+		if err := extend(ctx, call, address, byte(place)); err != nil {
 			return fmt.Errorf("listen at %s: %w", address, err)
 		}
 	}
 	if job.Serves != "" {
-		go offer(socket, job.Serves)
+		go offer(call, job.Serves)
 	}
 	return nil
 }

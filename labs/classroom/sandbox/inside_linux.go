@@ -70,3 +70,13 @@ func counted(name string, files ...string) int {
 	}
 	return 0
 }
+
+// endOthers ends all other processes of this container, of which this is the first, and waits until they are gone.
+func endOthers() {
+	_ = unix.Kill(-1, unix.SIGKILL) // no other is no error
+	for {
+		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}

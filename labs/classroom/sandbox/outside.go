@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -35,6 +37,31 @@ const (
 type order struct {
 	Job        process.Job       `json:"job"`
 	Supervisor supervisor.Limits `json:"supervisor"`
+	// Tmp is the folder below which the job's files are that come along, "" where they are there already.
+	Tmp string `json:"tmp,omitempty"`
+}
+
+// sent are the files and folders to read that come along.
+func (o order) sent() (all []string) {
+	for _, path := range append([]string{o.Job.Args[0]}, o.Job.Reads...) {
+		if o.Tmp != "" && within(path, o.Tmp) && !slices.Contains(all, path) {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
+// trees are what comes along.
+func (o order) trees() ([]tree, error) {
+	all := written(o.Job.Writes)
+	for _, file := range o.sent() {
+		rel, err := filepath.Rel(o.Tmp, file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, tree{name: path.Join(readsName, filepath.ToSlash(rel)), path: file, links: true})
+	}
+	return all, nil
 }
 
 // outcome is what became of it.
@@ -57,32 +84,31 @@ func Run(settings, kind, file string, parentPipe *os.File) (int, error) {
 		return process.NotStarted, fmt.Errorf("make a place for a socket: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := untilParentEnds(parentPipe)
 	defer cancel()
-	go func() {
-		if parentPipe != nil {
-			_, _ = io.Copy(io.Discard, parentPipe)
-			cancel()
-		}
-	}()
 	m := newMux(r.job.Reaches)
 	listener, err := listen(filepath.Join(dir, "s"))
 	if err != nil {
 		return process.NotStarted, err
 	}
 	defer listener.Close()
-	go m.answer(listener)
+	go m.answer(listener.Accept)
 	if err := r.start(ctx, listener.Addr().String()); err != nil {
 		return process.NotStarted, err
 	}
-	control, output, err := m.called(ctx, r)
-	if err != nil {
-		return process.NotStarted, err
-	}
-	if r.job.Serves != "" {
-		go m.serve(ctx, r.job.Serves)
-	}
-	return r.serve(ctx, control, output)
+	return m.serveJob(ctx, order{Job: r.job, Supervisor: r.limits.Supervisor}, r.limits.Output, r.mayLackSockets(), func() error { return nil })
+}
+
+// untilParentEnds gives a context that ends with a pipe; nil is none.
+func untilParentEnds(parentPipe *os.File) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		if parentPipe != nil {
+			_, _ = io.Copy(io.Discard, parentPipe)
+			cancel()
+		}
+	}()
+	return ctx, cancel
 }
 
 func readRequest(settings, kind, file string) (request, error) {
@@ -137,8 +163,8 @@ func (r request) start(ctx context.Context, socket string) error {
 	return nil
 }
 
-// called waits until the container has called, and gives the orders.
-func (m *mux) called(ctx context.Context, r request) (control, output *net.UnixConn, err error) {
+// called waits until the container has called, and gives the orders. hint is what may keep it from that.
+func (m *mux) called(ctx context.Context, o order, hint string) (control, output net.Conn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	for control == nil || output == nil {
@@ -146,10 +172,14 @@ func (m *mux) called(ctx context.Context, r request) (control, output *net.UnixC
 		case control = <-m.control:
 		case output = <-m.output:
 		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("the container does not call%s: %w", r.mayLackSockets(), ctx.Err())
+			return nil, nil, fmt.Errorf("the container does not call%s: %w", hint, ctx.Err())
 		}
 	}
-	return control, output, pack(control, order{Job: r.job, Supervisor: r.limits.Supervisor}, r.job.Writes)
+	trees, err := o.trees()
+	if err != nil {
+		return nil, nil, err
+	}
+	return control, output, pack(control, o, trees...)
 }
 
 // mayLackSockets says what a runtime that was chosen may be lacking.
@@ -160,11 +190,20 @@ func (r request) mayLackSockets() string {
 	return fmt.Sprintf(" (%s has to let it open Unix sockets of this machine; for runsc, runtimeArgs in /etc/docker/daemon.json: --host-uds=open)", r.Runtime)
 }
 
-// serve passes on what comes and goes, until everything in the container has ended.
-func (r request) serve(ctx context.Context, control, output *net.UnixConn) (int, error) {
+// serveJob gives the orders, and passes on what comes and goes, until everything in the container has ended. Of what the program
+// prints it passes on so many bytes. lost is asked when the container has ended without an answer: an error says that this was
+// not the program's doing.
+func (m *mux) serveJob(ctx context.Context, ordered order, printed int64, hint string, lost func() error) (int, error) {
+	control, output, err := m.called(ctx, ordered, hint)
+	if err != nil {
+		return process.NotStarted, err
+	}
+	if ordered.Job.Serves != "" {
+		go m.serve(ctx, ordered.Job.Serves)
+	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	hangUp := func() { _ = control.CloseWrite() }
+	hangUp := func() { _ = closeWrite(control) }
 	context.AfterFunc(ctx, func() {
 		hangUp()
 		_ = output.SetReadDeadline(time.Now().Add(endLimit))
@@ -178,7 +217,7 @@ func (r request) serve(ctx context.Context, control, output *net.UnixConn) (int,
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		_, _ = io.CopyN(os.Stdout, output, r.limits.Output)
+		_, _ = io.CopyN(os.Stdout, output, printed)
 		if n, _ := io.CopyN(io.Discard, output, 1); n > 0 {
 			tooMuch.Store(true)
 			hangUp()
@@ -188,7 +227,7 @@ func (r request) serve(ctx context.Context, control, output *net.UnixConn) (int,
 	var o outcome
 	left, err := unpack(control, &o)
 	if err == nil {
-		err = left.into(returned(r.job), r.job.Returns)
+		err = left.into(ordered.Job.Returns, returned(ordered.Job)...)
 	}
 	hangUp()
 	<-drained // everything that held the other end has ended
@@ -198,7 +237,9 @@ func (r request) serve(ctx context.Context, control, output *net.UnixConn) (int,
 	case ctx.Err() != nil:
 		return supervisor.CannotRun, errors.New("the starter is gone")
 	case errors.Is(err, errTooMuch):
-		return 1, fmt.Errorf("the program left more than %d MiB behind", r.job.Returns>>20)
+		return 1, fmt.Errorf("the program left more than %d MiB behind", ordered.Job.Returns>>20)
+	case err != nil && lost() != nil:
+		return process.NotStarted, fmt.Errorf("the container is gone: %w", lost())
 	case err != nil:
 		return 128 + int(syscall.SIGKILL), errors.New("the kernel has ended the whole container: it took more than it may have")
 	case o.Failed != "":

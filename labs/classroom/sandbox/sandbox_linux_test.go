@@ -29,6 +29,15 @@ const deadline = 10 * time.Second
 // what goes over the socket. Package sandboxtest tries real containers.
 func TestMain(m *testing.M) {
 	switch args := os.Args; {
+	case len(args) == 5 && args[1] == "send":
+		code, err := Send(args[2], args[3], args[4], os.NewFile(3, "parent"))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(code)
+	case len(args) == 4 && args[1] == "serve":
+		fmt.Fprintln(os.Stderr, Serve(args[2], args[3]))
+		os.Exit(1)
 	case len(args) == 5 && args[1] == "run" && args[3] == "program":
 		code, err := Run(args[2], args[3], args[4], os.NewFile(3, "parent"))
 		if err != nil {
@@ -71,7 +80,7 @@ func runner(t *testing.T) process.Runner {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(scratch) })
-	c := &Container{Engine: os.Args[0], Shim: os.Args[0], Owner: "test", GoRoot: "/", ModCache: "/", BuildCache: "/"}
+	c := &Container{Engine: os.Args[0], Shim: os.Args[0], Owner: "test", Toolchain: Toolchain{"/", "/", "/"}}
 	launcher, err := c.Launcher(filepath.Join(scratch, "settings.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +241,7 @@ func listening(t *testing.T, reaches ...string) (*mux, string) {
 	}
 	t.Cleanup(func() { l.Close() })
 	b := newMux(reaches)
-	go b.answer(l)
+	go b.answer(l.Accept)
 	return b, socket
 }
 
@@ -290,7 +299,7 @@ func TestTheProgramReachesItsAddresses(t *testing.T) {
 	_, socket := listening(t, reaches...)
 	for place, answer := range []string{"api hello", "registry hello"} {
 		inside := free(t)
-		if err := extend(socket, inside, byte(place)); err != nil {
+		if err := extend(t.Context(), overSocket(socket), inside, byte(place)); err != nil {
 			t.Fatal(err)
 		}
 		if got := exchange(t, inside, len(answer)); got != answer {
@@ -301,7 +310,7 @@ func TestTheProgramReachesItsAddresses(t *testing.T) {
 
 func TestAProgramThatMayReachNothingReachesNothing(t *testing.T) {
 	_, socket := listening(t)
-	conn, err := call(socket, roleReach, 0)
+	conn, err := overSocket(socket)(roleReach, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +323,7 @@ func TestAProgramThatMayReachNothingReachesNothing(t *testing.T) {
 func TestWhatTheProgramServesIsReachedFromHere(t *testing.T) {
 	inside, here := echo(t, "metrics"), free(t)
 	b, socket := listening(t)
-	go offer(socket, inside)
+	go offer(overSocket(socket), inside)
 	go b.serve(t.Context(), here)
 	gomega.NewWithT(t).Eventually(func() bool {
 		conn, err := net.Dial("tcp", here)
@@ -333,11 +342,11 @@ func TestWhatTheProgramServesIsReachedFromHere(t *testing.T) {
 // A program sees the socket, too. It is not to take the place of the first process.
 func TestOnlyTheFirstIsInControl(t *testing.T) {
 	b, socket := listening(t)
-	if _, err := call(socket, roleControl); err != nil {
+	if _, err := overSocket(socket)(roleControl); err != nil {
 		t.Fatal(err)
 	}
 	<-b.control
-	second, err := call(socket, roleControl)
+	second, err := overSocket(socket)(roleControl)
 	if err != nil {
 		t.Fatal(err)
 	}

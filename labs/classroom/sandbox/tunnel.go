@@ -34,16 +34,33 @@ const (
 	spareLimit = 4
 )
 
-// call opens a connection to the socket.
-func call(socket string, role ...byte) (*net.UnixConn, error) {
-	conn, err := net.DialTimeout("unix", socket, dialLimit)
-	if err != nil {
-		return nil, err
+// caller opens a connection to the other side, which says what it is for.
+type caller func(role ...byte) (net.Conn, error)
+
+// overSocket calls on a socket.
+func overSocket(socket string) caller {
+	return calling(func() (net.Conn, error) { return net.DialTimeout("unix", socket, dialLimit) })
+}
+
+func calling(dial func() (net.Conn, error)) caller {
+	return func(role ...byte) (net.Conn, error) {
+		conn, err := dial()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := conn.Write(role); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return conn, nil
 	}
-	if _, err := conn.Write(role); err != nil {
-		return nil, errors.Join(err, conn.Close())
+}
+
+// closeWrite says that nothing more comes. A connection of a session has only one way to say so, after which it can be read.
+func closeWrite(conn net.Conn) error {
+	if c, ok := conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
 	}
-	return conn.(*net.UnixConn), nil
+	return conn.Close()
 }
 
 // join copies both ways until one side ends, and ends both.
@@ -61,12 +78,12 @@ func join(a, b net.Conn) {
 	<-done
 }
 
-// mux is the end of the socket on this machine. The program in the container may call, too: it gets no more
+// mux is the end on this machine. The program in the container may call, too: it gets no more
 // than what it may have anyway.
 type mux struct {
 	reaches []string
-	control chan *net.UnixConn // gets the first one, and no other
-	output  chan *net.UnixConn // likewise
+	control chan net.Conn // gets the first one, and no other
+	output  chan net.Conn // likewise
 	first   [2]sync.Once
 	spares  chan net.Conn
 	places  chan struct{} // one for each connection to what is reached
@@ -74,15 +91,15 @@ type mux struct {
 
 func newMux(reaches []string) *mux {
 	return &mux{
-		reaches: reaches, control: make(chan *net.UnixConn, 1), output: make(chan *net.UnixConn, 1),
+		reaches: reaches, control: make(chan net.Conn, 1), output: make(chan net.Conn, 1),
 		spares: make(chan net.Conn, spareLimit), places: make(chan struct{}, reachLimit),
 	}
 }
 
-// answer takes calls until the listener is closed.
-func (m *mux) answer(l *net.UnixListener) {
+// answer takes calls until there are no more.
+func (m *mux) answer(accept func() (net.Conn, error)) {
 	for {
-		conn, err := l.AcceptUnix()
+		conn, err := accept()
 		if err != nil {
 			return
 		}
@@ -100,7 +117,7 @@ func (m *mux) answer(l *net.UnixListener) {
 
 // connect does what the first byte says. Of control and output there is one each, and both are called for before the
 // program is there.
-func (m *mux) connect(conn *net.UnixConn) {
+func (m *mux) connect(conn net.Conn) {
 	role := make([]byte, 1)
 	_ = conn.SetReadDeadline(time.Now().Add(dialLimit))
 	if _, err := io.ReadFull(conn, role); err != nil {
@@ -127,7 +144,7 @@ func (m *mux) connect(conn *net.UnixConn) {
 }
 
 // only hands over the first connection, and closes the others.
-func only(first *sync.Once, to chan<- *net.UnixConn, conn *net.UnixConn) {
+func only(first *sync.Once, to chan<- net.Conn, conn net.Conn) {
 	taken := false
 	first.Do(func() {
 		to <- conn
@@ -180,12 +197,15 @@ func (m *mux) serve(ctx context.Context, address string) {
 	}
 }
 
-// extend is the container's end of what the program reaches: it listens at the same address, which has that place in the list.
-func extend(socket, address string, place byte) error {
-	l, err := net.Listen("tcp", address)
+// extend is the container's end of what the program reaches: it listens at the same address, which has that place in the list,
+// until ctx ends.
+func extend(ctx context.Context, call caller, address string, place byte) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
+	context.AfterFunc(ctx, func() { l.Close() })
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -193,7 +213,7 @@ func extend(socket, address string, place byte) error {
 				return
 			}
 			go func() {
-				there, err := call(socket, roleReach, place)
+				there, err := call(roleReach, place)
 				if err != nil {
 					conn.Close()
 					return
@@ -206,9 +226,9 @@ func extend(socket, address string, place byte) error {
 }
 
 // offer is the container's end of what the program serves: one connection after the other waits until somebody uses it.
-func offer(socket, address string) {
+func offer(call caller, address string) {
 	for {
-		spare, err := call(socket, roleServe)
+		spare, err := call(roleServe)
 		if err != nil {
 			return
 		}

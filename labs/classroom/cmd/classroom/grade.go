@@ -235,7 +235,7 @@ func (a *app) container(ctx context.Context, c *course.Course, runtime string) (
 	if len(settings) != 2 {
 		return nil, exit.Environment(fmt.Errorf("go env says %q, and not where Go and its modules are", out))
 	}
-	container := &sandbox.Container{Engine: a.Engine(), Runtime: runtime, Shim: shim, Owner: c.Root, GoRoot: settings[0], ModCache: settings[1]}
+	container := &sandbox.Container{Engine: a.Engine(), Runtime: runtime, Shim: shim, Owner: c.Root, Toolchain: sandbox.Toolchain{GoRoot: settings[0], ModCache: settings[1]}}
 	if err := container.Prepare(ctx); err != nil {
 		return nil, exit.Environment(err)
 	}

@@ -3,6 +3,8 @@
 //	sandbox-shim run SETTINGS tool JOB     on this machine: runs a tool of ours in a container, and behaves towards its parent process as the tool would
 //	sandbox-shim run SETTINGS program JOB  the same for a program of a learner; the end of file descriptor 3, a pipe, is the end of it all
 //	sandbox-shim inside SOCKET             in the container: its first process
+//	sandbox-shim send SETTINGS KIND JOB    on this machine: as run, in a container of a Pod that listens
+//	sandbox-shim serve PORT DIR            in such a container: its first process, which forgets what is in DIR after each job
 //	sandbox-shim cache BASE OWN            in the container: a build cache for the Go command (GOCACHEPROG) that is read from BASE, and written to OWN
 //	sandbox-shim cache -keep BASE OWN      on this machine: the same, and what is read from BASE is kept in OWN, too
 package main
@@ -30,14 +32,17 @@ func main() {
 }
 
 func run(args []string) (code int, err error) {
+	launch := map[string]func(settings, kind, file string, parentPipe *os.File) (int, error){"run": sandbox.Run, "send": sandbox.Send}
 	switch {
-	case len(args) == 4 && args[0] == "run" && args[2] == "tool":
-		return sandbox.Run(args[1], args[2], args[3], nil)
-	case len(args) == 4 && args[0] == "run" && args[2] == "program":
+	case len(args) == 4 && launch[args[0]] != nil && args[2] == "tool":
+		return launch[args[0]](args[1], args[2], args[3], nil)
+	case len(args) == 4 && launch[args[0]] != nil && args[2] == "program":
 		syscall.CloseOnExec(parentPipe)
-		return sandbox.Run(args[1], args[2], args[3], os.NewFile(parentPipe, "parent"))
+		return launch[args[0]](args[1], args[2], args[3], os.NewFile(parentPipe, "parent"))
 	case len(args) == 2 && args[0] == "inside":
 		err = sandbox.Inside(args[1])
+	case len(args) == 3 && args[0] == "serve":
+		err = sandbox.Serve(args[1], args[2])
 	case len(args) == 3 && args[0] == "cache":
 		err = buildcache.Cache{Base: args[1], Own: args[2]}.Serve(os.Stdin, os.Stdout)
 	case len(args) == 4 && slices.Equal(args[:2], []string{"cache", "-keep"}):

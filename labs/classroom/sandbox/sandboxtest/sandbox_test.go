@@ -53,7 +53,7 @@ func newFixture(t *testing.T) fixture {
 	settings := strings.Fields(run(t, root, "go", "env", "GOROOT", "GOMODCACHE", "GOCACHE"))
 	container := &sandbox.Container{
 		Engine: "docker", Runtime: os.Getenv("SANDBOX_RUNTIME"), Shim: filepath.Join(scratch, "sandbox-shim"), Owner: "sandboxtest-" + rand.Text(),
-		GoRoot: settings[0], ModCache: settings[1], BuildCache: settings[2],
+		Toolchain: sandbox.Toolchain{GoRoot: settings[0], ModCache: settings[1], BuildCache: settings[2]},
 	}
 	launcher, err := container.Launcher(filepath.Join(scratch, "settings.json"))
 	if err != nil {

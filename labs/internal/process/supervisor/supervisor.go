@@ -91,6 +91,7 @@ func Run(p Program) (int, error) {
 	cmd.SysProcAttr = attributes(p.UID)
 	signals := make(chan os.Signal, 4) // from before the program runs, or one that comes at once is lost
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
 	runtime.LockOSThread() // keys are a thread's
 	defer runtime.UnlockOSThread()
 	withhold()

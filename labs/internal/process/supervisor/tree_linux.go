@@ -108,14 +108,15 @@ func killAll() {
 // and then: a program that does nothing but fork is faster.
 const spareTasks = 500
 
-// set gives this process the limits that the kernel keeps, and its children inherit them.
+// set gives this process the limits that the kernel keeps, and its children inherit them. In a container the user is that of
+// other containers of this machine, too, whose tasks nobody sees in here and the kernel counts; there the engine has a limit.
 func (l Limits) set(uid int) error {
 	if l.File > 0 {
 		if err := lower(unix.RLIMIT_FSIZE, l.File); err != nil {
 			return err
 		}
 	}
-	if l.Processes == 0 {
+	if l.Processes == 0 || os.Getpid() == 1 {
 		return nil
 	}
 	if uid < 0 {

@@ -1,0 +1,187 @@
+package sandbox
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	"github.com/example/operator-lab/labs/internal/process"
+)
+
+// pod is a container that listens: this test binary as the first process of its own process table, with a folder of its own where
+// tmp is here.
+func pod(t *testing.T, tmp string) (address string, end func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("not root: another process table cannot be made")
+	}
+	address = free(t)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const script = `mount --bind "$1" "$2" && exec "$3" serve "$4" "$2"`
+	cmd := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc",
+		"sh", "-c", script, "-", t.TempDir(), tmp, os.Args[0], port)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	t.Cleanup(func() {
+		end()
+		if t.Failed() {
+			t.Logf("the container said %q", &said)
+		}
+	})
+	gomega.NewWithT(t).Eventually(func() error { return accepts(address) }).WithTimeout(deadline).Should(gomega.Succeed())
+	return address, end
+}
+
+// accepts says whether somebody listens at an address.
+func accepts(address string) error {
+	conn, err := net.Dial("tcp", address)
+	if err == nil {
+		conn.Close()
+	}
+	return err
+}
+
+// container is one that listens.
+type container struct {
+	process.Runner
+	tmp     string // where files of jobs are
+	address string
+	end     func()
+}
+
+func newContainer(t *testing.T) container {
+	t.Helper()
+	tmp, scratch := t.TempDir(), t.TempDir()
+	address, end := pod(t, tmp)
+	p := Pods{Programs: []string{address}, Key: NewKey(), Locks: scratch, Tmp: tmp, Shim: os.Args[0]}
+	launcher, err := p.Launcher(filepath.Join(scratch, "settings.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	launcher.Scratch = scratch
+	return container{process.Runner{Launcher: launcher}, tmp, address, end}
+}
+
+// run gives what a job printed, and its exit code.
+func (c container) run(t *testing.T, job process.Job) (string, int) {
+	t.Helper()
+	cmd, err := c.Program(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _ := cmd.CombinedOutput()
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+func TestAJobBringsItsFilesIntoAPodAndBackFromThere(t *testing.T) {
+	c := newContainer(t)
+	for name, text := range map[string]string{"home/given": "given", "code/a/main.go": "package main", "secret": "not sent"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(c.tmp, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(c.tmp, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("a/main.go", filepath.Join(c.tmp, "code", "link")); err != nil {
+		t.Fatal(err)
+	}
+	job := shell(filepath.Join(c.tmp, "home"), "cat given ../code/link; cat ../secret; echo made > made; exit 7")
+	job.Reads, job.Returns = []string{filepath.Join(c.tmp, "code")}, 1000
+	out, code := c.run(t, job)
+	if code != 7 || !strings.HasPrefix(out, "givenpackage main") || strings.Contains(out, "not sent") {
+		t.Errorf("exit code %d, output %q", code, out)
+	}
+	if made, err := os.ReadFile(filepath.Join(c.tmp, "home", "made")); string(made) != "made\n" {
+		t.Errorf("it left %q, %v", made, err)
+	}
+}
+
+func TestNothingOfAJobIsLeftForTheNext(t *testing.T) {
+	c := newContainer(t)
+	home := filepath.Join(c.tmp, "home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.run(t, shell(home, "mkdir ../own; echo secret > ../own/file; chmod 0 ../own; setsid sleep 1000 &"))
+	out, _ := c.run(t, shell(home, "ls -A ..; ls /proc | grep -c '^[0-9]'"))
+	// Processes: the first one, and sh, ls, grep of this job.
+	if out != "home\n4\n" {
+		t.Errorf("there are %q", out)
+	}
+}
+
+func TestOnlyWhoKnowsTheKeyHasAJobDone(t *testing.T) {
+	c := newContainer(t)
+	if out, code := c.run(t, shell(c.tmp, "echo first")); out != "first\n" || code != 0 {
+		t.Fatalf("exit code %d, output %q", code, out)
+	}
+	stranger, err := net.Dial("tcp", c.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	_, _ = stranger.Write(NewKey())
+	_ = stranger.SetReadDeadline(time.Now().Add(deadline))
+	if n, err := stranger.Read(make([]byte, 1)); n != 0 || err != io.EOF { //nolint:errorlint // nothing wraps it
+		t.Errorf("the container answers: %d bytes, %v", n, err)
+	}
+	silent, err := net.Dial("tcp", c.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if out, code := c.run(t, shell(c.tmp, "echo second")); out != "second\n" || code != 0 {
+		t.Errorf("exit code %d, output %q", code, out)
+	}
+}
+
+// A container ends when its program takes more memory than it may have. That is the program's doing; the end of the Pod is not.
+func TestTheEndOfAContainerIsItsProgramsDoing(t *testing.T) {
+	c := newContainer(t)
+	cmd, err := c.Program(t.Context(), shell(c.tmp, "echo begun; sleep 1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, len("begun\n"))); err != nil {
+		t.Fatal(err)
+	}
+	c.end()
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGKILL) {
+		t.Errorf("exit code %d", code)
+	}
+	if err := podIsThere(t.Context(), c.address); err != nil {
+		t.Errorf("a Pod that refuses a connection is not there: %v", err)
+	}
+	if notNow(syscall.EHOSTUNREACH) == nil || notNow(os.ErrDeadlineExceeded) == nil {
+		t.Error("a Pod that nothing leads to is there")
+	}
+}
