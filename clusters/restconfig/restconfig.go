@@ -2,6 +2,7 @@
 package restconfig
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,20 +16,28 @@ import (
 // and quotes it: 16 KB of a definition can have a gigabyte of complaints.
 const refusalLimit = 1 << 20
 
-// answerLimit is how much of any other answer is read, in bytes, watches and logs apart. What etcd stores has 1.5 MB at most, but
+// answerLimit is how much of any other answer is read, in bytes, logs apart, and eventLimit how much of one event of a watch. What etcd stores has 1.5 MB at most, but
 // a list has many of those, and a definition may have the API server add defaults of any size to each.
-const answerLimit = 64 << 20
+const (
+	answerLimit = 64 << 20
+	eventLimit  = 16 << 20
+)
 
 // Load reads a kubeconfig. Clients of it follow redirections to the same server only, such as that from …/proxy to …/proxy/:
-// a server that is no API server could have this machine ask addresses of its choice. They read 1 MiB of a refusal, and 64 MiB of an
-// answer that is no stream; what is larger gives an [http.MaxBytesError].
+// a server that is no API server could have this machine ask addresses of its choice. They read 1 MiB of a refusal, 64 MiB of an
+// answer, and 16 MiB of an event; what is larger gives an [http.MaxBytesError].
 func Load(kubeconfig string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return careful{next} })
+	Guard(config)
 	return config, nil
+}
+
+// Guard makes clients of a config such as those of [Load].
+func Guard(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return careful{next} })
 }
 
 type careful struct{ http.RoundTripper }
@@ -50,15 +59,33 @@ func (t careful) RoundTrip(req *http.Request) (*http.Response, error) {
 			io.Reader
 			io.Closer
 		}{io.LimitReader(resp.Body, refusalLimit), resp.Body}
-	case resp.StatusCode == http.StatusOK && !streams(req):
+	case resp.StatusCode == http.StatusSwitchingProtocols || strings.HasPrefix(req.URL.Path, "/api/v1/") && strings.HasSuffix(req.URL.Path, "/log"):
+	case req.URL.Query().Has("watch"):
+		resp.Body = &events{ReadCloser: resp.Body}
+	default:
 		resp.Body = http.MaxBytesReader(nil, resp.Body, answerLimit)
 	}
 	return resp, err
 }
 
-// streams says that an answer comes piece by piece, and may never end.
-func streams(req *http.Request) bool {
-	return req.URL.Query().Has("watch") || strings.HasSuffix(req.URL.Path, "/log")
+// events are those of a watch, one in each line.
+type events struct {
+	io.ReadCloser
+	line int64 // bytes read of this one
+}
+
+// Read is part of [io.Reader].
+func (e *events) Read(p []byte) (int, error) {
+	n, err := e.ReadCloser.Read(p)
+	if end := bytes.LastIndexByte(p[:n], '\n'); end >= 0 {
+		e.line = int64(n - end - 1)
+	} else {
+		e.line += int64(n)
+	}
+	if e.line > eventLimit {
+		return 0, &http.MaxBytesError{Limit: eventLimit}
+	}
+	return n, err
 }
 
 // LeadsAway says whether an answer has a Location on another server than the one that was asked.

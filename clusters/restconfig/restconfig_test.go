@@ -60,6 +60,10 @@ func TestARedirectionToTheSameServerIsFollowed(t *testing.T) {
 func TestDefaultsWithoutEndAreNotRead(t *testing.T) {
 	var sent atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusCreated)
+		}
 		for range 4 << 10 {
 			n, err := w.Write(bytes.Repeat([]byte(" "), 64<<10))
 			if sent.Add(int64(n)); err != nil {
@@ -72,6 +76,25 @@ func TestDefaultsWithoutEndAreNotRead(t *testing.T) {
 	_, err := client.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{})
 	if large, ok := errors.AsType[*http.MaxBytesError](err); !ok || sent.Load() > 128<<20 {
 		t.Errorf("%d MiB were read; %v, %v", sent.Load()>>20, large, err)
+	}
+	sent.Store(0)
+	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{}, metav1.CreateOptions{}) // 201
+	if large, ok := errors.AsType[*http.MaxBytesError](err); !ok || sent.Load() > 128<<20 {
+		t.Errorf("%d MiB were read of what was created; %v, %v", sent.Load()>>20, large, err)
+	}
+	sent.Store(0)
+	w, err := client.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range w.ResultChan() { // until it ends
+	}
+	if sent.Load() > 64<<20 {
+		t.Errorf("%d MiB were read of one event", sent.Load()>>20)
+	}
+	_, err = client.CoreV1().RESTClient().Get().AbsPath("/apis/cache.example.com/v1/namespaces/n/log").DoRaw(t.Context()) // of objects with this name
+	if _, ok := errors.AsType[*http.MaxBytesError](err); !ok {
+		t.Errorf("a list of objects whose plural is log: %v", err)
 	}
 	logs, err := client.CoreV1().Pods("n").GetLogs("p", &corev1.PodLogOptions{}).Stream(t.Context())
 	if err != nil {

@@ -1,13 +1,16 @@
 package status
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -70,26 +73,36 @@ func haveConditions(state stableState) *match.Matcher {
 	})
 }
 
-// watched calls see with each state of an object of a namespace that has the name, until the check ends or stop is called.
-func watched(ctx context.Context, list client.ObjectList, m env.Memcached, see func(client.Object)) (stop func(), _ error) {
+// watched calls see with each state of an object of a namespace that has the name, until the check ends or stop is called. An error
+// of stop says that the watch had ended before, and some states were not seen.
+func watched(ctx context.Context, list client.ObjectList, m env.Memcached, see func(client.Object)) (stop func() error, _ error) {
 	w, err := env.Admin().Watch(ctx, list, client.InNamespace(m.Namespace))
 	if err != nil {
 		return nil, fmt.Errorf("watch: %w", err)
 	}
-	ended := make(chan struct{})
+	ended, stopped := make(chan error, 1), make(chan struct{})
 	go func() {
-		defer close(ended)
+		var failed error
 		for event := range w.ResultChan() {
-			if obj, ok := event.Object.(client.Object); ok && event.Type != watch.Error && obj.GetName() == m.Name {
+			if event.Type == watch.Error {
+				failed = fmt.Errorf("watch: %w", apierrors.FromObject(event.Object))
+			} else if obj, ok := event.Object.(client.Object); ok && obj.GetName() == m.Name {
 				see(obj)
 			}
 		}
+		select {
+		case <-stopped:
+			ended <- nil
+		default:
+			ended <- finding.Machine("watch an object until the check ends", cmp.Or(failed, errors.New("the watch has ended")))
+		}
 	}()
-	stop = sync.OnceFunc(func() {
+	stop = sync.OnceValue(func() error {
+		close(stopped)
 		w.Stop()
-		<-ended
+		return <-ended
 	})
-	DeferCleanup(stop)
+	DeferCleanup(func() { _ = stop() })
 	return stop, nil
 }
 
@@ -106,8 +119,8 @@ func watchForAlarm(ctx context.Context, m env.Memcached) (wasAlarmed func() erro
 		}
 	})
 	return func() error {
-		stop()
-		return wrong
+		missed := stop()
+		return cmp.Or(wrong, missed)
 	}, err
 }
 
@@ -133,7 +146,7 @@ func watchDeployment(ctx context.Context, m env.Memcached) (changes func() int, 
 		}
 	})
 	return func() int {
-		stop()
+		_ = stop() // fewer changes make the check a stricter one
 		return n
 	}, err
 }

@@ -160,6 +160,7 @@ func (m *ManagerProcess) ask() (p program) {
 	if err == nil {
 		cmd.Stdout, cmd.Stderr = help, help
 		err = cmd.Run()
+		process.EndUserOf(m.home)
 	}
 	if ctx.Err() != nil {
 		return p
@@ -239,6 +240,7 @@ func (m *ManagerProcess) Start(image string) error {
 
 func (m *ManagerProcess) wait(cmd *exec.Cmd, ended chan struct{}) {
 	_ = cmd.Wait()
+	process.EndUserOf(m.home)
 	m.output.Flush()
 	m.mu.Lock()
 	m.exited, m.lasted = cmd.ProcessState.String(), time.Since(m.started)

@@ -73,6 +73,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 	output := newTail(filepath.Join(home, "output"))
 	cmd.Stdout, cmd.Stderr = output, output
 	ended := cmd.Run()
+	process.EndUserOf(home)
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("run probe: %w", ctx.Err())

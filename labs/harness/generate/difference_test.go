@@ -76,6 +76,30 @@ func TestADefinitionHasALimit(t *testing.T) {
 	}
 }
 
+// 34 KB of them made each read of a Memcached 100 MB, in the API server and in each program that watches. The course's own
+// definition has a few hundred bytes of defaults, and one with a large text is no reason to refuse it.
+func TestDefaultsHaveALimit(t *testing.T) {
+	text := func(entries, size int) string {
+		return `kind: CustomResourceDefinition
+spec: {versions: [{schema: {openAPIV3Schema: {properties: {status: {default: {}, properties: {x: {
+  default: [` + strings.Repeat("{},", entries) + `], items: {properties: {s: {default: "` + strings.Repeat("s", size) + `"}}}}}}}}}}]}
+`
+	}
+	if _, err := parsed(t, text(1, 500_000)).Definition(); err != nil {
+		t.Error(err)
+	}
+	large := text(1000, 20_000)
+	nulls := `kind: CustomResourceDefinition
+spec: {versions: [{schema: {openAPIV3Schema: {properties: {status: {default: {}, properties: {x: {
+  default: [` + strings.Repeat("null,", 1000) + `], items: {x-kubernetes-preserve-unknown-fields: true, default: "` + strings.Repeat("s", 20_000) + `"}}}}}}}}]}
+`
+	for _, text := range []string{large, nulls} {
+		if _, err := parsed(t, text).Definition(); err == nil || !strings.Contains(err.Error(), "1024 KiB of an empty object") {
+			t.Errorf("%.300s: %v", text[len(text)-200:], err)
+		}
+	}
+}
+
 // parsed is a manifest of that text.
 func parsed(t *testing.T, text string) generate.Manifest {
 	t.Helper()

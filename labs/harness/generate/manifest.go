@@ -36,11 +36,66 @@ func (m Manifest) Name() string { name, _ := at(m.Object, "metadata", "name").(s
 // is wrong.
 const partsLimit = 6_000
 
+// defaultsLimit is how many bytes of JSON the defaults of a definition may make of an empty object. etcd stores no larger one, but the
+// API server adds those of a status whenever it reads one, and defaults may be in the entries of others.
+const defaultsLimit = 1 << 20
+
+// defaults is how many bytes the defaults of all versions add to an empty object, or some more than [defaultsLimit].
+func defaults(definition map[string]any) int {
+	versions, _ := at(definition, "spec", "versions").([]any)
+	left := defaultsLimit
+	for _, version := range versions {
+		schema, _ := at(version, "schema", "openAPIV3Schema").(map[string]any)
+		fill(schema, map[string]any{}, &left)
+	}
+	return defaultsLimit - left
+}
+
+// fill takes from left what the API server adds to a value, to one of null or none the default. Each step takes something, so that
+// it ends.
+func fill(schema map[string]any, value any, left *int) {
+	if *left--; *left < 0 {
+		return
+	}
+	if value == nil && schema["default"] != nil {
+		value = schema["default"]
+		text, _ := json.Marshal(value)
+		*left -= len(text)
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		properties, _ := schema["properties"].(map[string]any)
+		for name, property := range properties {
+			property, _ := property.(map[string]any)
+			there := value[name]
+			if there == nil {
+				*left -= len(name)
+			}
+			fill(property, there, left)
+		}
+		others, _ := schema["additionalProperties"].(map[string]any)
+		for name, there := range value {
+			if properties[name] == nil {
+				fill(others, there, left)
+			}
+		}
+	case []any:
+		items, _ := schema["items"].(map[string]any)
+		for _, item := range value {
+			fill(items, item, left)
+		}
+	}
+}
+
 // Definition reads the object as a custom resource definition. Fields that a definition does not have
-// are an error, as they are for the API server under strict validation. So are more than 6,000 maps, lists and entries of lists.
+// are an error, as they are for the API server under strict validation. So are more than 6,000 maps, lists and entries of lists, and
+// defaults that come to more than 1 MiB.
 func (m Manifest) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	if parts(m.Object) > partsLimit {
 		return nil, fmt.Errorf("read %s: a definition has more than %d maps, lists and entries of lists", m.File, partsLimit)
+	}
+	if defaults(m.Object) > defaultsLimit {
+		return nil, fmt.Errorf("read %s: the defaults of a definition make more than %d KiB of an empty object", m.File, defaultsLimit>>10)
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	data, err := json.Marshal(m.Object)

@@ -5,11 +5,28 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 
 	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
+
+// Ours says whether a file belongs to the user of this process.
+func Ours(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}
+
+// EndUserOf ends what still runs as the user that [UserOf] gave this home, if it is one of its own. Whoever started a program there
+// calls it when that has ended: its supervisor may have been ended before it could.
+func EndUserOf(home string) {
+	if info, err := os.Lstat(home); err == nil {
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
+			supervisor.EndUser(int(stat.Uid))
+		}
+	}
+}
 
 // UserOf is the user id, and group id, that a learner's programs with this home run as: -1, that of this process, unless it
 // is root. Each home then gets a user of its own, so that the end of a program ends whatever runs as that user, and no program

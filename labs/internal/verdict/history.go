@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,13 +68,19 @@ func History(state, workspace string) ([]Event, error) {
 	}
 	defer file.Close()
 	var events []Event
-	for scanner := bufio.NewScanner(file); scanner.Scan(); {
+	for lines := bufio.NewReader(file); ; {
+		line, err := lines.ReadBytes('\n')
 		var e Event
-		if json.Unmarshal(scanner.Bytes(), &e) == nil && e.Workspace == workspace {
+		if json.Unmarshal(line, &e) == nil && e.Workspace == workspace {
 			events = append(events, e)
 		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return events, nil
+		case err != nil:
+			return nil, fmt.Errorf("read history: %w", err)
+		}
 	}
-	return events, nil
 }
 
 // held are the labs that have ever passed.

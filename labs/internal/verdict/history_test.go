@@ -2,8 +2,10 @@ package verdict_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,5 +65,22 @@ func TestAResultIsReadAsItWasWritten(t *testing.T) {
 	}
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("mode %o, want 600", mode)
+	}
+}
+
+func TestALongLineEndsNoHistory(t *testing.T) {
+	state := t.TempDir()
+	for lab, failed := range []string{"", strings.Repeat("x", 70_000), ""} {
+		r := &verdict.Result{Lab: lab + 1, Verdict: verdict.Pass, Workspace: "w", Run: fmt.Sprintf("20261127-13150%d-ABCD", lab)}
+		if failed != "" {
+			r.Verdict, r.Checks = verdict.Fail, []verdict.Check{{ID: failed, State: verdict.Failed}}
+		}
+		if err := verdict.Adopt(state, []*verdict.Result{r}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events, err := verdict.History(state, "w")
+	if len(events) != 3 || err != nil {
+		t.Errorf("%d events, %v", len(events), err)
 	}
 }

@@ -26,7 +26,7 @@ func newScratch() (string, error) {
 	return dir, nil
 }
 
-// sweepScratch removes what runs left that were killed. What cannot be removed belongs to somebody else.
+// sweepScratch removes what runs of this user left that were killed.
 func sweepScratch() {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), scratchPrefix+"*-*"))
 	if err != nil {
@@ -36,6 +36,9 @@ func sweepScratch() {
 		text, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), scratchPrefix), "-")
 		pid, err := strconv.Atoi(text)
 		if err != nil {
+			continue
+		}
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !process.Ours(info) {
 			continue
 		}
 		if p, err := os.FindProcess(pid); err == nil && p.Signal(syscall.Signal(0)) == nil {

@@ -31,6 +31,8 @@ type Limits struct {
 	Memory uint64
 	// Processes are counted without their threads.
 	Processes int
+	// Threads are counted with processes that have only one. Whoever has more is told of too many processes.
+	Threads int
 	// File is the size of one file in bytes. The kernel ends a process that writes more, with SIGXFSZ.
 	File uint64
 }
@@ -101,7 +103,12 @@ func Run(p Program) (int, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	abandoned := make(chan struct{})
-	go watchParentPipe(p.ParentPipe, abandoned)
+	go func() {
+		if watchParentPipe(p.ParentPipe) {
+			EndUser(p.UID) // at once: hundreds of threads that want the processor make a look take seconds
+			close(abandoned)
+		}
+	}()
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
 	for {
@@ -136,33 +143,42 @@ const (
 // NewUser draws a user id that no process has, for [Program]. The one after it belongs to it: nobody else gets that either.
 func NewUser() int { return firstUser + 2*rand.IntN(users) }
 
+// EndUser kills all processes of a user of [NewUser], those that escaped from their supervisor, or have outlived it, among them.
+// It needs root. Of other users it kills nothing.
+func EndUser(uid int) {
+	if drawn(uid) {
+		killUser(uid)
+	}
+}
+
 // drawn says that a user is one of [NewUser].
 func drawn(uid int) bool { return uid >= firstUser && uid < firstUser+2*users }
 
 // exceeded is the exit code of the limit that the descendants of this process are above, 0 for none.
 func (l Limits) exceeded() int {
-	if l.Memory == 0 && l.Processes == 0 {
+	if l.Memory == 0 && l.Processes == 0 && l.Threads == 0 {
 		return 0 // the look itself costs a program under measurement something
 	}
-	memory, processes := taken()
+	memory, processes, threads := taken()
 	switch {
 	case l.Memory > 0 && memory > l.Memory:
 		return TooMuchMemory
-	case l.Processes > 0 && processes > l.Processes:
+	case l.Processes > 0 && processes > l.Processes, l.Threads > 0 && threads > l.Threads:
 		return TooManyProcesses
 	}
 	return 0
 }
 
-func watchParentPipe(parentPipe *os.File, abandoned chan<- struct{}) {
+// watchParentPipe returns when the starter is gone, and says whether there was one.
+func watchParentPipe(parentPipe *os.File) bool {
 	if parentPipe == nil {
-		return
+		return false
 	}
 	if _, err := parentPipe.Stat(); err != nil {
-		return
+		return false
 	}
 	_, _ = io.Copy(io.Discard, parentPipe)
-	close(abandoned)
+	return true
 }
 
 func exitCode(err error) int {

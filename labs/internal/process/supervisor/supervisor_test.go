@@ -12,8 +12,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 
 	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
@@ -23,6 +25,9 @@ const deadline = time.Minute
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == sharesMemory {
 		shareMemory()
+	}
+	if len(os.Args) == 2 && os.Args[1] == readsNothing {
+		readNothing()
 	}
 	dir, err := os.MkdirTemp("", "supervisor")
 	if err != nil {
@@ -148,6 +153,7 @@ func TestATreeThatTakesTooMuchIsKilled(t *testing.T) {
 		"memory":                    {"head -c 3000000000 /dev/zero | tail -n 1 | wc -c", []string{"-memory=64"}, supervisor.TooMuchMemory},
 		"memory of a few together":  {"for i in 1 2 3 4; do (head -c 20000000 /dev/zero; sleep 1000) | tail -n 1 & done; wait", []string{"-memory=64"}, supervisor.TooMuchMemory},
 		"memory that can be shared": {os.Args[0] + " " + sharesMemory, []string{"-memory=128"}, supervisor.TooMuchMemory},
+		"memory of page tables":     {os.Args[0] + " " + readsNothing, []string{"-memory=64"}, supervisor.TooMuchMemory},
 		"processes":                 {"for i in $(seq 30); do sleep 1000 & done; wait", []string{"-processes=20"}, supervisor.TooManyProcesses},
 		"processes that escaped":    {"(setsid sh -c 'for i in $(seq 30); do sleep 1000 & done; wait' &); sleep 1000", []string{"-processes=20"}, supervisor.TooManyProcesses},
 	} {
@@ -193,4 +199,23 @@ func TestTheKernelLimitsTheTasksOfTheProgramsUser(t *testing.T) {
 	if limit, err := strconv.Atoi(fields[2]); err != nil || limit > 32000 {
 		t.Errorf("the kernel's limit is %q, want one that a user's tasks come near", out)
 	}
+}
+
+// readsNothing is the argument of this test binary when it plays a program that has the kernel make page tables: it reads a byte
+// here and there of memory in which there is nothing.
+const readsNothing = "read-nothing"
+
+func readNothing() {
+	const size, step = 256 << 30, 2 << 20 // 512 MiB of tables, of 4 KiB each
+	memory, err := unix.MmapPtr(-1, 0, nil, size, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		os.Exit(1)
+	}
+	_ = unix.Madvise(unsafe.Slice((*byte)(memory), size), unix.MADV_NOHUGEPAGE)
+	sum := byte(0)
+	for at := 0; at < size; at += step {
+		sum += *(*byte)(unsafe.Add(memory, at))
+	}
+	time.Sleep(time.Hour)
+	fmt.Print(sum)
 }

@@ -52,9 +52,7 @@ func killTree(_, uid int) {
 		killAll()
 		return
 	}
-	if drawn(uid) {
-		killUser(uid)
-	}
+	EndUser(uid)
 	for {
 		pids := descendants(os.Getpid())
 		if len(pids) == 0 {
@@ -122,7 +120,11 @@ func (l Limits) set(uid int) error {
 	if uid < 0 {
 		uid = os.Getuid()
 	}
-	return lower(unix.RLIMIT_NPROC, uint64(tasksOf(uid)+spareTasks))
+	spare := spareTasks
+	if drawn(uid) {
+		spare /= 2 // nobody else needs one
+	}
+	return lower(unix.RLIMIT_NPROC, uint64(tasksOf(uid)+spare))
 }
 
 // lower lowers a limit, and leaves one alone that is lower already.
@@ -153,12 +155,15 @@ func tasksOf(uid int) int {
 	return n
 }
 
-// ofMemory are the lines of /proc/PID/status about memory that is in no file: https://man7.org/linux/man-pages/man5/proc_pid_status.5.html.
+// ofMemory are the lines of /proc/PID/status about memory that is in no file, on the disk for swapping, and for page tables: https://man7.org/linux/man-pages/man5/proc_pid_status.5.html.
 // Each process that shares some of it counts with all of that.
-var ofMemory = regexp.MustCompile(`(?m)^(?:RssAnon|RssShmem):\s+(\d+) kB$`)
+var ofMemory = regexp.MustCompile(`(?m)^(?:RssAnon|RssShmem|VmPTE|VmSwap):\s+(\d+) kB$`)
 
-// taken is what all descendants of this process take: memory in bytes that is in no file, and how many they are.
-func taken() (memory uint64, processes int) {
+// ofThreads is the line about threads in the same file.
+var ofThreads = regexp.MustCompile(`(?m)^Threads:\s+(\d+)`)
+
+// taken is what all descendants of this process take: memory in bytes that is in no file, how many they are, and their threads.
+func taken() (memory uint64, processes, threads int) {
 	for _, pid := range family(os.Getpid()) {
 		data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 		if err != nil {
@@ -169,8 +174,12 @@ func taken() (memory uint64, processes int) {
 			memory += kilobytes << 10
 		}
 		processes++
+		if found := ofThreads.FindSubmatch(data); found != nil {
+			n, _ := strconv.Atoi(string(found[1]))
+			threads += n
+		}
 	}
-	return memory, processes
+	return memory, processes, threads
 }
 
 // family are the descendants of a process as the kernel lists them, which costs a hundredth of reading the whole process

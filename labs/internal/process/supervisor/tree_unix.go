@@ -26,4 +26,6 @@ func killTree(pid, _ int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 func (Limits) set(int) error { return nil }
 
 // taken is not known here.
-func taken() (memory uint64, processes int) { return 0, 0 }
+func taken() (memory uint64, processes, threads int) { return 0, 0, 0 }
+
+func killUser(int) {}
