@@ -13,17 +13,21 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/restconfig"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -32,17 +36,24 @@ import (
 const (
 	// sentLimit is the size of a packed workspace: that of a Secret. The solution of the last lab has 60 KB.
 	sentLimit = 1 << 20
-	// unpackedLimit is the size of what was packed, in JSON.
-	unpackedLimit = 64 << 20
-	// logLimit is how much of a judge's output is read. It has less than a megabyte.
-	logLimit = 64 << 20
+	// workspaceLimit is the size of a workspace before that.
+	workspaceLimit = 16 << 20
+	// unpackedLimit is the size of what was packed, in JSON, and the two others how many objects and commas there may be in it, and in
+	// a line of a judge's: an entry of a list takes a hundred times its two bytes.
+	unpackedLimit, objectsLimit, commasLimit = 32 << 20, 20_000, 200_000
+	// logLimit is how much of a judge's output is read. It has less than a megabyte, and the artifacts, of 4 at most.
+	logLimit = 8 << 20
+	// idLimit is how long the id of a check may be, and how many checks a lab may have.
+	idLimit, checksLimit = 100, 1000
+	// progressLimit is how much is shown of a line that is none of a judge's.
+	progressLimit = 1 << 10
 	// lookPeriod is how often it is looked what a Job waits for.
 	lookPeriod = 500 * time.Millisecond
 	// cleanupLimit bounds the removal of a Job.
 	cleanupLimit = 15 * time.Second
 )
 
-// Line is one of a judge's output, as JSON. It has one of the three.
+// Line is one of a judge's output, as JSON. It has one of them.
 type Line struct {
 	// Progress is what takes long.
 	Progress string `json:"progress,omitempty"`
@@ -50,11 +61,20 @@ type Line struct {
 	Outcome *verdict.Outcome `json:"outcome,omitempty"`
 	// Answer is the last line.
 	Answer *Answer `json:"answer,omitempty"`
+	// Problem is the last line where there is no answer.
+	Problem *Problem `json:"problem,omitempty"`
+}
+
+// Problem is what kept a judge from its verdict, as [clusters.Problem] has it.
+type Problem struct {
+	What string `json:"what"`
+	Fix  string `json:"fix"`
 }
 
 // Answer is what a judge has found out.
 type Answer struct {
-	Result *verdict.Result `json:"result"`
+	// Results are those of the labs, in the order of the question.
+	Results []*verdict.Result `json:"results"`
 	// Artifacts are packed ([Pack]); nil where there are too many.
 	Artifacts []byte `json:"artifacts,omitempty"`
 	// Cost is nil where it is not to be seen.
@@ -67,7 +87,11 @@ func (a *Answer) Files() (course.Tree, error) {
 		return nil, nil
 	}
 	var files course.Tree
-	if err := Unpack(bytes.NewReader(a.Artifacts), &files); err != nil {
+	var text json.RawMessage
+	if err := Unpack(bytes.NewReader(a.Artifacts), &text); err != nil {
+		return nil, fmt.Errorf("artifacts: %w", err)
+	}
+	if err := decode(text, &files); err != nil {
 		return nil, fmt.Errorf("artifacts: %w", err)
 	}
 	for name, file := range files {
@@ -89,7 +113,8 @@ type Cost struct {
 
 // Question is what a judge is asked.
 type Question struct {
-	Lab   int    `json:"lab"`
+	// Labs are those to judge in one run, as [verdict.Judge.Check] takes them.
+	Labs  []int  `json:"labs"`
 	Seed  int64  `json:"seed,omitempty"`
 	Storm string `json:"storm,omitempty"`
 	// Workspace are the files to judge.
@@ -106,23 +131,32 @@ func Pack(what any) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// Unpack reads what [Pack] made, up to 64 MiB of it.
+// Unpack reads what [Pack] made, up to 32 MiB of it.
 func Unpack(r io.Reader, to any) error {
 	unpacked, err := gzip.NewReader(r)
-	if err == nil {
-		err = json.NewDecoder(io.LimitReader(unpacked, unpackedLimit)).Decode(to)
-	}
 	if err != nil {
 		return fmt.Errorf("unpack: %w", err)
 	}
+	if err := json.NewDecoder(io.LimitReader(unpacked, unpackedLimit)).Decode(to); err != nil {
+		return fmt.Errorf("unpack: %w", err)
+	}
 	return nil
+}
+
+// decode reads JSON of somebody else's.
+func decode(text []byte, to any) error {
+	if bytes.Count(text, []byte("{")) > objectsLimit || bytes.Count(text, []byte(",")) > commasLimit {
+		return errors.New("there is too much in it")
+	}
+	return json.Unmarshal(text, to)
 }
 
 // Judges gives verdicts by Jobs.
 type Judges struct {
 	Client    kubernetes.Interface
 	Namespace string
-	// Image is that of `make judge-image`, as nodes of the cluster find it.
+	// Image is that of `make judge-image`, as nodes of the cluster find it. The learner's code then runs in the judge's own Pod. With
+	// "", it runs in a Pod of its own, and image and all else are what the namespace was prepared with ([Settings]).
 	Image string
 	// Progress is told what takes long, in one line each.
 	Progress func(line string)
@@ -130,14 +164,21 @@ type Judges struct {
 	OnOutcome func(verdict.Outcome)
 }
 
-// Connect gives the judges of the current context of the kubeconfig, KUBECONFIG or ~/.kube/config, and says where they are.
-func Connect(image string) (j *Judges, where string, err error) {
+// Config is that of the current context of the kubeconfig, KUBECONFIG or ~/.kube/config, with its namespace.
+func Config() (config *rest.Config, namespace string, err error) {
 	loading := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil)
-	config, err := loading.ClientConfig()
-	if err != nil {
+	if config, err = loading.ClientConfig(); err != nil {
 		return nil, "", fmt.Errorf("set KUBECONFIG to a file with a current context: %w", err)
 	}
-	namespace, _, err := loading.Namespace()
+	restconfig.Guard(config)
+	config.QPS = -1 // the API server has limits of its own; a class waits for many Jobs at a time
+	namespace, _, err = loading.Namespace()
+	return config, namespace, err
+}
+
+// Connect gives the judges of that cluster and namespace, and says where they are.
+func Connect(image string) (j *Judges, where string, err error) {
+	config, namespace, err := Config()
 	if err != nil {
 		return nil, "", err
 	}
@@ -149,7 +190,7 @@ func Connect(image string) (j *Judges, where string, err error) {
 }
 
 // Check judges the workspace, a folder here, and keeps result and artifacts in state, as [verdict.Judge.Check] does.
-func (j *Judges) Check(ctx context.Context, state, workspace string, q Question) (*verdict.Result, error) {
+func (j *Judges) Check(ctx context.Context, state, workspace string, q Question) ([]*verdict.Result, error) {
 	answer, err := j.Ask(ctx, workspace, q)
 	if err != nil {
 		return nil, err
@@ -158,30 +199,46 @@ func (j *Judges) Check(ctx context.Context, state, workspace string, q Question)
 	if err != nil {
 		return nil, err
 	}
-	return answer.Result, verdict.Adopt(state, answer.Result, files)
+	return answer.Results, verdict.Adopt(state, answer.Results, files)
 }
 
 // Ask judges the workspace, a folder here, and keeps nothing. The Job and all that belongs to it is gone when Ask returns, also when ctx has
 // ended; should this process be killed, the cluster removes it ten minutes after its end. The error is a [*clusters.Problem]
 // where the cluster is at fault.
 func (j *Judges) Ask(ctx context.Context, workspace string, q Question) (answer *Answer, err error) {
-	q.Workspace, err = course.ReadTreeExcept(workspace, func(name string, d fs.DirEntry) bool { return name == "bin" && d.IsDir() })
+	q.Workspace, err = course.ReadTreeUpTo(workspace, workspaceLimit, func(name string, d fs.DirEntry) bool { return name == "bin" && d.IsDir() })
 	if err != nil {
-		return nil, err
+		return nil, &Unfit{&clusters.Problem{What: "the workspace cannot be sent", Fix: "see what it says", Err: err}}
+	}
+	for name := range q.Workspace {
+		if !utf8.ValidString(name) {
+			return nil, &Unfit{&clusters.Problem{What: fmt.Sprintf("the name of the file %q is no UTF-8", name), Fix: "give it another one"}}
+		}
 	}
 	packed, err := Pack(q)
 	if err != nil {
 		return nil, err
 	}
 	if len(packed) > sentLimit {
-		return nil, &clusters.Problem{
+		return nil, &Unfit{&clusters.Problem{
 			What: fmt.Sprintf("the workspace has %d KiB when it is packed, and a Secret holds %d", len(packed)>>10, sentLimit>>10),
 			Fix:  "move what is no code out of the workspace",
+		}}
+	}
+	q.Workspace = nil
+	settings, err := j.settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if settings.Pool != "" && q.Storm != "" {
+		return nil, &clusters.Problem{
+			What: "a long storm needs two managers at one address, and the containers of a sandbox share theirs",
+			Fix:  "JUDGE_IMAGE=image for your own code, or a verdict at home",
 		}
 	}
-	job, err := j.Client.BatchV1().Jobs(j.Namespace).Create(ctx, newJob(q.Lab, j.Image), metav1.CreateOptions{})
+	job, err := j.start(ctx, fmt.Sprintf("lab-%d", q.Labs[0]), settings, checkCommand)
 	if err != nil {
-		return nil, problem(ctx, "cannot make a Job", err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, j.remove(ctx, job.Name)) }()
 	// The Pod waits for the Secret, and the Secret goes with the Job.
@@ -197,12 +254,55 @@ func (j *Judges) Ask(ctx context.Context, workspace string, q Question) (answer 
 	if answer, err = j.follow(ctx, job.Name); err != nil {
 		return nil, err
 	}
-	if answer.Result.Schema != 1 || answer.Result.Lab != q.Lab {
-		return nil, &clusters.Problem{What: "the image " + j.Image + " is of another version of the course", Fix: "make judge-image"}
+	if !answer.answers(q) {
+		return nil, &clusters.Problem{What: "the image " + settings.Image + " is of another version of the course", Fix: "make judge-image"}
 	}
-	answer.Result.Plain()
-	answer.Result.Workspace = workspace // it was another folder in the Pod
+	for _, r := range answer.Results {
+		r.Plain()
+		r.Workspace = workspace // it was another folder in the Pod
+	}
 	return answer, nil
+}
+
+// answers says whether there is a result of each lab that was asked for, which this version understands.
+func (a *Answer) answers(q Question) bool {
+	return slices.EqualFunc(a.Results, q.Labs, func(r *verdict.Result, lab int) bool {
+		return r != nil && r.Schema == 1 && r.Lab == lab && len(r.Checks) < checksLimit &&
+			!slices.ContainsFunc(r.Checks, func(c verdict.Check) bool { return len(c.ID) > idLimit })
+	})
+}
+
+// Unfit says that it is the workspace's fault that nobody judges it.
+type Unfit struct{ *clusters.Problem }
+
+// Unwrap gives the problem.
+func (u *Unfit) Unwrap() error { return u.Problem }
+
+// Try has a Job try whether sandboxes are closed: an error says why a learner's code is not judged here.
+func (j *Judges) Try(ctx context.Context) (err error) {
+	settings, err := j.settings(ctx)
+	if err != nil {
+		return err
+	}
+	job, err := j.start(ctx, "canary", settings, canaryCommand)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.remove(ctx, job.Name)) }()
+	_, err = j.follow(ctx, job.Name)
+	return err
+}
+
+// start makes a Job.
+func (j *Judges) start(ctx context.Context, what string, s Settings, command string) (*batchv1.Job, error) {
+	job, err := newJob(what, s, command)
+	if err != nil {
+		return nil, err
+	}
+	if job, err = j.Client.BatchV1().Jobs(j.Namespace).Create(ctx, job, metav1.CreateOptions{}); err != nil {
+		return nil, problem(ctx, "cannot make a Job", err)
+	}
+	return job, nil
 }
 
 // problem makes err a [*clusters.Problem], unless the caller has ended ctx.
@@ -240,35 +340,40 @@ func (j *Judges) follow(ctx context.Context, job string) (*Answer, error) {
 		if err != nil {
 			continue // it is gone, or the connection was not made
 		}
-		answer, lines := j.hear(logs, heard[pod.Name])
+		answer, why, lines := j.hear(logs, heard[pod.Name])
 		logs.Close()
-		if answer != nil {
+		switch {
+		case answer != nil:
 			return answer, nil
+		case why != nil:
+			return nil, &clusters.Problem{What: plain.Text(why.What), Fix: plain.Text(why.Fix)}
 		}
 		heard[pod.Name] = lines
 	}
 }
 
-// hear reads a judge's output, behind the lines that were heard before; nil is one that ended without a verdict. lines is how
-// many there are.
-func (j *Judges) hear(output io.Reader, before int) (answer *Answer, lines int) {
+// hear reads a judge's output, behind the lines that were heard before. One that was lost has neither an answer nor a problem. lines
+// is how many there are.
+func (j *Judges) hear(output io.Reader, before int) (answer *Answer, why *Problem, lines int) {
 	for r := bufio.NewReader(io.LimitReader(output, logLimit)); ; lines++ {
 		text, err := r.ReadBytes('\n')
 		if err != nil {
-			return answer, lines // what is cut off comes again
+			return answer, why, lines // what is cut off comes again
 		}
 		var line Line
-		switch err := json.Unmarshal(text, &line); {
+		switch err := decode(text, &line); {
 		case lines < before:
 		case err != nil:
-			j.Progress(string(text))
+			j.Progress(string(text[:min(len(text), progressLimit)]))
 		case line.Progress != "":
 			j.Progress(line.Progress)
 		case line.Outcome != nil && j.OnOutcome != nil:
 			plain.Within(line.Outcome)
 			j.OnOutcome(*line.Outcome)
-		case line.Answer != nil && line.Answer.Result != nil:
+		case line.Answer != nil:
 			answer = line.Answer
+		case line.Problem != nil:
+			why = line.Problem
 		}
 	}
 }
@@ -281,6 +386,16 @@ func (j *Judges) next(ctx context.Context, name string, silent map[string]bool) 
 		if err != nil {
 			return false, err
 		}
+		tell := func(waitsFor string) {
+			if waitsFor != told {
+				j.Progress("the judge: " + waitsFor)
+				told = waitsFor
+			}
+		}
+		if ptr.Deref(job.Spec.Suspend, false) {
+			tell("it waits in the queue")
+			return false, nil
+		}
 		pods, err := j.Client.CoreV1().Pods(j.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + name})
 		if err != nil {
 			return false, err
@@ -288,7 +403,7 @@ func (j *Judges) next(ctx context.Context, name string, silent map[string]bool) 
 		waitsFor := "it was not begun yet: see the events of Job " + path.Join(j.Namespace, name)
 		for _, p := range pods.Items {
 			switch {
-			case silent[p.Name]:
+			case silent[p.Name], !metav1.IsControlledBy(&p, job): // anybody's Pod may have the label
 			case began(&p):
 				next = &p
 				return true, nil
@@ -301,13 +416,7 @@ func (j *Judges) next(ctx context.Context, name string, silent map[string]bool) 
 		if why := ended(job); why != "" {
 			return false, errors.New(why)
 		}
-		if ptr.Deref(job.Spec.Suspend, false) {
-			waitsFor = "it waits in the queue"
-		}
-		if waitsFor != told {
-			j.Progress("the judge: " + waitsFor)
-			told = waitsFor
-		}
+		tell(waitsFor)
 		return false, nil
 	})
 	return next, err

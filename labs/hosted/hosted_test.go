@@ -14,10 +14,11 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 func TestAQuestionArrivesAsItWasAsked(t *testing.T) {
-	asked := Question{Lab: 4, Seed: 5, Storm: "long", Workspace: course.Tree{
+	asked := Question{Labs: []int{4}, Seed: 5, Storm: "long", Workspace: course.Tree{
 		"cmd/main.go": {Data: []byte("package main\n"), Mode: 0o644}, "hack/run.sh": {Data: []byte("#!/bin/sh\n"), Mode: 0o755},
 	}}
 	packed, err := Pack(asked)
@@ -40,7 +41,7 @@ func TestAWorkspaceThatNoSecretHoldsIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "film.mp4"), large, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := (&Judges{}).Ask(t.Context(), dir, Question{Lab: 4})
+	_, err := (&Judges{}).Ask(t.Context(), dir, Question{Labs: []int{4}})
 	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(problem.Fix, "move") {
 		t.Errorf("Ask() = %v, want a Problem that says what to do", err)
 	}
@@ -50,17 +51,25 @@ func TestAWorkspaceThatNoSecretHoldsIsRefused(t *testing.T) {
 func TestALogIsHeardOnceAndToItsEnd(t *testing.T) {
 	var told []string
 	j := Judges{Progress: func(line string) { told = append(told, strings.TrimSpace(line)) }}
-	const begin, end = "{\"progress\":\"checking\"}\npanic: no space\n", "{\"answer\":{\"result\":{\"lab\":4,\"verdict\":\"pass\"},\"cost\":{\"cpuSeconds\":2}}}\n"
-	answer, lines := j.hear(strings.NewReader(begin+end[:20]), 0)
+	const begin, end = "{\"progress\":\"checking\"}\npanic: no space\n", "{\"answer\":{\"results\":[{\"lab\":4,\"verdict\":\"pass\"}],\"cost\":{\"cpuSeconds\":2}}}\n"
+	answer, _, lines := j.hear(strings.NewReader(begin+end[:20]), 0)
 	if answer != nil || lines != 2 {
 		t.Errorf("hear() = %+v after %d lines of a log that is cut off", answer, lines)
 	}
-	answer, _ = j.hear(strings.NewReader(begin+end), lines)
-	if answer == nil || answer.Result.Lab != 4 || answer.Result.Verdict != "pass" || answer.Cost.CPUSeconds != 2 {
+	answer, _, _ = j.hear(strings.NewReader(begin+end), lines)
+	if answer == nil || answer.Results[0].Lab != 4 || answer.Results[0].Verdict != "pass" || answer.Cost.CPUSeconds != 2 {
 		t.Errorf("hear() = %+v", answer)
 	}
 	if diff := cmp.Diff([]string{"checking", "panic: no space"}, told); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAJudgeSaysWhatKeptItFromItsVerdict(t *testing.T) {
+	j := Judges{Progress: func(string) {}}
+	_, why, _ := j.hear(strings.NewReader("{\"problem\":{\"what\":\"no sandbox came\",\"fix\":\"kubectl get pods\"}}\n"), 0)
+	if why == nil || why.What != "no sandbox came" || why.Fix != "kubectl get pods" {
+		t.Errorf("hear() = %+v", why)
 	}
 }
 
@@ -75,5 +84,43 @@ func TestArtifactsArePlainFiles(t *testing.T) {
 	files, err := (&Answer{Artifacts: packed}).Files()
 	if diff := cmp.Diff(course.Tree{"trace.jsonl": {Data: []byte("{}\n"), Mode: 0o600}}, files); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+// Whoever's code runs in the Pod can write such a line.
+func TestALineOfAPodTakesNoMemory(t *testing.T) {
+	j := Judges{Progress: func(string) {}}
+	for _, check := range []string{"{},", "null,"} {
+		line := `{"answer":{"results":[{"checks":[` + strings.Repeat(check, 1<<20) + "{}]}]}}\n"
+		if answer, _, _ := j.hear(strings.NewReader(line), 0); answer != nil {
+			t.Errorf("%d checks were read", len(answer.Results[0].Checks))
+		}
+	}
+	packed, err := Pack(make([]struct{}, 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files, err := (&Answer{Artifacts: packed}).Files(); err == nil {
+		t.Errorf("%d files were read", len(files))
+	}
+}
+
+func TestAnAnswerIsOneToTheQuestion(t *testing.T) {
+	good := func() *verdict.Result {
+		return &verdict.Result{Schema: 1, Lab: 4, Checks: []verdict.Check{{ID: "creates"}}}
+	}
+	for name, change := range map[string]func(*verdict.Result){
+		"another lab": func(r *verdict.Result) { r.Lab = 5 }, "another schema": func(r *verdict.Result) { r.Schema = 2 },
+		"a long id": func(r *verdict.Result) { r.Checks[0].ID = strings.Repeat("x", 70_000) },
+		"too many":  func(r *verdict.Result) { r.Checks = make([]verdict.Check, 2000) },
+	} {
+		r := good()
+		change(r)
+		if (&Answer{Results: []*verdict.Result{r}}).answers(Question{Labs: []int{4}}) {
+			t.Errorf("%s is taken for an answer", name)
+		}
+	}
+	if a := (&Answer{Results: []*verdict.Result{good()}}); !a.answers(Question{Labs: []int{4}}) || a.answers(Question{Labs: []int{4, 5}}) {
+		t.Error("an answer is none")
 	}
 }

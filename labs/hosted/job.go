@@ -3,6 +3,7 @@ package hosted
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
@@ -22,6 +24,8 @@ const (
 
 	questionDir, questionFile = "/question", "question"
 
+	// user is that of the image.
+	user = 65532
 	// judgeSeconds bounds a verdict, with all attempts. One takes half a minute.
 	judgeSeconds = 30 * 60
 	// attempts is how often a Pod is replaced that was lost, or could not judge.
@@ -30,21 +34,37 @@ const (
 	keepSeconds = 10 * 60
 )
 
-// What a judge asks of a node, and the most that it gets.
-var (
-	requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1536Mi")}
-	limits   = corev1.ResourceList{
-		corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourceEphemeralStorage: resource.MustParse("4Gi"),
-	}
+// limits are the most that a judge gets of its node.
+var limits = corev1.ResourceList{
+	corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourceEphemeralStorage: resource.MustParse("4Gi"),
+}
+
+// Commands of the judge's image.
+const (
+	checkCommand  = "check"
+	canaryCommand = "canary"
 )
 
-// newJob is the Job of one verdict. A verdict is no reason for another attempt, and a Pod that had to make room for others is
-// none of the attempts.
-func newJob(lab int, image string) *batchv1.Job {
-	name := fmt.Sprintf("judge-lab-%d-%s", lab, strings.ToLower(rand.Text()[:10]))
+// What a judge with a sandbox reads from its environment.
+const (
+	PoolEnv      = "SANDBOX_POOL"
+	NamespaceEnv = "POD_NAMESPACE"
+	PodNameEnv   = "POD_NAME"
+	PodUIDEnv    = "POD_UID"
+	PodIPEnv     = "POD_IP"
+)
+
+// newJob is the Job of one command of the image. A verdict is no reason for another attempt, and a Pod that had to make room for
+// others is none of the attempts.
+func newJob(what string, s Settings, command string) (*batchv1.Job, error) {
+	name := fmt.Sprintf("judge-%s-%s", what, strings.ToLower(rand.Text()[:10]))
 	labels := map[string]string{"app.kubernetes.io/managed-by": "operator-lab"}
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+	pod, err := podSpec(s, name, command)
+	if err != nil {
+		return nil, err
+	}
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(labels)},
 		Spec: batchv1.JobSpec{
 			BackoffLimit: ptr.To[int32](attempts), ActiveDeadlineSeconds: ptr.To[int64](judgeSeconds), TTLSecondsAfterFinished: ptr.To[int32](keepSeconds),
 			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
@@ -55,34 +75,63 @@ func newJob(lab int, image string) *batchv1.Job {
 					Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{exit.Fail, exit.UsageError, exit.EnvironmentError},
 				}},
 			}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec(image, name)},
 		},
 	}
+	if s.Queue != "" {
+		job.Labels["kueue.x-k8s.io/queue-name"] = s.Queue // Kueue suspends it until it is its turn
+	}
+	if s.Pool != "" {
+		labels["app.kubernetes.io/component"] = "judge" // for NetworkPolicies
+	}
+	job.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod}
+	return job, nil
 }
 
-// podSpec has all that the Pod Security level restricted asks for, no token, and one writable folder. question is the name of
-// the Secret.
-func podSpec(image, question string) corev1.PodSpec {
-	return corev1.PodSpec{
+// podSpec has all that the Pod Security level restricted asks for, and one writable folder; a token only to claim a sandbox.
+// question is the name of the Secret.
+func podSpec(s Settings, question, command string) (corev1.PodSpec, error) {
+	requests := corev1.ResourceList{}
+	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: s.CPU, corev1.ResourceMemory: s.Memory} {
+		quantity, err := resource.ParseQuantity(text)
+		if err != nil {
+			return corev1.PodSpec{}, &clusters.Problem{What: fmt.Sprintf("a judge is to ask for %q of %s", text, name), Fix: "edit the ConfigMap " + SettingsName, Err: err}
+		}
+		requests[name] = quantity
+	}
+	spec := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
 		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: ptr.To(true), FSGroup: ptr.To[int64](65532),
+			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](user), RunAsGroup: ptr.To[int64](user), FSGroup: ptr.To[int64](user),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Volumes: []corev1.Volume{
 			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(resource.MustParse("3Gi"))}}},
-			{Name: "question", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: question}}},
 		},
 		Containers: []corev1.Container{{
-			Name: "judge", Image: image, Args: []string{"check"},
+			Name: "judge", Image: s.Image, Args: []string{command},
 			Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits},
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			},
-			VolumeMounts: []corev1.VolumeMount{
-				{Name: "tmp", MountPath: "/tmp"}, {Name: "question", MountPath: questionDir, ReadOnly: true},
-			},
+			VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
 		}},
 	}
+	judge := &spec.Containers[0]
+	if command == checkCommand {
+		spec.Volumes = append(spec.Volumes, corev1.Volume{
+			Name: "question", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: question}},
+		})
+		judge.VolumeMounts = append(judge.VolumeMounts, corev1.VolumeMount{Name: "question", MountPath: questionDir, ReadOnly: true})
+	}
+	if s.Pool != "" {
+		spec.ServiceAccountName, spec.AutomountServiceAccountToken = "judge", ptr.To(true)
+		judge.Env = []corev1.EnvVar{{Name: PoolEnv, Value: s.Pool}}
+		for _, field := range [][2]string{
+			{NamespaceEnv, "metadata.namespace"}, {PodNameEnv, "metadata.name"}, {PodUIDEnv, "metadata.uid"}, {PodIPEnv, "status.podIP"},
+		} {
+			judge.Env = append(judge.Env, corev1.EnvVar{Name: field[0], ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: field[1]}}})
+		}
+	}
+	return spec, nil
 }

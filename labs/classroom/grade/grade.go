@@ -8,7 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -27,8 +30,12 @@ type Grader struct {
 	// run left there of the same learner is removed.
 	Out   string
 	Judge Judge
+	// Parallel is how many are judged at a time, 1 if 0.
+	Parallel int
 	// Progress is told what takes long, in one line each.
 	Progress func(line string)
+
+	taking sync.Mutex
 }
 
 // Grade is what became of one submission.
@@ -48,32 +55,31 @@ func (g Grade) Result(n int) *verdict.Result {
 	return nil
 }
 
-// Verdict is the worst: a machine at fault before a fail, a fail before a pass.
-func (g Grade) Verdict() verdict.Verdict {
-	worst := verdict.Pass
-	for _, r := range g.Results {
-		switch r.Verdict {
-		case verdict.Environment:
-			return verdict.Environment
-		case verdict.Fail:
-			worst = verdict.Fail
-		}
-	}
-	return worst
-}
+// Verdict is the worst of them.
+func (g Grade) Verdict() verdict.Verdict { return verdict.Worst(g.Results) }
 
-// Run grades the submissions one after the other and tells each grade as soon as it is known. Whatever is wrong with
+// Run grades the submissions in their order and tells each grade as soon as it is known, one at a time. Whatever is wrong with
 // one, or with the machine while it is judged, does not stop the rest: an error means that ctx has ended.
 func (g *Grader) Run(ctx context.Context, all []Submission, tell func(Grade)) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(g.Parallel, 1))
+	var telling sync.Mutex
 	for i, s := range all {
-		g.Progress(fmt.Sprintf("%s (%d of %d)", s.Name, i+1, len(all)))
-		grade, err := g.grade(ctx, s)
-		if err != nil {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			g.Progress(fmt.Sprintf("%s (%d of %d)", s.Name, i+1, len(all)))
+			grade, err := g.grade(ctx, s)
+			if err == nil {
+				telling.Lock()
+				defer telling.Unlock()
+				tell(grade)
+			}
 			return err
-		}
-		tell(grade)
+		})
 	}
-	return nil
+	return group.Wait()
 }
 
 // groups are the labs that one run can judge together. A lab that runs others again does that under the learner's own
@@ -104,13 +110,13 @@ func (g *Grader) grade(ctx context.Context, s Submission) (Grade, error) {
 		err = os.MkdirAll(state, 0o700) // nobody else reads what somebody handed in
 	}
 	if err == nil {
-		workspace, err = take(ctx, s, filepath.Join(state, "workspace"))
+		workspace, err = g.take(ctx, s, filepath.Join(state, "workspace"))
 	}
 	if ctx.Err() != nil {
 		return grade, ctx.Err()
 	}
 	if err != nil {
-		grade.Results = g.unread(started, err)
+		grade.Results = g.unread(started, g.Labs, err)
 		return grade, nil
 	}
 	for _, labs := range g.groups() {
@@ -119,7 +125,7 @@ func (g *Grader) grade(ctx context.Context, s Submission) (Grade, error) {
 			return grade, ctx.Err()
 		}
 		if err != nil {
-			results = g.blank(started, labs, verdict.Environment, func(r *verdict.Result) { blame(r, err) })
+			results = g.unread(started, labs, err)
 		}
 		grade.Results = append(grade.Results, results...)
 	}
@@ -130,12 +136,19 @@ func (g *Grader) grade(ctx context.Context, s Submission) (Grade, error) {
 	return grade, nil
 }
 
-// unread are the results for what could not even be read: the learner's, where they handed in what nobody can judge.
-func (g *Grader) unread(started time.Time, err error) []*verdict.Result {
+// take takes one after the other: what a repository may take of the memory is for one.
+func (g *Grader) take(ctx context.Context, s Submission, to string) (string, error) {
+	g.taking.Lock()
+	defer g.taking.Unlock()
+	return take(ctx, s, to)
+}
+
+// unread are the results for what could not be judged: the learner's, where they handed in what nobody can judge.
+func (g *Grader) unread(started time.Time, labs []int, err error) []*verdict.Result {
 	if refused, ok := errors.AsType[*Refused](err); ok {
-		return g.blank(started, g.Labs, verdict.Fail, func(r *verdict.Result) { r.Build = &verdict.Build{Output: refused.Why} })
+		return g.blank(started, labs, verdict.Fail, func(r *verdict.Result) { r.Build = &verdict.Build{Output: refused.Why} })
 	}
-	return g.blank(started, g.Labs, verdict.Environment, func(r *verdict.Result) { blame(r, err) })
+	return g.blank(started, labs, verdict.Environment, func(r *verdict.Result) { blame(r, err) })
 }
 
 // blank are results of labs of which no check was asked.

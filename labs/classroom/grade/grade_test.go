@@ -90,6 +90,42 @@ func TestWhatIsWrongWithOneDoesNotStopTheRest(t *testing.T) {
 }
 
 // A learner who hands in results hands in files like others; the judge's alone count.
+// A judge elsewhere says so of what is too large to be sent there.
+func TestWhatAJudgeRefusesIsItsLearners(t *testing.T) {
+	grades, _ := graded(t, class(t, "ada"), []int{4, 5}, func(context.Context, string, string, []int) ([]*verdict.Result, error) {
+		return nil, &grade.Refused{Why: "it has 2000 KiB"}
+	})
+	results := grades["ada"].Results
+	if len(results) != 2 || results[0].Verdict != verdict.Fail || results[1].Build == nil || results[1].Build.Output != "it has 2000 KiB" {
+		t.Errorf("%+v", results)
+	}
+}
+
+// Verdicts that are made elsewhere take no place here.
+func TestManyAreGradedAtATime(t *testing.T) {
+	all, _, err := grade.Find(class(t, "ada", "bob", "eve"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, here := boardtest.Course(t), make(chan struct{}, 3)
+	grader := &grade.Grader{
+		Course: c, Labs: []int{4}, Out: t.TempDir(), Parallel: 3, Progress: func(string) {},
+		Judge: func(ctx context.Context, _, _ string, labs []int) ([]*verdict.Result, error) {
+			here <- struct{}{}
+			for len(here) < cap(here) && ctx.Err() == nil { // until all are
+				time.Sleep(time.Millisecond)
+			}
+			return []*verdict.Result{boardtest.Result(c, labs[0], "run", time.Now())}, ctx.Err()
+		},
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	told := 0
+	if err := grader.Run(ctx, all, func(grade.Grade) { told++ }); err != nil || told != 3 {
+		t.Errorf("%d grades, %v", told, err)
+	}
+}
+
 func TestResultsThatWereHandedInCountForNothing(t *testing.T) {
 	c := boardtest.Course(t)
 	dir := class(t, "eve")

@@ -40,6 +40,8 @@ const (
 	modDir   = "/lab/mod"
 	builtDir = "/lab/built"
 	outDir   = "/lab/out" // only while the image is made
+
+	shim = BinDir + "/sandbox-shim"
 )
 
 // endLimit is how long a command may take to end that was asked to.
@@ -245,7 +247,7 @@ func environment() []string {
 }
 
 // buildCache has builds begin with what [Prepare] has compiled.
-const buildCache = "GOCACHEPROG=" + BinDir + "/sandbox-shim cache " + builtDir + " /tmp/built"
+const buildCache = "GOCACHEPROG=" + shim + " cache " + builtDir + " /tmp/built"
 
 func writeImage(archive string, layers []v1.Layer) error {
 	tag, err := name.NewTag(hosted.ImageRef, name.StrictValidation)

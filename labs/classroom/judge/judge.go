@@ -33,8 +33,10 @@ func Check(ctx context.Context, out io.Writer) (verdict.Verdict, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := c.Lab(q.Lab); err != nil {
-		return "", err
+	for _, n := range q.Labs {
+		if _, err := c.Lab(n); err != nil {
+			return "", err
+		}
 	}
 	lines := json.NewEncoder(out)
 	progress := func(line string) { _ = lines.Encode(hosted.Line{Progress: line}) }
@@ -48,7 +50,7 @@ func Check(ctx context.Context, out io.Writer) (verdict.Verdict, error) {
 		Tools: verdict.ToolsIn(BinDir), Seed: q.Seed, Storm: q.Storm, Progress: progress,
 		OnOutcome: func(o verdict.Outcome) { _ = lines.Encode(hosted.Line{Outcome: &o}) },
 	}
-	results, err := judge.Check(ctx, []int{q.Lab})
+	results, err := check(ctx, work, judge, q.Labs)
 	if err != nil {
 		return "", err
 	}
@@ -56,7 +58,52 @@ func Check(ctx context.Context, out io.Writer) (verdict.Verdict, error) {
 	if err != nil {
 		progress(fmt.Sprintf("could not send the artifacts: %v", err))
 	}
-	return results[0].Verdict, lines.Encode(hosted.Line{Answer: &hosted.Answer{Result: results[0], Artifacts: artifacts, Cost: cost()}})
+	return verdict.Worst(results), lines.Encode(hosted.Line{Answer: &hosted.Answer{Results: results, Artifacts: artifacts, Cost: cost()}})
+}
+
+// check judges the labs, and has a sandbox run the learner's code where there is a pool of them, if it is closed.
+func check(ctx context.Context, work string, judge verdict.Judge, labs []int) (results []*verdict.Result, err error) {
+	if os.Getenv(hosted.PoolEnv) == "" {
+		return judge.Check(ctx, labs)
+	}
+	s, err := newSandbox(ctx, work, judge.Progress)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.release()) }()
+	if err := s.closed(ctx); err != nil {
+		return nil, err
+	}
+	judge.Launcher = s.launcher
+	return judge.Check(ctx, labs)
+}
+
+// Canary tries what code in a sandbox reaches, and answers out if that is nothing.
+func Canary(ctx context.Context, out io.Writer) (err error) {
+	work, err := os.MkdirTemp("", "canary-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the canary: %w", err)
+	}
+	defer os.RemoveAll(work)
+	lines := json.NewEncoder(out)
+	s, err := newSandbox(ctx, work, func(line string) { _ = lines.Encode(hosted.Line{Progress: line}) })
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.release()) }()
+	if err := s.closed(ctx); err != nil {
+		return err
+	}
+	return lines.Encode(hosted.Line{Answer: &hosted.Answer{}})
+}
+
+// Tell writes what kept a judge from its verdict. What is no problem of the cluster is told as it is.
+func Tell(out io.Writer, err error) {
+	why := hosted.Problem{What: "the judge failed: " + err.Error(), Fix: "bin/classroom hosted doctor"}
+	if p, ok := errors.AsType[*clusters.Problem](err); ok {
+		why = hosted.Problem{What: p.Finding(), Fix: p.Fix}
+	}
+	_ = json.NewEncoder(out).Encode(hosted.Line{Problem: &why})
 }
 
 // artifactsLimit is how much of artifacts goes into the Pod's log, which a kubelet cuts after 10 MiB. They have 100 KB, packed.
@@ -118,7 +165,7 @@ func Prepare(ctx context.Context, progress func(string)) error {
 	if _, err := verdict.BuildTools(ctx, CourseDir, outDir); err != nil {
 		return err
 	}
-	if _, err := grade.BuildCache(ctx, c, filepath.Join(BinDir, "sandbox-shim"), outDir, progress); err != nil {
+	if _, err := grade.BuildCache(ctx, c, shim, outDir, progress); err != nil {
 		return err
 	}
 	provider, err := controlPlane(filepath.Join(os.TempDir(), "state"), outDir, progress)

@@ -73,7 +73,7 @@ var (
 	// which are in memory here.
 	programLimits = limits{
 		Memory: 1536 << 20, Tasks: 400, Tmp: 64 << 20, Writes: 64 << 20, File: 64 << 20, Output: process.OutputLimit,
-		Supervisor: supervisor.Limits{Memory: supervisor.DefaultLimits.Memory, Processes: supervisor.DefaultLimits.Processes},
+		Supervisor: supervisor.Limits{Memory: supervisor.DefaultLimits.Memory, Processes: supervisor.DefaultLimits.Processes, Threads: 400},
 	}
 )
 

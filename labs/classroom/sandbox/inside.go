@@ -59,6 +59,9 @@ func work(ctx context.Context, call caller) error {
 	}
 	var o order
 	arrived, err := unpack(control, &o)
+	if err == nil && len(o.Job.Args) == 0 {
+		err = errors.New("the order has no program")
+	}
 	if err == nil {
 		err = o.place(arrived)
 	}

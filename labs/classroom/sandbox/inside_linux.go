@@ -80,3 +80,12 @@ func endOthers() {
 		}
 	}
 }
+
+// fileLimit is the size of one file of a job, in bytes: that of the largest program. A container of a Pod has a file that is on its
+// node, for a last message, to which no other limit applies.
+const fileLimit = 256 << 20
+
+// limitFiles limits the files that this process and all that it starts may write.
+func limitFiles() error {
+	return unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: fileLimit, Max: fileLimit})
+}

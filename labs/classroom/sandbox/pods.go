@@ -2,15 +2,21 @@ package sandbox
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,11 +31,16 @@ import (
 const (
 	// takePeriod is the time from one look for a container that nobody uses to the next.
 	takePeriod = 50 * time.Millisecond
-	// takeLimit is how long a learner's program may wait for one. A container that was ended for what it took is back in some
-	// seconds.
+	// takeLimit is how long a learner's program may wait for one.
 	takeLimit = time.Minute
+	// lastMessage is a file of the node in each container of a Pod, in which nobody is to leave anything for the next job.
+	lastMessage = "/dev/termination-log"
+	// heard is what a container answers who knows the key.
+	heard = 'h'
 	// keySize is that of [Pods.Key].
 	keySize = 32
+	// heardLimit is how long a container may take to answer.
+	heardLimit = 10 * time.Second
 	// stallLimit is how long a connection may stand still before it counts as lost.
 	stallLimit = time.Minute
 )
@@ -42,6 +53,8 @@ type Pods struct {
 	Programs []string `json:"programs"`
 	// Key is what the containers know us by, 32 bytes ([NewKey]).
 	Key []byte `json:"key"`
+	// Identities are the digests of the containers' certificates, by address. [Pods.Claim] finds them out.
+	Identities map[string]string `json:"identities"`
 	// Locks is a folder for a file for each of them.
 	Locks string `json:"locks"`
 	// Tmp is the folder that all of a job's files are below, here and there, or that are in the image of the containers.
@@ -56,6 +69,20 @@ func NewKey() []byte {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // it never fails
 	return key
+}
+
+// Claim makes the key known to all containers, and learns who they are, before a learner's program runs in one of them.
+func (p *Pods) Claim(ctx context.Context) error {
+	p.Identities = map[string]string{}
+	for _, address := range slices.Concat(p.Tools, p.Programs) {
+		s, identity, err := p.dial(ctx, address)
+		if err != nil {
+			return fmt.Errorf("claim a container: %w", err)
+		}
+		s.Close()
+		p.Identities[address] = identity
+	}
+	return nil
 }
 
 // Launcher writes the settings to a file, and gives the launcher that reads them there. The caller sets its Scratch.
@@ -92,8 +119,8 @@ func Send(settings, kind, file string, parentPipe *os.File) (int, error) {
 	return m.serveJob(ctx, order{Job: job, Supervisor: l.Supervisor, Tmp: p.Tmp}, l.Output, "", func() error { return podIsThere(ctx, address) })
 }
 
-// take connects to a container that nobody uses, and keeps it from others until release. One that is just being restarted is
-// passed over.
+// take connects to a container that nobody uses, and keeps it from others until release. One that has ended is passed over, also
+// when it has been started anew: it cannot be told from a learner's program that listens in its place.
 func (p Pods) take(ctx context.Context, addresses []string, limit time.Duration) (s *yamux.Session, address string, release func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("none of %d containers was free for %v", len(addresses), limit))
 	defer cancel()
@@ -109,7 +136,7 @@ func (p Pods) take(ctx context.Context, addresses []string, limit time.Duration)
 			if !ok {
 				continue
 			}
-			s, err := p.dial(ctx, address)
+			s, _, err := p.dial(ctx, address)
 			if err == nil {
 				return s, address, func() { s.Close(); _ = lock.Unlock() }, nil
 			}
@@ -125,9 +152,9 @@ func (p Pods) take(ctx context.Context, addresses []string, limit time.Duration)
 	}
 }
 
-// notNow is an error of a connection, unless a machine has answered on which nobody listens at the moment.
+// notNow is an error of a connection, unless a machine has answered on which nobody listens at the moment, or somebody else.
 func notNow(err error) error {
-	if errors.Is(err, syscall.ECONNREFUSED) {
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errImpostor) {
 		return nil
 	}
 	return err
@@ -143,16 +170,71 @@ func podIsThere(ctx context.Context, address string) error {
 	return notNow(err)
 }
 
-func (p Pods) dial(ctx context.Context, address string) (*yamux.Session, error) {
-	dialer := net.Dialer{Timeout: dialLimit}
+// canaryLimit is how long a connection may take that nothing keeps from being made.
+const canaryLimit = time.Second
+
+// Reached are those of the addresses that a connection can be made to within a second.
+func Reached(addresses []string) (reached []string) {
+	var wait sync.WaitGroup
+	connected := make([]bool, len(addresses))
+	for i, address := range addresses {
+		wait.Go(func() {
+			if conn, err := net.DialTimeout("tcp", address, canaryLimit); err == nil {
+				connected[i] = true
+				conn.Close()
+			}
+		})
+	}
+	wait.Wait()
+	for i, address := range addresses {
+		if connected[i] {
+			reached = append(reached, address)
+		}
+	}
+	return reached
+}
+
+// dial connects to a container, which is the same as before if it was claimed, and makes itself known.
+func (p Pods) dial(ctx context.Context, address string) (s *yamux.Session, identity string, err error) {
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialLimit}, Config: &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		InsecureSkipVerify: true, //nolint:gosec // nobody vouches for it but whoever claimed it
+		VerifyConnection: func(state tls.ConnectionState) error {
+			identity = fmt.Sprintf("%x", sha256.Sum256(state.PeerCertificates[0].Raw))
+			if known := p.Identities[address]; known != "" && known != identity {
+				return errImpostor
+			}
+			return nil
+		},
+	}}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
+	_ = conn.SetDeadline(time.Now().Add(heardLimit))
 	if _, err := conn.Write(p.Key); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, "", errors.Join(err, conn.Close())
 	}
-	return yamux.Client(conn, sessions())
+	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+		return nil, "", errors.Join(fmt.Errorf("the container does not know us: %w", err), conn.Close())
+	}
+	_ = conn.SetDeadline(time.Time{})
+	s, err = yamux.Client(conn, sessions())
+	return s, identity, err
+}
+
+// errImpostor says that somebody else listens where a container has listened that was claimed, or that it was started anew.
+var errImpostor = errors.New("it is not the container that it was")
+
+// newIdentity is a certificate that nobody vouches for.
+func newIdentity() (tls.Certificate, error) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().AddDate(1, 0, 0)}
+	certificate, err := x509.CreateCertificate(nil, template, template, public, private)
+	return tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: private}, err
 }
 
 func sessions() *yamux.Config {
@@ -162,36 +244,39 @@ func sessions() *yamux.Config {
 }
 
 // Serve is the first process of a container of a Pod. It listens on a port, and does the jobs of those who connect, one after the
-// other. The first who connects chooses the key, and nobody is heard after that who does not know it: a learner's program may
-// connect, too, from another container of the Pod. What a job leaves behind is gone before the next begins: processes, and all
+// other. The first who connects chooses the key ([Pods.Claim]), and nobody is heard after that who does not know it: a learner's
+// program may connect, too, from another container of the Pod. That one may also listen in the place of a container that has ended,
+// so each container has a certificate, by which it is known from then on. What a job leaves behind is gone before the next begins: processes, and all
 // files of tmp, the only folder that can be written to. Serve ends when that fails.
 func Serve(port, tmp string) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is not the first process of a container, and would end all others")
 	}
-	if err := errors.Join(secure(), forget(tmp)); err != nil {
+	if err := errors.Join(secure(), limitFiles(), forget(tmp)); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", ":"+port)
+	identity, err := newIdentity()
+	if err != nil {
+		return err
+	}
+	l, err := tls.Listen("tcp", ":"+port, &tls.Config{Certificates: []tls.Certificate{identity}, MinVersion: tls.VersionTLS13})
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	jobs := make(chan net.Conn)
 	go admit(l, jobs)
-	for conn := range jobs {
-		if err := serveOne(conn); err != nil {
+	for {
+		if err := serveOne(<-jobs); err != nil {
 			fmt.Fprintln(os.Stderr, "a job ended:", err)
 		}
 		if err := forget(tmp); err != nil {
 			return err // the kubelet begins anew
 		}
 	}
-	return nil
 }
 
 // admit passes on the connections of whoever knows the key.
 func admit(l net.Listener, jobs chan<- net.Conn) {
-	defer close(jobs)
 	var mu sync.Mutex
 	var key []byte
 	knows := func(said []byte) bool {
@@ -204,8 +289,9 @@ func admit(l net.Listener, jobs chan<- net.Conn) {
 	}
 	for {
 		conn, err := l.Accept()
-		if err != nil {
-			return
+		if err != nil { // somebody has opened more connections than there are descriptors
+			time.Sleep(takePeriod)
+			continue
 		}
 		go func() {
 			said := make([]byte, keySize)
@@ -215,6 +301,10 @@ func admit(l net.Listener, jobs chan<- net.Conn) {
 				return
 			}
 			_ = conn.SetReadDeadline(time.Time{})
+			if _, err := conn.Write([]byte{heard}); err != nil {
+				conn.Close()
+				return
+			}
 			jobs <- conn
 		}()
 	}
@@ -230,28 +320,41 @@ func serveOne(conn net.Conn) error {
 	return work(context.Background(), calling(session.Open))
 }
 
-// forget ends all other processes and removes what they have written.
+// forget ends all other processes and removes what they have written. A folder may be one of thousands in each other, and closed to
+// its owner: so it is opened, and the folders in it are moved to the top, before it is removed.
 func forget(tmp string) error {
 	endOthers()
+	_ = os.Truncate(lastMessage, 0)
 	entries, err := os.ReadDir(tmp)
-	for _, entry := range entries {
-		path := filepath.Join(tmp, entry.Name())
-		if entry.IsDir() {
-			err = errors.Join(err, unlock(path))
-		}
-		err = errors.Join(err, os.RemoveAll(path))
-	}
-	return err
-}
-
-// unlock makes folders such that what is in them can be removed.
-func unlock(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			err = os.Chmod(path, 0o700)
-		}
+	if err != nil {
 		return err
-	})
+	}
+	var dirs []string
+	remove := func(path string, entry os.DirEntry) error {
+		if !entry.IsDir() {
+			return os.Remove(path)
+		}
+		top := filepath.Join(tmp, fmt.Sprintf("%s-%d", rand.Text(), len(dirs)))
+		dirs = append(dirs, top)
+		return errors.Join(os.Chmod(path, 0o700), os.Rename(path, top))
+	}
+	for _, entry := range entries {
+		if err := remove(filepath.Join(tmp, entry.Name()), entry); err != nil {
+			return err
+		}
+	}
+	for len(dirs) > 0 {
+		dir := dirs[len(dirs)-1]
+		dirs = dirs[:len(dirs)-1]
+		inside, err := os.ReadDir(dir)
+		for _, entry := range inside {
+			err = errors.Join(err, remove(filepath.Join(dir, entry.Name()), entry))
+		}
+		if err := errors.Join(err, os.Remove(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func writeJSON(file string, what any) error {

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"bytes"
+	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -11,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/onsi/gomega"
 
@@ -64,6 +65,7 @@ func accepts(address string) error {
 // container is one that listens.
 type container struct {
 	process.Runner
+	pods    Pods
 	tmp     string // where files of jobs are
 	address string
 	end     func()
@@ -74,12 +76,15 @@ func newContainer(t *testing.T) container {
 	tmp, scratch := t.TempDir(), t.TempDir()
 	address, end := pod(t, tmp)
 	p := Pods{Programs: []string{address}, Key: NewKey(), Locks: scratch, Tmp: tmp, Shim: os.Args[0]}
+	if err := p.Claim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	launcher, err := p.Launcher(filepath.Join(scratch, "settings.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	launcher.Scratch = scratch
-	return container{process.Runner{Launcher: launcher}, tmp, address, end}
+	return container{process.Runner{Launcher: launcher}, p, tmp, address, end}
 }
 
 // run gives what a job printed, and its exit code.
@@ -123,7 +128,7 @@ func TestNothingOfAJobIsLeftForTheNext(t *testing.T) {
 	if err := os.Mkdir(home, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c.run(t, shell(home, "mkdir ../own; echo secret > ../own/file; chmod 0 ../own; setsid sleep 1000 &"))
+	c.run(t, shell(home, "mkdir ../own; echo secret > ../own/file; chmod 0 ../own; setsid sleep 1000 & cd ..; i=0; while [ $i -lt 300 ]; do mkdir a-rather-long-name && cd a-rather-long-name; i=$((i+1)); done"))
 	out, _ := c.run(t, shell(home, "ls -A ..; ls /proc | grep -c '^[0-9]'"))
 	// Processes: the first one, and sh, ls, grep of this job.
 	if out != "home\n4\n" {
@@ -133,18 +138,13 @@ func TestNothingOfAJobIsLeftForTheNext(t *testing.T) {
 
 func TestOnlyWhoKnowsTheKeyHasAJobDone(t *testing.T) {
 	c := newContainer(t)
+	other := c.pods
+	other.Key = NewKey()
+	if err := other.Claim(t.Context()); err == nil {
+		t.Error("somebody else claims the container, too")
+	}
 	if out, code := c.run(t, shell(c.tmp, "echo first")); out != "first\n" || code != 0 {
 		t.Fatalf("exit code %d, output %q", code, out)
-	}
-	stranger, err := net.Dial("tcp", c.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
-	_, _ = stranger.Write(NewKey())
-	_ = stranger.SetReadDeadline(time.Now().Add(deadline))
-	if n, err := stranger.Read(make([]byte, 1)); n != 0 || err != io.EOF { //nolint:errorlint // nothing wraps it
-		t.Errorf("the container answers: %d bytes, %v", n, err)
 	}
 	silent, err := net.Dial("tcp", c.address)
 	if err != nil {
@@ -183,5 +183,36 @@ func TestTheEndOfAContainerIsItsProgramsDoing(t *testing.T) {
 	}
 	if notNow(syscall.EHOSTUNREACH) == nil || notNow(os.ErrDeadlineExceeded) == nil {
 		t.Error("a Pod that nothing leads to is there")
+	}
+}
+
+// A program may listen where a container has listened, which it has brought to its end: they share their addresses.
+func TestNobodyTakesThePlaceOfAContainer(t *testing.T) {
+	c := newContainer(t)
+	c.end()
+	identity, err := newIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	impostor, err := tls.Listen("tcp", c.address, &tls.Config{Certificates: []tls.Certificate{identity}, MinVersion: tls.VersionTLS13})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer impostor.Close()
+	said := make(chan int, 1)
+	go func() {
+		conn, err := impostor.Accept()
+		if err != nil {
+			return
+		}
+		n, _ := io.ReadFull(conn, make([]byte, keySize))
+		conn.Close()
+		said <- n
+	}()
+	if _, _, err := c.pods.dial(t.Context(), c.address); !errors.Is(err, errImpostor) {
+		t.Errorf("dial() = %v", err)
+	}
+	if n := <-said; n != 0 {
+		t.Errorf("it was told %d bytes of the key", n)
 	}
 }

@@ -41,7 +41,7 @@ With "all" it judges every step up to the one that you are at.`,
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	cmd.Flags().Int64Var(&seed, "seed", 0, "replay the names and sizes of an earlier run (default: drawn)")
 	stormFlag(cmd, &storm)
-	cmd.Flags().StringVar(&judgeImage, "judge-image", hosted.ImageRef, "for CLUSTER=hosted: what the judge's image is called in the registry of that cluster")
+	cmd.Flags().StringVar(&judgeImage, "judge-image", "", "for CLUSTER=hosted: judge your own code with this image, in a namespace that was not prepared for others'")
 	return cmd
 }
 
@@ -85,7 +85,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm, judgeI
 		if err := a.ensure(ctx, c); err != nil {
 			return err
 		}
-		return a.checkHosted(ctx, c, judgeImage, hosted.Question{Lab: labs[0], Seed: seed, Storm: storm})
+		return a.checkHosted(ctx, c, judgeImage, hosted.Question{Labs: labs, Seed: seed, Storm: storm})
 	}
 	a.asked = command(which)
 	owned, image, err := a.readyToJudge(ctx, c.Labs[labs[0]-1], 1)
@@ -113,7 +113,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm, judgeI
 	if err != nil {
 		return err
 	}
-	return worst(results)
+	return verdict.Worst(results).Err()
 }
 
 // command is how a learner asks for a check.
@@ -193,18 +193,4 @@ func (a *app) next(c *course.Course, r *verdict.Result, lab *course.Lab) {
 		}
 		fmt.Fprintf(a.Out, "Next: %s/README.md, then `make lab-%d`\n", c.Labs[r.Lab].Dir, r.Lab+1)
 	}
-}
-
-// worst turns the results into the command's exit code.
-func worst(results []*verdict.Result) error {
-	var err error
-	for _, r := range results {
-		switch r.Verdict {
-		case verdict.Environment:
-			return exit.Environment(exit.ErrTold)
-		case verdict.Fail:
-			err = exit.ErrFail
-		}
-	}
-	return err
 }

@@ -15,7 +15,7 @@ func TestTheWorstVerdictIsTheExitCode(t *testing.T) {
 		exit.Fail:             {pass, fail},
 		exit.EnvironmentError: {fail, environment, pass},
 	} {
-		if got := exit.Code(worst(results)); got != want {
+		if got := exit.Code(verdict.Worst(results).Err()); got != want {
 			t.Errorf("exit code %d, want %d", got, want)
 		}
 	}

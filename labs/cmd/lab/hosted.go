@@ -18,13 +18,12 @@ func (a *app) checkHosted(ctx context.Context, c *course.Course, image string, q
 	}
 	a.Progress("a Job in " + where + " judges")
 	judges.Progress, judges.OnOutcome = a.Progress, a.onOutcome(c)
-	result, err := judges.Check(ctx, a.State, a.workspace, q)
+	results, err := judges.Check(ctx, a.State, a.workspace, q)
 	if err != nil {
 		return err
 	}
-	results := []*verdict.Result{result}
 	answer, sent := a.reporting(ctx, func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, false) })
 	answer(results, nil)
 	sent()
-	return worst(results)
+	return verdict.Worst(results).Err()
 }

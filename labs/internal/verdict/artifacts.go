@@ -22,20 +22,23 @@ func newRunID(started time.Time) string {
 	return started.UTC().Format("20060102-150405") + "-" + rand.Text()[:4]
 }
 
-// Adopt keeps the result of a run that happened elsewhere, and its artifacts, where those of runs of this machine are.
-func Adopt(state string, r *Result, artifacts course.Tree) error {
-	if !runID.MatchString(r.Run) {
-		return fmt.Errorf("keep the result: %q is no run", r.Run)
+// Adopt keeps the results of one run that happened elsewhere, and its artifacts, where those of runs of this machine are.
+func Adopt(state string, results []*Result, artifacts course.Tree) error {
+	run := results[0].Run
+	if !runID.MatchString(run) {
+		return fmt.Errorf("keep the result: %q is no run", run)
 	}
-	dir, err := makeArtifacts(state, r.Run)
+	dir, err := makeArtifacts(state, run)
 	if err != nil {
 		return err
 	}
 	if err := artifacts.WriteTo(dir); err != nil {
 		return fmt.Errorf("keep the artifacts: %w", err)
 	}
-	r.Artifacts = dir
-	return keep(state, []*Result{r})
+	for _, r := range results {
+		r.Artifacts = dir
+	}
+	return keep(state, results)
 }
 
 // makeArtifacts makes the folder for a run's evidence, and removes those of the oldest runs. What cannot be

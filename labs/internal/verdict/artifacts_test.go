@@ -44,7 +44,7 @@ func TestOldArtifactsGoAndOthersStay(t *testing.T) {
 func TestARunFromElsewhereIsKeptAmongOurs(t *testing.T) {
 	state := t.TempDir()
 	r := &Result{Schema: 1, Lab: 4, Verdict: Fail, Run: "20261127-131500-ABCD", Artifacts: "/elsewhere"}
-	if err := Adopt(state, r, course.Tree{"trace.jsonl": {Data: []byte("{}\n"), Mode: 0o600}}); err != nil {
+	if err := Adopt(state, []*Result{r}, course.Tree{"trace.jsonl": {Data: []byte("{}\n"), Mode: 0o600}}); err != nil {
 		t.Fatal(err)
 	}
 	kept, err := Read(state, 4)
@@ -60,7 +60,7 @@ func TestARunFromElsewhereIsKeptAmongOurs(t *testing.T) {
 	if events, err := History(state, ""); err != nil || len(events) != 1 {
 		t.Errorf("history: %+v, %v", events, err)
 	}
-	if err := Adopt(state, &Result{Run: "../../elsewhere"}, nil); err == nil {
+	if err := Adopt(state, []*Result{{Run: "../../elsewhere"}}, nil); err == nil {
 		t.Error("Adopt() took a run with the name of another folder")
 	}
 }

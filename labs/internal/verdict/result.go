@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/renameio/v2/maybe"
 
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
@@ -27,6 +28,31 @@ const (
 	// Environment: the machine, the cluster or the lab itself kept the checks from judging.
 	Environment Verdict = "environment"
 )
+
+// Worst is the verdict on several labs: a machine at fault before a fail, a fail before a pass.
+func Worst(results []*Result) Verdict {
+	worst := Pass
+	for _, r := range results {
+		switch r.Verdict {
+		case Environment:
+			return Environment
+		case Fail:
+			worst = Fail
+		}
+	}
+	return worst
+}
+
+// Err is what a command returns whose report has told the verdict: nil for a pass, else what [exit.Code] knows.
+func (v Verdict) Err() error {
+	switch v {
+	case Environment:
+		return exit.Environment(exit.ErrTold)
+	case Fail:
+		return exit.ErrFail
+	}
+	return nil
+}
 
 // State is the answer to one check.
 type State string

@@ -18,8 +18,10 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board/export"
 	"github.com/example/operator-lab/labs/classroom/grade"
+	"github.com/example/operator-lab/labs/classroom/hosting"
 	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/classroom/sandbox"
+	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -38,6 +40,8 @@ type gradeRun struct {
 	seed int64
 	// runtime is the container engine's for what was handed in, "" for its default.
 	runtime string
+	// hosted judges on a Kubernetes that was prepared for it.
+	hosted bool
 	// force grades on a machine that learners may have been root on.
 	force bool
 }
@@ -64,6 +68,7 @@ It prints a table, and writes grades.csv, grades.json, and a folder with report 
 	flags.StringVar(&run.out, "out", filepath.Join(a.State, "grade"), "folder for the results")
 	flags.StringVar(&run.runtime, "runtime", "",
 		"the container engine's runtime for what was handed in, such as runsc, which is gVisor (default: the engine's own)")
+	flags.BoolVar(&run.hosted, "hosted", false, "judge on the Kubernetes of KUBECONFIG, in the namespace that hosted install has prepared (docs/hosted.md)")
 	flags.BoolVar(&run.force, "force", false, "grade although learners may be root on this machine: those of its room have kind clusters")
 	flags.Int64Var(&run.seed, "seed", 0, "names and sizes of an earlier run (default: drawn once for all learners)")
 	return cmd
@@ -93,14 +98,27 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	if err := a.refuseToGrade(run.force); err != nil { // a room can be opened until the lock is taken
 		return err
 	}
+	if run.seed == 0 {
+		run.seed = 1 + rand.Int64N(1<<32)
+	}
+	grader := &grade.Grader{Course: c, Labs: labs, Out: run.out, Progress: a.Progress}
+	if run.hosted && run.runtime != "" {
+		return exit.Usage("--runtime is for containers of this machine; bin/classroom hosted install --runtime-class chooses that of a cluster")
+	}
+	if run.hosted {
+		where := ""
+		if grader.Judge, where, err = a.elsewhere(run); err != nil {
+			return err
+		}
+		grader.Parallel = hosting.Outstanding
+		fmt.Fprintf(a.Out, "%s, labs %s, seed %d, %s\n", cli.Count(len(all), "learner"), strings.Trim(fmt.Sprint(labs), "[]"), run.seed, where)
+		return a.gradeAll(ctx, grader, all)
+	}
 	container, err := a.container(ctx, c, run.runtime)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.sweepContainers(ctx, container)) }()
-	if run.seed == 0 {
-		run.seed = 1 + rand.Int64N(1<<32)
-	}
 	fmt.Fprintf(a.Out, "%s, labs %s, seed %d, containers of %s\n", cli.Count(len(all), "learner"), strings.Trim(fmt.Sprint(labs), "[]"),
 		run.seed, runtimeOf(ctx, container))
 	judge, closeJudge, err := a.distrusting(ctx, c, container, run.seed)
@@ -108,7 +126,24 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeJudge()) }()
-	return a.gradeAll(ctx, c, run.out, labs, all, judge)
+	grader.Judge = judge
+	return a.gradeAll(ctx, grader, all)
+}
+
+// elsewhere makes judges of Jobs, and says where they are.
+func (a *app) elsewhere(run gradeRun) (judge grade.Judge, where string, err error) {
+	judges, where, err := hosted.Connect("")
+	if err != nil {
+		return nil, "", exit.Usage("%v", err)
+	}
+	judges.Progress = func(string) {} // of many at a time
+	return func(ctx context.Context, state, workspace string, labs []int) ([]*verdict.Result, error) {
+		results, err := judges.Check(ctx, state, workspace, hosted.Question{Labs: labs, Seed: run.seed})
+		if unfit, ok := errors.AsType[*hosted.Unfit](err); ok {
+			err = &grade.Refused{Why: unfit.Finding()}
+		}
+		return results, err
+	}, where, nil
 }
 
 // refuseToGrade is an error on a machine that is open to learners.
@@ -127,11 +162,10 @@ func (a *app) refuseToGrade(force bool) error {
 }
 
 // gradeAll grades, and writes what came of it after each learner: whatever ends it, the grades so far are there.
-func (a *app) gradeAll(ctx context.Context, c *course.Course, out string, labs []int, all []grade.Submission, judge grade.Judge) error {
-	records := export.NewRecords(c, time.Now())
-	worst := error(nil)
-	table := grade.NewTable(a.Out, labs, all)
-	grader := &grade.Grader{Course: c, Labs: labs, Out: out, Judge: judge, Progress: a.Progress}
+func (a *app) gradeAll(ctx context.Context, grader *grade.Grader, all []grade.Submission) error {
+	records, out := export.NewRecords(grader.Course, time.Now()), grader.Out
+	var results []*verdict.Result
+	table := grade.NewTable(a.Out, grader.Labs, all)
 	write := func() error {
 		for _, f := range []struct{ format, name string }{{"csv", "grades.csv"}, {"json", "grades.json"}} {
 			if err := writeRecords(records, f.format, filepath.Join(out, f.name)); err != nil {
@@ -145,21 +179,14 @@ func (a *app) gradeAll(ctx context.Context, c *course.Course, out string, labs [
 		table.Tell(g)
 		records.At = time.Now()
 		records.Add(g.Name, g.Results)
-		switch g.Verdict() {
-		case verdict.Environment:
-			worst = exit.Environment(exit.ErrTold)
-		case verdict.Fail:
-			if worst == nil {
-				worst = exit.ErrFail
-			}
-		}
+		results = append(results, g.Results...)
 		unwritten = write()
 	})
 	if err := errors.Join(unwritten, err); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Out, "\nGrades: %s, %s; reports and evidence: %s\n", filepath.Join(out, "grades.csv"), filepath.Join(out, "grades.json"), out)
-	return worst
+	return verdict.Worst(results).Err()
 }
 
 func writeRecords(records *export.Records, format, path string) (err error) {

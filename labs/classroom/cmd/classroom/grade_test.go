@@ -76,7 +76,7 @@ func TestGradesAreWrittenAfterEachLearner(t *testing.T) {
 		before = append(before, string(data))
 		return []*verdict.Result{boardtest.Result(c, 1, "run", time.Now())}, err
 	}
-	if err := a.gradeAll(t.Context(), c, out, []int{1}, all, judge); err != nil {
+	if err := a.gradeAll(t.Context(), &grade.Grader{Course: c, Labs: []int{1}, Out: out, Judge: judge, Progress: func(string) {}}, all); err != nil {
 		t.Fatal(err)
 	}
 	if len(before) != 2 || strings.Contains(before[0], "ada") || !strings.Contains(before[1], "ada") {

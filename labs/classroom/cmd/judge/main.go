@@ -1,6 +1,7 @@
 // Command judge is the program of the judge's image.
 //
 //	judge check     in a Pod: judges what the Job was made for, and prints lines of JSON (hosted.Line); exit codes as of lab check
+//	judge canary    in a Pod: tries what code in a sandbox reaches
 //	judge prepare   while the image is made: compiles what it has ready
 package main
 
@@ -18,7 +19,6 @@ import (
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/classroom/judge"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
-	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 func main() {
@@ -39,20 +39,22 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 1 && args[0] == "prepare":
 		return judge.Prepare(ctx, func(line string) { fmt.Fprintln(os.Stderr, "…", line) })
 	case len(args) == 1 && args[0] == "check":
-		return check(ctx)
+		v, err := judge.Check(ctx, os.Stdout)
+		if err != nil {
+			return told(ctx, err)
+		}
+		return v.Err()
+	case len(args) == 1 && args[0] == "canary":
+		return told(ctx, judge.Canary(ctx, os.Stdout))
 	}
-	return exit.Usage("usage: judge check")
+	return exit.Usage("usage: judge check or judge canary")
 }
 
-func check(ctx context.Context) error {
-	v, err := judge.Check(ctx, os.Stdout)
-	switch {
-	case err != nil:
-		return exit.Environment(err)
-	case v == verdict.Environment:
-		return exit.Environment(exit.ErrTold)
-	case v == verdict.Fail:
-		return exit.ErrFail
+// told tells whoever asked for the Job what went wrong, but for the end of this Pod, which the Job replaces.
+func told(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	return nil
+	judge.Tell(os.Stdout, err)
+	return exit.Environment(exit.ErrTold)
 }

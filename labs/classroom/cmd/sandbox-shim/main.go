@@ -5,6 +5,7 @@
 //	sandbox-shim inside SOCKET             in the container: its first process
 //	sandbox-shim send SETTINGS KIND JOB    on this machine: as run, in a container of a Pod that listens
 //	sandbox-shim serve PORT DIR            in such a container: its first process, which forgets what is in DIR after each job
+//	sandbox-shim dial ADDRESS...           in such a container: prints which of them it can connect to
 //	sandbox-shim cache BASE OWN            in the container: a build cache for the Go command (GOCACHEPROG) that is read from BASE, and written to OWN
 //	sandbox-shim cache -keep BASE OWN      on this machine: the same, and what is read from BASE is kept in OWN, too
 package main
@@ -13,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/example/operator-lab/labs/classroom/sandbox"
@@ -43,6 +45,8 @@ func run(args []string) (code int, err error) {
 		err = sandbox.Inside(args[1])
 	case len(args) == 3 && args[0] == "serve":
 		err = sandbox.Serve(args[1], args[2])
+	case len(args) > 1 && args[0] == "dial":
+		fmt.Println(strings.Join(sandbox.Reached(args[1:]), " "))
 	case len(args) == 3 && args[0] == "cache":
 		err = buildcache.Cache{Base: args[1], Own: args[2]}.Serve(os.Stdin, os.Stdout)
 	case len(args) == 4 && slices.Equal(args[:2], []string{"cache", "-keep"}):

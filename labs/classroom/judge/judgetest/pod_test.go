@@ -23,6 +23,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/classroom/hosting"
 	"github.com/example/operator-lab/labs/classroom/judge"
 	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -58,17 +59,33 @@ func TestHostedVerdicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := host{c, newHost(t, c, cache)}
+	h := newHost(t, c, cache)
 	t.Run("a restricted Pod judges as at home", func(t *testing.T) { h.judgesAsAtHome(t, cache) })
 	t.Run("a Pod that is lost costs no verdict", h.replacesALostPod)
 	t.Run("nothing is left of a verdict that nobody waits for", h.leavesNothing)
 	t.Run("an image that no node has is said", h.saysThatTheImageIsMissing)
+	h.testSandboxes(t, cache)
 }
 
 // host is a cluster that judges.
 type host struct {
 	*course.Course
 	kubernetes.Interface
+	kind       *clusters.Kind
+	name       string
+	kubeconfig string
+	// prepared says that verdicts are made in the namespace that was prepared for others' code.
+	prepared bool
+}
+
+// node runs a command on the node.
+func (h host) node(ctx context.Context, stdin string, command ...string) error {
+	cmd := exec.CommandContext(ctx, h.kind.Engine(), append([]string{"exec", "--interactive", h.name + "-control-plane"}, command...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s on the node: %w: %s", command[0], err, out)
+	}
+	return nil
 }
 
 // judgesAsAtHome compares verdicts of the same workspaces, check by check.
@@ -79,18 +96,18 @@ func (h host) judgesAsAtHome(t *testing.T, cache string) {
 			t.Run(fmt.Sprintf("stage %d in lab %d", stage, lab), func(t *testing.T) {
 				workspace := h.workspace(t, stage)
 				begun := time.Now()
-				answer, err := h.judges(t).Ask(t.Context(), workspace, hosted.Question{Lab: lab})
+				answer, err := h.judges(t).Ask(t.Context(), workspace, hosted.Question{Labs: []int{lab}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				there := answer.Result
+				there := answer.Results[0]
 				t.Logf("%.1f s with the Job, %.1f s in the Pod: %.1f core-seconds, %d MiB", time.Since(begun).Seconds(), there.Seconds,
 					answer.Cost.CPUSeconds, answer.Cost.MemoryPeak>>20)
 				if files, err := answer.Files(); err != nil || len(files[trace.File].Data) == 0 {
 					t.Errorf("no trace came with it: %v", err)
 				}
 				here := atHome(lab, workspace)
-				t.Logf("%.1f s at home", here.Seconds)
+				t.Logf("%.1f s at home: %s %s", here.Seconds, here.Verdict, here.Environment.Finding)
 				if there.Verdict != want {
 					t.Errorf("%s, want %s: %+v", there.Verdict, want, there)
 				}
@@ -114,12 +131,12 @@ func (h host) replacesALostPod(t *testing.T) {
 			}
 		}
 	}
-	answer, err := judges.Ask(t.Context(), h.workspace(t, 4), hosted.Question{Lab: 4})
+	answer, err := judges.Ask(t.Context(), h.workspace(t, 4), hosted.Question{Labs: []int{4}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !lost || answer.Result.Verdict != verdict.Pass {
-		t.Errorf("lost %v, %+v", lost, answer.Result)
+	if !lost || answer.Results[0].Verdict != verdict.Pass {
+		t.Errorf("lost %v, %+v", lost, answer.Results[0])
 	}
 }
 
@@ -134,7 +151,7 @@ func (h host) leavesNothing(t *testing.T) {
 			cancel()
 		}
 	}
-	if _, err := judges.Ask(ctx, h.workspace(t, 4), hosted.Question{Lab: 4}); !errors.Is(err, context.Canceled) {
+	if _, err := judges.Ask(ctx, h.workspace(t, 4), hosted.Question{Labs: []int{4}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Ask() = %v, want %v", err, context.Canceled)
 	}
 	err := wait.PollUntilContextTimeout(t.Context(), time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -154,7 +171,7 @@ func (h host) leavesNothing(t *testing.T) {
 func (h host) saysThatTheImageIsMissing(t *testing.T) {
 	judges := h.judges(t)
 	judges.Image = "operator-lab.local/none:1"
-	_, err := judges.Ask(t.Context(), h.workspace(t, 4), hosted.Question{Lab: 4})
+	_, err := judges.Ask(t.Context(), h.workspace(t, 4), hosted.Question{Labs: []int{4}})
 	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(problem.Error(), judges.Image) {
 		t.Errorf("Ask() = %v, want a Problem that names the image", err)
 	}
@@ -175,9 +192,13 @@ func (h host) workspace(t *testing.T, stage int) string {
 }
 
 func (h host) judges(t *testing.T) *hosted.Judges {
-	return &hosted.Judges{
+	judges := &hosted.Judges{
 		Client: h, Namespace: namespace, Image: hosted.ImageRef, Progress: func(line string) { t.Log(line) },
 	}
+	if h.prepared {
+		judges.Namespace, judges.Image = hosting.DefaultNamespace, ""
+	}
+	return judges
 }
 
 // told is what a result says of each check. Whether one that is blocked was asked, and has a cause, depends on the time.
@@ -202,7 +223,7 @@ func absolute(t *testing.T, path string) string {
 }
 
 // newHost makes a kind cluster that has the judge's image.
-func newHost(t *testing.T, c *course.Course, cache string) kubernetes.Interface {
+func newHost(t *testing.T, c *course.Course, cache string) host {
 	t.Helper()
 	kind, err := clusters.NewKind(t.TempDir(), clusters.WithLogger(func(line string) { t.Log(line) }))
 	if err != nil {
@@ -237,26 +258,26 @@ func newHost(t *testing.T, c *course.Course, cache string) kubernetes.Interface 
 	}
 	t.Logf("loaded in %.0f s", time.Since(begun).Seconds())
 	// A graded Pod of ours has few threads. Kubelets of others have no such limit.
-	lift := exec.CommandContext(t.Context(), kind.Engine(), "exec", name+"-control-plane", "sh", "-c",
-		"sed -i 's/^podPidsLimit:.*/podPidsLimit: -1/' /var/lib/kubelet/config.yaml && systemctl restart kubelet")
-	if out, err := lift.CombinedOutput(); err != nil {
-		t.Fatalf("lift the limit of threads: %v: %s", err, out)
+	h := host{Course: c, kind: kind, name: name, kubeconfig: cluster.Kubeconfig}
+	const lift = "sed -i 's/^podPidsLimit:.*/podPidsLimit: -1/' /var/lib/kubelet/config.yaml && systemctl restart kubelet"
+	if err := h.node(t.Context(), "", "sh", "-c", lift); err != nil {
+		t.Fatal(err)
 	}
 	config, err := clusters.RESTConfig(cluster.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	config.QPS = -1 // as [hosted.Connect] has it
+	if h.Interface, err = kubernetes.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}
 	restricted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), restricted, metav1.CreateOptions{}); err != nil {
+	if _, err := h.CoreV1().Namespaces().Create(t.Context(), restricted, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return client
+	return h
 }
 
 // judgeAtHome gives what judges on an embedded control plane of this machine.

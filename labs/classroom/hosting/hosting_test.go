@@ -1,0 +1,58 @@
+package hosting
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestAnInstallationDiffersWhereItShould(t *testing.T) {
+	o := Options{Namespace: "verdicts-of-ana", Image: "registry.example.com/judge:7", Verdicts: 9, RuntimeClass: "gvisor"}
+	objects, err := o.objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := 0
+	for _, object := range objects {
+		clusterWide := object.GetKind() == "ResourceFlavor" || object.GetKind() == "ClusterQueue"
+		switch {
+		case object.GetKind() == "Namespace" && object.GetName() != o.Namespace:
+			t.Errorf("the namespace is %s", object.GetName())
+		case object.GetKind() != "Namespace" && !clusterWide && object.GetNamespace() != o.Namespace:
+			t.Errorf("%s is in %q", name(object), object.GetNamespace())
+		case object.GetKind() == "SandboxTemplate":
+			pods++
+			spec, _, err := unstructured.NestedMap(object.Object, "spec", "podTemplate", "spec")
+			if err != nil || spec["runtimeClassName"] != o.RuntimeClass {
+				t.Errorf("sandboxes are run by %v, %v", spec["runtimeClassName"], err)
+			}
+		case object.GetKind() == "SandboxWarmPool":
+			if n, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas"); n != int64(o.Verdicts) {
+				t.Errorf("%d sandboxes wait", n)
+			}
+		}
+	}
+	if text := o.Manifest(); pods != 1 || strings.Contains(text, "operator-lab.local") || strings.Contains(text, DefaultNamespace+" # namespace") {
+		t.Errorf("%d templates of sandboxes; something is as in the chart:\n%s", pods, text)
+	}
+}
+
+func TestWhatCannotBeIsRefusedBeforeAnythingIsAsked(t *testing.T) {
+	good := Options{Namespace: "ana", Image: "registry.example.com/judge:7", Verdicts: 1}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	for flag, change := range map[string]func(*Options){
+		"--namespace":     func(o *Options) { o.Namespace = "ana\n---" },
+		"--image":         func(o *Options) { o.Image = "judge 7" },
+		"--verdicts":      func(o *Options) { o.Verdicts = 0 },
+		"--runtime-class": func(o *Options) { o.RuntimeClass = "gvisor # x" },
+	} {
+		bad := good
+		change(&bad)
+		if err := bad.Check(); err == nil || !strings.HasPrefix(err.Error(), flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}

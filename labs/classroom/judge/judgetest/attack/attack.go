@@ -1,0 +1,96 @@
+//go:build attack
+
+// Command attack is what a learner hands in who attacks the judge: it tries all that the hostile program of package sandboxtest
+// does, which sandbox_test.go compiles together with this file, and connects to whatever may be near. It prints "did ..." for whatever works.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+func init() {
+	switch {
+	case os.Getenv("ATTACKS") != "":
+		return // main does one of them
+	case slices.Contains(os.Args, "-h"):
+		os.Exit(0)
+	}
+	near()
+	claims()
+	if _, err := os.Stat("/var/run/secrets"); err == nil {
+		fmt.Println("did see secrets")
+	}
+	for _, attack := range [][]string{{"rise"}, {"write"}, {"TAKES", "1"}} {
+		cmd := exec.Command("/proc/self/exe", attack...)
+		cmd.Env = append(os.Environ(), "ATTACKS=1")
+		out, err := cmd.CombinedOutput()
+		fmt.Printf("%s: %v\n%s", attack[0], err, out[:min(len(out), 10_000)])
+	}
+	fmt.Println("attacked")
+	time.Sleep(time.Hour)
+}
+
+// own are the addresses of this machine.
+func own() (all []string) {
+	addresses, _ := net.InterfaceAddrs()
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok {
+			all = append(all, ip.IP.String())
+		}
+	}
+	return all
+}
+
+// near connects to all that may be near, at once: other Pods, judges among them, the node, the API servers, the internet.
+func near() {
+	hosts := []string{"10.96.0.1", "10.96.0.10", "169.254.169.254", "1.1.1.1", "NODE"}
+	for n := range 256 {
+		hosts = append(hosts, fmt.Sprintf("10.244.0.%d", n))
+	}
+	ports := []int{22, 53, 80, 443, 2379, 6443, 8080, 8443, 9443, 10250, 10257, 10259}
+	for n := 7000; n < 7017; n++ {
+		ports = append(ports, n)
+	}
+	var wait sync.WaitGroup
+	at := make(chan struct{}, 250)
+	for _, host := range hosts {
+		if slices.Contains(own(), host) {
+			continue
+		}
+		for _, port := range ports {
+			at <- struct{}{}
+			wait.Go(func() {
+				defer func() { <-at }()
+				if conn, err := net.DialTimeout("tcp", fmt.Sprintf("%s:%d", host, port), 200*time.Millisecond); err == nil {
+					fmt.Printf("did connect to %s:%d\n", host, port)
+					conn.Close()
+				}
+			})
+		}
+	}
+	wait.Wait()
+}
+
+// claims tries to give orders to the other containers of this Pod, with a key of its own.
+func claims() {
+	for port := 7000; port < 7017; port++ {
+		conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), time.Second)
+		if err != nil {
+			continue
+		}
+		_, _ = conn.Write(bytes.Repeat([]byte("k"), 32))
+		_ = conn.SetDeadline(time.Now().Add(time.Second))
+		if n, err := conn.Read(make([]byte, 1)); n > 0 || err != nil && strings.Contains(err.Error(), "timeout") {
+			fmt.Printf("did get into the container at %d\n", port)
+		}
+		conn.Close()
+	}
+}
