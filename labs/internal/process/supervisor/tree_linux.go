@@ -76,6 +76,12 @@ func killUser(uid int) {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // never unlocked: who it is ends with it
+		if unix.Gettid() == os.Getpid() {
+			// The first thread never ends, and who it is decides about signals to the whole process: it only waits here.
+			defer runtime.UnlockOSThread()
+			killUser(uid)
+			return
+		}
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid+1), uintptr(uid), uintptr(uid+1)); errno == 0 {
 			_ = syscall.Kill(-1, syscall.SIGKILL)
 		}

@@ -64,3 +64,15 @@ func TestWhateverRunsAsAProgramsUserEndsWithIt(t *testing.T) {
 		t.Error("the program of another user has ended, too")
 	}
 }
+
+// The thread that becomes a user must not be the first one: it would stay that user, and this process would end with the user's next.
+func TestWhoEndsAUserStaysWhoItIs(t *testing.T) {
+	needsRoot(t)
+	for range 2000 {
+		supervisor.EndUser(supervisor.NewUser())
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil || !strings.Contains(string(status), "\nUid:\t0\t0\t0\t0\n") {
+		t.Errorf("%v\n%s", err, status)
+	}
+}
