@@ -36,7 +36,7 @@ func (h host) testSandboxes(t *testing.T, cache string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(config, client.Options{})
+	c, err := client.NewWithWatch(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func (h host) testSandboxes(t *testing.T, cache string) {
 	})
 	t.Run("a sandbox judges as at home", func(t *testing.T) { h.judgesAsAtHome(t, cache) })
 	t.Run("a sandbox holds", h.holds)
-	t.Run("twenty verdicts come in their order, two at a time", h.gradesMany)
+	t.Run("twenty verdicts come in their order, two at a time", func(t *testing.T) { h.gradesMany(t, c) })
 	t.Run("nothing is left of them", func(t *testing.T) { h.cleanUp(t, c) })
 	t.Run("a judge that is lost costs no verdict", func(t *testing.T) {
 		h.survives(t, "checking", hosting.DefaultNamespace, "app.kubernetes.io/component=judge", verdict.Pass)
@@ -72,8 +72,7 @@ func (h host) testSandboxes(t *testing.T, cache string) {
 	t.Run("a queue that is lost costs no verdict", func(t *testing.T) {
 		h.survives(t, "the judge", "kueue-system", "control-plane=controller-manager", verdict.Pass)
 	})
-	stop() // the rules go with the node, and the API server is away for a while
-	t.Run("a node that is lost costs no learner anything", h.survivesItsNode)
+	t.Run("a node that is lost costs no learner anything", func(t *testing.T) { h.survivesItsNode(t, stop) })
 	t.Run("nothing is left of an installation", func(t *testing.T) { h.uninstalls(t, c) })
 }
 
@@ -242,14 +241,14 @@ func (h host) submissions(t *testing.T) string {
 }
 
 // gradesMany asks for 20 verdicts at once. Two are made at a time, and the one that came first before all others.
-func (h host) gradesMany(t *testing.T) {
+func (h host) gradesMany(t *testing.T, c client.WithWatch) {
 	all, _, err := grade.Find(h.submissions(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	admitted := h.watchJobs(ctx, t)
+	admitted, waited := h.watchJobs(ctx, t), watchClaims(ctx, t, c)
 	judges := h.judges(t)
 	judges.Progress = func(string) {}
 	begun := time.Now()
@@ -275,6 +274,9 @@ func (h host) gradesMany(t *testing.T) {
 	}
 	t.Logf("20 verdicts in %.0f s", time.Since(begun).Seconds())
 	cancel()
+	if waits := waited(); len(waits) > 0 {
+		t.Logf("%d claims waited for a sandbox: %s in the middle, %s the second longest, %s the longest", len(waits), waits[len(waits)/2], waits[max(0, len(waits)-2)], waits[len(waits)-1])
+	}
 	order, most := admitted()
 	if most != 2 {
 		t.Errorf("%d were judged at a time, want 2", most)
@@ -312,6 +314,47 @@ func (h host) watchJobs(ctx context.Context, t *testing.T) func() (order []time.
 		done.Wait()
 		return order, most
 	}
+}
+
+// watchClaims says, after ctx, how long each claim waited for its sandbox, the shortest first.
+func watchClaims(ctx context.Context, t *testing.T, c client.WithWatch) func() []time.Duration {
+	t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kinds["SandboxClaim"])
+	watcher, err := c.Watch(ctx, list, client.InNamespace(hosting.DefaultNamespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waits []time.Duration
+	made, done := map[string]time.Time{}, sync.WaitGroup{}
+	done.Go(func() {
+		for event := range watcher.ResultChan() {
+			claim, ok := event.Object.(*unstructured.Unstructured)
+			if !ok {
+				continue
+			}
+			if _, known := made[claim.GetName()]; !known {
+				made[claim.GetName()] = time.Now()
+			}
+			if begun := made[claim.GetName()]; !begun.IsZero() && isReady(claim) {
+				waits = append(waits, time.Since(begun).Round(time.Millisecond))
+				made[claim.GetName()] = time.Time{}
+			}
+		}
+	})
+	return func() []time.Duration {
+		done.Wait()
+		slices.Sort(waits)
+		return waits
+	}
+}
+
+func isReady(claim *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(claim.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		fields, _ := c.(map[string]any)
+		return fields["type"] == "Ready" && fields["status"] == "True"
+	})
 }
 
 // cleanUp waits until nothing is left but the sandboxes that wait.
@@ -366,24 +409,27 @@ func (h host) survives(t *testing.T, during, namespace, selector string, want ..
 	}
 }
 
-// survivesItsNode stops the node while a right answer is judged.
-func (h host) survivesItsNode(t *testing.T) {
+// survivesItsNode stops the node while a right answer is judged. The rules end with it: without them, who begins anew refuses to judge.
+func (h host) survivesItsNode(t *testing.T, endRules func()) {
 	judges := h.judges(t)
 	var once sync.Once
-	restarted := make(chan error, 1)
+	var restart sync.WaitGroup
+	restarted := errors.New("nothing was judged")
 	judges.Progress = func(line string) {
 		t.Log(line)
 		if line == "checking" {
 			once.Do(func() {
-				go func() {
-					restarted <- exec.CommandContext(t.Context(), h.kind.Engine(), "restart", "--time", "0", h.name+"-control-plane").Run()
-				}()
+				restart.Go(func() {
+					endRules() // they need an API server
+					restarted = exec.CommandContext(t.Context(), h.kind.Engine(), "restart", "--time", "0", h.name+"-control-plane").Run()
+				})
 			})
 		}
 	}
 	answer, err := judges.Ask(t.Context(), h.workspace(t, 4), hosted.Question{Labs: []int{4}})
-	if failed := <-restarted; failed != nil {
-		t.Fatal(failed)
+	restart.Wait()
+	if restarted != nil {
+		t.Fatalf("the node was not restarted: %v; %v", restarted, err)
 	}
 	back := wait.PollUntilContextTimeout(t.Context(), time.Second, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := h.CoreV1().Pods(hosting.DefaultNamespace).List(ctx, metav1.ListOptions{}) // who may do what comes last
