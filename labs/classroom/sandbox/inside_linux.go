@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 // conceal keeps other processes of the same user from tracing this one, and from its open files.
@@ -71,15 +73,8 @@ func counted(name string, files ...string) int {
 	return 0
 }
 
-// endOthers ends all other processes of this container, of which this is the first, and waits until they are gone.
-func endOthers() {
-	_ = unix.Kill(-1, unix.SIGKILL) // no other is no error
-	for {
-		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
-}
+// endOthers ends all other processes of this container, of which this is the first.
+func endOthers() { supervisor.EndOthers() }
 
 // fileLimit is the size of one file of a job, in bytes: that of the largest program. A container of a Pod has a file that is on its
 // node, for a last message, to which no other limit applies.

@@ -49,7 +49,7 @@ func attributes(uid int) *syscall.SysProcAttr {
 // faster than a walk through the process table, so whatever runs as a user of its own is ended first.
 func killTree(_, uid int) {
 	if os.Getpid() == 1 {
-		killAll()
+		EndOthers()
 		return
 	}
 	EndUser(uid)
@@ -89,21 +89,14 @@ func killUser(uid int) {
 	<-done
 }
 
-// killAll kills every other process of a container whose first process this is. Unlike a walk through the process
-// table, the kernel is faster than a program that does nothing but fork.
-func killAll() {
+// EndOthers kills every other process of a container whose first process this is, and waits until they are gone. Unlike a walk
+// through the process table, the kernel is faster than a program that does nothing but fork.
+func EndOthers() {
+	_ = syscall.Kill(-1, syscall.SIGKILL) // no other is no error
 	for {
-		_ = syscall.Kill(-1, syscall.SIGKILL)
-		for {
-			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-			if errors.Is(err, syscall.ECHILD) {
-				return
-			}
-			if pid == 0 {
-				break
-			}
+		if _, err := syscall.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, syscall.EINTR) {
+			return
 		}
-		time.Sleep(settle) // a killed process takes a moment to end
 	}
 }
 
