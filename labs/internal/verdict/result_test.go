@@ -1,4 +1,4 @@
-package main
+package verdict_test
 
 import (
 	"testing"
