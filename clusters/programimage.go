@@ -27,33 +27,38 @@ const nobody = "65532:65532"
 //
 // Go makes such a program with CGO_ENABLED=0.
 func WriteProgramImage(archive, image, program string) error {
-	if err := writeProgramImage(archive, image, program); err != nil {
+	layer, err := programLayer(program)
+	if err != nil {
+		return fmt.Errorf("write image %s: %w", image, err)
+	}
+	return WriteImage(archive, image, v1.Config{Entrypoint: []string{"/" + filepath.Base(program)}, User: nobody}, layer)
+}
+
+// WriteImage writes a docker-archive tar with an image of these layers for this machine's architecture. image is its name with a
+// tag.
+func WriteImage(archive, image string, config v1.Config, layers ...v1.Layer) error {
+	if err := writeImage(archive, image, config, layers); err != nil {
 		return fmt.Errorf("write image %s: %w", image, err)
 	}
 	return nil
 }
 
-func writeProgramImage(archive, image, program string) error {
+func writeImage(archive, image string, config v1.Config, layers []v1.Layer) error {
 	tag, err := name.NewTag(image, name.StrictValidation)
 	if err != nil {
 		return err
 	}
-	layer, err := programLayer(program)
+	img, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {
 		return err
 	}
-	img, err := mutate.AppendLayers(empty.Image, layer)
+	file, err := img.ConfigFile()
 	if err != nil {
 		return err
 	}
-	config, err := img.ConfigFile()
-	if err != nil {
-		return err
-	}
-	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", runtime.GOARCH
-	config.Config = v1.Config{Entrypoint: []string{"/" + filepath.Base(program)}, User: nobody}
-	if img, err = mutate.ConfigFile(img, config); err != nil {
+	file = file.DeepCopy()
+	file.OS, file.Architecture, file.Config = "linux", runtime.GOARCH, config
+	if img, err = mutate.ConfigFile(img, file); err != nil {
 		return err
 	}
 	return tarball.WriteToFile(archive, tag, img)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -46,6 +47,19 @@ func Pack(ctx context.Context, root string) (Archive, error) {
 	status, err := git(ctx, root, "status", "--porcelain", "--untracked-files=no")
 	a.Changed = err == nil && len(status) > 0
 	return a, nil
+}
+
+// Unpack writes the files into a folder, which it makes.
+func (a Archive) Unpack(ctx context.Context, dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return fmt.Errorf("unpack the course: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "tar", "-xzf", "-", "--strip-components=1")
+	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(a.data)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("unpack the course: tar: %w: %s", errors.Join(ctx.Err(), err), strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 // Size in bytes.

@@ -112,6 +112,14 @@ func TestAnArchiveHasWhatIsCommittedAndNothingElse(t *testing.T) {
 		t.Errorf("course.yaml: %q", got)
 	}
 
+	dir := filepath.Join(t.TempDir(), "course")
+	if err := a.Unpack(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "labs", "course.yaml")); string(got) != "schema: 1\n" {
+		t.Errorf("course.yaml, unpacked: %q, %v", got, err)
+	}
+
 	again := httptest.NewRequest(http.MethodGet, "/course.tar.gz", nil)
 	again.Header.Set("If-None-Match", `"`+a.Commit+`"`)
 	w = httptest.NewRecorder()

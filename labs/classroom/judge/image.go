@@ -11,19 +11,16 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
+	"github.com/example/operator-lab/labs/classroom/checkout"
 	"github.com/example/operator-lab/labs/classroom/modules"
 	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -63,7 +60,7 @@ type Image struct {
 }
 
 // Write writes the image to a file as a docker-archive, which [clusters.Provider.LoadImageArchive] and `docker load` take. It
-// takes some minutes, and twice the image's size of the disk that archive is on.
+// takes some minutes, and meanwhile 5 GB of the disk that archive is on, more than twice the image's size.
 func (i Image) Write(ctx context.Context, archive string) error {
 	work, err := os.MkdirTemp(filepath.Dir(archive), "judge-image-")
 	if err != nil {
@@ -72,7 +69,9 @@ func (i Image) Write(ctx context.Context, archive string) error {
 	defer os.RemoveAll(work)
 	layers, err := i.layers(ctx, work)
 	if err == nil {
-		err = writeImage(archive, layers)
+		err = clusters.WriteImage(archive, hosted.ImageRef, v1.Config{
+			Entrypoint: []string{BinDir + "/judge"}, User: user, Env: append(environment(), buildCache), WorkingDir: CourseDir,
+		}, layers...)
 	}
 	if err != nil {
 		return fmt.Errorf("make the judge's image: %w", err)
@@ -101,7 +100,7 @@ func (i Image) layers(ctx context.Context, work string) (all []v1.Layer, err err
 	if err != nil {
 		return nil, err
 	}
-	if err := i.fetch(ctx, needs[:1], in("mod")); err != nil {
+	if err := modules.FillCache(ctx, in("mod"), needs[0]); err != nil {
 		return nil, err
 	}
 	// What a learner's code is compiled from; the rest is compiled here, and gone.
@@ -109,10 +108,17 @@ func (i Image) layers(ctx context.Context, work string) (all []v1.Layer, err err
 	if err != nil {
 		return nil, err
 	}
-	if err := i.fetch(ctx, needs[1:], in("mod")); err != nil {
+	if err := modules.FillCache(ctx, in("mod"), needs[1:]...); err != nil {
 		return nil, err
 	}
-	if err := i.archiveCourse(ctx, in("course.tar"), in("course")); err != nil {
+	packed, err := checkout.Pack(ctx, i.Course.Root)
+	if err != nil {
+		return nil, err
+	}
+	if packed.Changed {
+		i.Progress("changes that are not committed are left out")
+	}
+	if err := packed.Unpack(ctx, in("course")); err != nil {
 		return nil, err
 	}
 	components := i.components(programs)
@@ -150,43 +156,6 @@ func needless(rel string, d fs.DirEntry) bool {
 	top, _, _ := strings.Cut(rel, "/")
 	return slices.Contains([]string{"api", "doc", "misc", "test"}, top) ||
 		d.IsDir() && d.Name() == "testdata" || strings.HasSuffix(rel, "_test.go")
-}
-
-// fetch fills a module cache with what is needed, and nothing else of this machine's.
-func (i Image) fetch(ctx context.Context, needs []modules.Need, to string) error {
-	have, err := i.goCommand(ctx, i.Course.Root, nil, "env", "GOMODCACHE")
-	if err != nil {
-		return err
-	}
-	proxies, err := i.goCommand(ctx, i.Course.Root, nil, "env", "GOPROXY")
-	if err != nil {
-		return err
-	}
-	env := []string{
-		"GOMODCACHE=" + to, "GOFLAGS=-modcacherw", "GOOS=linux",
-		"GOPROXY=file://" + filepath.ToSlash(filepath.Join(have, "cache", "download")) + "," + proxies,
-	}
-	for _, need := range needs {
-		for _, patterns := range [][]string{append([]string{"-test"}, need.Packages...), need.Programs} {
-			args := append([]string{"list", "-mod=readonly", "-deps", "-f", "{{with .Error}}{{.}}{{end}}"}, patterns...)
-			if _, err := i.goCommand(ctx, need.Dir, env, args...); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// archiveCourse unpacks what is tracked at HEAD of the checkout into dir, by way of file.
-func (i Image) archiveCourse(ctx context.Context, file, dir string) error {
-	if _, err := run(ctx, i.Course.Root, nil, "git", "archive", "--format=tar", "--output="+file, "HEAD"); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	_, err := run(ctx, dir, nil, "tar", "-xf", file)
-	return err
 }
 
 // components are the programs of the control plane, in folders of the same names as in [Image.Cache].
@@ -248,28 +217,6 @@ func environment() []string {
 
 // buildCache has builds begin with what [Prepare] has compiled.
 const buildCache = "GOCACHEPROG=" + shim + " cache " + builtDir + " /tmp/built"
-
-func writeImage(archive string, layers []v1.Layer) error {
-	tag, err := name.NewTag(hosted.ImageRef, name.StrictValidation)
-	if err != nil {
-		return err
-	}
-	image, err := mutate.AppendLayers(empty.Image, layers...)
-	if err != nil {
-		return err
-	}
-	config, err := image.ConfigFile()
-	if err != nil {
-		return err
-	}
-	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", runtime.GOARCH
-	config.Config = v1.Config{Entrypoint: []string{BinDir + "/judge"}, User: user, Env: append(environment(), buildCache), WorkingDir: CourseDir}
-	if image, err = mutate.ConfigFile(image, config); err != nil {
-		return err
-	}
-	return tarball.WriteToFile(archive, tag, image)
-}
 
 // goCommand runs a Go command in dir.
 func (i Image) goCommand(ctx context.Context, dir string, env []string, args ...string) (string, error) {

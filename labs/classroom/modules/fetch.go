@@ -44,6 +44,21 @@ func Check(ctx context.Context, proxy, dir string, needs []Need, log func(string
 	return nil
 }
 
+// FillCache has a module cache hold what is compiled on Linux. It takes what this machine's module cache has, and downloads the rest.
+func FillCache(ctx context.Context, dir string, needs ...Need) error {
+	sources, err := sources(ctx)
+	if err != nil {
+		return err
+	}
+	env := []string{"GOMODCACHE=" + dir, removable, "GOPROXY=" + sources, "GOTOOLCHAIN=local", "GOOS=linux"}
+	for _, n := range needs {
+		if err := n.resolve(ctx, env); err != nil {
+			return fmt.Errorf("modules of %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
 // fetch has the Go command look for everything that it looks for on a learner's machine, and so download it.
 func (n Need) fetch(ctx context.Context, env []string) error {
 	if err := n.download(ctx, env); err != nil {

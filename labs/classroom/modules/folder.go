@@ -105,7 +105,7 @@ func required(file *modfile.File) []module.Version {
 // The Go command works with an empty module cache beside the folder, which is gone afterwards. So the folder gets what
 // a learner's machine asks for, and nothing else.
 func (f Folder) Fill(ctx context.Context, needs []Need, log func(string)) (_ Stock, err error) {
-	sources, err := f.sources(ctx)
+	sources, err := sources(ctx)
 	if err != nil {
 		return Stock{}, err
 	}
@@ -115,7 +115,7 @@ func (f Folder) Fill(ctx context.Context, needs []Need, log func(string)) (_ Sto
 		return Stock{}, fmt.Errorf("download modules: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
-	env := []string{"GOMODCACHE=" + home, removable, "GOPROXY=" + sources, "GOTOOLCHAIN=local"}
+	env := []string{"GOMODCACHE=" + home, removable, "GOPROXY=" + f.URL() + "," + sources, "GOTOOLCHAIN=local"}
 	for _, n := range needs {
 		log("modules of " + n.Name)
 		if err = n.fetch(ctx, env); err != nil {
@@ -127,8 +127,8 @@ func (f Folder) Fill(ctx context.Context, needs []Need, log func(string)) (_ Sto
 	return all, errors.Join(err, f.keep(downloads))
 }
 
-// sources is a GOPROXY: the folder, the module cache of this machine, and where it downloads from.
-func (f Folder) sources(ctx context.Context) (string, error) {
+// sources is a GOPROXY: the module cache of this machine, and where it downloads from.
+func sources(ctx context.Context) (string, error) {
 	out, err := command(ctx, "", nil, "env", "-json", "GOMODCACHE", "GOPROXY").Output()
 	var s struct{ GOMODCACHE, GOPROXY string }
 	if err == nil {
@@ -137,7 +137,7 @@ func (f Folder) sources(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", errors.Join(ctx.Err(), fmt.Errorf("find the module cache: go env: %w", err))
 	}
-	return strings.Join([]string{f.URL(), fileURL(filepath.Join(s.GOMODCACHE, "cache", "download")), s.GOPROXY}, ","), nil
+	return fileURL(filepath.Join(s.GOMODCACHE, "cache", "download")) + "," + s.GOPROXY, nil
 }
 
 // keep moves what the Go command has downloaded into the folder. Of a version the folder keeps three files, and of a

@@ -118,6 +118,24 @@ func TestFill(t *testing.T) {
 	}
 }
 
+func TestACacheHasWhatLinuxCompiles(t *testing.T) {
+	internet := publish(t)
+	n := need(t, internet)
+	machine(t, internet)
+	dir := t.TempDir()
+	if err := modules.FillCache(t.Context(), dir, n); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{
+		"used@v1.2.0/used.go": true, "only/tests@v0.1.0/tests.go": true, "!tool@v2.0.0+incompatible/main.go": true,
+		"windows@" + onWindows.Version + "/windows.go": false, "tidy/only@v1.0.0/only.go": false,
+	} {
+		if _, err := os.Stat(filepath.Join(dir, "example.com", filepath.FromSlash(path))); (err == nil) != want {
+			t.Errorf("%s is in the cache: %v, want %v", path, err == nil, want)
+		}
+	}
+}
+
 // content says of each module in a folder which files are there, and what its list says.
 func content(t *testing.T, folder modules.Folder) map[string]string {
 	t.Helper()
