@@ -28,18 +28,22 @@ func Doctor(ctx context.Context, c client.Client, judges *hosted.Judges, o Optio
 		return err
 	}
 	for _, wanted := range objects {
-		there := &unstructured.Unstructured{}
-		there.SetGroupVersionKind(wanted.GroupVersionKind())
-		if err := c.Get(ctx, client.ObjectKeyFromObject(wanted), there); err != nil {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(wanted), wanted); err != nil {
 			return &clusters.Problem{What: name(wanted) + " is missing", Fix: fix(err, "bin/classroom hosted install"), Err: err}
 		}
 	}
 	told("all objects are there")
-	if err := active(ctx, c, told); err != nil {
-		return err
-	}
-	if err := waiting(ctx, c, o, told); err != nil {
-		return err
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "ClusterQueue":
+			err = until(ctx, c, object, "the queue admits verdicts", "kubectl get pods -n kueue-system", told, notActive)
+		case "SandboxWarmPool":
+			fix := fmt.Sprintf("kubectl get sandboxes,pods,events -n %s", object.GetNamespace())
+			err = until(ctx, c, object, "a sandbox is waiting", fix, told, noneWaits)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if err := judges.Try(ctx); err != nil {
 		return err
@@ -48,43 +52,22 @@ func Doctor(ctx context.Context, c client.Client, judges *hosted.Judges, o Optio
 	return nil
 }
 
-// active says whether Kueue admits Jobs.
-func active(ctx context.Context, c client.Client, told func(line string)) error {
-	queue := &unstructured.Unstructured{}
-	queue.SetAPIVersion("kueue.x-k8s.io/v1beta2")
-	queue.SetKind("ClusterQueue")
-	return until(ctx, c, queue, client.ObjectKey{Name: "operator-lab"}, "the queue admits verdicts", "kubectl get pods -n kueue-system", told, func() string {
-		return condition(queue, "Active")
-	})
-}
-
-// waiting says whether a sandbox waits.
-func waiting(ctx context.Context, c client.Client, o Options, told func(line string)) error {
-	namespace := o.Namespace
-	if namespace == "" {
-		namespace = DefaultNamespace
+// noneWaits says that no sandbox of a pool waits, "" if one does.
+func noneWaits(pool *unstructured.Unstructured) string {
+	if n, _, _ := unstructured.NestedInt64(pool.Object, "status", "readyReplicas"); n == 0 {
+		return "no sandbox is ready yet"
 	}
-	pool := &unstructured.Unstructured{}
-	pool.SetAPIVersion("extensions.agents.x-k8s.io/v1beta1")
-	pool.SetKind("SandboxWarmPool")
-	key := client.ObjectKey{Namespace: namespace, Name: "sandboxes"}
-	fix := fmt.Sprintf("kubectl get sandboxes,pods,events -n %s", namespace)
-	return until(ctx, c, pool, key, "a sandbox is waiting", fix, told, func() string {
-		if n, _, _ := unstructured.NestedInt64(pool.Object, "status", "readyReplicas"); n == 0 {
-			return "no sandbox is ready yet"
-		}
-		return ""
-	})
+	return ""
 }
 
 // until reads an object again and again until nothing is lacking any more, and tells what is.
-func until(ctx context.Context, c client.Client, object *unstructured.Unstructured, key client.ObjectKey, done, fix string, told func(string), lacking func() string) error {
+func until(ctx context.Context, c client.Client, object *unstructured.Unstructured, done, fix string, told func(string), lacking func(*unstructured.Unstructured) string) error {
 	last := ""
 	err := wait.PollUntilContextTimeout(ctx, readyPeriod, readyLimit, true, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, key, object); err != nil {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return false, err
 		}
-		lacks := lacking()
+		lacks := lacking(object)
 		if lacks != "" && lacks != last {
 			told(lacks)
 			last = lacks
@@ -98,18 +81,18 @@ func until(ctx context.Context, c client.Client, object *unstructured.Unstructur
 	return nil
 }
 
-// condition is what an object's condition says against it, "" for nothing.
-func condition(object *unstructured.Unstructured, kind string) string {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+// notActive says why a queue admits no Jobs, "" if it does.
+func notActive(queue *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(queue.Object, "status", "conditions")
 	for _, c := range conditions {
 		c, ok := c.(map[string]any)
 		switch {
-		case !ok || c["type"] != kind:
+		case !ok || c["type"] != "Active":
 		case c["status"] == "True":
 			return ""
 		default:
-			return fmt.Sprintf("%s is not %s: %v", name(object), kind, c["message"])
+			return fmt.Sprintf("%s is not active: %v", name(queue), c["message"])
 		}
 	}
-	return fmt.Sprintf("%s is not %s yet", name(object), kind)
+	return name(queue) + " is not active yet"
 }
