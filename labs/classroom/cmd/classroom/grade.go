@@ -75,6 +75,9 @@ It prints a table, and writes grades.csv, grades.json, and a folder with report 
 }
 
 func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
+	if run.hosted && run.runtime != "" {
+		return exit.Usage("--runtime is for containers of this machine; bin/classroom hosted install --runtime-class chooses that of a cluster")
+	}
 	c, err := a.Course()
 	if err != nil {
 		return err
@@ -102,8 +105,8 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 		run.seed = 1 + rand.Int64N(1<<32)
 	}
 	grader := &grade.Grader{Course: c, Labs: labs, Out: run.out, Progress: a.Progress}
-	if run.hosted && run.runtime != "" {
-		return exit.Usage("--runtime is for containers of this machine; bin/classroom hosted install --runtime-class chooses that of a cluster")
+	begin := func(where string) {
+		fmt.Fprintf(a.Out, "%s, labs %s, seed %d, %s\n", cli.Count(len(all), "learner"), strings.Trim(fmt.Sprint(labs), "[]"), run.seed, where)
 	}
 	if run.hosted {
 		where := ""
@@ -111,7 +114,7 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 			return err
 		}
 		grader.Parallel = hosting.Outstanding
-		fmt.Fprintf(a.Out, "%s, labs %s, seed %d, %s\n", cli.Count(len(all), "learner"), strings.Trim(fmt.Sprint(labs), "[]"), run.seed, where)
+		begin(where)
 		return a.gradeAll(ctx, grader, all)
 	}
 	container, err := a.container(ctx, c, run.runtime)
@@ -119,8 +122,7 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.sweepContainers(ctx, container)) }()
-	fmt.Fprintf(a.Out, "%s, labs %s, seed %d, containers of %s\n", cli.Count(len(all), "learner"), strings.Trim(fmt.Sprint(labs), "[]"),
-		run.seed, runtimeOf(ctx, container))
+	begin("containers of " + runtimeOf(ctx, container))
 	judge, closeJudge, err := a.distrusting(ctx, c, container, run.seed)
 	if err != nil {
 		return err
