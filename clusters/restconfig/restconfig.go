@@ -16,11 +16,13 @@ import (
 // and quotes it: 16 KB of a definition can have a gigabyte of complaints.
 const refusalLimit = 1 << 20
 
-// answerLimit is how much of any other answer is read, in bytes, logs apart, and eventLimit how much of one event of a watch. What etcd stores has 1.5 MB at most, but
-// a list has many of those, and a definition may have the API server add defaults of any size to each.
+// What etcd stores has 1.5 MB at most, but a list has many of those, and a definition may have the API server add defaults of any
+// size to each.
 const (
+	// answerLimit is how much of any other answer is read, in bytes. Only logs and watches have no end.
 	answerLimit = 64 << 20
-	eventLimit  = 16 << 20
+	// eventLimit is how much of one event of a watch is read, in bytes.
+	eventLimit = 16 << 20
 )
 
 // Load reads a kubeconfig. Clients of it follow redirections to the same server only, such as that from …/proxy to …/proxy/:
