@@ -124,6 +124,14 @@ type claimed struct {
 	release  func() error
 }
 
+// intact is an error if it was lost.
+func (s *claimed) intact(ctx context.Context) error {
+	if err := s.pods.Intact(ctx); err != nil {
+		return &clusters.Problem{What: "the Pod in which the learner's code ran is gone", Fix: "the same command again", Err: err}
+	}
+	return nil
+}
+
 // newSandbox claims one. work is a folder for what belongs to it.
 func newSandbox(ctx context.Context, work string, progress func(string)) (*claimed, error) {
 	s := &claimed{scratch: filepath.Join(work, "sandbox")}

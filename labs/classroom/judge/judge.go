@@ -74,7 +74,7 @@ func check(ctx context.Context, work string, judge verdict.Judge, labs []int) (r
 	if err := s.closed(ctx); err != nil {
 		return nil, err
 	}
-	judge.Launcher = s.launcher
+	judge.Launcher, judge.Intact = s.launcher, s.intact
 	return judge.Check(ctx, labs)
 }
 

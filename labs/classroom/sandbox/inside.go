@@ -40,7 +40,7 @@ func secure() error {
 	return nil
 }
 
-// work does one job.
+// work does one job, and waits until the other side hangs up.
 func work(ctx context.Context, call caller) error {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
@@ -49,6 +49,8 @@ func work(ctx context.Context, call caller) error {
 		return fmt.Errorf("call: %w", err)
 	}
 	defer control.Close()
+	// Whoever closes first may cut off what the other one is still sending, and then does not read why.
+	defer drain(control)
 	printed, err := call(roleOutput)
 	if err != nil {
 		return fmt.Errorf("call: %w", err)
@@ -68,7 +70,15 @@ func work(ctx context.Context, call caller) error {
 	if err == nil {
 		err = open(ctx, call, o.Job)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE): // nothing of ours is there for as long
+		go drain(control)
+		fmt.Fprintf(output, "another program of this workspace listens: %v\n", err)
+		output.Close()
+		passedOn()
+		return pack(control, outcome{Code: 1}, returned(o.Job)...)
+	case err != nil:
+		go drain(control)
 		output.Close()
 		return pack(control, outcome{Failed: err.Error()})
 	}
@@ -79,6 +89,9 @@ func work(ctx context.Context, call caller) error {
 	}
 	return pack(control, outcome{Code: code}, returned(o.Job)...)
 }
+
+// drain reads to the end, and keeps nothing.
+func drain(r io.Reader) { _, _ = io.Copy(io.Discard, r) }
 
 // place puts what came with the order where the program looks for it. The size of the folders is the limit.
 func (o order) place(arrived archive) error {

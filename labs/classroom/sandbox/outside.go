@@ -96,7 +96,7 @@ func Run(settings, kind, file string, parentPipe *os.File) (int, error) {
 	if err := r.start(ctx, listener.Addr().String()); err != nil {
 		return process.NotStarted, err
 	}
-	return m.serveJob(ctx, order{Job: r.job, Supervisor: r.limits.Supervisor}, r.limits.Output, r.mayLackSockets(), func() error { return nil })
+	return m.serveJob(ctx, order{Job: r.job, Supervisor: r.limits.Supervisor}, r.limits.Output, r.mayLackSockets())
 }
 
 // untilParentEnds gives a context that ends with a pipe; nil is none.
@@ -176,10 +176,13 @@ func (m *mux) called(ctx context.Context, o order, hint string) (control, output
 		}
 	}
 	trees, err := o.trees()
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		err = pack(control, o, trees...)
 	}
-	return control, output, pack(control, o, trees...)
+	if err != nil {
+		return nil, nil, errors.Join(err, closeWrite(control))
+	}
+	return control, output, nil
 }
 
 // mayLackSockets says what a runtime that was chosen may be lacking.
@@ -190,10 +193,14 @@ func (r request) mayLackSockets() string {
 	return fmt.Sprintf(" (%s has to let it open Unix sockets of this machine; for runsc, runtimeArgs in /etc/docker/daemon.json: --host-uds=open)", r.Runtime)
 }
 
+// endedCode is the exit code of a program whose container has ended.
+const endedCode = 128 + int(syscall.SIGKILL)
+
+var errEnded = errors.New("the kernel has ended the whole container: it took more than it may have")
+
 // serveJob gives the orders, and passes on what comes and goes, until everything in the container has ended. Of what the program
-// prints it passes on so many bytes. lost is asked when the container has ended without an answer: an error says that this was
-// not the program's doing.
-func (m *mux) serveJob(ctx context.Context, ordered order, printed int64, hint string, lost func() error) (int, error) {
+// prints it passes on so many bytes. A container that has ended without an answer gives errEnded.
+func (m *mux) serveJob(ctx context.Context, ordered order, printed int64, hint string) (int, error) {
 	control, output, err := m.called(ctx, ordered, hint)
 	if err != nil {
 		return process.NotStarted, err
@@ -230,7 +237,8 @@ func (m *mux) serveJob(ctx context.Context, ordered order, printed int64, hint s
 		err = left.into(ordered.Job.Returns, returned(ordered.Job)...)
 	}
 	hangUp()
-	<-drained // everything that held the other end has ended
+	go drain(control) // of what is too much
+	<-drained         // everything that held the other end has ended
 	switch {
 	case tooMuch.Load():
 		return process.TooMuchOutput, errors.New("the program " + process.Exceeded(process.TooMuchOutput))
@@ -238,10 +246,8 @@ func (m *mux) serveJob(ctx context.Context, ordered order, printed int64, hint s
 		return supervisor.CannotRun, errors.New("the starter is gone")
 	case errors.Is(err, errTooMuch):
 		return 1, fmt.Errorf("the program left more than %d MiB behind", ordered.Job.Returns>>20)
-	case err != nil && lost() != nil:
-		return process.NotStarted, fmt.Errorf("the container is gone: %w", lost())
 	case err != nil:
-		return 128 + int(syscall.SIGKILL), errors.New("the kernel has ended the whole container: it took more than it may have")
+		return endedCode, errEnded
 	case o.Failed != "":
 		return process.NotStarted, errors.New(o.Failed)
 	}

@@ -43,6 +43,8 @@ const (
 	heardLimit = 10 * time.Second
 	// stallLimit is how long a connection may stand still before it counts as lost.
 	stallLimit = time.Minute
+	// forgetLimit is how long a container may take to forget a job. One that takes longer is not used again.
+	forgetLimit = 30 * time.Second
 )
 
 // Pods runs each job in one of a few containers of Pods, which do one job at a time and forget it ([Serve]). It travels as JSON to
@@ -110,25 +112,91 @@ func Send(settings, kind, file string, parentPipe *os.File) (int, error) {
 		job = program(job)
 	}
 	session, address, release, err := p.take(ctx, addresses, wait)
-	if err != nil {
+	switch {
+	case errors.Is(err, errAllEnded):
+		return endedCode, err
+	case err != nil:
 		return process.NotStarted, err
 	}
 	defer release()
 	m := newMux(job.Reaches)
 	go m.answer(session.Accept)
-	return m.serveJob(ctx, order{Job: job, Supervisor: l.Supervisor, Tmp: p.Tmp}, l.Output, "", func() error { return podIsThere(ctx, address) })
+	code, err := m.serveJob(ctx, order{Job: job, Supervisor: l.Supervisor, Tmp: p.Tmp}, l.Output, "")
+	if errors.Is(err, errEnded) {
+		if err := p.ended(ctx, address); err != nil {
+			return process.NotStarted, err
+		}
+	}
+	return code, err
 }
 
-// take connects to a container that nobody uses, and keeps it from others until release. One that has ended is passed over, also
-// when it has been started anew: it cannot be told from a learner's program that listens in its place.
+// ended marks a container that has ended while it did a job. An error says that it is there, or that nobody can tell.
+func (p Pods) ended(ctx context.Context, address string) error {
+	switch s, _, err := p.dial(ctx, address); {
+	case err == nil:
+		s.Close()
+		return errors.New("the connection to a container was lost")
+	case !isAnother(err):
+		if err := p.Intact(ctx); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(p.mark(address), nil, 0o600)
+}
+
+// mark is a file that says that a container has ended while it did a job.
+func (p Pods) mark(address string) string { return p.lock(address) + ".ended" }
+
+func (p Pods) marked(address string) bool {
+	_, err := os.Stat(p.mark(address))
+	return err == nil
+}
+
+func (p Pods) lock(address string) string {
+	return filepath.Join(p.Locks, strings.ReplaceAll(address, ":", "-"))
+}
+
+// Intact is an error if the Pod is lost: then none of the containers is there any more, and what programs have not done says
+// nothing about them. That programs have ended all containers is no error: they end those alone that they run in.
+func (p Pods) Intact(ctx context.Context) error {
+	all := slices.Concat(p.Tools, p.Programs)
+	if !slices.ContainsFunc(all, func(address string) bool { return !p.marked(address) }) {
+		return nil
+	}
+	answers := make(chan error)
+	for _, address := range all {
+		go func() {
+			s, _, err := p.dial(ctx, address)
+			if err == nil {
+				s.Close()
+			}
+			answers <- err
+		}()
+	}
+	var lost []error
+	for range all {
+		lost = append(lost, <-answers)
+	}
+	if slices.Contains(lost, nil) {
+		return nil
+	}
+	return errors.Join(lost...)
+}
+
+// errAllEnded says that no container is left for a program, because of other ones.
+var errAllEnded = errors.New("programs have ended all containers: they took more than they may have")
+
+// take connects to a container that nobody uses, and keeps it from others until release. One that has ended is passed over,
+// whoever listens in its place. If all have ended, that is errAllEnded.
 func (p Pods) take(ctx context.Context, addresses []string, limit time.Duration) (s *yamux.Session, address string, release func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("none of %d containers was free for %v", len(addresses), limit))
 	defer cancel()
 	tick := time.NewTicker(takePeriod)
 	defer tick.Stop()
 	for {
+		ended := 0
 		for _, address := range addresses {
-			lock := flock.New(filepath.Join(p.Locks, strings.ReplaceAll(address, ":", "-")))
+			lock := flock.New(p.lock(address))
 			ok, err := lock.TryLock()
 			if err != nil {
 				return nil, "", nil, fmt.Errorf("lock a container: %w", err)
@@ -136,13 +204,16 @@ func (p Pods) take(ctx context.Context, addresses []string, limit time.Duration)
 			if !ok {
 				continue
 			}
-			s, _, err := p.dial(ctx, address)
-			if err == nil {
-				return s, address, func() { s.Close(); _ = lock.Unlock() }, nil
+			if s, _, err = p.dial(ctx, address); err == nil {
+				return s, address, func() { p.release(s, address, lock) }, nil
 			}
-			if err := errors.Join(lock.Unlock(), notNow(err)); err != nil {
-				return nil, "", nil, fmt.Errorf("connect to a container: %w", err)
+			_ = lock.Unlock()
+			if isAnother(err) || p.marked(address) {
+				ended++
 			}
+		}
+		if ended == len(addresses) {
+			return nil, "", nil, errAllEnded
 		}
 		select {
 		case <-tick.C:
@@ -152,22 +223,20 @@ func (p Pods) take(ctx context.Context, addresses []string, limit time.Duration)
 	}
 }
 
-// notNow is an error of a connection, unless a machine has answered on which nobody listens at the moment, or somebody else.
-func notNow(err error) error {
-	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errImpostor) {
-		return nil
+// release lets others use a container, after it has forgotten the job and closed the session.
+func (p Pods) release(s *yamux.Session, address string, lock *flock.Flock) {
+	select {
+	case <-s.CloseChan():
+	case <-time.After(forgetLimit):
+		_ = os.WriteFile(p.mark(address), nil, 0o600)
 	}
-	return err
+	s.Close()
+	_ = lock.Unlock()
 }
 
-// podIsThere says whether the Pod is there, of which a container has ended: whoever answers, also that nobody listens, is there.
-func podIsThere(ctx context.Context, address string) error {
-	dialer := net.Dialer{Timeout: dialLimit}
-	conn, err := dialer.DialContext(ctx, "tcp", address)
-	if err == nil {
-		err = conn.Close()
-	}
-	return notNow(err)
+// isAnother says whether a machine has answered on which nobody listens any more, or somebody else.
+func isAnother(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errImpostor)
 }
 
 // canaryLimit is how long a connection may take that nothing keeps from being made.
@@ -196,34 +265,35 @@ func Reached(addresses []string) (reached []string) {
 
 // dial connects to a container, which is the same as before if it was claimed, and makes itself known.
 func (p Pods) dial(ctx context.Context, address string) (s *yamux.Session, identity string, err error) {
-	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialLimit}, Config: &tls.Config{
+	dialer := net.Dialer{Timeout: dialLimit}
+	plain, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, "", err
+	}
+	_ = plain.SetDeadline(time.Now().Add(heardLimit))
+	conn := tls.Client(plain, &tls.Config{
 		MinVersion:         tls.VersionTLS13,
 		InsecureSkipVerify: true, //nolint:gosec // nobody vouches for it but whoever claimed it
 		VerifyConnection: func(state tls.ConnectionState) error {
 			identity = fmt.Sprintf("%x", sha256.Sum256(state.PeerCertificates[0].Raw))
 			if known := p.Identities[address]; known != "" && known != identity {
-				return errImpostor
+				return errors.New("its certificate is another one")
 			}
 			return nil
 		},
-	}}
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+	})
+	if _, err = conn.Write(p.Key); err == nil {
+		_, err = io.ReadFull(conn, make([]byte, 1))
+	}
 	if err != nil {
-		return nil, "", err
-	}
-	_ = conn.SetDeadline(time.Now().Add(heardLimit))
-	if _, err := conn.Write(p.Key); err != nil {
-		return nil, "", errors.Join(err, conn.Close())
-	}
-	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
-		return nil, "", errors.Join(fmt.Errorf("the container does not know us: %w", err), conn.Close())
+		return nil, "", errors.Join(errImpostor, err, conn.Close())
 	}
 	_ = conn.SetDeadline(time.Time{})
 	s, err = yamux.Client(conn, sessions())
 	return s, identity, err
 }
 
-// errImpostor says that somebody else listens where a container has listened that was claimed, or that it was started anew.
+// errImpostor says that somebody listens who is not the container that was claimed, and who it may be is not known.
 var errImpostor = errors.New("it is not the container that it was")
 
 // newIdentity is a certificate that nobody vouches for.
@@ -246,8 +316,8 @@ func sessions() *yamux.Config {
 // Serve is the first process of a container of a Pod. It listens on a port, and does the jobs of those who connect, one after the
 // other. The first who connects chooses the key ([Pods.Claim]), and nobody is heard after that who does not know it: a learner's
 // program may connect, too, from another container of the Pod. That one may also listen in the place of a container that has ended,
-// so each container has a certificate, by which it is known from then on. What a job leaves behind is gone before the next begins: processes, and all
-// files of tmp, the only folder that can be written to. Serve ends when that fails.
+// so each container has a certificate, by which it is known from then on. What a job leaves behind is gone before the next begins:
+// processes, and all files of tmp, the only folder that can be written to. Serve ends when that fails, and nobody starts it again.
 func Serve(port, tmp string) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is not the first process of a container, and would end all others")
@@ -266,11 +336,8 @@ func Serve(port, tmp string) error {
 	jobs := make(chan net.Conn)
 	go admit(l, jobs)
 	for {
-		if err := serveOne(<-jobs); err != nil {
-			fmt.Fprintln(os.Stderr, "a job ended:", err)
-		}
-		if err := forget(tmp); err != nil {
-			return err // the kubelet begins anew
+		if err := serveOne(<-jobs, tmp); err != nil {
+			return err
 		}
 	}
 }
@@ -310,14 +377,18 @@ func admit(l net.Listener, jobs chan<- net.Conn) {
 	}
 }
 
-func serveOne(conn net.Conn) error {
+// serveOne does a job and forgets it. The end of the session says that it has.
+func serveOne(conn net.Conn, tmp string) error {
 	defer conn.Close()
 	session, err := yamux.Server(conn, sessions())
 	if err != nil {
 		return err
 	}
 	defer session.Close()
-	return work(context.Background(), calling(session.Open))
+	if err := work(context.Background(), calling(session.Open)); err != nil {
+		fmt.Fprintln(os.Stderr, "a job ended:", err)
+	}
+	return forget(tmp)
 }
 
 // forget ends all other processes and removes what they have written. A folder may be one of thousands in each other, and closed to

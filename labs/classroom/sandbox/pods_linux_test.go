@@ -13,13 +13,14 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/onsi/gomega"
 
 	"github.com/example/operator-lab/labs/internal/process"
 )
 
-// pod is a container that listens: this test binary as the first process of its own process table, with a folder of its own where
+// pod is a container that listens: this test binary as the first process of its own process table, with 4 MiB of its own where
 // tmp is here.
 func pod(t *testing.T, tmp string) (address string, end func()) {
 	t.Helper()
@@ -31,9 +32,9 @@ func pod(t *testing.T, tmp string) (address string, end func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const script = `mount --bind "$1" "$2" && exec "$3" serve "$4" "$2"`
+	const script = `mount -t tmpfs -o size=4m none "$1" && exec "$2" serve "$3" "$1"`
 	cmd := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc",
-		"sh", "-c", script, "-", t.TempDir(), tmp, os.Args[0], port)
+		"sh", "-c", script, "-", tmp, os.Args[0], port)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
@@ -178,11 +179,42 @@ func TestTheEndOfAContainerIsItsProgramsDoing(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGKILL) {
 		t.Errorf("exit code %d", code)
 	}
-	if err := podIsThere(t.Context(), c.address); err != nil {
-		t.Errorf("a Pod that refuses a connection is not there: %v", err)
+	if err := c.pods.Intact(t.Context()); err != nil {
+		t.Errorf("a program has ended its container, and the Pod is lost: %v", err)
 	}
-	if notNow(syscall.EHOSTUNREACH) == nil || notNow(os.ErrDeadlineExceeded) == nil {
-		t.Error("a Pod that nothing leads to is there")
+	if out, code := c.run(t, shell(c.tmp, "echo next")); code != endedCode || !strings.Contains(out, "ended all containers") {
+		t.Errorf("there is no container left, and the exit code of the next program is %d: %s", code, out)
+	}
+}
+
+func TestAPodIsLostWhenContainersEndThatNobodyUses(t *testing.T) {
+	first, endFirst := pod(t, t.TempDir())
+	second, endSecond := pod(t, t.TempDir())
+	p := Pods{Tools: []string{first}, Programs: []string{second}, Key: NewKey(), Locks: t.TempDir()}
+	if err := p.Claim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	endFirst()
+	if err := p.Intact(t.Context()); err != nil {
+		t.Errorf("a container is left: %v", err)
+	}
+	endSecond()
+	if p.Intact(t.Context()) == nil {
+		t.Error("no container is left, and no program has ended any")
+	}
+}
+
+// A container reads what is sent until the other side hangs up. Else that one would say that the connection was lost, and not why.
+func TestWhyAJobCannotBeginIsSaidWhileItIsSent(t *testing.T) {
+	c := newContainer(t)
+	large := filepath.Join(c.tmp, "large")
+	if err := os.WriteFile(large, make([]byte, 16<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	job := shell(c.tmp, "echo begun")
+	job.Reads = []string{large}
+	if out, code := c.run(t, job); code != process.NotStarted || !strings.Contains(out, "no space left on device") {
+		t.Errorf("exit code %d, output %q", code, out)
 	}
 }
 
@@ -214,5 +246,59 @@ func TestNobodyTakesThePlaceOfAContainer(t *testing.T) {
 	}
 	if n := <-said; n != 0 {
 		t.Errorf("it was told %d bytes of the key", n)
+	}
+}
+
+// Whoever listens there may as well say nothing that we understand. There are other containers.
+func TestAContainerThatIsAnothersIsPassedOver(t *testing.T) {
+	tmp := t.TempDir()
+	first, end := pod(t, tmp)
+	second, _ := pod(t, tmp)
+	p := Pods{Programs: []string{first, second}, Key: NewKey(), Locks: t.TempDir(), Tmp: tmp, Shim: os.Args[0]}
+	if err := p.Claim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	l, err := net.Listen("tcp", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	launcher, err := p.Launcher(filepath.Join(p.Locks, "settings.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	launcher.Scratch = p.Locks
+	c := container{Runner: process.Runner{Launcher: launcher}}
+	if out, code := c.run(t, shell(tmp, "echo done")); code != 0 || out != "done\n" {
+		t.Errorf("exit code %d, output %q", code, out)
+	}
+}
+
+// The containers of a Pod share their addresses. What a program reaches may be another's for a moment, when one that ran before has
+// not left it yet; for longer it is another program that has it, which is none of the machine's doing.
+func TestAnAddressOfAnotherProgramIsWaitedForAndThenTheirDoing(t *testing.T) {
+	c := newContainer(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := shell(c.tmp, "echo begun")
+	job.Reaches = []string{l.Addr().String()}
+	if out, code := c.run(t, job); code != 1 || !strings.HasPrefix(out, "another program of this workspace listens") {
+		t.Errorf("exit code %d, output %q", code, out)
+	}
+	time.AfterFunc(200*time.Millisecond, func() { l.Close() })
+	if out, code := c.run(t, job); code != 0 || out != "begun\n" {
+		t.Errorf("exit code %d, output %q", code, out)
 	}
 }

@@ -355,3 +355,34 @@ func TestOnlyTheFirstIsInControl(t *testing.T) {
 		t.Errorf("the second call is not refused: %v", err)
 	}
 }
+
+// A job can be over before all of its order was sent on. Who closes the connection then cuts off the sender.
+func TestAContainerListensUntilTheOtherSideHangsUp(t *testing.T) {
+	control, theirs := net.Pipe()
+	output, printed := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, output) }()
+	done := make(chan error, 1)
+	go func() {
+		done <- work(t.Context(), func(role ...byte) (net.Conn, error) {
+			if role[0] == roleControl {
+				return theirs, nil
+			}
+			return printed, nil
+		})
+	}()
+	if err := pack(control, order{}); err != nil { // an order without a program
+		t.Fatal(err)
+	}
+	var o outcome
+	if _, err := unpack(control, &o); err != nil || o.Failed == "" {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, control) }()
+	if _, err := control.Write([]byte("the rest")); err != nil {
+		t.Errorf("the container has hung up: %v", err)
+	}
+	control.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -28,6 +29,8 @@ const terminate = 'T'
 const (
 	// dialLimit bounds a connection on one machine, and the wait for its first byte.
 	dialLimit = 5 * time.Second
+	// addressPeriod is the time from one look at an address that is another's to the next.
+	addressPeriod = 50 * time.Millisecond
 	// reachLimit is how many connections a program may have to the addresses that it reaches.
 	reachLimit = 256
 	// spareLimit is how many connections wait to be used for what a program serves.
@@ -198,10 +201,14 @@ func (m *mux) serve(ctx context.Context, address string) {
 }
 
 // extend is the container's end of what the program reaches: it listens at the same address, which has that place in the list,
-// until ctx ends.
+// until ctx ends. A program that ran before may be about to leave that address; other containers of a Pod have the same ones.
 func extend(ctx context.Context, call caller, address string, place byte) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
+	for begun := time.Now(); errors.Is(err, syscall.EADDRINUSE) && time.Since(begun) < endLimit; {
+		time.Sleep(addressPeriod)
+		l, err = lc.Listen(ctx, "tcp", address)
+	}
 	if err != nil {
 		return err
 	}

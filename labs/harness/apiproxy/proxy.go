@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/example/operator-lab/clusters/restconfig"
+	"github.com/example/operator-lab/labs/internal/loopback"
 )
 
 // Request is one request as the API server saw it.
@@ -129,7 +130,7 @@ func Start(upstream *rest.Config, token string, rule Rule, filter NamespaceFilte
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := loopback.Listen()
 	if err != nil {
 		return nil, fmt.Errorf("listen for the manager: %w", err)
 	}

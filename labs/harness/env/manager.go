@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,6 +24,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/diagnostics"
 	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/loopback"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
@@ -100,7 +99,7 @@ func settle(log string) (*ManagerProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	addresses, err := freeAddresses(2)
+	addresses, err := loopback.Free(2)
 	if err != nil {
 		return nil, err
 	}
@@ -450,26 +449,4 @@ func (m *ManagerProcess) passes(ctx context.Context) Passes {
 		passes.Took += time.Duration(seconds * float64(time.Second))
 	}
 	return passes
-}
-
-// lowestPort to highestPort are tried for a manager's own servers. They lie below the range that kernels
-// draw ports from by themselves, so that nobody gets one by accident between our look and the
-// manager's use of it.
-const lowestPort, highestPort = 10000, 30000
-
-// freeAddresses are n loopback addresses that nobody listens on right now.
-func freeAddresses(n int) ([]string, error) {
-	var addresses []string
-	for range highestPort - lowestPort {
-		address := fmt.Sprintf("127.0.0.1:%d", lowestPort+rand.IntN(highestPort-lowestPort))
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			continue
-		}
-		defer l.Close() // held until all are found, so that they differ
-		if addresses = append(addresses, address); len(addresses) == n {
-			return addresses, nil
-		}
-	}
-	return nil, fmt.Errorf("find %d free ports between %d and %d", n, lowestPort, highestPort)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/loopback"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
@@ -53,7 +54,11 @@ func openTestEnv(ctx context.Context, w *trace.Watcher, known *program) (*testEn
 	e := &testEnv{proxy: proxy, trace: w, activity: newActivityMonitor(proxy.Since, answered), forget: forget}
 	go e.activity.run(watching)
 	if current.config.NeedsRegistry() {
-		if e.registry, err = registry.Start("127.0.0.1:0", nil); err != nil {
+		addresses, err := loopback.Free(1)
+		if err == nil {
+			e.registry, err = registry.Start(addresses[0], nil)
+		}
+		if err != nil {
 			return nil, errors.Join(err, e.close(ctx))
 		}
 	}

@@ -38,6 +38,8 @@ type Judge struct {
 	// Launcher runs what contains or reads the learner's code, which nobody trusts; nil trusts it. Its Scratch is set for
 	// each run.
 	Launcher *process.Launcher
+	// Intact, if it is not nil, is asked when a run fails: an error says that what Launcher runs programs in was lost meanwhile.
+	Intact func(ctx context.Context) error
 	// Seed decides what a run draws; 0 draws the seed itself.
 	Seed int64
 	// Storm is how hard the storm of lab 5 blows: "" or [suite.StormLong].
@@ -111,7 +113,10 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 
 // results judges, or says what kept it from judging.
 func (r *run) results(ctx context.Context, labs []int) (results []*Result, err error) {
-	if err = r.prepare(ctx); err == nil {
+	if err = r.prepare(ctx); err == nil && r.build != nil {
+		err = r.intact(ctx)
+	}
+	if err == nil {
 		results, err = r.judge(ctx, labs)
 	}
 	if ctx.Err() != nil {

@@ -248,7 +248,7 @@ func (h host) gradesMany(t *testing.T, c client.WithWatch) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	admitted, waited := h.watchJobs(ctx, t), watchClaims(ctx, t, c)
+	admitted, waited := h.watchJobs(ctx, t, c), watchClaims(ctx, t, c)
 	judges := h.judges(t)
 	judges.Progress = func(string) {}
 	begun := time.Now()
@@ -286,9 +286,9 @@ func (h host) gradesMany(t *testing.T, c client.WithWatch) {
 	}
 }
 
-// watchJobs says, after ctx, when those Jobs were made that the queue has let begin, in this order, and how many were judged at most
+// watchJobs says, after ctx, when those Jobs came to the queue that it has let begin, in this order, and how many were judged at most
 // at a time.
-func (h host) watchJobs(ctx context.Context, t *testing.T) func() (order []time.Time, most int) {
+func (h host) watchJobs(ctx context.Context, t *testing.T, c client.Client) func() (order []time.Time, most int) {
 	t.Helper()
 	watcher, err := h.BatchV1().Jobs(hosting.DefaultNamespace).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -306,7 +306,7 @@ func (h host) watchJobs(ctx context.Context, t *testing.T) func() (order []time.
 				delete(begun, job.Name)
 			case !*job.Spec.Suspend && !begun[job.Name] && job.DeletionTimestamp == nil:
 				begun[job.Name] = true
-				order, most = append(order, job.CreationTimestamp.Time), max(most, len(begun))
+				order, most = append(order, queuedAt(ctx, t, c, job)), max(most, len(begun))
 			}
 		}
 	})
@@ -314,6 +314,22 @@ func (h host) watchJobs(ctx context.Context, t *testing.T) func() (order []time.
 		done.Wait()
 		return order, most
 	}
+}
+
+// queuedAt is when Kueue has learnt of a Job. Of those that are made within a second it learns in any order.
+func queuedAt(ctx context.Context, t *testing.T, c client.Client, job *batchv1.Job) time.Time {
+	workloads := &unstructured.UnstructuredList{}
+	workloads.SetGroupVersionKind(kinds["Workload"])
+	if err := c.List(ctx, workloads, client.InNamespace(job.Namespace)); err != nil {
+		t.Error(err)
+	}
+	for _, w := range workloads.Items {
+		if metav1.IsControlledBy(&w, job) {
+			return w.GetCreationTimestamp().Time
+		}
+	}
+	t.Errorf("Job %s has begun, and has no Workload", job.Name)
+	return time.Time{}
 }
 
 // watchClaims says, after ctx, how long each claim waited for its sandbox, the shortest first.
