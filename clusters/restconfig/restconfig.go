@@ -21,8 +21,8 @@ const refusalLimit = 1 << 20
 const (
 	// answerLimit is how much of any other answer is read, in bytes. Only logs and watches have no end.
 	answerLimit = 64 << 20
-	// eventLimit is how much of one event of a watch is read, in bytes.
-	eventLimit = 16 << 20
+	// EventLimit is how much of one event of a watch is read, in bytes.
+	EventLimit = 16 << 20
 )
 
 // Load reads a kubeconfig. Clients of it follow redirections to the same server only, such as that from …/proxy to …/proxy/:
@@ -84,8 +84,8 @@ func (e *events) Read(p []byte) (int, error) {
 	} else {
 		e.line += int64(n)
 	}
-	if e.line > eventLimit {
-		return 0, &http.MaxBytesError{Limit: eventLimit}
+	if e.line > EventLimit {
+		return 0, &http.MaxBytesError{Limit: EventLimit}
 	}
 	return n, err
 }

@@ -21,16 +21,16 @@ const delegator = "ClusterRole system:auth-delegator"
 // accounts are the rights that a folder with manifests gives to the ServiceAccounts in it.
 type accounts struct {
 	manifests []generate.Manifest
-	roles     map[string]generate.Manifest // by kind and name
-	names     []string                     // of the ServiceAccounts
+	roles     map[string][]generate.Manifest // by kind and name, of all namespaces
+	names     []string                       // of the ServiceAccounts
 }
 
 func accountsOf(manifests []generate.Manifest) accounts {
-	a := accounts{manifests: manifests, roles: map[string]generate.Manifest{}}
+	a := accounts{manifests: manifests, roles: map[string][]generate.Manifest{}}
 	for _, m := range manifests {
 		switch kind := m.Kind(); kind {
 		case "Role", "ClusterRole":
-			a.roles[kind+" "+m.Name()] = m
+			a.roles[kind+" "+m.Name()] = append(a.roles[kind+" "+m.Name()], m)
 		case "ServiceAccount":
 			a.names = append(a.names, m.Name())
 		}
@@ -98,18 +98,20 @@ func (a accounts) grantAtMost(most rights) error {
 		if group := b.everybody(); group != "" {
 			return finding.New("binds-everybody", "bindings for the manager's ServiceAccount alone", "%s binds the group %s", b.file, group)
 		}
-		role, ours := a.roles[b.role()]
+		roles := a.roles[b.role()]
 		switch {
 		case b.role() == delegator:
 			continue
-		case !ours || role.Object["aggregationRule"] != nil:
+		case len(roles) == 0 || slices.ContainsFunc(roles, func(m generate.Manifest) bool { return m.Object["aggregationRule"] != nil }):
 			return finding.New("binds-another", "bindings for the manager to the roles in config/rbac, and to no others", "%s binds %s", b.file, b.role())
 		}
-		for f := range most.excesses(rules([]generate.Manifest{role})) {
-			if role.File == path.Base(suite.RolePath) || b.RoleRef.Kind == "Role" && f.Cause == "too-much" {
-				continue // the generated role is judged by itself
+		for _, role := range roles {
+			for f := range most.excesses(rules([]generate.Manifest{role})) {
+				if role.File == path.Base(suite.RolePath) || b.RoleRef.Kind == "Role" && f.Cause == "too-much" {
+					continue // the generated role is judged by itself
+				}
+				return finding.New("bound-too-much", f.Expected, "in %s: %s", role.File, f.Seen)
 			}
-			return finding.New("bound-too-much", f.Expected, "in %s: %s", role.File, f.Seen)
 		}
 	}
 	return nil
@@ -130,6 +132,9 @@ func (a accounts) install(generated []generate.Manifest) error {
 	if !slices.ContainsFunc(listed, func(name string) bool { return path.Clean(name) == role }) {
 		return finding.New("not-installed", fmt.Sprintf("%s among the resources of %s", role, kustomization.File), "%s", strings.Join(listed, ", "))
 	}
+	if other := slices.IndexFunc(listed, elsewhere); other >= 0 {
+		return finding.New(finding.CauseOther, "YAML files of config/rbac as the resources of "+kustomization.File, "%s", listed[other])
+	}
 	bindings, err := a.bindings()
 	if err != nil {
 		return err
@@ -140,4 +145,10 @@ func (a accounts) install(generated []generate.Manifest) error {
 		}
 	}
 	return finding.New("not-bound", "a binding of the role in "+role+" to the ServiceAccount of the manager", "none in config/rbac")
+}
+
+// elsewhere says whether a resource of kustomize is something that is not read here.
+func elsewhere(resource string) bool {
+	resource = path.Clean(resource)
+	return path.Base(resource) != resource || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(resource))
 }

@@ -53,6 +53,8 @@ func TestWhatIsBoundToTheManager(t *testing.T) {
 		"its own role":                         {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "", ""},
 		"its own role in one namespace":        {role("Role", "a", "apps", "deployments"), bind("RoleBinding", "Role", "a", toManager), "", ""},
 		"cluster-admin":                        {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toManager), "binds-another", "binding.yaml binds ClusterRole cluster-admin"},
+		"cluster-admin in a list":              {"", "kind: ClusterRoleBindingList\nitems: [{kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {kind: ClusterRole, name: cluster-admin}, subjects: [" + toManager + "]}]\n", "binds-another", "binding.yaml binds ClusterRole cluster-admin"},
+		"two roles of a name":                  {role("Role", "a", "", "secrets") + "---\n" + role("Role", "a", "", "configmaps"), bind("RoleBinding", "Role", "a", toManager), "bound-too-much", "secrets"},
 		"cluster-admin, by its name as a user": {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toUser), "binds-another", "ClusterRole cluster-admin"},
 		"cluster-admin for people":             {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toPeople), "", ""},
 		"in one namespace, too":                {"", bind("RoleBinding", "ClusterRole", "admin", toManager), "binds-another", "ClusterRole admin"},
@@ -84,6 +86,8 @@ func TestTheRoleIsInstalled(t *testing.T) {
 		"not by kustomize":       {"resources: [binding.yaml]\n", bound, "not-installed", "binding.yaml"},
 		"in a way of one's own":  {"", bound, "", ""},
 		"by its name in a path":  {"resources: [./role.yaml]\n", bound, "", ""},
+		"and something else":     {"resources: [role.yaml, binding.yaml, more.txt]\n", bound, "other", "more.txt"},
+		"and another folder":     {"resources: [role.yaml, binding.yaml, ../more.yaml]\n", bound, "other", "../more.yaml"},
 		"by nothing and nowhere": {"namePrefix: a\n", bound, "not-installed", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

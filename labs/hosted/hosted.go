@@ -41,7 +41,7 @@ const (
 	// unpackedLimit is the size of what was packed, in JSON, and the two others how many objects and commas there may be in it, and in
 	// a line of a judge's: an entry of a list takes a hundred times its two bytes.
 	unpackedLimit, objectsLimit, commasLimit = 32 << 20, 20_000, 200_000
-	// logLimit is how much of a judge's output is read. It has less than a megabyte, and the artifacts, of 4 at most.
+	// logLimit is how much of a judge's output is read. It has less than a megabyte, and the artifacts, of 3 at most.
 	logLimit = 8 << 20
 	// idLimit is how long the id of a check may be, and how many checks a lab may have.
 	idLimit, checksLimit = 100, 1000
@@ -121,11 +121,18 @@ type Question struct {
 	Workspace course.Tree `json:"workspace"`
 }
 
-// Pack makes JSON small.
+// Pack makes JSON small, if [Unpack] reads it.
 func Pack(what any) ([]byte, error) {
+	text, err := json.Marshal(what)
+	if err == nil && len(text) > unpackedLimit {
+		err = fmt.Errorf("%d MiB with all names, and %d are read", len(text)>>20, unpackedLimit>>20)
+	}
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	if err := errors.Join(json.NewEncoder(w).Encode(what), w.Close()); err != nil {
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
 	}
 	return packed.Bytes(), nil
@@ -149,6 +156,34 @@ func decode(text []byte, to any) error {
 		return errors.New("there is too much in it")
 	}
 	return json.Unmarshal(text, to)
+}
+
+// Fit is the answer without what makes it more than a [Judges] reads: first the artifacts, then what explains the checks. What code
+// makes an API server or a compiler say has no end, and its verdict is to be heard all the same.
+func (a Answer) Fit() Answer {
+	if a.heard() {
+		return a
+	}
+	if a.Artifacts = nil; a.heard() {
+		return a
+	}
+	a.Results = slices.Clone(a.Results)
+	for i, result := range a.Results {
+		short := *result
+		short.Checks = slices.Clone(result.Checks)
+		for j := range short.Checks {
+			short.Checks[j].Fields, short.Checks[j].Evidence = nil, nil
+		}
+		a.Results[i] = &short
+	}
+	return a
+}
+
+// heard says whether a [Judges] reads the answer, behind as much of something else.
+func (a Answer) heard() bool {
+	text, err := json.Marshal(Line{Answer: &a})
+	var line Line
+	return err == nil && len(text) < logLimit/2 && decode(text, &line) == nil
 }
 
 // Judges gives verdicts by Jobs.
@@ -196,8 +231,8 @@ func (j *Judges) Check(ctx context.Context, state, workspace string, q Question)
 		return nil, err
 	}
 	files, err := answer.Files()
-	if err != nil {
-		return nil, err
+	if err != nil { // the verdict is one all the same
+		j.Progress(fmt.Sprintf("the artifacts are left out: %v", err))
 	}
 	return answer.Results, verdict.Adopt(state, answer.Results, files)
 }
@@ -217,7 +252,7 @@ func (j *Judges) Ask(ctx context.Context, workspace string, q Question) (answer 
 	}
 	packed, err := Pack(q)
 	if err != nil {
-		return nil, err
+		return nil, &Unfit{&clusters.Problem{What: "the workspace cannot be sent", Fix: "move what is no code out of the workspace", Err: err}}
 	}
 	if len(packed) > sentLimit {
 		return nil, &Unfit{&clusters.Problem{

@@ -3,10 +3,12 @@ package hosted
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -102,6 +105,39 @@ func TestALineOfAPodTakesNoMemory(t *testing.T) {
 	}
 	if files, err := (&Answer{Artifacts: packed}).Files(); err == nil {
 		t.Errorf("%d files were read", len(files))
+	}
+}
+
+// A learner's code decides how much there is to say about it.
+func TestAVerdictIsHeardHoweverMuchThereIsToSay(t *testing.T) {
+	j := Judges{Progress: func(string) {}}
+	fields := make([]finding.Field, 100)
+	for i := range fields {
+		fields[i] = finding.Field{Path: strings.Repeat(",", 5000)}
+	}
+	for name, a := range map[string]Answer{
+		"artifacts": {Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail}}, Artifacts: make([]byte, logLimit)},
+		"fields":    {Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail, Checks: []verdict.Check{{ID: "creates", Fields: fields}}}}},
+	} {
+		fit := a.Fit()
+		line, err := json.Marshal(Line{Answer: &fit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, _, _ := j.hear(strings.NewReader(string(line)+"\n"), 0); answer == nil || answer.Results[0].Verdict != verdict.Fail {
+			t.Errorf("%s: the answer is not heard", name)
+		}
+	}
+}
+
+func TestWhatNobodyUnpacksIsNotPacked(t *testing.T) {
+	tree := course.Tree{}
+	for n := range 15_000 {
+		tree[strings.Repeat("folder/", 320)+strconv.Itoa(n)] = course.File{}
+	}
+	if packed, err := Pack(tree); err == nil {
+		var again course.Tree
+		t.Errorf("packed in %d bytes; unpacked: %v", len(packed), Unpack(bytes.NewReader(packed), &again))
 	}
 }
 

@@ -58,7 +58,8 @@ func Check(ctx context.Context, out io.Writer) (verdict.Verdict, error) {
 	if err != nil {
 		progress(fmt.Sprintf("could not send the artifacts: %v", err))
 	}
-	return verdict.Worst(results), lines.Encode(hosted.Line{Answer: &hosted.Answer{Results: results, Artifacts: artifacts, Cost: cost()}})
+	answer := hosted.Answer{Results: results, Artifacts: artifacts, Cost: cost()}.Fit()
+	return verdict.Worst(results), lines.Encode(hosted.Line{Answer: &answer})
 }
 
 // check judges the labs, and has a sandbox run the learner's code where there is a pool of them, if it is closed.
@@ -107,7 +108,7 @@ func Tell(out io.Writer, err error) {
 }
 
 // artifactsLimit is how much of artifacts goes into the Pod's log, which a kubelet cuts after 10 MiB. They have 100 KB, packed.
-const artifactsLimit = 4 << 20
+const artifactsLimit = 2 << 20
 
 func packArtifacts(dir string) ([]byte, error) {
 	files, err := course.ReadTree(dir)

@@ -18,8 +18,9 @@ import (
 const (
 	// headLimit is the size of the text that an archive begins with.
 	headLimit = 1 << 20
-	// filesLimit is how many files and folders an archive may have.
-	filesLimit = 20_000
+	// filesLimit is how many files and folders an archive may have: those of the largest workspace that is graded, and as many again
+	// of ours.
+	filesLimit = 40_000
 
 	headName = "head"
 	// filesName is the folder of an archive for what is in [process.Job.Writes], and readsName for what a job only reads.

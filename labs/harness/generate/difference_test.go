@@ -93,10 +93,21 @@ spec: {versions: [{schema: {openAPIV3Schema: {properties: {status: {default: {},
 spec: {versions: [{schema: {openAPIV3Schema: {properties: {status: {default: {}, properties: {x: {
   default: [` + strings.Repeat("null,", 1000) + `], items: {x-kubernetes-preserve-unknown-fields: true, default: "` + strings.Repeat("s", 20_000) + `"}}}}}}}}]}
 `
-	for _, text := range []string{large, nulls} {
+	absent := strings.Replace(large, "status: {default: {}, ", "status: {", 1)
+	for _, text := range []string{large, nulls, absent} {
 		if _, err := parsed(t, text).Definition(); err == nil || !strings.Contains(err.Error(), "1024 KiB of an empty object") {
 			t.Errorf("%.300s: %v", text[len(text)-200:], err)
 		}
+	}
+}
+
+// The API server takes no "Default" for a default; what reads it otherwise would count none, and install one.
+func TestLettersOfADefinitionAreAsTheAPIServerReadsThem(t *testing.T) {
+	_, err := parsed(t, `kind: CustomResourceDefinition
+spec: {versions: [{name: v1, schema: {openAPIV3Schema: {properties: {status: {Default: {}}}}}}]}
+`).Definition()
+	if err == nil || !strings.Contains(err.Error(), `unknown field "spec.versions[0].schema.openAPIV3Schema.properties.status.Default"`) {
+		t.Error(err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	sigsyaml "sigs.k8s.io/yaml"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/suite"
@@ -36,8 +36,9 @@ func (m Manifest) Name() string { name, _ := at(m.Object, "metadata", "name").(s
 // is wrong.
 const partsLimit = 6_000
 
-// defaultsLimit is how many bytes of JSON the defaults of a definition may make of an empty object. etcd stores no larger one, but the
-// API server adds those of a status whenever it reads one, and defaults may be in the entries of others.
+// defaultsLimit is how many bytes of JSON the defaults of a definition may make of an object whose structs are all there and empty.
+// etcd stores no larger one, but the API server adds those of a status whenever it reads one, and defaults may be in the entries of
+// others.
 const defaultsLimit = 1 << 20
 
 // defaults is how many bytes the defaults of all versions add to an empty object, or some more than [defaultsLimit].
@@ -57,10 +58,14 @@ func fill(schema map[string]any, value any, left *int) {
 	if *left--; *left < 0 {
 		return
 	}
-	if value == nil && schema["default"] != nil {
+	switch {
+	case value != nil:
+	case schema["default"] != nil:
 		value = schema["default"]
 		text, _ := json.Marshal(value)
 		*left -= len(text)
+	case schema["properties"] != nil:
+		value = map[string]any{} // somebody may write one
 	}
 	switch value := value.(type) {
 	case map[string]any:
@@ -102,7 +107,9 @@ func (m Manifest) Definition() (*apiextensionsv1.CustomResourceDefinition, error
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", m.File, err)
 	}
-	if err := sigsyaml.UnmarshalStrict(data, crd); err != nil {
+	// As the API server does, which tells "default" from "Default".
+	unknown, err := kjson.UnmarshalStrict(data, crd)
+	if err = errors.Join(append(unknown, err)...); err != nil {
 		return nil, fmt.Errorf("read %s: %w", m.File, err)
 	}
 	return crd, nil

@@ -12,8 +12,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// ReadYAML reads the objects of YAML with any number of documents: each document's own, or the items of a List. What is no
-// object, such as a JSON patch of kustomize, has none.
+// ReadYAML reads the objects of YAML with any number of documents: each document's own, or the items of a list, which for kustomize
+// is every kind whose name ends in List. What is no object, such as a JSON patch of kustomize, has none.
 func ReadYAML(text string) ([]map[string]any, error) {
 	if err := CheckYAML(text); err != nil {
 		return nil, err
@@ -43,8 +43,9 @@ func ReadYAML(text string) ([]map[string]any, error) {
 // objects are the objects of one document.
 func objects(document any) (all []map[string]any) {
 	object, _ := document.(map[string]any)
+	kind, _ := object["kind"].(string)
 	items, isList := object["items"].([]any)
-	if object["kind"] != "List" || !isList {
+	if !strings.HasSuffix(kind, "List") || !isList {
 		if len(object) > 0 {
 			all = append(all, object)
 		}

@@ -15,12 +15,16 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
-// maxBuildLines is how many lines of a compiler's complaint a person reads.
-const maxBuildLines = 20
+const (
+	// maxBuildLines is how many lines of a compiler's complaint a person reads, and maxBuildLine how much of one, in characters: a
+	// type can be as long as the code.
+	maxBuildLines, maxBuildLine = 20, 500
+)
 
 // BuildManager compiles and links the workspace's ./cmd to out, writing nothing into the workspace. A Build says
 // why the learner's code does not compile; an error is not the learner's fault, and a
@@ -185,6 +189,11 @@ func (c compilation) readable(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	if len(lines) > maxBuildLines {
 		lines = append(lines[:maxBuildLines], fmt.Sprintf("… and %d more lines", len(lines)-maxBuildLines))
+	}
+	for i, line := range lines {
+		if len(line) > maxBuildLine {
+			lines[i] = plain.Short(line, maxBuildLine)
+		}
 	}
 	return strings.ReplaceAll(strings.Join(lines, "\n"), c.workspace+string(filepath.Separator), "")
 }

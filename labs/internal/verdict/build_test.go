@@ -188,6 +188,17 @@ func TestOnlyTheLearnersPartOfAFailedBuildIsTheirs(t *testing.T) {
 	}
 }
 
+func TestALongTypeIsShortenedInAComplaint(t *testing.T) {
+	c := newCompilation(t, newProxy(t), "package main\n\nvar f func("+strings.Repeat("int, ", 10_000)+"int)\n\nvar x int = f\n\nfunc main() {}\n")
+	build, err := c.judge(t.Context())
+	if err != nil || build == nil {
+		t.Fatalf("%+v, %v", build, err)
+	}
+	if !strings.Contains(build.Output, "cmd/main.go:5:13: cannot use f") || !strings.HasSuffix(build.Output, "in variable declaration") || len(build.Output) > 1000 {
+		t.Errorf("it says, in %d bytes: %.1000s", len(build.Output), build.Output)
+	}
+}
+
 // /tmp is everybody's, and Go takes a go.mod that lies there for one of its own.
 func TestWhatLiesInTheFolderForTemporaryFilesDecidesNothing(t *testing.T) {
 	p := newProxy(t)
