@@ -144,7 +144,7 @@ func (p Pods) ended(ctx context.Context, address string) error {
 	return os.WriteFile(p.mark(address), nil, 0o600)
 }
 
-// mark is a file that says that a container has ended while it did a job.
+// mark is a file that says that a container has ended while it did a job, or does not forget it.
 func (p Pods) mark(address string) string { return p.lock(address) + ".ended" }
 
 func (p Pods) marked(address string) bool {
@@ -196,6 +196,10 @@ func (p Pods) take(ctx context.Context, addresses []string, limit time.Duration)
 	for {
 		ended := 0
 		for _, address := range addresses {
+			if p.marked(address) {
+				ended++
+				continue
+			}
 			lock := flock.New(p.lock(address))
 			ok, err := lock.TryLock()
 			if err != nil {
@@ -208,7 +212,7 @@ func (p Pods) take(ctx context.Context, addresses []string, limit time.Duration)
 				return s, address, func() { p.release(s, address, lock) }, nil
 			}
 			_ = lock.Unlock()
-			if isAnother(err) || p.marked(address) {
+			if isAnother(err) {
 				ended++
 			}
 		}

@@ -282,6 +282,12 @@ func TestAContainerThatIsAnothersIsPassedOver(t *testing.T) {
 	if out, code := c.run(t, shell(tmp, "echo done")); code != 0 || out != "done\n" {
 		t.Errorf("exit code %d, output %q", code, out)
 	}
+	if err := os.WriteFile(p.mark(second), nil, 0o600); err != nil { // as when it does not forget a job
+		t.Fatal(err)
+	}
+	if out, code := c.run(t, shell(tmp, "echo done")); code != endedCode {
+		t.Errorf("exit code %d, output %q", code, out)
+	}
 }
 
 // The containers of a Pod share their addresses. What a program reaches may be another's for a moment, when one that ran before has
