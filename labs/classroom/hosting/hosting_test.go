@@ -1,10 +1,13 @@
 package hosting
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func TestAnInstallationDiffersWhereItShould(t *testing.T) {
@@ -35,6 +38,41 @@ func TestAnInstallationDiffersWhereItShould(t *testing.T) {
 	}
 	if text := o.Manifest(); pods != 1 || strings.Contains(text, "operator-lab.local") || strings.Contains(text, DefaultNamespace+" # namespace") {
 		t.Errorf("%d templates of sandboxes; something is as in the chart:\n%s", pods, text)
+	}
+}
+
+// The kubelet looks at what is on a disk once a minute, and a container that begins anew obeys whoever comes first.
+func TestASandboxWritesIntoMemoryAndNothingInItBeginsAnew(t *testing.T) {
+	objects, err := Options{}.objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "SandboxTemplate" })
+	pod := &struct {
+		Spec struct {
+			PodTemplate corev1.PodTemplateSpec `json:"podTemplate"`
+		} `json:"spec"`
+	}{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, pod); err != nil {
+		t.Fatal(err)
+	}
+	spec := pod.Spec.PodTemplate.Spec
+	if spec.RestartPolicy != corev1.RestartPolicyNever {
+		t.Errorf("restartPolicy %q", spec.RestartPolicy)
+	}
+	medium := map[string]corev1.StorageMedium{}
+	for _, v := range spec.Volumes {
+		medium[v.Name] = v.EmptyDir.Medium
+	}
+	for _, c := range spec.Containers {
+		for _, m := range c.VolumeMounts {
+			if !m.ReadOnly && medium[m.Name] != corev1.StorageMediumMemory {
+				t.Errorf("%s writes into %s, on medium %q", c.Name, m.Name, medium[m.Name])
+			}
+		}
+	}
+	if len(spec.Containers) == 0 {
+		t.Error("there are no containers")
 	}
 }
 
