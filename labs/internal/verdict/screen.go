@@ -137,10 +137,11 @@ func (s *screen) fold(text string, indent, n int) []string {
 }
 
 // wrap breaks text between words into lines of at most n characters. A word that is longer stays whole: it
-// is a path or a name, and somebody may want to copy it.
+// is a path or a name, and somebody may want to copy it. All lines are as far from the left as the first one, by half the width at most.
 func wrap(text string, n int) []string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
 	indent = strings.ReplaceAll(indent, "\t", "    ")
+	indent = indent[:min(len(indent), n/2)]
 	var lines []string
 	line := indent
 	for _, word := range words(text) {
@@ -158,17 +159,20 @@ func wrap(text string, n int) []string {
 
 // words are what may stand on a line of its own: a command in backquotes is one of them.
 func words(text string) []string {
-	var all []string
-	quoted := false
+	var all, quoted []string
 	for _, word := range strings.Fields(text) {
-		if quoted {
-			all[len(all)-1] += " " + word
-		} else {
+		inside, changes := len(quoted) > 0, strings.Count(word, "`")%2 == 1
+		switch {
+		case !inside && !changes:
 			all = append(all, word)
+		case inside && changes:
+			all, quoted = append(all, strings.Join(append(quoted, word), " ")), nil
+		default:
+			quoted = append(quoted, word)
 		}
-		if strings.Count(word, "`")%2 == 1 {
-			quoted = !quoted
-		}
+	}
+	if len(quoted) > 0 { // the second backquote is missing
+		all = append(all, strings.Join(quoted, " "))
 	}
 	return all
 }

@@ -2,6 +2,8 @@ package verdict
 
 import (
 	"bytes"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -30,5 +32,28 @@ func TestANoteFitsTheScreen(t *testing.T) {
 	Note(&out, "waiting for a save — h hint · n next lab · r again · q quit")
 	if got, want := out.String(), "waiting for a save — h hint · n next lab\n· r again · q quit\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestACommandInBackquotesStaysOnItsLine(t *testing.T) {
+	got := words("run `make lab-4` (`x`), then `kubectl get pods, and wait")
+	if want := []string{"run", "`make lab-4`", "(`x`),", "then", "`kubectl get pods, and wait"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A learner's code says what stands in a report, and a board shows it to the instructor.
+func TestNoTextTakesMemoryOnTheScreen(t *testing.T) {
+	for name, text := range map[string]string{
+		"indentation": "x\n" + strings.Repeat("\t", 20_000) + strings.Repeat("a ", 2_000),
+		"quotation":   "`" + strings.Repeat(" a", 40_000),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		(&screen{width: usual}).fold(text, 20, 10)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 50<<20 {
+			t.Errorf("%s: %d KB of text took %d MB", name, len(text)>>10, took>>20)
+		}
 	}
 }
