@@ -3,6 +3,8 @@
 package labs_test
 
 import (
+	"io"
+	"log"
 	"log/slog"
 	"testing"
 
@@ -24,8 +26,9 @@ import (
 )
 
 func TestLabs(t *testing.T) {
-	// Libraries of Kubernetes write there what a manager has asked for, at any length.
+	// Libraries write there what a manager has asked for, at any length, and Ginkgo keeps all of it.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	log.SetOutput(io.Discard)
 	RegisterFailHandler(env.Fail)
 	SetDefaultEventuallyTimeout(env.EventuallyTimeout)
 	SetDefaultEventuallyPollingInterval(env.GomegaPollInterval)

@@ -13,6 +13,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -137,6 +139,8 @@ func Start(upstream *rest.Config, token string, rule Rule, filter NamespaceFilte
 	r := &Proxy{listener: listener, ca: ca, token: rand.Text(), rule: rule, filter: filter, open: make(chan struct{}, openLimit), resolver: &request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
+	// What a client sends decides how much there would be to say, and Ginkgo keeps all that is printed.
+	silent := log.New(io.Discard, "", 0)
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(target)
@@ -153,6 +157,7 @@ func Start(upstream *rest.Config, token string, rule Rule, filter NamespaceFilte
 		FlushInterval:  -1, // watches are streams
 		ModifyResponse: r.answered,
 		ErrorHandler:   r.unanswered,
+		ErrorLog:       silent,
 	}
 	r.server = &http.Server{
 		Handler:           r.recording(proxy),
@@ -160,6 +165,7 @@ func Start(upstream *rest.Config, token string, rule Rule, filter NamespaceFilte
 		ReadHeaderTimeout: 10 * time.Second,
 		MaxHeaderBytes:    headerLimit,
 		ConnState:         r.disturbances.track,
+		ErrorLog:          silent,
 	}
 	go func() { _ = r.server.ServeTLS(refusingListener{listener, &r.disturbances}, "", "") }()
 	return r, nil

@@ -1,14 +1,18 @@
 package apiproxy_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -251,5 +255,28 @@ func TestARuleLimitsOpenRequests(t *testing.T) {
 	done.Wait()
 	if got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods"); got != "" {
 		t.Errorf("later: %q", got)
+	}
+}
+
+// Ginkgo keeps all that a check's process prints, and a client that speaks no TLS may come as often as it likes.
+func TestNothingIsPrintedAboutAClient(t *testing.T) {
+	var printed bytes.Buffer
+	log.SetOutput(&printed)
+	defer log.SetOutput(os.Stderr)
+	proxy, _ := start(t, func(http.ResponseWriter, *http.Request) {})
+	conn, err := net.Dial("tcp", proxy.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("GET / HTTP/1.0\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, conn) // until it is refused
+	if err := proxy.Stop(); err != nil {
+		t.Error(err)
+	}
+	if printed.Len() > 0 {
+		t.Errorf("it printed %q", &printed)
 	}
 }

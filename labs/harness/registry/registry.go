@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -92,7 +93,7 @@ func Start(address string, tell func(Request)) (*Registry, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/caches/{uid}", r.serve)
-	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = r.server.Serve(l) }()
 	return r, nil
 }

@@ -164,7 +164,10 @@ func (m *Memory) tooMany(pod client.Object, owner *metav1.OwnerReference) bool {
 	}
 	pods := int32(1)
 	for uid, other := range m.Objects {
-		if theirs := metav1.GetControllerOf(other); uid != pod.GetUID() && KindOf(other) == "Pod" && other.GetDeletionTimestamp() == nil && theirs != nil && theirs.UID == owner.UID {
+		if KindOf(other) != "Pod" || uid == pod.GetUID() || other.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if theirs := metav1.GetControllerOf(other); theirs != nil && theirs.UID == owner.UID {
 			pods++
 		}
 	}
