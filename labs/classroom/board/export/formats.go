@@ -34,6 +34,8 @@ func writeCSV(w io.Writer, r *Records) error {
 
 // harmless is text that no spreadsheet takes for a formula.
 func harmless(text string) string {
+	// Where lists have semicolons, a spreadsheet begins a cell there; a text with a comma is quoted.
+	text = strings.ReplaceAll(text, ";", ",")
 	if strings.ContainsAny(text[:min(len(text), 1)], "=+-@\t\r") {
 		return "'" + text
 	}

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/example/operator-lab/labs/classroom/board/boardtest"
 	boardroom "github.com/example/operator-lab/labs/classroom/board/room"
@@ -97,5 +99,13 @@ func sent(kept func(*verdict.Result) string) func(*testing.T) string {
 			t.Fatal(err)
 		}
 		return kept(accepted)
+	}
+}
+
+// A learner who administers a cluster decides what its nodes say, and each line of the table is as wide as the longest.
+func TestALearnersLineIsShort(t *testing.T) {
+	line := firstLine(errors.New("node n: " + strings.Repeat("é", 1<<20)))
+	if n := utf8.RuneCountInString(line); n > lineLimit || !strings.HasPrefix(line, "node n: é") {
+		t.Errorf("it has %d characters: %.100s", n, line)
 	}
 }

@@ -54,10 +54,13 @@ func (c *roomCommand) reportSteps(r *roster.Room) func(name string, step room.St
 	}
 }
 
+// lineLimit is how much of an error is shown, in characters: a learner who administers a cluster decides what its nodes say.
+const lineLimit = 300
+
 // firstLine keeps a learner's line one line.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return plain.Line(line)
+	return plain.Short(line[:min(len(line), 4*lineLimit)], lineLimit)
 }
 
 // report says what became of the room.
