@@ -45,6 +45,8 @@ const (
 	logLimit = 8 << 20
 	// idLimit is how long the id of a check may be, and how many checks a lab may have.
 	idLimit, checksLimit = 100, 1000
+	// shortLimit is how much is left of a text, in characters, where there is too much.
+	shortLimit = 500
 	// progressLimit is how much is shown of a line that is none of a judge's.
 	progressLimit = 1 << 10
 	// lookPeriod is how often it is looked what a Job waits for.
@@ -152,14 +154,33 @@ func Unpack(r io.Reader, to any) error {
 
 // decode reads JSON of somebody else's.
 func decode(text []byte, to any) error {
-	if bytes.Count(text, []byte("{")) > objectsLimit || bytes.Count(text, []byte(",")) > commasLimit {
+	if objects, commas := parts(text); objects > objectsLimit || commas > commasLimit {
 		return errors.New("there is too much in it")
 	}
 	return json.Unmarshal(text, to)
 }
 
-// Fit is the answer without what makes it more than a [Judges] reads: first the artifacts, then what explains the checks. What code
-// makes an API server or a compiler say has no end, and its verdict is to be heard all the same.
+// parts counts the objects and commas of JSON, outside of its strings.
+func parts(text []byte) (objects, commas int) {
+	inside := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			inside = !inside
+		case inside && c == '\\':
+			i++
+		case inside:
+		case c == '{':
+			objects++
+		case c == ',':
+			commas++
+		}
+	}
+	return objects, commas
+}
+
+// Fit is the answer without what makes it more than a [Judges] reads: first the artifacts, then what explains the checks, of which
+// the beginning is left. What code makes an API server or a compiler say has no end, and its verdict is to be heard all the same.
 func (a Answer) Fit() Answer {
 	if a.heard() {
 		return a
@@ -172,7 +193,9 @@ func (a Answer) Fit() Answer {
 		short := *result
 		short.Checks = slices.Clone(result.Checks)
 		for j := range short.Checks {
-			short.Checks[j].Fields, short.Checks[j].Evidence = nil, nil
+			c := &short.Checks[j]
+			c.Fields, c.Evidence = nil, nil
+			c.Expected, c.Seen = plain.Short(c.Expected, shortLimit), plain.Short(c.Seen, shortLimit)
 		}
 		a.Results[i] = &short
 	}

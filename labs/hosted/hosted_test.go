@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,6 +118,8 @@ func TestAVerdictIsHeardHoweverMuchThereIsToSay(t *testing.T) {
 	}
 	for name, a := range map[string]Answer{
 		"artifacts": {Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail}}, Artifacts: make([]byte, logLimit)},
+		"braces":    {Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail, Build: &verdict.Build{Output: strings.Repeat(`{"\\,`, 50_000)}}}},
+		"texts":     {Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail, Checks: slices.Repeat([]verdict.Check{{ID: "creates", Seen: strings.Repeat("<", 16<<10)}}, 60)}}},
 		"fields":    {Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail, Checks: []verdict.Check{{ID: "creates", Fields: fields}}}}},
 	} {
 		fit := a.Fit()

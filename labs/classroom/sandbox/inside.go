@@ -71,23 +71,32 @@ func work(ctx context.Context, call caller) error {
 		err = open(ctx, call, o.Job)
 	}
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE): // nothing of ours is there for as long
+	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.ENOSPC): // nothing of ours is there for as long, or is as large
 		go drain(control)
-		fmt.Fprintf(output, "another program of this workspace listens: %v\n", err)
+		fmt.Fprintf(output, "there is no room for this program beside what the workspace has: %v\n", err)
 		output.Close()
 		passedOn()
-		return pack(control, outcome{Code: 1}, returned(o.Job)...)
+		return report(control, outcome{Code: 1}, returned(o.Job)...)
 	case err != nil:
 		go drain(control)
 		output.Close()
-		return pack(control, outcome{Failed: err.Error()})
+		return report(control, outcome{Failed: err.Error()})
 	}
 	code, err := execute(ctx, control, output, o)
 	passedOn()
 	if err != nil {
-		return pack(control, outcome{Failed: err.Error()})
+		return report(control, outcome{Failed: err.Error()})
 	}
-	return pack(control, outcome{Code: code}, returned(o.Job)...)
+	return report(control, outcome{Code: code}, returned(o.Job)...)
+}
+
+// report says what became of a job. The other side waits for the end of it, also where there is something that cannot be packed.
+func report(control net.Conn, o outcome, left ...tree) error {
+	err := pack(control, o, left...)
+	if err != nil {
+		err = errors.Join(err, closeWrite(control))
+	}
+	return err
 }
 
 // drain reads to the end, and keeps nothing.

@@ -233,8 +233,9 @@ func (m *mux) serveJob(ctx context.Context, ordered order, printed int64, hint s
 	}()
 	var o outcome
 	left, err := unpack(control, &o)
+	var kept error
 	if err == nil {
-		err = left.into(ordered.Job.Returns, returned(ordered.Job)...)
+		kept = left.into(ordered.Job.Returns, returned(ordered.Job)...)
 	}
 	hangUp()
 	go drain(control) // of what is too much
@@ -244,10 +245,12 @@ func (m *mux) serveJob(ctx context.Context, ordered order, printed int64, hint s
 		return process.TooMuchOutput, errors.New("the program " + process.Exceeded(process.TooMuchOutput))
 	case ctx.Err() != nil:
 		return supervisor.CannotRun, errors.New("the starter is gone")
-	case errors.Is(err, errTooMuch):
-		return 1, fmt.Errorf("the program left more than %d MiB behind", ordered.Job.Returns>>20)
 	case err != nil:
 		return endedCode, errEnded
+	case errors.Is(kept, errTooMuch):
+		return 1, fmt.Errorf("the program left more than %d MiB behind", ordered.Job.Returns>>20)
+	case kept != nil:
+		return 1, fmt.Errorf("the program left behind what cannot be brought back: %w", kept)
 	case o.Failed != "":
 		return process.NotStarted, errors.New(o.Failed)
 	}

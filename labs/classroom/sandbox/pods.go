@@ -35,16 +35,17 @@ const (
 	takeLimit = time.Minute
 	// lastMessage is a file of the node in each container of a Pod, in which nobody is to leave anything for the next job.
 	lastMessage = "/dev/termination-log"
-	// heard is what a container answers who knows the key.
-	heard = 'h'
+	// What a container answers who knows the key: that the job can come, that it does or forgets another one, or that it has been
+	// forgetting one for too long to be waited for.
+	heard, busy, stuck = 'h', 'b', 's'
 	// keySize is that of [Pods.Key].
 	keySize = 32
 	// heardLimit is how long a container may take to answer.
 	heardLimit = 10 * time.Second
 	// stallLimit is how long a connection may stand still before it counts as lost.
 	stallLimit = time.Minute
-	// forgetLimit is how long a container may take to forget a job. One that takes longer is not used again.
-	forgetLimit = 30 * time.Second
+	// forgetLimit is how long a container may take to forget a job: half as long as a program waits for one.
+	forgetLimit = takeLimit / 2
 )
 
 // Pods runs each job in one of a few containers of Pods, which do one job at a time and forget it ([Serve]). It travels as JSON to
@@ -132,9 +133,8 @@ func Send(settings, kind, file string, parentPipe *os.File) (int, error) {
 
 // ended marks a container that has ended while it did a job. An error says that it is there, or that nobody can tell.
 func (p Pods) ended(ctx context.Context, address string) error {
-	switch s, _, err := p.dial(ctx, address); {
+	switch err := p.there(ctx, address); {
 	case err == nil:
-		s.Close()
 		return errors.New("the connection to a container was lost")
 	case !isAnother(err):
 		if err := p.Intact(ctx); err != nil {
@@ -144,7 +144,7 @@ func (p Pods) ended(ctx context.Context, address string) error {
 	return os.WriteFile(p.mark(address), nil, 0o600)
 }
 
-// mark is a file that says that a container has ended while it did a job, or does not forget it.
+// mark is a file that says that a container has ended while it did a job.
 func (p Pods) mark(address string) string { return p.lock(address) + ".ended" }
 
 func (p Pods) marked(address string) bool {
@@ -165,13 +165,7 @@ func (p Pods) Intact(ctx context.Context) error {
 	}
 	answers := make(chan error)
 	for _, address := range all {
-		go func() {
-			s, _, err := p.dial(ctx, address)
-			if err == nil {
-				s.Close()
-			}
-			answers <- err
-		}()
+		go func() { answers <- p.there(ctx, address) }()
 	}
 	var lost []error
 	for range all {
@@ -181,6 +175,18 @@ func (p Pods) Intact(ctx context.Context) error {
 		return nil
 	}
 	return errors.Join(lost...)
+}
+
+// there is an error if a container does not answer as the one that was claimed.
+func (p Pods) there(ctx context.Context, address string) error {
+	s, _, err := p.dial(ctx, address)
+	switch {
+	case err == nil:
+		return s.Close()
+	case errors.Is(err, errBusy), errors.Is(err, errStuck):
+		return nil
+	}
+	return err
 }
 
 // errAllEnded says that no container is left for a program, because of other ones.
@@ -209,10 +215,10 @@ func (p Pods) take(ctx context.Context, addresses []string, limit time.Duration)
 				continue
 			}
 			if s, _, err = p.dial(ctx, address); err == nil {
-				return s, address, func() { p.release(s, address, lock) }, nil
+				return s, address, func() { s.Close(); _ = lock.Unlock() }, nil
 			}
 			_ = lock.Unlock()
-			if isAnother(err) {
+			if isAnother(err) || errors.Is(err, errStuck) {
 				ended++
 			}
 		}
@@ -225,17 +231,6 @@ func (p Pods) take(ctx context.Context, addresses []string, limit time.Duration)
 			return nil, "", nil, context.Cause(ctx)
 		}
 	}
-}
-
-// release lets others use a container, after it has forgotten the job and closed the session.
-func (p Pods) release(s *yamux.Session, address string, lock *flock.Flock) {
-	select {
-	case <-s.CloseChan():
-	case <-time.After(forgetLimit):
-		_ = os.WriteFile(p.mark(address), nil, 0o600)
-	}
-	s.Close()
-	_ = lock.Unlock()
 }
 
 // isAnother says whether a machine has answered on which nobody listens any more, or somebody else.
@@ -286,16 +281,27 @@ func (p Pods) dial(ctx context.Context, address string) (s *yamux.Session, ident
 			return nil
 		},
 	})
+	answer := make([]byte, 1)
 	if _, err = conn.Write(p.Key); err == nil {
-		_, err = io.ReadFull(conn, make([]byte, 1))
+		_, err = io.ReadFull(conn, answer)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, "", errors.Join(errImpostor, err, conn.Close())
+	case answer[0] == busy:
+		return nil, "", errors.Join(errBusy, conn.Close())
+	case answer[0] != heard:
+		return nil, "", errors.Join(errStuck, conn.Close())
 	}
 	_ = conn.SetDeadline(time.Time{})
 	s, err = yamux.Client(conn, sessions())
 	return s, identity, err
 }
+
+var (
+	errBusy  = errors.New("the container does another job, or forgets it")
+	errStuck = errors.New("the container does not forget a job")
+)
 
 // errImpostor says that somebody listens who is not the container that was claimed, and who it may be is not known.
 var errImpostor = errors.New("it is not the container that it was")
@@ -337,27 +343,53 @@ func Serve(port, tmp string) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	jobs := make(chan net.Conn)
-	go admit(l, jobs)
-	for {
-		if err := serveOne(<-jobs, tmp); err != nil {
+	s := &server{jobs: make(chan net.Conn)}
+	go s.admit(l)
+	for conn := range s.jobs {
+		if err := s.serveOne(conn, tmp); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// admit passes on the connections of whoever knows the key.
-func admit(l net.Listener, jobs chan<- net.Conn) {
-	var mu sync.Mutex
-	var key []byte
-	knows := func(said []byte) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if key == nil {
-			key = said
-		}
-		return subtle.ConstantTimeCompare(key, said) == 1
+// server is what a container knows about itself.
+type server struct {
+	jobs chan net.Conn // gets one when the one before is forgotten
+
+	mu         sync.Mutex
+	key        []byte
+	busy       bool
+	forgetting time.Time // since when, zero while it does a job
+}
+
+// knows says whether it is the key, and what is to be answered. After heard, the container is taken.
+func (s *server) knows(key []byte) (answer byte, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.key == nil {
+		s.key = key
 	}
+	switch {
+	case subtle.ConstantTimeCompare(s.key, key) == 0:
+		return 0, false
+	case !s.busy:
+		s.busy = true
+		return heard, true
+	case !s.forgetting.IsZero() && time.Since(s.forgetting) > forgetLimit:
+		return stuck, true
+	}
+	return busy, true
+}
+
+func (s *server) now(busy bool, forgetting time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy, s.forgetting = busy, forgetting
+}
+
+// admit passes on the connections of whoever knows the key, one when the one before is over.
+func (s *server) admit(l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil { // somebody has opened more connections than there are descriptors
@@ -367,32 +399,41 @@ func admit(l net.Listener, jobs chan<- net.Conn) {
 		go func() {
 			said := make([]byte, keySize)
 			_ = conn.SetReadDeadline(time.Now().Add(dialLimit))
-			if _, err := io.ReadFull(conn, said); err != nil || !knows(said) {
+			_, err := io.ReadFull(conn, said)
+			answer, ok := byte(0), false
+			if err == nil {
+				answer, ok = s.knows(said)
+			}
+			if ok {
+				_, _ = conn.Write([]byte{answer}) // whoever does not read it has no job
+			}
+			if answer != heard {
 				conn.Close()
 				return
 			}
 			_ = conn.SetReadDeadline(time.Time{})
-			if _, err := conn.Write([]byte{heard}); err != nil {
-				conn.Close()
-				return
-			}
-			jobs <- conn
+			s.jobs <- conn
 		}()
 	}
 }
 
-// serveOne does a job and forgets it. The end of the session says that it has.
-func serveOne(conn net.Conn, tmp string) error {
-	defer conn.Close()
+// serveOne does a job, and forgets it before the next one may come.
+func (s *server) serveOne(conn net.Conn, tmp string) error {
 	session, err := yamux.Server(conn, sessions())
-	if err != nil {
-		return err
+	if err == nil {
+		err = work(context.Background(), calling(session.Open))
+		session.Close()
 	}
-	defer session.Close()
-	if err := work(context.Background(), calling(session.Open)); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "a job ended:", err)
 	}
-	return forget(tmp)
+	conn.Close()
+	s.now(true, time.Now())
+	if err := forget(tmp); err != nil {
+		return err
+	}
+	s.now(false, time.Time{})
+	return nil
 }
 
 // forget ends all other processes and removes what they have written. A folder may be one of thousands in each other, and closed to

@@ -204,7 +204,8 @@ func TestAPodIsLostWhenContainersEndThatNobodyUses(t *testing.T) {
 	}
 }
 
-// A container reads what is sent until the other side hangs up. Else that one would say that the connection was lost, and not why.
+// A container reads what is sent until the other side hangs up. Else that one would say that the connection was lost, and not why:
+// nothing of ours is so large.
 func TestWhyAJobCannotBeginIsSaidWhileItIsSent(t *testing.T) {
 	c := newContainer(t)
 	large := filepath.Join(c.tmp, "large")
@@ -213,7 +214,7 @@ func TestWhyAJobCannotBeginIsSaidWhileItIsSent(t *testing.T) {
 	}
 	job := shell(c.tmp, "echo begun")
 	job.Reads = []string{large}
-	if out, code := c.run(t, job); code != process.NotStarted || !strings.Contains(out, "no space left on device") {
+	if out, code := c.run(t, job); code != 1 || !strings.Contains(out, "no space left on device") {
 		t.Errorf("exit code %d, output %q", code, out)
 	}
 }
@@ -282,12 +283,6 @@ func TestAContainerThatIsAnothersIsPassedOver(t *testing.T) {
 	if out, code := c.run(t, shell(tmp, "echo done")); code != 0 || out != "done\n" {
 		t.Errorf("exit code %d, output %q", code, out)
 	}
-	if err := os.WriteFile(p.mark(second), nil, 0o600); err != nil { // as when it does not forget a job
-		t.Fatal(err)
-	}
-	if out, code := c.run(t, shell(tmp, "echo done")); code != endedCode {
-		t.Errorf("exit code %d, output %q", code, out)
-	}
 }
 
 // The containers of a Pod share their addresses. What a program reaches may be another's for a moment, when one that ran before has
@@ -300,11 +295,51 @@ func TestAnAddressOfAnotherProgramIsWaitedForAndThenTheirDoing(t *testing.T) {
 	}
 	job := shell(c.tmp, "echo begun")
 	job.Reaches = []string{l.Addr().String()}
-	if out, code := c.run(t, job); code != 1 || !strings.HasPrefix(out, "another program of this workspace listens") {
+	if out, code := c.run(t, job); code != 1 || !strings.HasPrefix(out, "there is no room for this program") {
 		t.Errorf("exit code %d, output %q", code, out)
 	}
 	time.AfterFunc(200*time.Millisecond, func() { l.Close() })
 	if out, code := c.run(t, job); code != 0 || out != "begun\n" {
 		t.Errorf("exit code %d, output %q", code, out)
 	}
+}
+
+// What is to be brought back is the program's to leave, and to spoil. Whoever expects it sees that it is not there.
+func TestWhatCannotBeBroughtBackIsTheProgramsDoing(t *testing.T) {
+	for script, want := range map[string]int{"cd ..; mv home gone; echo x > home": 1, "cd ..; mv home gone": 0} {
+		t.Run(script, func(t *testing.T) {
+			c := newContainer(t)
+			home := filepath.Join(c.tmp, "home")
+			if err := os.Mkdir(home, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			job := shell(home, script)
+			job.Returns = 1 << 20
+			if out, code := c.run(t, job); code != want || (code == 1) != strings.Contains(out, "cannot be brought back") {
+				t.Errorf("exit code %d, want %d: %q", code, want, out)
+			}
+		})
+	}
+}
+
+func TestAContainerIsOneJobsUntilItHasForgottenIt(t *testing.T) {
+	key := NewKey()
+	s := &server{}
+	say := func(want byte) {
+		t.Helper()
+		if answer, ok := s.knows(key); answer != want || !ok {
+			t.Errorf("it answers %q, want %q", answer, want)
+		}
+	}
+	say(heard)
+	say(busy)
+	if answer, ok := s.knows(NewKey()); answer != 0 || ok {
+		t.Errorf("it answers %q to a stranger", answer)
+	}
+	s.now(true, time.Now())
+	say(busy)
+	s.now(true, time.Now().Add(-2*forgetLimit))
+	say(stuck)
+	s.now(false, time.Time{})
+	say(heard)
 }
