@@ -286,6 +286,8 @@ func (p Pods) dial(ctx context.Context, address string) (s *yamux.Session, ident
 		_, err = io.ReadFull(conn, answer)
 	}
 	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded): // it may be a node that is busy
+		return nil, "", errors.Join(err, conn.Close())
 	case err != nil:
 		return nil, "", errors.Join(errImpostor, err, conn.Close())
 	case answer[0] == busy:
