@@ -374,7 +374,11 @@ func TestAContainerListensUntilTheOtherSideHangsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	var o outcome
-	if _, err := unpack(control, &o); err != nil || o.Failed == "" {
+	answer, err := unpack(control, &o)
+	if err == nil {
+		err = answer.into(0)
+	}
+	if err != nil || o.Failed == "" {
 		t.Fatalf("%+v, %v", o, err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, control) }()
