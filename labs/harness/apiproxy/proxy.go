@@ -159,7 +159,11 @@ func Start(upstream *rest.Config, token string, rule Rule, filter NamespaceFilte
 		ErrorHandler:   r.unanswered,
 		ErrorLog:       silent,
 	}
+	// A connection of HTTP/2 has many requests, and keeps each whose answer is not read, also of those that are refused.
+	oneByOne := new(http.Protocols)
+	oneByOne.SetHTTP1(true)
 	r.server = &http.Server{
+		Protocols:         oneByOne,
 		Handler:           r.recording(proxy),
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 10 * time.Second,

@@ -258,6 +258,19 @@ func TestARuleLimitsOpenRequests(t *testing.T) {
 	}
 }
 
+// Of a client that nobody trusts, a connection is one request: those of HTTP/2 have hundreds, and all stay whose answer is not read.
+func TestAConnectionHasOneRequestAtATime(t *testing.T) {
+	proxy, _ := start(t, func(http.ResponseWriter, *http.Request) {})
+	conn, err := tls.Dial("tcp", proxy.Address(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if got := conn.ConnectionState().NegotiatedProtocol; got != "http/1.1" {
+		t.Errorf("it speaks %q", got)
+	}
+}
+
 // Ginkgo keeps all that a check's process prints, and a client that speaks no TLS may come as often as it likes.
 func TestNothingIsPrintedAboutAClient(t *testing.T) {
 	var printed bytes.Buffer
