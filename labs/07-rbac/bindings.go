@@ -55,8 +55,8 @@ func (a accounts) bindings() (all []binding, _ error) {
 	return all, nil
 }
 
-// isOurs knows an account by either of its names: its own, and the one under which it is a user,
-// system:serviceaccount:<namespace>:<name>.
+// isOurs knows an account by its names: its own, the one under which it is a user, system:serviceaccount:<namespace>:<name>, and
+// those with a prefix, which config/default gives it.
 func (a accounts) isOurs(s rbacv1.Subject) bool {
 	name := s.Name
 	if s.Kind == rbacv1.UserKind && strings.HasPrefix(name, "system:serviceaccount:") {
@@ -64,7 +64,7 @@ func (a accounts) isOurs(s rbacv1.Subject) bool {
 	} else if s.Kind != rbacv1.ServiceAccountKind {
 		return false
 	}
-	return slices.Contains(a.names, name)
+	return slices.ContainsFunc(a.names, func(account string) bool { return strings.HasSuffix(name, account) })
 }
 
 // binding is a RoleBinding or a ClusterRoleBinding, which have the same fields.
@@ -121,7 +121,7 @@ func (a accounts) grantAtMost(most rights) error {
 // its files in its own way.
 func (a accounts) install(generated []generate.Manifest) error {
 	i := slices.IndexFunc(a.manifests, func(m generate.Manifest) bool {
-		return m.File == "kustomization.yaml" || m.File == "kustomization.yml"
+		return slices.Contains([]string{"kustomization.yaml", "kustomization.yml", generate.Kustomization}, m.File)
 	})
 	if i < 0 {
 		return nil
@@ -150,5 +150,5 @@ func (a accounts) install(generated []generate.Manifest) error {
 // elsewhere says whether a resource of kustomize is something that is not read here.
 func elsewhere(resource string) bool {
 	resource = path.Clean(resource)
-	return path.Base(resource) != resource || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(resource))
+	return path.Base(resource) != resource || !generate.IsManifest(resource)
 }

@@ -26,6 +26,7 @@ func bind(kind, roleKind, name, subject string) string {
 const (
 	toManager = "{kind: ServiceAccount, name: manager}"
 	toUser    = "{kind: User, name: 'system:serviceaccount:system:manager'}"
+	toPrefix  = "{kind: User, name: 'system:serviceaccount:shop-system:shop-manager'}"
 	toPeople  = "{kind: Group, name: admins}"
 	toAll     = "{kind: Group, name: 'system:authenticated'}"
 )
@@ -56,6 +57,7 @@ func TestWhatIsBoundToTheManager(t *testing.T) {
 		"cluster-admin in a list":              {"", "kind: ClusterRoleBindingList\nitems: [{kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {kind: ClusterRole, name: cluster-admin}, subjects: [" + toManager + "]}]\n", "binds-another", "binding.yaml binds ClusterRole cluster-admin"},
 		"two roles of a name":                  {role("Role", "a", "", "secrets") + "---\n" + role("Role", "a", "", "configmaps"), bind("RoleBinding", "Role", "a", toManager), "bound-too-much", "secrets"},
 		"cluster-admin, by its name as a user": {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toUser), "binds-another", "ClusterRole cluster-admin"},
+		"cluster-admin, by a name with prefix": {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toPrefix), "binds-another", "ClusterRole cluster-admin"},
 		"cluster-admin for people":             {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toPeople), "", ""},
 		"in one namespace, too":                {"", bind("RoleBinding", "ClusterRole", "admin", toManager), "binds-another", "ClusterRole admin"},
 		"a role of another kind":               {role("Role", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "binds-another", "ClusterRole a"},
@@ -91,12 +93,14 @@ func TestTheRoleIsInstalled(t *testing.T) {
 		"by nothing and nowhere": {"namePrefix: a\n", bound, "not-installed", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := map[string]string{"account.yaml": account, "role.yaml": generated, "binding.yaml": tc.binding}
-			if tc.kustomization != "" {
-				files["kustomization.yaml"] = tc.kustomization
+			for _, file := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+				files := map[string]string{"account.yaml": account, "role.yaml": generated, "binding.yaml": tc.binding}
+				if tc.kustomization != "" {
+					files[file] = tc.kustomization
+				}
+				a := readFiles(t, files)
+				findingtest.Require(t, a.install(roleFile(a.manifests)), tc.cause, tc.seen)
 			}
-			a := readFiles(t, files)
-			findingtest.Require(t, a.install(roleFile(a.manifests)), tc.cause, tc.seen)
 		})
 	}
 }

@@ -122,6 +122,14 @@ func Definitions(manifests []Manifest, kind string) []Manifest {
 	})
 }
 
+// Kustomization is a name that kustomize reads, too, although it does not say YAML.
+const Kustomization = "Kustomization"
+
+// IsManifest says whether a file of that name is read.
+func IsManifest(name string) bool {
+	return name == Kustomization || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
+}
+
 // ReadManifests reads all objects of the YAML and JSON files directly in dir. A missing folder has none. More than 4 MiB are an error.
 func ReadManifests(dir string) ([]Manifest, error) {
 	entries, err := os.ReadDir(dir)
@@ -133,7 +141,7 @@ func ReadManifests(dir string) ([]Manifest, error) {
 	}
 	files := map[string]string{}
 	for _, entry := range entries {
-		if ext := filepath.Ext(entry.Name()); entry.IsDir() || (ext != ".yaml" && ext != ".yml" && ext != ".json") {
+		if entry.IsDir() || !IsManifest(entry.Name()) {
 			continue
 		}
 		data, err := plain.ReadFile(filepath.Join(dir, entry.Name()), suite.FileLimit)
