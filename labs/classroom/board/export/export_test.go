@@ -103,6 +103,20 @@ func TestCSVHasALineForEachLearnerAndLab(t *testing.T) {
 	}
 }
 
+func TestNoCellOfACSVIsAFormula(t *testing.T) {
+	r, _ := records(t)
+	for _, first := range []string{"=", "+", "-", "@", "\t", "＝", "＋", "－", "＠"} {
+		r.Learners[0].Name = first + "1"
+		rows, err := csv.NewReader(strings.NewReader(write(t, "csv", r))).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := rows[1][0], "'"+first+"1"; got != want {
+			t.Errorf("the cell is %q, want %q", got, want)
+		}
+	}
+}
+
 func TestJSONHasTheHistory(t *testing.T) {
 	r, c := records(t)
 	var got struct {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/example/operator-lab/labs/classroom/board/room"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -36,7 +37,8 @@ func writeCSV(w io.Writer, r *Records) error {
 func harmless(text string) string {
 	// Where lists have semicolons, a spreadsheet begins a cell there; a text with a comma is quoted.
 	text = strings.ReplaceAll(text, ";", ",")
-	if strings.ContainsAny(text[:min(len(text), 1)], "=+-@\t\r") {
+	// Spreadsheets of East Asia take the wide letters for the others.
+	if first, _ := utf8.DecodeRuneInString(text); strings.ContainsRune("=+-@\t\r＝＋－＠", first) {
 		return "'" + text
 	}
 	return text
