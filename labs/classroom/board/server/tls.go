@@ -53,8 +53,9 @@ type conn struct {
 	tls     atomic.Pointer[tls.Conn] // over Conn; nil where that is plain
 }
 
-// goodbyeTimeout is for the last record of a connection, which tells its reader that nothing is missing.
-const goodbyeTimeout = 100 * time.Millisecond
+// goodbyeTimeout is for the last record of a connection, which tells its reader that nothing is missing. It is short, because
+// a server that ends says goodbye to one after the other.
+const goodbyeTimeout = 20 * time.Millisecond
 
 // handshakeRecord is the first byte of TLS: the type of a record. No request of HTTP begins with it.
 const handshakeRecord = 0x16
