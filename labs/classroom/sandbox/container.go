@@ -53,6 +53,8 @@ const (
 type limits struct {
 	// Memory includes what lies in the container's folders, all of which are in memory.
 	Memory int64 `json:"memory"`
+	// Kernel is what the kernel may keep for it: threads, page tables, open files and who waits for them; 0 is no limit.
+	Kernel int64 `json:"kernel"`
 	// Tasks are processes and threads.
 	Tasks int `json:"tasks"`
 	// Tmp and Writes are the sizes of its two writable folders, File that of one file.
@@ -70,9 +72,11 @@ var (
 	// version than the course's: that takes 2 GiB of Tmp, where the Go command has each package twice.
 	toolLimits = limits{Memory: 5 << 30, Tasks: 512, Tmp: 3 << 30, Writes: 512 << 20, File: 512 << 20, Output: 4 << 20}
 	// programLimits have room for what a learner's program may take anywhere, so that the answer is the same; but for files,
-	// which are in memory here.
+	// which are in memory here. Kernel is 2 MiB for a manager. Some of what it is for is limited for each user of a node, and all
+	// sandboxes there are one: those who wait for files take 192 bytes each, and all of them on a node of 24 GB are 1 GB
+	// (fs.epoll.max_user_watches).
 	programLimits = limits{
-		Memory: 1536 << 20, Tasks: 400, Tmp: 64 << 20, Writes: 64 << 20, File: 64 << 20, Output: process.OutputLimit,
+		Memory: 1536 << 20, Kernel: 32 << 20, Tasks: 400, Tmp: 64 << 20, Writes: 64 << 20, File: 64 << 20, Output: process.OutputLimit,
 		Supervisor: supervisor.Limits{Memory: supervisor.DefaultLimits.Memory, Processes: supervisor.DefaultLimits.Processes, Threads: 400},
 	}
 )

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -156,14 +157,20 @@ func execute(ctx context.Context, control io.Reader, output *os.File, o order) (
 	defer read.Close()
 	refused, killed := refusedTasks(), killedForMemory()
 	go obey(control, parentPipe)
-	go endWhenCrowded(ctx, parentPipe, refused)
+	var full atomic.Bool
+	go endWhen(ctx, parentPipe, func() bool {
+		if o.Kernel > 0 && int64(kernelMemory()) > o.Kernel {
+			full.Store(true)
+		}
+		return full.Load() || refusedTasks() > refused
+	})
 	code, err := supervisor.Run(supervisor.Program{
 		Args: o.Job.Args, Dir: o.Job.Dir, Env: o.Job.Env, Output: output, Limits: o.Supervisor, UID: -1, ParentPipe: read,
 	})
 	switch {
 	case code != 0 && refusedTasks() > refused:
 		code = supervisor.TooManyProcesses
-	case code != 0 && killedForMemory() > killed:
+	case code != 0 && (full.Load() || killedForMemory() > killed):
 		code = supervisor.TooMuchMemory
 	case err != nil:
 		fmt.Fprintln(output, "supervisor:", err)
@@ -173,12 +180,12 @@ func execute(ctx context.Context, control io.Reader, output *os.File, o order) (
 	return code, output.Close()
 }
 
-// crowdPeriod is how often it is looked whether there is room for another process. The look is a cheap one: with hundreds
-// of processes that want the processor, the supervisor's own takes its time.
+// crowdPeriod is how often it is looked whether a program takes too much of what the kernel counts for a container. The look is a
+// cheap one: with hundreds of processes that want the processor, the supervisor's own takes its time.
 const crowdPeriod = 200 * time.Millisecond
 
-// endWhenCrowded ends the program when the kernel has refused it a process or thread, and has refused more than before.
-func endWhenCrowded(ctx context.Context, parentPipe io.Closer, before int) {
+// endWhen ends the program when it is too much.
+func endWhen(ctx context.Context, parentPipe io.Closer, tooMuch func() bool) {
 	look := time.NewTicker(crowdPeriod)
 	defer look.Stop()
 	for {
@@ -187,7 +194,7 @@ func endWhenCrowded(ctx context.Context, parentPipe io.Closer, before int) {
 		case <-ctx.Done():
 			return
 		}
-		if refusedTasks() > before {
+		if tooMuch() {
 			parentPipe.Close()
 			return
 		}

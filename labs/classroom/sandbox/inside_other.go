@@ -12,6 +12,10 @@ func killedForMemory() int { return 0 }
 
 func refusedTasks() int { return 0 }
 
+func kernelMemory() int { return 0 }
+
+func ownLimits() (string, error) { return "", nil }
+
 func endOthers() {}
 
 func limitFiles() error { return nil }

@@ -37,6 +37,8 @@ const (
 type order struct {
 	Job        process.Job       `json:"job"`
 	Supervisor supervisor.Limits `json:"supervisor"`
+	// Kernel is that of the container's limits.
+	Kernel int64 `json:"kernel,omitempty"`
 	// Tmp is the folder below which the job's files are that come along, "" where they are there already.
 	Tmp string `json:"tmp,omitempty"`
 }
@@ -96,7 +98,7 @@ func Run(settings, kind, file string, parentPipe *os.File) (int, error) {
 	if err := r.start(ctx, listener.Addr().String()); err != nil {
 		return process.NotStarted, err
 	}
-	return m.serveJob(ctx, order{Job: r.job, Supervisor: r.limits.Supervisor}, r.limits.Output, r.mayLackSockets())
+	return m.serveJob(ctx, order{Job: r.job, Supervisor: r.limits.Supervisor, Kernel: r.limits.Kernel}, r.limits.Output, r.mayLackSockets())
 }
 
 // untilParentEnds gives a context that ends with a pipe; nil is none.

@@ -122,7 +122,7 @@ func Send(settings, kind, file string, parentPipe *os.File) (int, error) {
 	defer release()
 	m := newMux(job.Reaches)
 	go m.answer(session.Accept)
-	code, err := m.serveJob(ctx, order{Job: job, Supervisor: l.Supervisor, Tmp: p.Tmp}, l.Output, "")
+	code, err := m.serveJob(ctx, order{Job: job, Supervisor: l.Supervisor, Kernel: l.Kernel, Tmp: p.Tmp}, l.Output, "")
 	if errors.Is(err, errEnded) {
 		if err := p.ended(ctx, address); err != nil {
 			return process.NotStarted, err
@@ -177,16 +177,25 @@ func (p Pods) Intact(ctx context.Context) error {
 	return errors.Join(lost...)
 }
 
-// there is an error if a container does not answer as the one that was claimed.
+// there is an error if a container does not answer as the one that was claimed. One that hangs up may be about to end, and is asked
+// again for a while.
 func (p Pods) there(ctx context.Context, address string) error {
-	s, _, err := p.dial(ctx, address)
-	switch {
-	case err == nil:
-		return s.Close()
-	case errors.Is(err, errBusy), errors.Is(err, errStuck):
-		return nil
+	for begun := time.Now(); ; {
+		s, _, err := p.dial(ctx, address)
+		switch {
+		case err == nil:
+			return s.Close()
+		case errors.Is(err, errBusy), errors.Is(err, errStuck):
+			return nil
+		case !hungUp(err) || time.Since(begun) > heardLimit:
+			return err
+		}
+		select {
+		case <-time.After(takePeriod):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return err
 }
 
 // errAllEnded says that no container is left for a program, because of other ones.
@@ -286,7 +295,7 @@ func (p Pods) dial(ctx context.Context, address string) (s *yamux.Session, ident
 		_, err = io.ReadFull(conn, answer)
 	}
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded): // it may be a node that is busy
+	case hungUp(err): // it may be a node that is busy, or has no room for another connection
 		return nil, "", errors.Join(err, conn.Close())
 	case err != nil:
 		return nil, "", errors.Join(errImpostor, err, conn.Close())
@@ -298,6 +307,13 @@ func (p Pods) dial(ctx context.Context, address string) (s *yamux.Session, ident
 	_ = conn.SetDeadline(time.Time{})
 	s, err = yamux.Client(conn, sessions())
 	return s, identity, err
+}
+
+// hungUp says whether somebody listens who has not said who they are.
+func hungUp(err error) bool {
+	return slices.ContainsFunc([]error{os.ErrDeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}, func(known error) bool {
+		return errors.Is(err, known)
+	})
 }
 
 var (
@@ -329,7 +345,8 @@ func sessions() *yamux.Config {
 // other. The first who connects chooses the key ([Pods.Claim]), and nobody is heard after that who does not know it: a learner's
 // program may connect, too, from another container of the Pod. That one may also listen in the place of a container that has ended,
 // so each container has a certificate, by which it is known from then on. What a job leaves behind is gone before the next begins:
-// processes, and all files of tmp, the only folder that can be written to. Serve ends when that fails, and nobody starts it again.
+// processes, and all files of tmp, the only folder that can be written to. Serve ends when that fails, and nobody starts it again;
+// also when a job has changed the limits of this process, as any process of its user may (https://man7.org/linux/man-pages/man2/prlimit.2.html).
 func Serve(port, tmp string) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is not the first process of a container, and would end all others")
@@ -347,8 +364,12 @@ func Serve(port, tmp string) error {
 	}
 	s := &server{jobs: make(chan net.Conn)}
 	go s.admit(l)
+	limited, err := ownLimits()
+	if err != nil {
+		return err
+	}
 	for conn := range s.jobs {
-		if err := s.serveOne(conn, tmp); err != nil {
+		if err := s.serveOne(conn, tmp, limited); err != nil {
 			return err
 		}
 	}
@@ -419,8 +440,8 @@ func (s *server) admit(l net.Listener) {
 	}
 }
 
-// serveOne does a job, and forgets it before the next one may come.
-func (s *server) serveOne(conn net.Conn, tmp string) error {
+// serveOne does a job, and forgets it before the next one may come. The limits of this process are to be as they were.
+func (s *server) serveOne(conn net.Conn, tmp, limited string) error {
 	session, err := yamux.Server(conn, sessions())
 	if err == nil {
 		err = work(context.Background(), calling(session.Open))
@@ -433,6 +454,9 @@ func (s *server) serveOne(conn net.Conn, tmp string) error {
 	s.now(true, time.Now())
 	if err := forget(tmp); err != nil {
 		return err
+	}
+	if now, err := ownLimits(); err != nil || now != limited {
+		return errors.Join(errors.New("a job has changed the limits of this process"), err)
 	}
 	s.now(false, time.Time{})
 	return nil

@@ -137,6 +137,49 @@ func TestNothingOfAJobIsLeftForTheNext(t *testing.T) {
 	}
 }
 
+// A process may change the limits of others of its user, and the next program would not be started for want of a file.
+func TestNoJobIsDoneUnderLimitsOfAnother(t *testing.T) {
+	for _, limit := range []string{"fsize=0:0", "nofile=12:12"} {
+		c := newContainer(t)
+		c.run(t, shell(c.tmp, "prlimit --pid 1 --"+limit))
+		if out, code := c.run(t, shell(c.tmp, "echo next")); code != endedCode || !strings.Contains(out, "ended all containers") {
+			t.Errorf("%s: exit code %d, output %q", limit, code, out)
+		}
+	}
+}
+
+// A container that has no room for another connection hangs up, and it is the same one when it has room again.
+func TestWhoHangsUpIsAskedAgain(t *testing.T) {
+	c := newContainer(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for n := 0; ; n++ {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			there, err := net.Dial("tcp", c.address)
+			if n < 3 || err != nil {
+				conn.Close()
+				continue
+			}
+			go join(conn, there)
+		}
+	}()
+	p := c.pods
+	p.Programs, p.Identities = []string{l.Addr().String()}, map[string]string{l.Addr().String(): p.Identities[c.address]}
+	s, _, release, err := p.take(t.Context(), p.Programs, deadline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	s.Close()
+}
+
 func TestOnlyWhoKnowsTheKeyHasAJobDone(t *testing.T) {
 	c := newContainer(t)
 	other := c.pods

@@ -308,6 +308,33 @@ func TestTheProgramReachesItsAddresses(t *testing.T) {
 	}
 }
 
+// A node has so many files for each user, and no more. When others have given theirs back, a program goes on.
+func TestTheWayOutOutlastsAWantOfFiles(t *testing.T) {
+	_, socket := listening(t, echo(t, "api"))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go passOn(&wanting{Listener: l, times: 3}, overSocket(socket), 0)
+	if got, want := exchange(t, l.Addr().String(), len("api hello")), "api hello"; got != want {
+		t.Errorf("the answer is %q, want %q", got, want)
+	}
+}
+
+// wanting is a listener that has no file for so many times.
+type wanting struct {
+	net.Listener
+	times int
+}
+
+func (w *wanting) Accept() (net.Conn, error) {
+	if w.times--; w.times >= 0 {
+		return nil, syscall.EMFILE
+	}
+	return w.Listener.Accept()
+}
+
 func TestAProgramThatMayReachNothingReachesNothing(t *testing.T) {
 	_, socket := listening(t)
 	conn, err := overSocket(socket)(roleReach, 0)

@@ -213,23 +213,30 @@ func extend(ctx context.Context, call caller, address string, place byte) error 
 		return err
 	}
 	context.AfterFunc(ctx, func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
+	go passOn(l, call, place)
+	return nil
+}
+
+// passOn joins each connection with one to the place, until the listener is closed.
+func passOn(l net.Listener, call caller, place byte) {
+	for {
+		conn, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // for a while, there may be no room for another one
+			time.Sleep(takePeriod)
+			continue
+		}
+		go func() {
+			there, err := call(roleReach, place)
 			if err != nil {
+				conn.Close()
 				return
 			}
-			go func() {
-				there, err := call(roleReach, place)
-				if err != nil {
-					conn.Close()
-					return
-				}
-				join(conn, there)
-			}()
-		}
-	}()
-	return nil
+			join(conn, there)
+		}()
+	}
 }
 
 // offer is the container's end of what the program serves: one connection after the other waits until somebody uses it.

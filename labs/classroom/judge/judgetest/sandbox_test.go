@@ -211,7 +211,7 @@ func (h host) attacked(t *testing.T, takes string) (said string, r *verdict.Resu
 
 // holds has submissions attack from a sandbox. Each fails, and says what it has reached.
 func (h host) holds(t *testing.T) {
-	for _, takes := range []string{"leave", "eat", "fork", "print"} {
+	for _, takes := range []string{"leave", "eat", "watch", "fork", "print"} {
 		t.Run(takes, func(t *testing.T) {
 			said, result := h.attacked(t, takes)
 			if result.Verdict != verdict.Fail {

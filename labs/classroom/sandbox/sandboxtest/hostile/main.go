@@ -46,6 +46,8 @@ func main() {
 				time.Sleep(time.Millisecond)
 			}
 		}
+	case "watch":
+		watch()
 	case "eat":
 		for eaten := [][]byte{}; ; {
 			eaten = append(eaten, bytes.Repeat([]byte{1}, 64<<20))
@@ -58,6 +60,31 @@ func main() {
 		}
 	}
 	fmt.Println("done")
+}
+
+// watch takes what the kernel keeps for whoever waits for a file: each of many waits for each of many others.
+func watch() {
+	var files []int
+	for len(files) < 1500 {
+		fd, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, 0, 0)
+		if errno != 0 {
+			break
+		}
+		files = append(files, int(fd))
+	}
+	for {
+		waits, err := syscall.EpollCreate1(0)
+		if err != nil {
+			break
+		}
+		for _, fd := range files {
+			if err := syscall.EpollCtl(waits, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN}); err != nil {
+				did("take all: %v", err)
+				break
+			}
+		}
+	}
+	time.Sleep(time.Hour)
 }
 
 func did(format string, args ...any) { fmt.Printf("did "+format+"\n", args...) }
