@@ -39,10 +39,10 @@ type Outbox struct {
 	client *http.Client
 }
 
-// Open opens the outbox for the board of that configuration: its address and its key. Results for another board are not in
-// it: they wait until that one is configured again.
+// Open opens the outbox of the configuration's learner for its board: its address and its key. Results for another board, or of
+// another learner, are not in it: they wait until that one is configured again.
 func Open(state string, c roomclient.Config) *Outbox {
-	sum := sha256.Sum256([]byte(c.URL + "\n" + c.Key)) // the next room may have the same address
+	sum := sha256.Sum256([]byte(c.URL + "\n" + c.Key + "\n" + c.Learner)) // the next room may have the same address
 	return &Outbox{config: c, dir: filepath.Join(state, dirName, hex.EncodeToString(sum[:16])), client: c.Client()}
 }
 

@@ -281,11 +281,13 @@ func TestWhatWaitsIsNobodyElsesBusinessAndHasAnEnd(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", path, info.Mode(), err, want)
 		}
 	}
-	// Another room's board does not get them.
+	// Another room's board does not get them, nor does the next learner send them.
 	other := newBoard(t, http.StatusCreated)
 	sameAddress := nobody()
 	sameAddress.Key = other.config().Key
-	for name, c := range map[string]roomclient.Config{"another": other.config(), "another at the same address": sameAddress} {
+	another := nobody()
+	another.Learner = "ben"
+	for name, c := range map[string]roomclient.Config{"another": other.config(), "another at the same address": sameAddress, "another learner": another} {
 		if left, err := outbox.Open(state, c).Flush(t.Context()); left != 0 || err != nil || len(other.got) != 0 {
 			t.Errorf("%s: %d left, %v, sent %v", name, left, err, other.got)
 		}
