@@ -212,6 +212,20 @@ func TestNamesAreHarmless(t *testing.T) {
 	}
 }
 
+func TestALineSaysWhoseItIs(t *testing.T) {
+	all, _, err := grade.Find(class(t, "ada", "ada.git", "\x1b[mada", "bob"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	if len(names) != 4 || len(slices.Compact(slices.Clone(names))) != 4 || names[3] != "bob" {
+		t.Errorf("they are called %q", names)
+	}
+}
+
 func TestAFolderWithNobodyInItIsWrongInput(t *testing.T) {
 	empty := t.TempDir()
 	if err := os.WriteFile(filepath.Join(empty, "notes.txt"), nil, 0o600); err != nil {

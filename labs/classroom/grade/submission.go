@@ -26,7 +26,7 @@ const (
 
 // Submission is what one learner handed in.
 type Submission struct {
-	// Name is the folder's, without what could do harm on a terminal.
+	// Name is the folder's, without what could do harm on a terminal. Where it would be somebody else's, too, it ends with the ID.
 	Name string
 	// ID is what files of this learner are called here: a part of a path, and nobody else's.
 	ID string
@@ -53,6 +53,15 @@ func Find(dir string) (all []Submission, others []string, err error) {
 	}
 	if len(all) == 0 {
 		return nil, others, exit.Usage("%s has no folders: it should have a folder or repository for each learner", dir)
+	}
+	named := map[string]int{}
+	for _, s := range all {
+		named[s.Name]++
+	}
+	for i, s := range all {
+		if named[s.Name] > 1 { // "ada" beside "ada.git"
+			all[i].Name = fmt.Sprintf("%s (%s)", s.Name, s.ID)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b Submission) int { return cmp.Compare(a.Name, b.Name) })
 	return all, others, nil
