@@ -82,18 +82,22 @@ func (h host) uninstalls(t *testing.T, c client.Client) {
 	if err := hosting.Uninstall(t.Context(), c, hosting.Options{}, tell); err != nil {
 		t.Fatal(err)
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := h.CoreV1().Namespaces().Get(ctx, hosting.DefaultNamespace, metav1.GetOptions{})
+	left := ""
+	// The node was lost before this, and the queue takes two minutes until it is back.
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 6*time.Minute, true, func(ctx context.Context) (bool, error) {
+		namespace, err := h.CoreV1().Namespaces().Get(ctx, hosting.DefaultNamespace, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
+			left = fmt.Sprintf("the namespace: %+v", namespace.Status.Conditions)
 			return false, err
 		}
 		queue := &unstructured.Unstructured{}
 		queue.SetGroupVersionKind(schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "ClusterQueue"})
+		left = "the queue"
 		err = c.Get(ctx, client.ObjectKey{Name: "operator-lab"}, queue)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
 	if err != nil {
-		t.Errorf("something is left: %v", err)
+		t.Errorf("something is left: %v: %s", err, left)
 	}
 }
 
