@@ -33,6 +33,9 @@ func secure() error {
 	if err := conceal(); err != nil {
 		return fmt.Errorf("conceal the first process: %w", err)
 	}
+	if err := filterCalls(); err != nil {
+		return fmt.Errorf("keep the program from the first process: %w", err)
+	}
 	// Nor is it to go down with a program that leaves no room for another thread.
 	if err := reserveThreads(); err != nil {
 		return fmt.Errorf("reserve threads: %w", err)

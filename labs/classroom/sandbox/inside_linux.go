@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"errors"
+	"io/fs"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -55,22 +57,29 @@ func refusedTasks() int {
 // kernelMemory is what the kernel keeps for this container, in bytes; 0 where nobody counts.
 func kernelMemory() int {
 	// The group of all groups has no limit, and what is counted there is others'.
-	if limit := counted("", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"); limit == 0 || limit > 1<<60 {
+	if limit := counted("", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"); limit == 0 || limit > 1<<60 && limit < math.MaxInt {
 		return 0
 	}
-	return max(counted("kernel ", "/sys/fs/cgroup/memory.stat"), counted("", "/sys/fs/cgroup/memory/memory.kmem.usage_in_bytes"))
+	return max(
+		counted("kernel ", "/sys/fs/cgroup/memory.stat"), counted("slab ", "/sys/fs/cgroup/memory.stat"), // the first since Linux 5.18
+		counted("", "/sys/fs/cgroup/memory/memory.kmem.usage_in_bytes"),
+	)
 }
 
 // counted reads a counter of this container's control group. Where it is depends on their version, and 0 is where there
-// is none: outside of containers the counters are others'.
+// is none: outside of containers the counters are others'. Where there is one that cannot be read, the program has taken what that
+// needs, and nothing is more.
 func counted(name string, files ...string) int {
 	if os.Getpid() != 1 {
 		return 0
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			continue
+		case err != nil:
+			return math.MaxInt
 		}
 		for line := range strings.Lines(string(data)) {
 			if text, ok := strings.CutPrefix(line, name); ok {
@@ -88,12 +97,6 @@ func endOthers() { supervisor.EndOthers() }
 // fileLimit is the size of one file of a job, in bytes: that of the largest program. A container of a Pod has a file that is on its
 // node, for a last message, to which no other limit applies.
 const fileLimit = 256 << 20
-
-// ownLimits are all limits of this process.
-func ownLimits() (string, error) {
-	limits, err := os.ReadFile("/proc/self/limits")
-	return string(limits), err
-}
 
 // limitFiles limits the files that this process and all that it starts may write.
 func limitFiles() error {

@@ -345,8 +345,7 @@ func sessions() *yamux.Config {
 // other. The first who connects chooses the key ([Pods.Claim]), and nobody is heard after that who does not know it: a learner's
 // program may connect, too, from another container of the Pod. That one may also listen in the place of a container that has ended,
 // so each container has a certificate, by which it is known from then on. What a job leaves behind is gone before the next begins:
-// processes, and all files of tmp, the only folder that can be written to. Serve ends when that fails, and nobody starts it again;
-// also when a job has changed the limits of this process, as any process of its user may (https://man7.org/linux/man-pages/man2/prlimit.2.html).
+// processes, and all files of tmp, the only folder that can be written to. Serve ends when that fails, and nobody starts it again.
 func Serve(port, tmp string) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is not the first process of a container, and would end all others")
@@ -364,12 +363,8 @@ func Serve(port, tmp string) error {
 	}
 	s := &server{jobs: make(chan net.Conn)}
 	go s.admit(l)
-	limited, err := ownLimits()
-	if err != nil {
-		return err
-	}
 	for conn := range s.jobs {
-		if err := s.serveOne(conn, tmp, limited); err != nil {
+		if err := s.serveOne(conn, tmp); err != nil {
 			return err
 		}
 	}
@@ -440,8 +435,8 @@ func (s *server) admit(l net.Listener) {
 	}
 }
 
-// serveOne does a job, and forgets it before the next one may come. The limits of this process are to be as they were.
-func (s *server) serveOne(conn net.Conn, tmp, limited string) error {
+// serveOne does a job, and forgets it before the next one may come.
+func (s *server) serveOne(conn net.Conn, tmp string) error {
 	session, err := yamux.Server(conn, sessions())
 	if err == nil {
 		err = work(context.Background(), calling(session.Open))
@@ -454,9 +449,6 @@ func (s *server) serveOne(conn net.Conn, tmp, limited string) error {
 	s.now(true, time.Now())
 	if err := forget(tmp); err != nil {
 		return err
-	}
-	if now, err := ownLimits(); err != nil || now != limited {
-		return errors.Join(errors.New("a job has changed the limits of this process"), err)
 	}
 	s.now(false, time.Time{})
 	return nil

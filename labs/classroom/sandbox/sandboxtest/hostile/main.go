@@ -24,6 +24,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 func main() {
@@ -149,12 +150,21 @@ func rise() {
 		}
 	}
 	for name, try := range map[string]func() error{
-		"become root":        func() error { return syscall.Setuid(0) },
-		"mount":              func() error { return syscall.Mount("none", "/tmp", "tmpfs", 0, "") },
-		"remount":            func() error { return syscall.Mount("", "/", "", syscall.MS_REMOUNT, "") },
-		"make a namespace":   func() error { return syscall.Unshare(syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS) },
-		"make a device":      func() error { return syscall.Mknod("/tmp/disk", syscall.S_IFBLK|0o666, 8<<8) },
-		"trace process 1":    func() error { return syscall.PtraceAttach(1) },
+		"become root":      func() error { return syscall.Setuid(0) },
+		"mount":            func() error { return syscall.Mount("none", "/tmp", "tmpfs", 0, "") },
+		"remount":          func() error { return syscall.Mount("", "/", "", syscall.MS_REMOUNT, "") },
+		"make a namespace": func() error { return syscall.Unshare(syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS) },
+		"make a device":    func() error { return syscall.Mknod("/tmp/disk", syscall.S_IFBLK|0o666, 8<<8) },
+		"trace process 1":  func() error { return syscall.PtraceAttach(1) },
+		"lower process 1":  func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 1, 19) },
+		"limit process 1": func() error {
+			few := syscall.Rlimit{Cur: 3, Max: 4096}
+			_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, 1, syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&few)), 0, 0, 0)
+			if errno == 0 {
+				return nil
+			}
+			return errno
+		},
 		"write to process 1": func() error { return open("/proc/1/mem", os.O_RDWR) },
 		"list its files":     func() error { _, err := os.ReadDir("/proc/1/fd"); return err },
 		"enter its root":     func() error { return open("/proc/1/root", os.O_RDONLY) },
