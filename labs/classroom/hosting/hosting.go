@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	reference "github.com/google/go-containerregistry/pkg/name"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -98,19 +100,51 @@ func (o Options) objects() (all []*unstructured.Unstructured, err error) {
 	}
 }
 
-// Install applies the objects, and tells each.
+const (
+	// webhookLimit is how long Kueue may take until its webhooks answer: with a node that has just begun, 106 s were measured.
+	webhookLimit = 5 * time.Minute
+	// webhookPeriod is the time from one question to the next.
+	webhookPeriod = time.Second
+)
+
+// Install applies the objects, and tells each. It waits for webhooks that do not answer yet.
 func Install(ctx context.Context, c client.Client, o Options, told func(line string)) error {
 	objects, err := o.objects()
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership); err != nil {
+		err := untilWebhooksAnswer(ctx, told, func(ctx context.Context) error {
+			return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership)
+		})
+		if err != nil {
 			return &clusters.Problem{What: "cannot apply " + name(object), Fix: fix(err, "bin/classroom hosted doctor"), Err: err}
 		}
 		told("applied " + name(object))
 	}
 	return nil
+}
+
+// untilWebhooksAnswer asks the API server again and again while a webhook keeps it from an answer. Whoever serves webhooks may be
+// ready before the nodes have heard where it is, and before the API server trusts its certificate.
+func untilWebhooksAnswer(ctx context.Context, told func(line string), ask func(context.Context) error) (err error) {
+	waiting := false
+	_ = wait.PollUntilContextTimeout(ctx, webhookPeriod, webhookLimit, true, func(ctx context.Context) (bool, error) {
+		answer := ask(ctx)
+		if ctx.Err() != nil && err != nil {
+			return false, ctx.Err() // what was answered before says more
+		}
+		err = answer
+		if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "webhook") {
+			return true, nil
+		}
+		if !waiting {
+			waiting = true
+			told(fmt.Sprintf("waiting up to %v for a webhook: %v", webhookLimit, err))
+		}
+		return false, nil
+	})
+	return err
 }
 
 // Uninstall removes the objects, the last one first, and tells each. With the namespace goes whatever is in there.
@@ -120,7 +154,9 @@ func Uninstall(ctx context.Context, c client.Client, o Options, told func(line s
 		return err
 	}
 	for _, object := range slices.Backward(objects) {
-		err := c.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		err := untilWebhooksAnswer(ctx, told, func(ctx context.Context) error {
+			return c.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		})
 		switch {
 		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		case err != nil:

@@ -1,13 +1,18 @@
 package hosting
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func TestAnInstallationDiffersWhereItShould(t *testing.T) {
@@ -73,6 +78,40 @@ func TestASandboxWritesIntoMemoryAndNothingInItBeginsAnew(t *testing.T) {
 	}
 	if len(spec.Containers) == 0 {
 		t.Error("there are no containers")
+	}
+}
+
+// What serves a webhook can be ready for a while before the API server reaches it.
+func TestInstallingWaitsForWebhooksAndForNothingElse(t *testing.T) {
+	unreachable := apierrors.NewInternalError(errors.New(`failed calling webhook "mresourceflavor.kb.io": dial tcp 10.96.7.7:443: connect: connection refused`))
+	broken := apierrors.NewInternalError(errors.New("etcdserver: no leader"))
+	for what, tt := range map[string]struct {
+		answers []error // the first ones; what follows is none
+		want    error
+	}{
+		"reached at last": {[]error{unreachable, unreachable}, nil},
+		"another fault":   {[]error{unreachable, broken}, broken},
+	} {
+		t.Run(what, func(t *testing.T) {
+			asked := 0
+			c := interceptor.NewClient(nil, interceptor.Funcs{
+				Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+					asked++
+					if asked > len(tt.answers) {
+						return nil
+					}
+					return tt.answers[asked-1]
+				},
+			})
+			var told []string
+			err := Install(t.Context(), c, Options{}, func(line string) { told = append(told, line) })
+			if !errors.Is(err, tt.want) {
+				t.Errorf("Install() = %v", err)
+			}
+			if len(told) == 0 || !strings.HasPrefix(told[0], "waiting up to 5m0s for a webhook") || !strings.Contains(told[0], "connection refused") {
+				t.Errorf("told %q", told)
+			}
+		})
 	}
 }
 
