@@ -138,7 +138,7 @@ func TestAContainerIsGivenNothingThatItDoesNotNeed(t *testing.T) {
 	all := strings.Join(args, " ") + " "
 	for _, wanted := range []string{
 		"--network none", "--ipc none", "--cap-drop ALL", "--security-opt no-new-privileges", "--user 65534:65534", "--read-only",
-		"--memory 1610612736 --memory-swap 1610612736", "--pids-limit 400", "--log-driver none", "--pull never", "--rm", "core=0:0", "--runtime runsc",
+		"--memory 1610612736 --memory-swap 1610612736", "--pids-limit 400", "--log-driver none", "--pull never", "--rm", "--runtime runsc",
 		"type=tmpfs,target=/home/x,tmpfs-size=67108864", "type=bind,source=/x/manager,target=/x/manager,readonly",
 	} {
 		if !strings.Contains(all, wanted+" ") && !strings.Contains(all, wanted+",") {

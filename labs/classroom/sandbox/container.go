@@ -264,6 +264,7 @@ type request struct {
 	job        process.Job
 	limits     limits
 	engineArgs []string // without name and socket
+	name       string   // of the container
 	scratch    string   // where the socket may be
 }
 
@@ -309,7 +310,7 @@ func (c Container) engineArgs(job process.Job, l limits, mounts []mount) ([]stri
 		"--network", "none", "--ipc", "none", "--log-driver", "none",
 		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", user + ":" + user, "--read-only",
 		"--memory", size(l.Memory), "--memory-swap", size(l.Memory), "--pids-limit", strconv.Itoa(l.Tasks),
-		"--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--ulimit", "fsize=" + size(l.File) + ":" + size(l.File),
+		"--ulimit", "nofile=4096:4096", "--ulimit", "fsize=" + size(l.File) + ":" + size(l.File),
 		"--mount", tmpfs(tmpPath, l.Tmp),
 	}
 	if c.Runtime != "" {

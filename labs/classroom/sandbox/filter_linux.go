@@ -26,7 +26,7 @@ const (
 	otherABI     = 0x40000000 // x32, on amd64
 )
 
-// architectures are those that Go and seccomp know by different names. Of others, all calls are allowed.
+// architectures are those that Go and seccomp know by different names. There are no sandboxes on others.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
 // filterCalls keeps this process, and all that it starts, from the calls in refused, and from changing the limits of others:
@@ -34,7 +34,7 @@ var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": 
 func filterCalls() error {
 	arch, ok := architectures[runtime.GOARCH]
 	if !ok {
-		return nil
+		return fmt.Errorf("no filter is known for programs of %s", runtime.GOARCH)
 	}
 	deny, allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	program := []bpf.Instruction{

@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
@@ -40,7 +39,14 @@ func secure() error {
 	if err := reserveThreads(); err != nil {
 		return fmt.Errorf("reserve threads: %w", err)
 	}
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // it does not end this process
+	// Nor is it to have this machine write files, when it crashes.
+	if err := refuseCoreDumps(); err != nil {
+		return fmt.Errorf("refuse core dumps: %w", err)
+	}
+	// Nor is it to keep this process busy with signals.
+	if err := ignoreSignals(); err != nil {
+		return fmt.Errorf("ignore signals: %w", err)
+	}
 	return nil
 }
 
@@ -159,7 +165,8 @@ func execute(ctx context.Context, control io.Reader, output *os.File, o order) (
 	}
 	defer read.Close()
 	refused, killed := refusedTasks(), killedForMemory()
-	go obey(control, parentPipe)
+	terminateProgram := make(chan struct{}, 1)
+	go obey(control, parentPipe, terminateProgram)
 	var full atomic.Bool
 	go endWhen(ctx, parentPipe, func() bool {
 		if o.Kernel > 0 && int64(kernelMemory()) > o.Kernel {
@@ -169,6 +176,7 @@ func execute(ctx context.Context, control io.Reader, output *os.File, o order) (
 	})
 	code, err := supervisor.Run(supervisor.Program{
 		Args: o.Job.Args, Dir: o.Job.Dir, Env: o.Job.Env, Output: output, Limits: o.Supervisor, UID: -1, ParentPipe: read,
+		Terminate: terminateProgram,
 	})
 	switch {
 	case code != 0 && refusedTasks() > refused:
@@ -218,15 +226,19 @@ func open(ctx context.Context, call caller, job process.Job) error {
 }
 
 // obey passes on what the other side asks, until it hangs up.
-func obey(control io.Reader, parentPipe io.Closer) {
+func obey(control io.Reader, parentPipe io.Closer, terminateProgram chan<- struct{}) {
 	defer parentPipe.Close()
 	asked := make([]byte, 1)
 	for {
 		if _, err := io.ReadFull(control, asked); err != nil {
 			return
 		}
-		if self, err := os.FindProcess(os.Getpid()); err == nil && asked[0] == terminate {
-			_ = self.Signal(syscall.SIGTERM) // the supervisor passes it on
+		if asked[0] != terminate {
+			continue
+		}
+		select {
+		case terminateProgram <- struct{}{}:
+		default: // it is about to be asked
 		}
 	}
 }

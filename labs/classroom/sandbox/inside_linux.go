@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -17,6 +19,33 @@ import (
 
 // conceal keeps other processes of the same user from tracing this one, and from its open files.
 func conceal() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
+
+// lastSignal is the highest number of a signal (_NSIG of the kernel).
+const lastSignal = 64
+
+// kernelSigaction is the struct sigaction of the kernel, of which all zeros are the default action (SIG_DFL).
+type kernelSigaction struct{ handler, flags, restorer, mask uint64 }
+
+// ignoreSignals gives the first process of a container the default action for each signal. The kernel then drops those that come from
+// within the container ("The init process of a namespace", pid_namespaces(7)). Go has a handler for each, and whoever sends
+// signals of which the kernel keeps a queue keeps this process in it. Nothing here may ask for signals after this
+// (signal.Notify): Go would install its handler again.
+func ignoreSignals() error {
+	if os.Getpid() != 1 {
+		return nil // others would end
+	}
+	var byDefault kernelSigaction
+	for sig := 1; sig <= lastSignal; sig++ {
+		if sig == int(unix.SIGKILL) || sig == int(unix.SIGSTOP) {
+			continue
+		}
+		_, _, errno := unix.Syscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, unsafe.Sizeof(byDefault.mask), 0, 0)
+		if errno != 0 {
+			return fmt.Errorf("signal %d: %w", sig, errno)
+		}
+	}
+	return nil
+}
 
 // spareThreads is how many threads this process may need at once: for a few files that it reads, and a few connections.
 const spareThreads = 24
@@ -101,4 +130,17 @@ const fileLimit = 256 << 20
 // limitFiles limits the files that this process and all that it starts may write.
 func limitFiles() error {
 	return unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: fileLimit, Max: fileLimit})
+}
+
+// refuseCoreDumps keeps the kernel from making any of this process and all that it starts. With a limit of 0 it would still start the
+// program that takes them on this machine, if there is one, and with 1 it does not (do_coredump,
+// https://github.com/torvalds/linux/blob/master/fs/coredump.c).
+func refuseCoreDumps() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &limit); err != nil {
+		return err
+	}
+	limit.Max = min(limit.Max, 1) // nobody may raise it
+	limit.Cur = limit.Max
+	return unix.Setrlimit(unix.RLIMIT_CORE, &limit)
 }

@@ -98,7 +98,11 @@ func Run(settings, kind, file string, parentPipe *os.File) (int, error) {
 	if err := r.start(ctx, listener.Addr().String()); err != nil {
 		return process.NotStarted, err
 	}
-	return m.serveJob(ctx, order{Job: r.job, Supervisor: r.limits.Supervisor, Kernel: r.limits.Kernel}, r.limits.Output, r.mayLackSockets())
+	code, err := m.serveJob(ctx, order{Job: r.job, Supervisor: r.limits.Supervisor, Kernel: r.limits.Kernel}, r.limits.Output, r.mayLackSockets())
+	if err != nil {
+		r.remove()
+	}
+	return code, err
 }
 
 // untilParentEnds gives a context that ends with a pipe; nil is none.
@@ -124,7 +128,7 @@ func readRequest(settings, kind, file string) (request, error) {
 		prepare = c.tool
 	}
 	r, err := prepare(job)
-	r.scratch = filepath.Dir(file)
+	r.name, r.scratch = "operator-lab-sandbox-"+strings.ToLower(rand.Text()[:12]), filepath.Dir(file)
 	return r, err
 }
 
@@ -153,7 +157,7 @@ func listen(socket string) (*net.UnixListener, error) {
 func (r request) start(ctx context.Context, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, createLimit)
 	defer cancel()
-	args := append(r.engineArgs, "--name", "operator-lab-sandbox-"+strings.ToLower(rand.Text()[:12]),
+	args := append(r.engineArgs, "--name", r.name,
 		"--mount", "type=bind,source="+socket+",target="+socketPath+",readonly", imageRef, shimPath, "inside", socketPath)
 	cmd := exec.CommandContext(ctx, r.Engine, args...)
 	var said bytes.Buffer
@@ -163,6 +167,11 @@ func (r request) start(ctx context.Context, socket string) error {
 		return fmt.Errorf("start a container: %w: %s", errors.Join(err, ctx.Err()), strings.TrimSpace(said.String()))
 	}
 	return nil
+}
+
+// remove sees to it that a container ends whose first process may be unable to. Most are gone already, which is no error here.
+func (r request) remove() {
+	_, _ = r.engine(context.Background(), nil, "rm", "--force", "--volumes", r.name)
 }
 
 // called waits until the container has called, and gives the orders. hint is what may keep it from that.

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/onsi/gomega"
 
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 // pod is a container that listens: this test binary as the first process of its own process table, with 4 MiB of its own where
@@ -148,9 +150,53 @@ func TestAProgramChangesNothingOfTheFirstProcess(t *testing.T) {
 			t.Errorf("%s: exit code %d, output %q", command, code, out)
 		}
 	}
+	if out, code := c.run(t, shell(c.tmp, "exec prlimit --core --noheadings --output SOFT,HARD")); code != 0 || strings.Join(strings.Fields(out), " ") != "1 1" {
+		t.Errorf("a program that crashes is written to files: exit code %d, limits %q", code, out)
+	}
 	if out, code := c.run(t, shell(c.tmp, "ulimit -n 100; echo own")); code != 0 || out != "own\n" {
 		t.Errorf("a program sets limits of its own: exit code %d, output %q", code, out)
 	}
+}
+
+// flood sends the first process signals without end, some of which the kernel keeps in a queue.
+func flood() {
+	for n := 0; ; n = (n + 1) % 64 {
+		_ = syscall.Kill(1, syscall.Signal(n+1))
+		_ = syscall.Kill(1, 40)
+	}
+}
+
+// The first process has nothing to do with signals of a program: it goes on watching over it, and ends it.
+func TestSignalsDoNotKeepTheFirstProcessBusy(t *testing.T) {
+	c := newContainer(t)
+	flood := "for n in 1 2 3; do " + os.Args[0] + " flood & done; "
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	cmd, err := c.Program(ctx, shell(c.tmp, flood+"n=0; while [ $n -lt 120 ]; do sleep 1000 & n=$((n+1)); done; wait"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != supervisor.TooManyProcesses {
+		t.Errorf("120 processes beside signals: exit code %d, output %q", cmd.ProcessState.ExitCode(), out)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	if cmd, err = c.Program(ctx, shell(c.tmp, "trap '' TERM; "+flood+"echo begun; wait")); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = &onFirst{do: cancel}
+	_ = cmd.Run()
+	if out, code := c.run(t, shell(c.tmp, "echo next")); code != 0 || out != "next\n" {
+		t.Errorf("after a program that was ended: exit code %d, output %q", code, out)
+	}
+}
+
+// onFirst does something when something is written to it.
+type onFirst struct{ do func() }
+
+func (w *onFirst) Write(p []byte) (int, error) {
+	w.do()
+	return len(p), nil
 }
 
 // A container that has no room for another connection hangs up, and it is the same one when it has room again.

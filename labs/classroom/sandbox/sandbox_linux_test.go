@@ -44,12 +44,14 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		os.Exit(code)
+	case len(args) == 2 && args[1] == "flood":
+		flood()
 	case len(args) == 3 && args[1] == "inside":
 		if err := Inside(args[2]); err != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
-	case len(args) > 3 && args[1] == "run":
+	case len(args) > 3 && (args[1] == "run" || args[1] == "rm"):
 		os.Exit(fakeEngine(args))
 	}
 	os.Exit(m.Run())
@@ -59,6 +61,11 @@ func fakeEngine(args []string) int {
 	if os.Getenv("NO_ENGINE") != "" {
 		fmt.Fprintln(os.Stderr, "the engine is out of order")
 		return 125
+	}
+	if log := os.Getenv("REMOVED"); log != "" && args[1] == "rm" {
+		if os.WriteFile(log, []byte(args[len(args)-1]), 0o600) != nil {
+			return 125
+		}
 	}
 	for _, arg := range args {
 		if source, ok := strings.CutSuffix(arg, ",target="+socketPath+",readonly"); ok {
@@ -202,6 +209,29 @@ func TestNothingIsLeftWhenTheContextEnds(t *testing.T) {
 	}
 	if code := cmd.ProcessState.ExitCode(); code != supervisor.CannotRun {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// The first process of a container may be kept from its end. That is not for the next learner to suffer from.
+func TestTheContainerOfAProgramThatWasEndedIsRemoved(t *testing.T) {
+	for script, want := range map[string]string{"sleep 1000": "operator-lab-sandbox-", "cat /dev/zero": "operator-lab-sandbox-", "exit 1": ""} {
+		t.Run(script, func(t *testing.T) {
+			removed := filepath.Join(t.TempDir(), "removed")
+			t.Setenv("REMOVED", removed)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			cmd, err := runner(t).Program(ctx, shell(t.TempDir(), "echo begun; "+script))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if script == "sleep 1000" {
+				cmd.Stdout = &onFirst{do: cancel}
+			}
+			_ = cmd.Run()
+			if name, _ := os.ReadFile(removed); want == "" && name != nil || !strings.HasPrefix(string(name), want) {
+				t.Errorf("%q was removed", name)
+			}
+		})
 	}
 }
 

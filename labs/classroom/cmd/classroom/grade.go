@@ -320,6 +320,10 @@ func (a *app) distrusting(ctx context.Context, c *course.Course, container *sand
 		common.Pool, closing = waiting, waiting.Close
 	}
 	return func(ctx context.Context, state, workspace string, labs []int) ([]*verdict.Result, error) {
+		// Nothing of the learner before is to take anything from this one.
+		if err := a.sweepContainers(ctx, container); err != nil {
+			return nil, err
+		}
 		judge := common // its own for each learner
 		judge.State, judge.Workspace = state, workspace
 		return judge.Check(ctx, labs)

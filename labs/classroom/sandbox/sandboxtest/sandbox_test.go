@@ -214,10 +214,11 @@ func TestAHostileProgram(t *testing.T) {
 	})
 
 	for what, codes := range map[string][]int{
-		"fork":  {supervisor.TooManyProcesses, supervisor.TooMuchMemory},
-		"eat":   {supervisor.TooMuchMemory},
-		"watch": {supervisor.TooMuchMemory},
-		"print": {process.TooMuchOutput},
+		"fork":   {supervisor.TooManyProcesses, supervisor.TooMuchMemory},
+		"signal": {supervisor.TooManyProcesses, supervisor.TooMuchMemory},
+		"eat":    {supervisor.TooMuchMemory},
+		"watch":  {supervisor.TooMuchMemory},
+		"print":  {process.TooMuchOutput},
 	} {
 		t.Run("takes no more than its share: "+what, func(t *testing.T) {
 			_, code := b.try(t, process.Job{}, what)

@@ -70,12 +70,15 @@ type Program struct {
 	// UID is the user and group to run as, -1 for the current one. Changing it needs root. With one from [NewUser], every
 	// process of that user ends with the program.
 	UID int
+	// Terminate asks the program to end, once for each value. With nil, the signals of this process do: SIGTERM and SIGINT are
+	// passed on.
+	Terminate <-chan struct{}
 	// ParentPipe is closed by the kernel when the starter is gone; the tree is then killed. nil or a
 	// file that cannot be read means that there is no starter to wait for.
 	ParentPipe *os.File
 }
 
-// Run starts the program, passes signals on to it, and returns its exit code after every process of its
+// Run starts the program, asks it to end when it is told to, and returns its exit code after every process of its
 // tree has ended. A program that was killed by signal s gives 128+s, as a shell would.
 func Run(p Program) (int, error) {
 	if err := adopt(); err != nil {
@@ -92,8 +95,10 @@ func Run(p Program) (int, error) {
 	}
 	cmd.SysProcAttr = attributes(p.UID)
 	signals := make(chan os.Signal, 4) // from before the program runs, or one that comes at once is lost
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	defer signal.Stop(signals)
+	if p.Terminate == nil {
+		signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+		defer signal.Stop(signals)
+	}
 	runtime.LockOSThread() // keys are a thread's
 	defer runtime.UnlockOSThread()
 	withhold()
@@ -115,6 +120,8 @@ func Run(p Program) (int, error) {
 		select {
 		case s := <-signals:
 			_ = cmd.Process.Signal(s)
+		case <-p.Terminate:
+			_ = cmd.Process.Signal(syscall.SIGTERM)
 		case <-abandoned:
 			killTree(cmd.Process.Pid, p.UID)
 			return CannotRun, errors.New("the starter is gone")

@@ -9,6 +9,7 @@
 //	hostile write               writes wherever it can, as much as it can
 //	hostile leave N             leaves so many MB in its home
 //	hostile fork|eat|print      takes processes, memory, or paper, without end
+//	hostile signal              takes processes while it keeps the first process busy with signals
 package main
 
 import (
@@ -41,6 +42,13 @@ func main() {
 		n, _ := strconv.Atoi(os.Args[2])
 		_ = os.WriteFile("left", make([]byte, n<<20), 0o600)
 		_ = os.Symlink("/etc/shadow", "shadow")
+	case "signal":
+		go func() {
+			for {
+				_ = syscall.Kill(1, 40) // the kernel keeps a queue of these
+			}
+		}()
+		fallthrough
 	case "fork":
 		for {
 			if cmd := exec.Command("/proc/self/exe", "fork"); cmd.Start() != nil {
