@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,16 +84,11 @@ func until(ctx context.Context, c client.Client, object *unstructured.Unstructur
 
 // notActive says why a queue admits no Jobs, "" if it does.
 func notActive(queue *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(queue.Object, "status", "conditions")
-	for _, c := range conditions {
-		c, ok := c.(map[string]any)
-		switch {
-		case !ok || c["type"] != "Active":
-		case c["status"] == "True":
-			return ""
-		default:
-			return fmt.Sprintf("%s is not active: %v", name(queue), c["message"])
-		}
+	switch active := hosted.Condition(queue, "Active"); {
+	case active == nil:
+		return name(queue) + " is not active yet"
+	case active.Status != metav1.ConditionTrue:
+		return fmt.Sprintf("%s is not active: %s", name(queue), active.Message)
 	}
-	return name(queue) + " is not active yet"
+	return ""
 }

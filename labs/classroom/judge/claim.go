@@ -107,13 +107,11 @@ func ready(ctx context.Context, mine dynamic.ResourceInterface, name string, pro
 
 // readiness is the claim's condition Ready.
 func readiness(claim *unstructured.Unstructured) (isReady bool, why string) {
-	conditions, _, _ := unstructured.NestedSlice(claim.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == "Ready" {
-			return c["status"] == "True", fmt.Sprintf("%v %v", c["reason"], c["message"])
-		}
+	ready := hosted.Condition(claim, "Ready")
+	if ready == nil {
+		return false, "nobody has seen the claim yet"
 	}
-	return false, "nobody has seen the claim yet"
+	return ready.Status == metav1.ConditionTrue, ready.Reason + " " + ready.Message
 }
 
 // claimed is a sandbox of this Pod's.

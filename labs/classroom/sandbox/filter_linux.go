@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused are the system calls by which a process lowers the priority of others of its user, the first process of a container among
+// forbiddenCalls are the system calls by which a process lowers the priority of others of its user, the first process of a container among
 // them. Whoever is below hundreds of busy threads watches over nothing, and does not even end.
-var refused = []uint32{
+var forbiddenCalls = []uint32{
 	unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_SETAFFINITY,
 	unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET,
 }
@@ -29,7 +29,7 @@ const (
 // architectures are those that Go and seccomp know by different names. There are no sandboxes on others.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
-// filterCalls keeps this process, and all that it starts, from the calls in refused, and from changing the limits of others:
+// filterCalls keeps this process, and all that it starts, from the forbidden calls, and from changing the limits of others:
 // they are not permitted (EPERM). Calls of another architecture are not, either.
 func filterCalls() error {
 	arch, ok := architectures[runtime.GOARCH]
@@ -43,7 +43,7 @@ func filterCalls() error {
 		bpf.LoadAbsolute{Off: callNumber, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: otherABI, SkipTrue: 1}, deny,
 	}
-	for _, call := range refused {
+	for _, call := range forbiddenCalls {
 		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, deny)
 	}
 	program = append(program,

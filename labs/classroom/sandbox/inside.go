@@ -164,12 +164,12 @@ func execute(ctx context.Context, control io.Reader, output *os.File, o order) (
 		return 0, errors.Join(fmt.Errorf("make a parent pipe: %w", err), output.Close())
 	}
 	defer read.Close()
-	refused, killed := refusedTasks(), killedForMemory()
+	refused, killed, watchKernel := refusedTasks(), killedForMemory(), o.Kernel > 0 && memoryIsLimited()
 	terminateProgram := make(chan struct{}, 1)
 	go obey(control, parentPipe, terminateProgram)
 	var full atomic.Bool
 	go endWhen(ctx, parentPipe, func() bool {
-		if o.Kernel > 0 && int64(kernelMemory()) > o.Kernel {
+		if watchKernel && int64(kernelMemory()) > o.Kernel {
 			full.Store(true)
 		}
 		return full.Load() || refusedTasks() > refused

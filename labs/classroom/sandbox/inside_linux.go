@@ -83,16 +83,19 @@ func refusedTasks() int {
 	return counted("max ", "/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events")
 }
 
+// memoryIsLimited says whether this container has a limit. Where it has none, its group may be that of all groups, and what is counted
+// there is others'. Version 1 of control groups has a number of nearly 1<<63 for no limit, and version 2 a word.
+func memoryIsLimited() bool {
+	limit := counted("", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+	return limit > 0 && limit < 1<<60
+}
+
 // kernelMemory is what the kernel keeps for this container, in bytes; 0 where nobody counts.
 func kernelMemory() int {
-	// The group of all groups has no limit, and what is counted there is others'.
-	if limit := counted("", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"); limit == 0 || limit > 1<<60 && limit < math.MaxInt {
-		return 0
+	if kernel := counted("kernel ", "/sys/fs/cgroup/memory.stat"); kernel > 0 { // since Linux 5.18
+		return kernel
 	}
-	return max(
-		counted("kernel ", "/sys/fs/cgroup/memory.stat"), counted("slab ", "/sys/fs/cgroup/memory.stat"), // the first since Linux 5.18
-		counted("", "/sys/fs/cgroup/memory/memory.kmem.usage_in_bytes"),
-	)
+	return max(counted("slab ", "/sys/fs/cgroup/memory.stat"), counted("", "/sys/fs/cgroup/memory/memory.kmem.usage_in_bytes"))
 }
 
 // counted reads a counter of this container's control group. Where it is depends on their version, and 0 is where there

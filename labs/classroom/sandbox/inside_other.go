@@ -12,6 +12,8 @@ func killedForMemory() int { return 0 }
 
 func refusedTasks() int { return 0 }
 
+func memoryIsLimited() bool { return false }
+
 func kernelMemory() int { return 0 }
 
 func filterCalls() error { return nil }

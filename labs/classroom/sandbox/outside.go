@@ -43,6 +43,11 @@ type order struct {
 	Tmp string `json:"tmp,omitempty"`
 }
 
+// order is one for a job that has these limits.
+func (l limits) order(job process.Job, tmp string) order {
+	return order{Job: job, Supervisor: l.Supervisor, Kernel: l.Kernel, Tmp: tmp}
+}
+
 // sent are the files and folders to read that come along.
 func (o order) sent() (all []string) {
 	for _, path := range append([]string{o.Job.Args[0]}, o.Job.Reads...) {
@@ -98,7 +103,7 @@ func Run(settings, kind, file string, parentPipe *os.File) (int, error) {
 	if err := r.start(ctx, listener.Addr().String()); err != nil {
 		return process.NotStarted, err
 	}
-	code, err := m.serveJob(ctx, order{Job: r.job, Supervisor: r.limits.Supervisor, Kernel: r.limits.Kernel}, r.limits.Output, r.mayLackSockets())
+	code, err := m.serveJob(ctx, r.limits.order(r.job, ""), r.limits.Output, r.mayLackSockets())
 	if err != nil {
 		r.remove()
 	}

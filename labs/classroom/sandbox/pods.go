@@ -122,7 +122,7 @@ func Send(settings, kind, file string, parentPipe *os.File) (int, error) {
 	defer release()
 	m := newMux(job.Reaches)
 	go m.answer(session.Accept)
-	code, err := m.serveJob(ctx, order{Job: job, Supervisor: l.Supervisor, Kernel: l.Kernel, Tmp: p.Tmp}, l.Output, "")
+	code, err := m.serveJob(ctx, l.order(job, p.Tmp), l.Output, "")
 	if errors.Is(err, errEnded) {
 		if err := p.ended(ctx, address); err != nil {
 			return process.NotStarted, err
@@ -408,31 +408,24 @@ func (s *server) now(busy bool, forgetting time.Time) {
 
 // admit passes on the connections of whoever knows the key, one when the one before is over.
 func (s *server) admit(l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil { // somebody has opened more connections than there are descriptors
-			time.Sleep(takePeriod)
-			continue
+	each(l.Accept, func(conn net.Conn) {
+		said := make([]byte, keySize)
+		_ = conn.SetReadDeadline(time.Now().Add(dialLimit))
+		_, err := io.ReadFull(conn, said)
+		answer, ok := byte(0), false
+		if err == nil {
+			answer, ok = s.knows(said)
 		}
-		go func() {
-			said := make([]byte, keySize)
-			_ = conn.SetReadDeadline(time.Now().Add(dialLimit))
-			_, err := io.ReadFull(conn, said)
-			answer, ok := byte(0), false
-			if err == nil {
-				answer, ok = s.knows(said)
-			}
-			if ok {
-				_, _ = conn.Write([]byte{answer}) // whoever does not read it has no job
-			}
-			if answer != heard {
-				conn.Close()
-				return
-			}
-			_ = conn.SetReadDeadline(time.Time{})
-			s.jobs <- conn
-		}()
-	}
+		if ok {
+			_, _ = conn.Write([]byte{answer}) // whoever does not read it has no job
+		}
+		if answer != heard {
+			conn.Close()
+			return
+		}
+		_ = conn.SetReadDeadline(time.Time{})
+		s.jobs <- conn
+	})
 }
 
 // serveOne does a job, and forgets it before the next one may come.

@@ -213,10 +213,14 @@ func TestWhoHangsUpIsAskedAgain(t *testing.T) {
 			if err != nil {
 				return
 			}
-			there, err := net.Dial("tcp", c.address)
-			if n < 3 || err != nil {
+			if n < 3 {
 				conn.Close()
 				continue
+			}
+			there, err := net.Dial("tcp", c.address)
+			if err != nil {
+				conn.Close()
+				return
 			}
 			go join(conn, there)
 		}

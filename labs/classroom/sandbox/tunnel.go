@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -101,19 +102,29 @@ func newMux(reaches []string) *mux {
 
 // answer takes calls until there are no more.
 func (m *mux) answer(accept func() (net.Conn, error)) {
-	for {
-		conn, err := accept()
-		if err != nil {
-			return
-		}
+	each(accept, func(conn net.Conn) {
 		select {
 		case m.places <- struct{}{}:
-			go func() {
-				defer func() { <-m.places }()
-				m.connect(conn)
-			}()
+			defer func() { <-m.places }()
+			m.connect(conn)
 		default:
 			conn.Close()
+		}
+	})
+}
+
+// each handles all connections, until there are no more. That there is no room for another one passes, when others have given theirs
+// back: a node has so many files for each user.
+func each(accept func() (net.Conn, error), handle func(net.Conn)) {
+	for {
+		conn, err := accept()
+		switch {
+		case err == nil:
+			go handle(conn)
+		case slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}, func(want error) bool { return errors.Is(err, want) }):
+			time.Sleep(takePeriod)
+		default:
+			return
 		}
 	}
 }
@@ -182,22 +193,16 @@ func (m *mux) serve(ctx context.Context, address string) {
 		return // what is served there helps, and is not needed
 	}
 	context.AfterFunc(ctx, func() { l.Close() })
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
+	each(l.Accept, func(conn net.Conn) {
+		select {
+		case spare := <-m.spares:
+			join(conn, spare)
+		case <-time.After(dialLimit):
+			conn.Close()
+		case <-ctx.Done():
+			conn.Close()
 		}
-		go func() {
-			select {
-			case spare := <-m.spares:
-				join(conn, spare)
-			case <-time.After(dialLimit):
-				conn.Close()
-			case <-ctx.Done():
-				conn.Close()
-			}
-		}()
-	}
+	})
 }
 
 // extend is the container's end of what the program reaches: it listens at the same address, which has that place in the list,
@@ -219,24 +224,14 @@ func extend(ctx context.Context, call caller, address string, place byte) error 
 
 // passOn joins each connection with one to the place, until the listener is closed.
 func passOn(l net.Listener, call caller, place byte) {
-	for {
-		conn, err := l.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
+	each(l.Accept, func(conn net.Conn) {
+		there, err := call(roleReach, place)
+		if err != nil {
+			conn.Close()
 			return
-		case err != nil: // for a while, there may be no room for another one
-			time.Sleep(takePeriod)
-			continue
 		}
-		go func() {
-			there, err := call(roleReach, place)
-			if err != nil {
-				conn.Close()
-				return
-			}
-			join(conn, there)
-		}()
-	}
+		join(conn, there)
+	})
 }
 
 // offer is the container's end of what the program serves: one connection after the other waits until somebody uses it.

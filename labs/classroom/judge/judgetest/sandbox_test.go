@@ -361,7 +361,8 @@ func watchClaims(ctx context.Context, t *testing.T, c client.WithWatch) func() [
 			if _, known := made[claim.GetName()]; !known {
 				made[claim.GetName()] = time.Now()
 			}
-			if begun := made[claim.GetName()]; !begun.IsZero() && isReady(claim) {
+			ready := hosted.Condition(claim, "Ready")
+			if begun := made[claim.GetName()]; !begun.IsZero() && ready != nil && ready.Status == metav1.ConditionTrue {
 				waits = append(waits, time.Since(begun).Round(time.Millisecond))
 				made[claim.GetName()] = time.Time{}
 			}
@@ -372,14 +373,6 @@ func watchClaims(ctx context.Context, t *testing.T, c client.WithWatch) func() [
 		slices.Sort(waits)
 		return waits
 	}
-}
-
-func isReady(claim *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(claim.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(c any) bool {
-		fields, _ := c.(map[string]any)
-		return fields["type"] == "Ready" && fields["status"] == "True"
-	})
 }
 
 // cleanUp waits until nothing is left but the sandboxes that wait.
