@@ -2,17 +2,29 @@ package apiproxy
 
 import (
 	"net/url"
+	"slices"
 	"strings"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // NamespaceFilter hides namespaces from a client. Lists and watches of namespaced objects, and of namespaces, leave out
-// what is hidden; what a client asks for by its name is not kept from it. The zero value hides nothing.
+// what is hidden, and what a client asks for in a hidden namespace is forbidden. The zero value hides nothing.
 type NamespaceFilter struct {
 	// Hidden are namespaces that are not seen.
 	Hidden []string
 	// Namespaced reports whether a resource is namespaced; others cannot be selected by namespace. After an error the proxy
 	// answers 503.
 	Namespaced func(group, resource string) (bool, error)
+}
+
+// forbids says why something may not be asked, "" when it may. Programs of several checks are one learner's: one could do for another
+// what a check counts there.
+func (f NamespaceFilter) forbids(info *request.RequestInfo) string {
+	if slices.Contains(f.Hidden, info.Namespace) {
+		return "this namespace belongs to a check that runs at the same time"
+	}
+	return ""
 }
 
 const fieldSelector = "fieldSelector"

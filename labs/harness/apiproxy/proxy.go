@@ -349,17 +349,20 @@ func short(text string) string {
 // describe says what is asked, and why it is forbidden, if it is.
 func (p *Proxy) describe(req *http.Request) (Request, *apierrors.StatusError) {
 	info, err := p.resolver.NewRequestInfo(req)
-	var forbidden *apierrors.StatusError
+	why := ""
 	switch {
-	case p.rule == nil:
-	case err != nil:
-		forbidden = forbid(&request.RequestInfo{}, err.Error())
-	default:
-		if why := p.rule(req, info); why != "" {
-			forbidden = forbid(info, why)
-		}
+	case err != nil && p.rule != nil:
+		return record(req, info, err), forbid(&request.RequestInfo{}, err.Error())
+	case err == nil:
+		why = p.filter.forbids(info)
 	}
-	return record(req, info, err), forbidden
+	if why == "" && p.rule != nil {
+		why = p.rule(req, info)
+	}
+	if why != "" {
+		return record(req, info, err), forbid(info, why)
+	}
+	return record(req, info, err), nil
 }
 
 func forbid(info *request.RequestInfo, why string) *apierrors.StatusError {
