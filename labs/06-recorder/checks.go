@@ -159,7 +159,7 @@ func changePort(ctx context.Context, m env.Memcached, scalings []string) {
 	}))
 }
 
-// refusedCreation wants a Warning about a Deployment that the API server refuses, and the good news when it is there.
+// refusedCreation wants a Warning about a Deployment that the API server refuses, and no good news.
 func refusedCreation(ctx context.Context) {
 	GinkgoHelper()
 	m := env.NewMemcached(env.PodlessNamespace(ctx))

@@ -169,7 +169,7 @@ func execute(ctx context.Context, control io.Reader, output *os.File, o order) (
 	go obey(control, parentPipe, terminateProgram)
 	var full atomic.Bool
 	go endWhen(ctx, parentPipe, func() bool {
-		if watchKernel && int64(kernelMemory()) > o.Kernel {
+		if watchKernel && int64(kernelMemory()) > o.Kernel || o.Kernel > 0 && tooManySockets() {
 			full.Store(true)
 		}
 		return full.Load() || refusedTasks() > refused

@@ -12,7 +12,9 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/ptr"
 
 	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
@@ -96,6 +98,60 @@ func kernelMemory() int {
 		return kernel
 	}
 	return max(counted("slab ", "/sys/fs/cgroup/memory.stat"), counted("", "/sys/fs/cgroup/memory/memory.kmem.usage_in_bytes"))
+}
+
+// socketLimit is how many sockets there may be in the network of a container, or of all containers of a Pod, and queueLimit what may wait
+// in their queues, in bytes. What those take is the whole machine's (tcp_mem and udp_mem, https://docs.kernel.org/networking/ip-sysctl.html), and
+// when that is all taken nobody's connections go on. A manager has some 20 connections, and nothing waits there for long.
+const socketLimit, queueLimit = 1024, 64 << 20
+
+// tooManySockets says whether there are more, or more in their queues.
+func tooManySockets() bool {
+	if os.Getpid() != 1 {
+		return false // others' are counted there
+	}
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return isWant(err)
+	}
+	sockets, pages := 0, 0
+	for _, read := range []func() (*procfs.NetSockstat, error){proc.NetSockstat, proc.NetSockstat6} {
+		stat, err := read()
+		if err != nil {
+			if isWant(err) {
+				return true
+			}
+			continue
+		}
+		for _, protocol := range stat.Protocols {
+			sockets += protocol.InUse
+			pages += ptr.Deref(protocol.Mem, 0)
+		}
+	}
+	// The pages are the whole machine's. Who has them takes longer to find out.
+	return sockets > socketLimit || pages*os.Getpagesize() > queueLimit && queued() > queueLimit
+}
+
+// queued is what waits in the queues of all sockets of this network, in bytes (proc_net_tcp, https://docs.kernel.org/networking/proc_net_tcp.html).
+func queued() (sum uint64) {
+	for _, protocol := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		data, err := os.ReadFile("/proc/net/" + protocol)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			fields := strings.Fields(line)
+			if len(fields) < 5 {
+				continue
+			}
+			sent, received, _ := strings.Cut(fields[4], ":")
+			for _, text := range []string{sent, received} {
+				n, _ := strconv.ParseUint(text, 16, 64) // the first line has words
+				sum += n
+			}
+		}
+	}
+	return sum
 }
 
 // counted reads a counter of this container's control group. Where it is depends on their version, and 0 is where there

@@ -31,6 +31,9 @@ const (
 	callLimit = 20 * time.Second
 	// endLimit is how long everything in a container may take to be gone after its end was asked for.
 	endLimit = 5 * time.Second
+	// goneLimit is how long we wait for that when nobody needs the answer any more: less than whoever started us waits for our end
+	// (StopTimeout of package env), so that there is time to remove the container.
+	goneLimit = 3 * time.Second
 )
 
 // order is what the inside of a container is told to do.
@@ -229,7 +232,8 @@ func (m *mux) serveJob(ctx context.Context, ordered order, printed int64, hint s
 	hangUp := func() { _ = closeWrite(control) }
 	context.AfterFunc(ctx, func() {
 		hangUp()
-		_ = output.SetReadDeadline(time.Now().Add(endLimit))
+		_ = control.SetReadDeadline(time.Now().Add(goneLimit))
+		_ = output.SetReadDeadline(time.Now().Add(goneLimit))
 	})
 	go func() {
 		for range signals {
@@ -249,6 +253,9 @@ func (m *mux) serveJob(ctx context.Context, ordered order, printed int64, hint s
 	}()
 	var o outcome
 	left, err := unpack(control, &o)
+	if ctx.Err() == nil {
+		_ = output.SetReadDeadline(time.Now().Add(endLimit)) // the program may have given it to somebody who keeps it open
+	}
 	var kept error
 	if err == nil {
 		kept = left.into(ordered.Job.Returns, returned(ordered.Job)...)

@@ -214,22 +214,35 @@ func TestNothingIsLeftWhenTheContextEnds(t *testing.T) {
 
 // The first process of a container may be kept from its end. That is not for the next learner to suffer from.
 func TestTheContainerOfAProgramThatWasEndedIsRemoved(t *testing.T) {
-	for script, want := range map[string]string{"sleep 1000": "operator-lab-sandbox-", "cat /dev/zero": "operator-lab-sandbox-", "exit 1": ""} {
-		t.Run(script, func(t *testing.T) {
-			removed := filepath.Join(t.TempDir(), "removed")
+	for what, tt := range map[string]struct {
+		script string
+		ended  bool // when it says that it has begun
+		want   string
+	}{
+		"ended by us":     {"echo begun; sleep 1000", true, "operator-lab-sandbox-"},
+		"kept from it":    {"kill -STOP $PPID; echo begun; sleep 1000", true, "operator-lab-sandbox-"},
+		"ended by limits": {"cat /dev/zero", false, "operator-lab-sandbox-"},
+		"ended by itself": {"exit 1", false, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir, removed := t.TempDir(), filepath.Join(t.TempDir(), "removed")
 			t.Setenv("REMOVED", removed)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			cmd, err := runner(t).Program(ctx, shell(t.TempDir(), "echo begun; "+script))
+			cmd, err := runner(t).Program(ctx, shell(dir, "echo $PPID > first; "+tt.script))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if script == "sleep 1000" {
+			cmd.WaitDelay = goneLimit + 2*time.Second // as for a manager (StopTimeout of package env)
+			if tt.ended {
 				cmd.Stdout = &onFirst{do: cancel}
 			}
 			_ = cmd.Run()
-			if name, _ := os.ReadFile(removed); want == "" && name != nil || !strings.HasPrefix(string(name), want) {
+			if name, _ := os.ReadFile(removed); tt.want == "" && name != nil || !strings.HasPrefix(string(name), tt.want) {
 				t.Errorf("%q was removed", name)
+			}
+			if first, err := strconv.Atoi(strings.TrimSpace(contents(t, dir)["first"])); err == nil && tt.ended {
+				_ = syscall.Kill(first, syscall.SIGCONT)
 			}
 		})
 	}

@@ -121,12 +121,17 @@ func each(accept func() (net.Conn, error), handle func(net.Conn)) {
 		switch {
 		case err == nil:
 			go handle(conn)
-		case slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}, func(want error) bool { return errors.Is(err, want) }):
+		case isWant(err):
 			time.Sleep(takePeriod)
 		default:
 			return
 		}
 	}
+}
+
+// isWant says whether there was no room for another file or connection.
+func isWant(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}, func(want error) bool { return errors.Is(err, want) })
 }
 
 // connect does what the first byte says. Of control and output there is one each, and both are called for before the

@@ -218,6 +218,7 @@ func TestAHostileProgram(t *testing.T) {
 		"signal": {supervisor.TooManyProcesses, supervisor.TooMuchMemory},
 		"eat":    {supervisor.TooMuchMemory},
 		"watch":  {supervisor.TooMuchMemory},
+		"queue":  {supervisor.TooMuchMemory},
 		"print":  {process.TooMuchOutput},
 	} {
 		t.Run("takes no more than its share: "+what, func(t *testing.T) {

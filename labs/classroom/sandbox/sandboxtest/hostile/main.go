@@ -9,6 +9,7 @@
 //	hostile write               writes wherever it can, as much as it can
 //	hostile leave N             leaves so many MB in its home
 //	hostile fork|eat|print      takes processes, memory, or paper, without end
+//	hostile queue               fills the queues of connections to itself
 //	hostile signal              takes processes while it keeps the first process busy with signals
 package main
 
@@ -57,6 +58,8 @@ func main() {
 		}
 	case "watch":
 		watch()
+	case "queue":
+		queue()
 	case "eat":
 		for eaten := [][]byte{}; ; {
 			eaten = append(eaten, bytes.Repeat([]byte{1}, 64<<20))
@@ -92,6 +95,28 @@ func watch() {
 				break
 			}
 		}
+	}
+	time.Sleep(time.Hour)
+}
+
+// queue sends what nobody reads.
+func queue() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return
+	}
+	for range 100 {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			break
+		}
+		go func() {
+			for {
+				if _, err := conn.Write(make([]byte, 1<<20)); err != nil {
+					return
+				}
+			}
+		}()
 	}
 	time.Sleep(time.Hour)
 }
@@ -164,7 +189,12 @@ func rise() {
 		"make a namespace": func() error { return syscall.Unshare(syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS) },
 		"make a device":    func() error { return syscall.Mknod("/tmp/disk", syscall.S_IFBLK|0o666, 8<<8) },
 		"trace process 1":  func() error { return syscall.PtraceAttach(1) },
-		"lower process 1":  func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 1, 19) },
+		"be traced": func() error {
+			return (&exec.Cmd{Path: "/proc/self/exe", SysProcAttr: &syscall.SysProcAttr{Ptrace: true}}).Start()
+		},
+		"ask the kernel for news":  func() error { _, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW, 0); return err },
+		"call the machine's owner": func() error { _, err := syscall.Socket(40, syscall.SOCK_STREAM, 0); return err }, // AF_VSOCK
+		"lower process 1":          func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 1, 19) },
 		"limit process 1": func() error {
 			few := syscall.Rlimit{Cur: 3, Max: 4096}
 			_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, 1, syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&few)), 0, 0, 0)
