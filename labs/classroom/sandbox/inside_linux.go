@@ -86,10 +86,11 @@ func refusedTasks() int {
 }
 
 // memoryIsLimited says whether this container has a limit. Where it has none, its group may be that of all groups, and what is counted
-// there is others'. Version 1 of control groups has a number of nearly 1<<63 for no limit, and version 2 a word.
+// there is others'. Version 1 of control groups has a number of nearly 1<<63 for no limit, and version 2 a word. One that cannot be read
+// ([counted]) is a limit.
 func memoryIsLimited() bool {
 	limit := counted("", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-	return limit > 0 && limit < 1<<60
+	return limit == math.MaxInt || limit > 0 && limit < 1<<60
 }
 
 // kernelMemory is what the kernel keeps for this container, in bytes; 0 where nobody counts.
@@ -105,39 +106,52 @@ func kernelMemory() int {
 // when that is all taken nobody's connections go on. A manager has some 20 connections, and nothing waits there for long.
 const socketLimit, queueLimit = 1024, 64 << 20
 
-// tooManySockets says whether there are more, or more in their queues.
+// tooManySockets says whether there are more, or more in their queues. Where that cannot be read for want of what the program has
+// taken, there are.
 func tooManySockets() bool {
 	if os.Getpid() != 1 {
 		return false // others' are counted there
 	}
+	many, err := moreSockets()
+	return many || isWant(err)
+}
+
+func moreSockets() (bool, error) {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
-		return isWant(err)
+		return false, err
 	}
 	sockets, pages := 0, 0
 	for _, read := range []func() (*procfs.NetSockstat, error){proc.NetSockstat, proc.NetSockstat6} {
 		stat, err := read()
-		if err != nil {
-			if isWant(err) {
-				return true
-			}
-			continue
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // there is no IPv6
+		case err != nil:
+			return false, err
 		}
 		for _, protocol := range stat.Protocols {
 			sockets += protocol.InUse
 			pages += ptr.Deref(protocol.Mem, 0)
 		}
 	}
+	if sockets > socketLimit || pages*os.Getpagesize() <= queueLimit {
+		return sockets > socketLimit, nil
+	}
 	// The pages are the whole machine's. Who has them takes longer to find out.
-	return sockets > socketLimit || pages*os.Getpagesize() > queueLimit && queued() > queueLimit
+	bytes, err := queued()
+	return bytes > queueLimit, err
 }
 
 // queued is what waits in the queues of all sockets of this network, in bytes (proc_net_tcp, https://docs.kernel.org/networking/proc_net_tcp.html).
-func queued() (sum uint64) {
+func queued() (sum uint64, _ error) {
 	for _, protocol := range []string{"tcp", "tcp6", "udp", "udp6"} {
 		data, err := os.ReadFile("/proc/net/" + protocol)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			continue
+		case err != nil:
+			return sum, err
 		}
 		for line := range strings.Lines(string(data)) {
 			fields := strings.Fields(line)
@@ -151,7 +165,7 @@ func queued() (sum uint64) {
 			}
 		}
 	}
-	return sum
+	return sum, nil
 }
 
 // counted reads a counter of this container's control group. Where it is depends on their version, and 0 is where there

@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// takePeriod is the time from one look for a container that nobody uses to the next.
+	// takePeriod is the time from one look for a container that nobody uses, or for whatever else may be free soon, to the next.
 	takePeriod = 50 * time.Millisecond
 	// takeLimit is how long a learner's program may wait for one.
 	takeLimit = time.Minute
@@ -81,7 +81,7 @@ func NewKey() []byte {
 func (p *Pods) Claim(ctx context.Context) error {
 	p.Identities = map[string]string{}
 	for _, address := range slices.Concat(p.Tools, p.Programs) {
-		err := again(ctx, openLimit, isUnreachable, func() error {
+		err := retry(ctx, openLimit, isUnreachable, func() error {
 			s, identity, err := p.dial(ctx, address)
 			if err != nil {
 				return err
@@ -96,8 +96,8 @@ func (p *Pods) Claim(ctx context.Context) error {
 	return nil
 }
 
-// again asks until there is an answer, or an error that does not pass. One that passes is the answer after the limit.
-func again(ctx context.Context, limit time.Duration, passes func(error) bool, ask func() error) error {
+// retry asks until there is an answer, or an error that does not pass. One that passes is the answer after the limit.
+func retry(ctx context.Context, limit time.Duration, passes func(error) bool, ask func() error) error {
 	for begun := time.Now(); ; {
 		err := ask()
 		if err == nil || !passes(err) || time.Since(begun) > limit {
@@ -209,7 +209,7 @@ func (p Pods) Intact(ctx context.Context) error {
 // there is an error if a container does not answer as the one that was claimed. One that hangs up may be about to end, and is asked
 // again for a while.
 func (p Pods) there(ctx context.Context, address string) error {
-	return again(ctx, heardLimit, hungUp, func() error {
+	return retry(ctx, heardLimit, hungUp, func() error {
 		s, _, err := p.dial(ctx, address)
 		switch {
 		case err == nil:

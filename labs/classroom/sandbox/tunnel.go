@@ -30,8 +30,6 @@ const terminate = 'T'
 const (
 	// dialLimit bounds a connection on one machine, and the wait for its first byte.
 	dialLimit = 5 * time.Second
-	// addressPeriod is the time from one look at an address that is another's to the next.
-	addressPeriod = 50 * time.Millisecond
 	// reachLimit is how many connections a program may have to the addresses that it reaches.
 	reachLimit = 256
 	// spareLimit is how many connections wait to be used for what a program serves.
@@ -214,11 +212,12 @@ func (m *mux) serve(ctx context.Context, address string) {
 // until ctx ends. A program that ran before may be about to leave that address; other containers of a Pod have the same ones.
 func extend(ctx context.Context, call caller, address string, place byte) error {
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", address)
-	for begun := time.Now(); errors.Is(err, syscall.EADDRINUSE) && time.Since(begun) < endLimit; {
-		time.Sleep(addressPeriod)
+	var l net.Listener
+	isInUse := func(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
+	err := retry(ctx, endLimit, isInUse, func() (err error) {
 		l, err = lc.Listen(ctx, "tcp", address)
-	}
+		return err
+	})
 	if err != nil {
 		return err
 	}

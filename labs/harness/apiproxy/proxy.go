@@ -352,21 +352,17 @@ func (p *Proxy) describe(req *http.Request) (Request, *apierrors.StatusError) {
 	why := ""
 	switch {
 	case err != nil && p.rule != nil:
-		return record(req, info, err), forbid(&request.RequestInfo{}, err.Error())
-	case err == nil:
-		why = p.filter.forbids(info)
-	}
-	if why == "" && p.rule != nil {
+		why, info = err.Error(), &request.RequestInfo{}
+	case err == nil && p.filter.hides(info.Namespace):
+		why = "this namespace belongs to a check that runs at the same time"
+	case p.rule != nil:
 		why = p.rule(req, info)
 	}
-	if why != "" {
-		return record(req, info, err), forbid(info, why)
+	asked := record(req, info, err)
+	if why == "" {
+		return asked, nil
 	}
-	return record(req, info, err), nil
-}
-
-func forbid(info *request.RequestInfo, why string) *apierrors.StatusError {
-	return apierrors.NewForbidden(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name, errors.New(why))
+	return asked, apierrors.NewForbidden(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name, errors.New(why))
 }
 
 func record(req *http.Request, info *request.RequestInfo, err error) Request {

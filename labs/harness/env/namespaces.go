@@ -233,7 +233,8 @@ func PendingNamespace(ctx context.Context) string {
 
 // Quota limits the number of Pods in a namespace, and waits until the limit counts.
 func Quota(ctx context.Context, namespace string, pods int64) error {
-	return limitObjects(ctx, namespace, quotaName, corev1.ResourcePods, pods, "count/leases.coordination.k8s.io", &coordinationv1.Lease{})
+	hard := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI), "count/leases.coordination.k8s.io": resource.Quantity{}}
+	return limitObjects(ctx, namespace, quotaName, hard, &coordinationv1.Lease{})
 }
 
 // The names of the quotas of [Quota] and of [RefuseDeployments].
@@ -241,7 +242,8 @@ const quotaName, deploymentsQuota = "pods", "deployments"
 
 // RefuseDeployments has the API server refuse every new Deployment in a namespace, by a quota, until lift is called.
 func RefuseDeployments(ctx context.Context, namespace string) (lift func(context.Context) error, _ error) {
-	err := limitObjects(ctx, namespace, deploymentsQuota, "count/deployments.apps", 0, "count/poddisruptionbudgets.policy", &policyv1.PodDisruptionBudget{})
+	none := corev1.ResourceList{"count/deployments.apps": resource.Quantity{}, "count/poddisruptionbudgets.policy": resource.Quantity{}}
+	err := limitObjects(ctx, namespace, deploymentsQuota, none, &policyv1.PodDisruptionBudget{})
 	return func(ctx context.Context) error {
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deploymentsQuota}}
 		if err := current.admin.Delete(ctx, quota); err != nil {
@@ -305,21 +307,19 @@ func awaitPodsPending(ctx context.Context, namespace string, want bool) error {
 }
 
 // limitObjects makes a quota, and returns when it counts. Its status is known to others before it is to what admits objects in the API
-// server, so the quota limits another kind to none, of which nobody else makes any here, and one of those is tried until it is refused.
-func limitObjects(ctx context.Context, namespace, name string, what corev1.ResourceName, most int64, tried corev1.ResourceName, object client.Object) error {
+// server, so hard also limits the kind of tried to none, of which nobody else makes any here, and tried is tried until it is refused.
+func limitObjects(ctx context.Context, namespace, name string, hard corev1.ResourceList, tried client.Object) error {
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
-			what: *resource.NewQuantity(most, resource.DecimalSI), tried: *resource.NewQuantity(0, resource.DecimalSI),
-		}},
+		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
 	}
 	if err := current.admin.Create(ctx, quota); err != nil {
 		return fmt.Errorf("create quota: %w", err)
 	}
 	return until(ctx, "the quota of namespace "+namespace+" counts", func(ctx context.Context) (bool, error) {
-		object.SetNamespace(namespace)
-		object.SetName("probe")
-		err := current.admin.Create(ctx, object, client.DryRunAll)
+		tried.SetNamespace(namespace)
+		tried.SetName("probe")
+		err := current.admin.Create(ctx, tried, client.DryRunAll)
 		if apierrors.IsForbidden(err) {
 			return true, nil
 		}
