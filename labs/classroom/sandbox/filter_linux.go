@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/net/bpf"
@@ -20,51 +22,90 @@ var forbiddenCalls = []uint32{
 	unix.SYS_IO_URING_SETUP, // what is asked there is not seen here
 }
 
-// families are those of the sockets that there may be. What others keep is counted for nobody (AF_NETLINK), or leads out of every
-// network namespace (AF_VSOCK).
-var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6}
+// What calls with many uses may be used for: that for which Go uses them. Memory of other sockets is counted for nobody, or where
+// nobody looks, and AF_VSOCK leads out of every network namespace. Other options have the kernel keep more for a socket, which is
+// counted for nobody, either. Whoever reads /proc/locks, which anybody may, keeps all locks of the machine
+// waiting, for as long as there are locks in it: a program makes none.
+var (
+	fileUses      = []uint32{unix.F_DUPFD, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD_CLOEXEC}
+	socketOptions = []uint32{unix.SO_REUSEADDR, unix.SO_KEEPALIVE, unix.SO_LINGER}
+	tcpOptions    = []uint32{unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT, unix.TCP_USER_TIMEOUT}
+)
 
-// Where a filter finds the number of the system call, its architecture, and the lower half of its first argument
+// Where a filter finds the number of the system call, its architecture, and its arguments
 // (struct seccomp_data; https://www.kernel.org/doc/html/latest/userspace-api/seccomp_filter.html).
 const (
-	callNumber   = 0
-	callArch     = 4
-	callArgument = 16
-	otherABI     = 0x40000000 // x32, on amd64
+	callNumber    = 0
+	callArch      = 4
+	callArguments = 16
+	otherABI      = 0x40000000 // x32, on amd64
+	socketType    = 0xf        // the bits that are no flags (SOCK_TYPE_MASK of the kernel)
 )
+
+var deny, allow bpf.Instruction = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+
+// argument loads the lower half of an argument of the call: the kernel takes an int there.
+func argument(n uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: callArguments + 8*n, Size: 4} }
+
+// is continues with then, which answers, for one value of what was loaded.
+func is(value uint32, then ...bpf.Instruction) []bpf.Instruction {
+	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: uint8(len(then))}}, then...)
+}
+
+// among gives one answer for each of the values.
+func among(values []uint32, answer bpf.Instruction) (all []bpf.Instruction) {
+	for _, value := range values {
+		all = append(all, is(value, answer)...)
+	}
+	return all
+}
+
+// onlyFor allows the values of an argument, and no others.
+func onlyFor(n uint32, values ...uint32) []bpf.Instruction {
+	return slices.Concat([]bpf.Instruction{argument(n)}, among(values, allow), []bpf.Instruction{deny})
+}
 
 // architectures are those that Go and seccomp know by different names. There are no sandboxes on others.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
-// filterCalls keeps this process, and all that it starts, from the forbidden calls, from sockets of other families, and from changing
-// the limits of others: they are not permitted (EPERM). Calls of another architecture are not, either.
+// filterCalls keeps this process, and all that it starts, from the forbidden calls, from sockets but for TCP and Unix ones, from locks of
+// parts of files, and from changing the limits of others: they are not permitted (EPERM). Calls of another architecture are not, either.
 func filterCalls() error {
 	arch, ok := architectures[runtime.GOARCH]
 	if !ok {
 		return fmt.Errorf("no filter is known for programs of %s", runtime.GOARCH)
 	}
-	deny, allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
-	program := []bpf.Instruction{
-		bpf.LoadAbsolute{Off: callArch, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1}, deny,
-		bpf.LoadAbsolute{Off: callNumber, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: otherABI, SkipTrue: 1}, deny,
-	}
-	for _, call := range forbiddenCalls {
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, deny)
-	}
-	program = append(program,
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKET, SkipTrue: uint8(2*len(families) + 2)},
-		bpf.LoadAbsolute{Off: callArgument, Size: 4},
+	stream := slices.Concat(
+		[]bpf.Instruction{argument(1), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 1}, deny},
+		onlyFor(2, 0, unix.IPPROTO_TCP),
 	)
-	for _, family := range families {
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: family, SkipTrue: 1}, allow)
-	}
-	program = append(program, deny,
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_PRLIMIT64, SkipTrue: 1}, allow,
-		bpf.LoadAbsolute{Off: callArgument, Size: 4}, // 0 is whoever calls
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, deny, allow,
-	)
+	return install(slices.Concat(
+		[]bpf.Instruction{
+			bpf.LoadAbsolute{Off: callArch, Size: 4},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1}, deny,
+			bpf.LoadAbsolute{Off: callNumber, Size: 4},
+			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: otherABI, SkipTrue: 1}, deny,
+		},
+		among(forbiddenCalls, deny),
+		is(unix.SYS_SOCKET, slices.Concat([]bpf.Instruction{argument(0)},
+			is(unix.AF_UNIX, allow), is(unix.AF_INET, stream...), is(unix.AF_INET6, stream...), []bpf.Instruction{deny})...),
+		is(unix.SYS_SOCKETPAIR, onlyFor(0, unix.AF_UNIX)...),
+		is(unix.SYS_SETSOCKOPT, slices.Concat([]bpf.Instruction{argument(1)},
+			is(unix.SOL_SOCKET, onlyFor(2, socketOptions...)...), is(unix.SOL_TCP, onlyFor(2, tcpOptions...)...),
+			is(unix.SOL_IPV6, onlyFor(2, unix.IPV6_V6ONLY)...), []bpf.Instruction{deny})...),
+		is(unix.SYS_FCNTL, onlyFor(1, fileUses...)...),
+		is(unix.SYS_PRLIMIT64, onlyFor(0, 0)...), // 0 is whoever calls
+		[]bpf.Instruction{allow},
+	))
+}
+
+// forbidLocks keeps this process, and all that it starts, from locks of whole files, which our tools need and programs do not.
+var forbidLocks = sync.OnceValue(func() error {
+	return install(slices.Concat([]bpf.Instruction{bpf.LoadAbsolute{Off: callNumber, Size: 4}}, is(unix.SYS_FLOCK, deny), []bpf.Instruction{allow}))
+})
+
+// install adds a filter to those that there are. The answer of the strictest counts.
+func install(program []bpf.Instruction) error {
 	raw, err := bpf.Assemble(program)
 	if err != nil {
 		return err

@@ -164,12 +164,18 @@ func execute(ctx context.Context, control io.Reader, output *os.File, o order) (
 		return 0, errors.Join(fmt.Errorf("make a parent pipe: %w", err), output.Close())
 	}
 	defer read.Close()
-	refused, killed, watchKernel := refusedTasks(), killedForMemory(), o.Kernel > 0 && memoryIsLimited()
+	isProgram := o.Kernel > 0
+	if isProgram {
+		if err := forbidLocks(); err != nil {
+			return 0, errors.Join(fmt.Errorf("keep the program from locks: %w", err), output.Close())
+		}
+	}
+	refused, killed, watchKernel := refusedTasks(), killedForMemory(), isProgram && memoryIsLimited()
 	terminateProgram := make(chan struct{}, 1)
 	go obey(control, parentPipe, terminateProgram)
 	var full atomic.Bool
 	go endWhen(ctx, parentPipe, func() bool {
-		if watchKernel && int64(kernelMemory()) > o.Kernel || o.Kernel > 0 && tooManySockets() {
+		if watchKernel && int64(kernelMemory()) > o.Kernel || isProgram && tooManySockets() {
 			full.Store(true)
 		}
 		return full.Load() || refusedTasks() > refused

@@ -219,6 +219,7 @@ func TestAHostileProgram(t *testing.T) {
 		"eat":    {supervisor.TooMuchMemory},
 		"watch":  {supervisor.TooMuchMemory},
 		"queue":  {supervisor.TooMuchMemory},
+		"reset":  {supervisor.TooMuchMemory},
 		"print":  {process.TooMuchOutput},
 	} {
 		t.Run("takes no more than its share: "+what, func(t *testing.T) {

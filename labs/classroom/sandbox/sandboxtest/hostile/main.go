@@ -10,11 +10,13 @@
 //	hostile leave N             leaves so many MB in its home
 //	hostile fork|eat|print      takes processes, memory, or paper, without end
 //	hostile queue               fills the queues of connections to itself
+//	hostile reset               fills them, and resets the connections, which keep what nobody has read
 //	hostile signal              takes processes while it keeps the first process busy with signals
 package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,8 +24,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -59,7 +63,9 @@ func main() {
 	case "watch":
 		watch()
 	case "queue":
-		queue()
+		queue(false)
+	case "reset":
+		queue(true)
 	case "eat":
 		for eaten := [][]byte{}; ; {
 			eaten = append(eaten, bytes.Repeat([]byte{1}, 64<<20))
@@ -99,26 +105,46 @@ func watch() {
 	time.Sleep(time.Hour)
 }
 
-// queue sends what nobody reads.
-func queue() {
+// queue fills the queues of connections to itself. Those at the other end have read for a while, so that the kernel has made room.
+func queue(reset bool) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return
 	}
-	for range 100 {
-		conn, err := net.Dial("tcp", l.Addr().String())
+	var kept []net.Conn // unread
+	var filling sync.WaitGroup
+	few := make(chan struct{}, 5) // what these have is not too much
+	for range 150 {
+		sends, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			break
 		}
-		go func() {
-			for {
-				if _, err := conn.Write(make([]byte, 1<<20)); err != nil {
-					return
-				}
+		receives, err := l.Accept()
+		if err != nil {
+			break
+		}
+		kept = append(kept, receives)
+		kept = append(kept, sends)
+		go func() { _, _ = io.CopyN(io.Discard, receives, 8<<20) }()
+		few <- struct{}{}
+		filling.Go(func() {
+			defer func() { <-few }()
+			_ = sends.SetDeadline(time.Now().Add(300 * time.Millisecond))
+			for err := error(nil); err == nil; {
+				_, err = sends.Write(make([]byte, 1<<20))
 			}
-		}()
+			if reset {
+				_ = sends.(*net.TCPConn).SetLinger(0)
+				sends.Close()
+			}
+		})
 	}
-	time.Sleep(time.Hour)
+	filling.Wait()
+	fmt.Println("filled queues of", len(kept))
+	stat, _ := os.ReadFile("/proc/net/sockstat")
+	fmt.Printf("%s", stat)
+	time.Sleep(time.Minute)
+	runtime.KeepAlive(kept)
 }
 
 func did(format string, args ...any) { fmt.Printf("did "+format+"\n", args...) }
@@ -192,9 +218,27 @@ func rise() {
 		"be traced": func() error {
 			return (&exec.Cmd{Path: "/proc/self/exe", SysProcAttr: &syscall.SysProcAttr{Ptrace: true}}).Start()
 		},
-		"ask the kernel for news":  func() error { _, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW, 0); return err },
-		"call the machine's owner": func() error { _, err := syscall.Socket(40, syscall.SOCK_STREAM, 0); return err }, // AF_VSOCK
-		"lower process 1":          func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 1, 19) },
+		"ask the kernel for news":  socket(syscall.AF_NETLINK, syscall.SOCK_RAW, 0),
+		"call the machine's owner": socket(40, syscall.SOCK_STREAM, 0), // AF_VSOCK
+		"ping":                     socket(syscall.AF_INET, syscall.SOCK_DGRAM, syscall.IPPROTO_ICMP),
+		"ping by IPv6":             socket(syscall.AF_INET6, syscall.SOCK_DGRAM, syscall.IPPROTO_ICMPV6),
+		"speak UDP":                socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0),
+		"speak UDP-Lite":           socket(syscall.AF_INET6, syscall.SOCK_DGRAM, 136),
+		"speak MPTCP":              socket(syscall.AF_INET, syscall.SOCK_STREAM, 262),
+		"make a pair of another family": func() error {
+			_, err := syscall.Socketpair(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+			if errors.Is(err, os.ErrPermission) {
+				return err
+			}
+			return nil // the kernel was asked
+		},
+		"have a longer queue":     option(syscall.SOL_SOCKET, syscall.SO_RCVBUF),
+		"have other congestion":   option(syscall.SOL_TCP, syscall.TCP_CONGESTION),
+		"have options of packets": option(syscall.SOL_IP, syscall.IP_TTL),
+		"lock a file":             func() error { return syscall.Flock(int(os.Stdout.Fd()), syscall.LOCK_SH) },
+		"lock a part of a file":   func() error { return control(syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_RDLCK}) },
+		"lease a file":            func() error { return control(syscall.F_SETLEASE, nil) },
+		"lower process 1":         func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 1, 19) },
 		"limit process 1": func() error {
 			few := syscall.Rlimit{Cur: 3, Max: 4096}
 			_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, 1, syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&few)), 0, 0, 0)
@@ -218,6 +262,43 @@ func rise() {
 			did("%s", name)
 		}
 	}
+}
+
+func socket(family, kind, protocol int) func() error {
+	return func() error { _, err := syscall.Socket(family, kind, protocol); return err }
+}
+
+// option is an error if the kernel is not asked.
+func option(level, name int) func() error {
+	return func() error {
+		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+		if err == nil {
+			err = syscall.SetsockoptInt(fd, level, name, 1)
+		}
+		if errors.Is(err, os.ErrPermission) {
+			return err
+		}
+		return nil
+	}
+}
+
+// control locks a file of this program's, or asks to be told who opens it.
+func control(command int, lock *syscall.Flock_t) error {
+	name := filepath.Join(os.TempDir(), "locked")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		return nil //nolint:nilerr // the kernel was not asked
+	}
+	defer os.Remove(name)
+	file, err := os.Open(name)
+	if err != nil {
+		return nil //nolint:nilerr // nor here
+	}
+	defer file.Close()
+	_, _, errno := syscall.Syscall(syscall.SYS_FCNTL, file.Fd(), uintptr(command), uintptr(unsafe.Pointer(lock)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 func open(path string, flag int) error {
