@@ -123,8 +123,7 @@ func queue(reset bool) {
 		if err != nil {
 			break
 		}
-		kept = append(kept, receives)
-		kept = append(kept, sends)
+		kept = append(kept, receives, sends)
 		go func() { _, _ = io.CopyN(io.Discard, receives, 8<<20) }()
 		few <- struct{}{}
 		filling.Go(func() {
