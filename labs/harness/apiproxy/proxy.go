@@ -195,7 +195,7 @@ func (p *Proxy) answered(resp *http.Response) error {
 	return nil
 }
 
-// unanswered is called when the API server, or the client, went away before there was an answer.
+// unanswered is called when the API server, or a client that reads, went away before there was an answer.
 func (p *Proxy) unanswered(w http.ResponseWriter, req *http.Request, _ error) {
 	outage := p.disturbances.now()
 	record, ok := req.Context().Value(recordKey{}).(*Request)
@@ -299,7 +299,13 @@ func (p *Proxy) recording(next http.Handler) http.Handler {
 			refuse(w, forbidden)
 			return
 		}
-		ctx, end, outage := p.disturbances.begin(req.Context(), record)
+		ctx := req.Context()
+		if record.Mutating() { // whoever hangs up before the answer has written all the same
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
+			defer cancel()
+		}
+		ctx, end, outage := p.disturbances.begin(ctx, record)
 		defer end()
 		if outage != NoOutage {
 			p.refuse(w, record, outage)
@@ -320,6 +326,9 @@ const (
 	// openLimit is how many requests of a client that nobody trusts are served at the same time. An operator has a watch
 	// for each kind, and a few others.
 	openLimit = 256
+	// writeLimit is how long a write may wait for its answer: longer than an API server takes, which gives up after 34 seconds
+	// (https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/rest.go).
+	writeLimit = time.Minute
 )
 
 // textLimit is how much of a refusal, or of a path that is no resource, is remembered. Both can quote

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -16,10 +17,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/onsi/gomega"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 
@@ -77,6 +80,37 @@ func sendAs(t *testing.T, client *http.Client, token, method, url string) string
 		t.Fatal(err)
 	}
 	return string(body)
+}
+
+// A client that hangs up as soon as its write has arrived would otherwise write what no check counts.
+func TestAWriteIsRecordedAlthoughItsClientHangsUp(t *testing.T) {
+	arrived, hungUp := make(chan struct{}), make(chan struct{})
+	proxy, client := start(t, func(w http.ResponseWriter, req *http.Request) {
+		close(arrived)
+		<-hungUp
+		select {
+		case <-req.Context().Done():
+		case <-time.After(500 * time.Millisecond): // nobody tells that the client has gone
+		}
+		w.WriteHeader(http.StatusAccepted)
+	})
+	ctx, hangUp := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, proxy.URL()+"/apis/apps/v1/namespaces/n/deployments/m", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-arrived
+		hangUp()
+	}()
+	if _, err := client.Do(req); !errors.Is(err, context.Canceled) { //nolint:bodyclose // there is none
+		t.Fatalf("the client has not hung up: %v", err)
+	}
+	close(hungUp)
+	gomega.NewWithT(t).Eventually(proxy.Count).WithTimeout(10 * time.Second).Should(gomega.Equal(1))
+	if got := proxy.Since(0)[0]; got.Verb != "delete" || got.Status != http.StatusAccepted {
+		t.Errorf("recorded %v", got)
+	}
 }
 
 func TestRequestsAreDescribedInTheWordsOfRBAC(t *testing.T) {
