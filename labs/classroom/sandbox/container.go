@@ -315,6 +315,8 @@ func (c Container) engineArgs(job process.Job, l limits, mounts []mount) ([]stri
 	}
 	if c.Runtime != "" {
 		args = append(args, "--runtime", c.Runtime)
+	} else { // others may have a network of their own
+		args = append(args, "--sysctl", "net.ipv4.tcp_rmem="+queueSizes, "--sysctl", "net.ipv4.tcp_wmem="+queueSizes)
 	}
 	if job.Writes != "" {
 		args = append(args, "--mount", tmpfs(job.Writes, l.Writes))
@@ -329,6 +331,10 @@ func (c Container) engineArgs(job process.Job, l limits, mounts []mount) ([]stri
 	}
 	return args, nil
 }
+
+// queueSizes are the least, the first and the largest size of a connection's queues, in bytes. Single bytes in a queue can take
+// thousands of times as much of the machine, which is counted for nobody.
+const queueSizes = "4096 16384 65536"
 
 func size(n int64) string { return strconv.FormatInt(n, 10) }
 

@@ -20,7 +20,13 @@ var forbiddenCalls = []uint32{
 	unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET,
 	unix.SYS_PTRACE,         // of two processes that trace each other's end, none ends
 	unix.SYS_IO_URING_SETUP, // what is asked there is not seen here
+	// Their control data are options of a socket, and may be other programs' files.
+	unix.SYS_SENDMSG, unix.SYS_SENDMMSG,
 }
+
+// unsupportedCalls answer that there is no way to do what they are asked for (EINVAL), whereupon Go copies by itself. In a pipe they
+// keep more of the kernel's memory than the pipe's size, by a thousand times.
+var unsupportedCalls = []uint32{unix.SYS_SPLICE, unix.SYS_TEE, unix.SYS_VMSPLICE}
 
 // What calls with many uses may be used for: that for which Go uses them. Memory of other sockets is counted for nobody, or where
 // nobody looks, and AF_VSOCK leads out of every network namespace. Other options have the kernel keep more for a socket, which is
@@ -42,7 +48,10 @@ const (
 	socketType    = 0xf        // the bits that are no flags (SOCK_TYPE_MASK of the kernel)
 )
 
-var deny, allow bpf.Instruction = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+var (
+	allow, deny bpf.Instruction = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}, bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
+	unsupported bpf.Instruction = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)}
+)
 
 // argument loads the lower half of an argument of the call: the kernel takes an int there.
 func argument(n uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: callArguments + 8*n, Size: 4} }
@@ -86,7 +95,7 @@ func filterCalls() error {
 			bpf.LoadAbsolute{Off: callNumber, Size: 4},
 			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: otherABI, SkipTrue: 1}, deny,
 		},
-		among(forbiddenCalls, deny),
+		among(forbiddenCalls, deny), among(unsupportedCalls, unsupported),
 		is(unix.SYS_SOCKET, slices.Concat([]bpf.Instruction{argument(0)},
 			is(unix.AF_UNIX, allow), is(unix.AF_INET, stream...), is(unix.AF_INET6, stream...), []bpf.Instruction{deny})...),
 		is(unix.SYS_SOCKETPAIR, onlyFor(0, unix.AF_UNIX)...),

@@ -105,7 +105,7 @@ func kernelMemory() int {
 // bytes. Those are the whole machine's (tcp_mem, https://docs.kernel.org/networking/ip-sysctl.html), and when that is all taken nobody's
 // connections go on. With a manager there are 22 sockets, and nothing waits for long; in a Pod with five, some 70. A connection that was
 // reset keeps its queue, and is in no list, so there may be crowdLimit sockets where the queues of the machine are longer than queueLimit.
-const socketLimit, crowdLimit, queueLimit = 1024, 128, 64 << 20
+const socketLimit, crowdLimit, queueLimit = 256, 128, 64 << 20
 
 // tooManySockets says whether there are more, or more in their queues. Where that cannot be read for want of what the program has
 // taken, there are.

@@ -62,7 +62,7 @@ func near() {
 	}
 	ports := []int{22, 53, 80, 443, 2379, 6443, 8080, 8443, 9443, 10250, 10257, 10259, 7000, 7001, 7010, 7016}
 	var wait sync.WaitGroup
-	at := make(chan struct{}, 150) // more sockets are too many
+	at := make(chan struct{}, 100) // more sockets are too many
 	mine := own()
 	for _, host := range hosts {
 		if host == mine {

@@ -11,6 +11,7 @@
 //	hostile fork|eat|print      takes processes, memory, or paper, without end
 //	hostile queue               fills the queues of connections to itself
 //	hostile reset               fills them, and resets the connections, which keep what nobody has read
+//	hostile crumbs              fills them with single bytes, each in memory of its own
 //	hostile signal              takes processes while it keeps the first process busy with signals
 package main
 
@@ -25,6 +26,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,6 +68,8 @@ func main() {
 		queue(false)
 	case "reset":
 		queue(true)
+	case "crumbs":
+		crumbs()
 	case "eat":
 		for eaten := [][]byte{}; ; {
 			eaten = append(eaten, bytes.Repeat([]byte{1}, 64<<20))
@@ -144,6 +148,46 @@ func queue(reset bool) {
 	fmt.Printf("%s", stat)
 	time.Sleep(time.Minute)
 	runtime.KeepAlive(kept)
+}
+
+// crumbs sends single bytes over one connection after the other, so that the kernel cannot join them.
+func crumbs() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return
+	}
+	var conns []net.Conn
+	for range 30 {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			return
+		}
+		conns = append(conns, conn)
+	}
+	before, sent := connectionMemory(), 0
+	unfilled := slices.Clone(conns)
+	for range 20_000 {
+		unfilled = slices.DeleteFunc(unfilled, func(conn net.Conn) bool {
+			_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			n, err := conn.Write([]byte{1})
+			sent += n
+			return err != nil
+		})
+		if all := connectionMemory() - before; all > 64 {
+			did("take %d MB with %d bytes", all, sent)
+			return
+		}
+	}
+	runtime.KeepAlive(conns)
+}
+
+// connectionMemory is what all connections of the machine take, in MB.
+func connectionMemory() int {
+	stat, _ := os.ReadFile("/proc/net/sockstat")
+	_, text, _ := strings.Cut(string(stat), " mem ")
+	text, _, _ = strings.Cut(text, "\n")
+	pages, _ := strconv.Atoi(text)
+	return pages * os.Getpagesize() >> 20
 }
 
 func did(format string, args ...any) { fmt.Printf("did "+format+"\n", args...) }
@@ -236,6 +280,8 @@ func rise() {
 		"have options of packets": option(syscall.SOL_IP, syscall.IP_TTL),
 		"lock a file":             func() error { return syscall.Flock(int(os.Stdout.Fd()), syscall.LOCK_SH) },
 		"lock a part of a file":   func() error { return control(syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_RDLCK}) },
+		"send control data":       sendControlData,
+		"splice":                  splice,
 		"lease a file":            func() error { return control(syscall.F_SETLEASE, nil) },
 		"lower process 1":         func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 1, 19) },
 		"limit process 1": func() error {
@@ -298,6 +344,27 @@ func control(command int, lock *syscall.Flock_t) error {
 		return errno
 	}
 	return nil
+}
+
+// sendControlData has the kernel keep what this program sends to itself, until it is asked for.
+func sendControlData() error {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return nil //nolint:nilerr // it was not tried
+	}
+	return syscall.Sendmsg(pair[0], []byte{1}, syscall.UnixRights(1), nil, 0)
+}
+
+func splice() error {
+	from, to, pipe := make([]int, 2), make([]int, 2), syscall.Pipe
+	if pipe(from) != nil || pipe(to) != nil {
+		return nil // it was not tried
+	}
+	if _, err := syscall.Write(from[1], []byte{1}); err != nil {
+		return nil //nolint:nilerr // nor here
+	}
+	_, err := syscall.Splice(from[0], nil, to[1], nil, 1, 0)
+	return err
 }
 
 func open(path string, flag int) error {
