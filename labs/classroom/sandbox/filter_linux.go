@@ -56,7 +56,7 @@ var (
 // argument loads the lower half of an argument of the call: the kernel takes an int there.
 func argument(n uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: callArguments + 8*n, Size: 4} }
 
-// is continues with then, which answers, for one value of what was loaded.
+// is continues with then, which answers, for one value of what was loaded. A jump over it has at most 255 instructions.
 func is(value uint32, then ...bpf.Instruction) []bpf.Instruction {
 	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: uint8(len(then))}}, then...)
 }
@@ -69,10 +69,13 @@ func among(values []uint32, answer bpf.Instruction) (all []bpf.Instruction) {
 	return all
 }
 
-// onlyFor allows the values of an argument, and no others.
-func onlyFor(n uint32, values ...uint32) []bpf.Instruction {
-	return slices.Concat([]bpf.Instruction{argument(n)}, among(values, allow), []bpf.Instruction{deny})
+// oneOf goes on with the case of an argument's value, and denies where there is none.
+func oneOf(n uint32, cases ...[]bpf.Instruction) []bpf.Instruction {
+	return slices.Concat([]bpf.Instruction{argument(n)}, slices.Concat(cases...), []bpf.Instruction{deny})
 }
+
+// onlyFor allows the values of an argument, and no others.
+func onlyFor(n uint32, values ...uint32) []bpf.Instruction { return oneOf(n, among(values, allow)) }
 
 // architectures are those that Go and seccomp know by different names. There are no sandboxes on others.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
@@ -85,8 +88,8 @@ func filterCalls() error {
 		return fmt.Errorf("no filter is known for programs of %s", runtime.GOARCH)
 	}
 	stream := slices.Concat(
-		[]bpf.Instruction{argument(1), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 1}, deny},
-		onlyFor(2, 0, unix.IPPROTO_TCP),
+		[]bpf.Instruction{argument(1), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType}},
+		is(unix.SOCK_STREAM, onlyFor(2, 0, unix.IPPROTO_TCP)...), []bpf.Instruction{deny},
 	)
 	return install(slices.Concat(
 		[]bpf.Instruction{
@@ -96,12 +99,13 @@ func filterCalls() error {
 			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: otherABI, SkipTrue: 1}, deny,
 		},
 		among(forbiddenCalls, deny), among(unsupportedCalls, unsupported),
-		is(unix.SYS_SOCKET, slices.Concat([]bpf.Instruction{argument(0)},
-			is(unix.AF_UNIX, allow), is(unix.AF_INET, stream...), is(unix.AF_INET6, stream...), []bpf.Instruction{deny})...),
+		is(unix.SYS_SOCKET, oneOf(0, is(unix.AF_UNIX, allow), is(unix.AF_INET, stream...), is(unix.AF_INET6, stream...))...),
 		is(unix.SYS_SOCKETPAIR, onlyFor(0, unix.AF_UNIX)...),
-		is(unix.SYS_SETSOCKOPT, slices.Concat([]bpf.Instruction{argument(1)},
-			is(unix.SOL_SOCKET, onlyFor(2, socketOptions...)...), is(unix.SOL_TCP, onlyFor(2, tcpOptions...)...),
-			is(unix.SOL_IPV6, onlyFor(2, unix.IPV6_V6ONLY)...), []bpf.Instruction{deny})...),
+		is(unix.SYS_SETSOCKOPT, oneOf(1,
+			is(unix.SOL_SOCKET, onlyFor(2, socketOptions...)...),
+			is(unix.SOL_TCP, onlyFor(2, tcpOptions...)...),
+			is(unix.SOL_IPV6, onlyFor(2, unix.IPV6_V6ONLY)...),
+		)...),
 		is(unix.SYS_FCNTL, onlyFor(1, fileUses...)...),
 		is(unix.SYS_PRLIMIT64, onlyFor(0, 0)...), // 0 is whoever calls
 		[]bpf.Instruction{allow},
