@@ -3,6 +3,7 @@ package hosting
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -46,22 +47,43 @@ func TestAnInstallationDiffersWhereItShould(t *testing.T) {
 	}
 }
 
-// The kubelet looks at what is on a disk once a minute, and a container that begins anew obeys whoever comes first.
-func TestASandboxWritesIntoMemoryAndNothingInItBeginsAnew(t *testing.T) {
+// sandboxPod is what a sandbox is made from.
+func sandboxPod(t *testing.T) corev1.PodSpec {
+	t.Helper()
 	objects, err := Options{}.objects()
 	if err != nil {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "SandboxTemplate" })
-	pod := &struct {
+	template := &struct {
 		Spec struct {
 			PodTemplate corev1.PodTemplateSpec `json:"podTemplate"`
 		} `json:"spec"`
 	}{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, pod); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, template); err != nil {
 		t.Fatal(err)
 	}
-	spec := pod.Spec.PodTemplate.Spec
+	return template.Spec.PodTemplate.Spec
+}
+
+// What is in the queues of its connections is memory of the node, and counted for nobody.
+func TestASandboxHasShortQueues(t *testing.T) {
+	const long = 64 << 10 // bytes
+	sizes := map[string]string{}
+	for _, s := range sandboxPod(t).SecurityContext.Sysctls {
+		sizes[s.Name] = s.Value
+	}
+	for _, name := range []string{"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"} {
+		var least, first, most int
+		if _, err := fmt.Sscan(sizes[name], &least, &first, &most); err != nil || most > long {
+			t.Errorf("%s is %q, %v", name, sizes[name], err)
+		}
+	}
+}
+
+// The kubelet looks at what is on a disk once a minute, and a container that begins anew obeys whoever comes first.
+func TestASandboxWritesIntoMemoryAndNothingInItBeginsAnew(t *testing.T) {
+	spec := sandboxPod(t)
 	if spec.RestartPolicy != corev1.RestartPolicyNever {
 		t.Errorf("restartPolicy %q", spec.RestartPolicy)
 	}

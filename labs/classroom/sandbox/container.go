@@ -311,12 +311,11 @@ func (c Container) engineArgs(job process.Job, l limits, mounts []mount) ([]stri
 		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", user + ":" + user, "--read-only",
 		"--memory", size(l.Memory), "--memory-swap", size(l.Memory), "--pids-limit", strconv.Itoa(l.Tasks),
 		"--ulimit", "nofile=4096:4096", "--ulimit", "fsize=" + size(l.File) + ":" + size(l.File),
+		"--sysctl", "net.ipv4.tcp_rmem=" + queueSizes, "--sysctl", "net.ipv4.tcp_wmem=" + queueSizes,
 		"--mount", tmpfs(tmpPath, l.Tmp),
 	}
 	if c.Runtime != "" {
 		args = append(args, "--runtime", c.Runtime)
-	} else { // others may have a network of their own
-		args = append(args, "--sysctl", "net.ipv4.tcp_rmem="+queueSizes, "--sysctl", "net.ipv4.tcp_wmem="+queueSizes)
 	}
 	if job.Writes != "" {
 		args = append(args, "--mount", tmpfs(job.Writes, l.Writes))
@@ -332,8 +331,9 @@ func (c Container) engineArgs(job process.Job, l limits, mounts []mount) ([]stri
 	return args, nil
 }
 
-// queueSizes are the least, the first and the largest size of a connection's queues, in bytes. Single bytes in a queue can take
-// thousands of times as much of the machine, which is counted for nobody.
+// queueSizes are the least, the first and the largest size of a connection's queues, in bytes. What is in them is the machine's memory
+// (tcp_mem, https://docs.kernel.org/networking/ip-sysctl.html), which is counted for nobody, and single bytes take thousands of times
+// as much of it. When it is all taken, nobody's connections go on. Sandboxes in Pods have the same (labs/classroom/hosting/chart).
 const queueSizes = "4096 16384 65536"
 
 func size(n int64) string { return strconv.FormatInt(n, 10) }

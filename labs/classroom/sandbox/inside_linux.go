@@ -101,65 +101,24 @@ func kernelMemory() int {
 	return max(counted("slab ", "/sys/fs/cgroup/memory.stat"), counted("", "/sys/fs/cgroup/memory/memory.kmem.usage_in_bytes"))
 }
 
-// How many sockets there may be in the network of a container, or of all containers of a Pod, and what may wait in their queues, in
-// bytes. Those are the whole machine's (tcp_mem, https://docs.kernel.org/networking/ip-sysctl.html), and when that is all taken nobody's
-// connections go on. With a manager there are 22 sockets, and nothing waits for long; in a Pod with five, some 70. A connection that was
-// reset keeps its queue, and is in no list, so there may be crowdLimit sockets where the queues of the machine are longer than queueLimit.
-const socketLimit, crowdLimit, queueLimit = 256, 128, 64 << 20
+// socketLimit is how many sockets there may be in the network of a container, or of all containers of a Pod: each may have full queues
+// ([queueSizes]), also one that was reset, which is in no list. With a manager there are 22; in a Pod with five, some 70.
+const socketLimit = 256
 
-// tooManySockets says whether there are more, or more in their queues. Where that cannot be read for want of what the program has
-// taken, there are.
+// tooManySockets says whether there are more. Where that cannot be read for want of what the program has taken, there are.
 func tooManySockets() bool {
 	if os.Getpid() != 1 {
 		return false // others' are counted there
 	}
-	many, err := countSockets()
-	return many || isWant(err)
-}
-
-func countSockets() (tooMany bool, _ error) {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
-		return false, err
+		return isWant(err)
 	}
 	stat, err := proc.NetSockstat()
 	if err != nil {
-		return false, err
+		return isWant(err)
 	}
-	sockets, pages := ptr.Deref(stat.Used, 0), 0
-	for _, protocol := range stat.Protocols {
-		pages += ptr.Deref(protocol.Mem, 0)
-	}
-	if pages*os.Getpagesize() <= queueLimit {
-		return sockets > socketLimit, nil
-	}
-	bytes, err := queued()
-	return sockets > crowdLimit || bytes > queueLimit, err
-}
-
-// queued is what waits in the queues of all connections of this network, in bytes (proc_net_tcp, https://docs.kernel.org/networking/proc_net_tcp.html).
-func queued() (sum uint64, _ error) {
-	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		data, err := os.ReadFile(file)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case err != nil:
-			return sum, err
-		}
-		for line := range strings.Lines(string(data)) {
-			fields := strings.Fields(line)
-			if len(fields) < 5 {
-				continue
-			}
-			sent, received, _ := strings.Cut(fields[4], ":")
-			for _, text := range []string{sent, received} {
-				n, _ := strconv.ParseUint(text, 16, 64) // the first line has words
-				sum += n
-			}
-		}
-	}
-	return sum, nil
+	return ptr.Deref(stat.Used, 0) > socketLimit
 }
 
 // counted reads a counter of this container's control group. Where it is depends on their version, and 0 is where there

@@ -43,7 +43,7 @@ type fixture struct {
 	home    string
 }
 
-func newFixture(t *testing.T, runtime string) fixture {
+func newFixture(t *testing.T) fixture {
 	t.Helper()
 	scratch, err := os.MkdirTemp("", "sandboxtest-") //nolint:usetesting // t.TempDir is too long for sockets
 	if err != nil {
@@ -52,7 +52,7 @@ func newFixture(t *testing.T, runtime string) fixture {
 	t.Cleanup(func() { os.RemoveAll(scratch) })
 	settings := strings.Fields(run(t, root, "go", "env", "GOROOT", "GOMODCACHE", "GOCACHE"))
 	container := &sandbox.Container{
-		Engine: "docker", Runtime: runtime, Shim: filepath.Join(scratch, "sandbox-shim"), Owner: "sandboxtest-" + rand.Text(),
+		Engine: "docker", Runtime: os.Getenv("SANDBOX_RUNTIME"), Shim: filepath.Join(scratch, "sandbox-shim"), Owner: "sandboxtest-" + rand.Text(),
 		Toolchain: sandbox.Toolchain{GoRoot: settings[0], ModCache: settings[1], BuildCache: settings[2]},
 	}
 	launcher, err := container.Launcher(filepath.Join(scratch, "settings.json"))
@@ -122,18 +122,8 @@ func fails(t *testing.T, out string, code int) {
 	}
 }
 
-// A runtime that is named has queues of the machine's size, as Pods have.
-func TestAProgramThatFillsQueuesIsEnded(t *testing.T) {
-	b := newFixture(t, "runc")
-	for _, what := range []string{"queue", "reset"} {
-		if _, code := b.try(t, process.Job{}, what); code != supervisor.TooMuchMemory {
-			t.Errorf("%s: exit code %d", what, code)
-		}
-	}
-}
-
 func TestAHostileProgram(t *testing.T) {
-	b := newFixture(t, os.Getenv("SANDBOX_RUNTIME"))
+	b := newFixture(t)
 
 	t.Run("reads nothing of this machine", func(t *testing.T) {
 		word := "canary-" + rand.Text()
@@ -233,6 +223,7 @@ func TestAHostileProgram(t *testing.T) {
 		"signal": {supervisor.TooManyProcesses, supervisor.TooMuchMemory},
 		"eat":    {supervisor.TooMuchMemory},
 		"watch":  {supervisor.TooMuchMemory},
+		"queue":  {supervisor.TooMuchMemory},
 		"print":  {process.TooMuchOutput},
 	} {
 		t.Run("takes no more than its share: "+what, func(t *testing.T) {
@@ -351,7 +342,7 @@ func ours(t *testing.T) []string {
 }
 
 func TestABuildRunsAndDownloadsNothing(t *testing.T) {
-	b := newFixture(t, os.Getenv("SANDBOX_RUNTIME"))
+	b := newFixture(t)
 	workspace := filepath.Join(b.Runner.Launcher.Scratch, "workspace")
 	touch := "touch /tmp/ran " + filepath.Join(b.Runner.Launcher.Scratch, "ran")
 	files := map[string]string{

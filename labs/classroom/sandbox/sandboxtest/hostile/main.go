@@ -9,9 +9,8 @@
 //	hostile write               writes wherever it can, as much as it can
 //	hostile leave N             leaves so many MB in its home
 //	hostile fork|eat|print      takes processes, memory, or paper, without end
-//	hostile queue               fills the queues of connections to itself
-//	hostile reset               fills them, and resets the connections, which keep what nobody has read
-//	hostile crumbs              fills them with single bytes, each in memory of its own
+//	hostile queue               fills the queues of many connections, and resets them: they keep what nobody has read
+//	hostile crumbs              fills the queues of a few with single bytes, each in memory of its own
 //	hostile signal              takes processes while it keeps the first process busy with signals
 package main
 
@@ -28,7 +27,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -64,9 +62,7 @@ func main() {
 	case "watch":
 		watch()
 	case "queue":
-		queue(false)
-	case "reset":
-		queue(true)
+		queue()
 	case "crumbs":
 		crumbs()
 	case "eat":
@@ -108,8 +104,7 @@ func watch() {
 	time.Sleep(time.Hour)
 }
 
-// pair is a connection of this program to itself. Whoever receives has read for a while, so that the kernel has made room, and reads
-// no more.
+// pair is a connection of this program to itself.
 func pair(l net.Listener) (sends, receives net.Conn) {
 	sends, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -119,43 +114,32 @@ func pair(l net.Listener) (sends, receives net.Conn) {
 	if err != nil {
 		panic(err)
 	}
-	const much = 16 << 20
-	go func() { _, _ = sends.Write(make([]byte, much)) }()
-	_, _ = io.CopyN(io.Discard, receives, much)
 	return sends, receives
 }
 
-// queue fills the queues of connections to itself.
-func queue(reset bool) {
+// queue fills the queues of connections to itself, and resets them, so that no list of the kernel's has them.
+func queue() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
 	var kept []net.Conn // unread
-	var filling sync.WaitGroup
-	few := make(chan struct{}, 5) // what these have is not too much
-	for range 150 {
-		few <- struct{}{}
+	for range 300 {
 		sends, receives := pair(l)
-		kept = append(kept, receives, sends)
-		filling.Go(func() {
-			defer func() { <-few }()
-			_ = sends.SetDeadline(time.Now().Add(300 * time.Millisecond))
-			for err := error(nil); err == nil; {
-				_, err = sends.Write(make([]byte, 1<<20))
-			}
-			if reset {
-				_ = sends.(*net.TCPConn).SetLinger(0)
-				sends.Close()
-			}
-		})
+		kept = append(kept, receives)
+		_ = sends.SetDeadline(time.Now().Add(10 * time.Millisecond))
+		for err := error(nil); err == nil; {
+			_, err = sends.Write(make([]byte, 1<<20))
+		}
+		_ = sends.(*net.TCPConn).SetLinger(0)
+		sends.Close()
 	}
-	filling.Wait()
 	time.Sleep(time.Minute)
 	runtime.KeepAlive(kept)
 }
 
-// crumbs sends single bytes over one connection after the other, so that the kernel cannot join them.
+// crumbs sends single bytes over one connection after the other, so that the kernel cannot join them. Whoever receives has read for a
+// while, so that the kernel has made room, and reads no more.
 func crumbs() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -164,6 +148,9 @@ func crumbs() {
 	var conns, kept []net.Conn
 	for range 30 {
 		sends, receives := pair(l)
+		const much = 16 << 20
+		go func() { _, _ = sends.Write(make([]byte, much)) }()
+		_, _ = io.CopyN(io.Discard, receives, much)
 		conns, kept = append(conns, sends), append(kept, receives)
 	}
 	before, sent := connectionMemory(), 0
@@ -270,10 +257,7 @@ func rise() {
 		"speak MPTCP":              socket(syscall.AF_INET, syscall.SOCK_STREAM, 262),
 		"make a pair of another family": func() error {
 			_, err := syscall.Socketpair(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-			if errors.Is(err, os.ErrPermission) {
-				return err
-			}
-			return nil // the kernel was asked
+			return asked(err)
 		},
 		"have a longer queue":     option(syscall.SOL_SOCKET, syscall.SO_RCVBUF),
 		"have other congestion":   option(syscall.SOL_TCP, syscall.TCP_CONGESTION),
@@ -313,17 +297,21 @@ func socket(family, kind, protocol int) func() error {
 	return func() error { _, err := syscall.Socket(family, kind, protocol); return err }
 }
 
-// option is an error if the kernel is not asked.
+// asked is an error if the kernel was not asked. Whatever else it said, it was.
+func asked(err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	return nil
+}
+
 func option(level, name int) func() error {
 	return func() error {
 		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 		if err == nil {
 			err = syscall.SetsockoptInt(fd, level, name, 1)
 		}
-		if errors.Is(err, os.ErrPermission) {
-			return err
-		}
-		return nil
+		return asked(err)
 	}
 }
 
