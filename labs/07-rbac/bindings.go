@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -18,19 +19,36 @@ import (
 // delegator is a role of Kubernetes that grants two rights below the ceiling: those to ask who somebody is and what they may.
 const delegator = "ClusterRole system:auth-delegator"
 
+// isKubernetes says whether an object is a role that each cluster has: some are bound to everybody, and the API server gives them back
+// what somebody takes from them (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings).
+func isKubernetes(m generate.Manifest) bool {
+	name := m.Name()
+	return m.Kind() == "ClusterRole" && (strings.HasPrefix(name, "system:") || slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, name))
+}
+
 // accounts are the rights that a folder with manifests gives to the ServiceAccounts in it.
 type accounts struct {
 	manifests []generate.Manifest
-	roles     map[string][]generate.Manifest // by kind and name, of all namespaces
-	names     []string                       // of the ServiceAccounts
+	// kustomization says which files are installed; nil where the workspace installs them in its own way.
+	kustomization *generate.Manifest
+	roles         map[string][]generate.Manifest // those that are installed, by kind and name, of all namespaces
+	names         []string                       // of the ServiceAccounts
 }
 
 func accountsOf(manifests []generate.Manifest) accounts {
 	a := accounts{manifests: manifests, roles: map[string][]generate.Manifest{}}
+	i := slices.IndexFunc(manifests, func(m generate.Manifest) bool {
+		return slices.Contains([]string{"kustomization.yaml", "kustomization.yml", generate.Kustomization}, m.File)
+	})
+	if i >= 0 {
+		a.kustomization = &manifests[i]
+	}
 	for _, m := range manifests {
 		switch kind := m.Kind(); kind {
 		case "Role", "ClusterRole":
-			a.roles[kind+" "+m.Name()] = append(a.roles[kind+" "+m.Name()], m)
+			if m.File == path.Base(suite.RolePath) || a.installs(m) {
+				a.roles[kind+" "+m.Name()] = append(a.roles[kind+" "+m.Name()], m)
+			}
 		case "ServiceAccount":
 			a.names = append(a.names, m.Name())
 		}
@@ -38,39 +56,71 @@ func accountsOf(manifests []generate.Manifest) accounts {
 	return a
 }
 
-// bindings are those that give something to one of the ServiceAccounts, or to everybody.
+// listed are the files that kustomize installs.
+func (a accounts) listed() []string {
+	all, _, _ := unstructured.NestedStringSlice(a.kustomization.Object, "resources")
+	return all
+}
+
+// notInstalled is an annotation of objects that kustomize reads and installs nowhere, whatever its value.
+const notInstalled = "config.kubernetes.io/local-config"
+
+// installs says whether an object comes into a cluster.
+func (a accounts) installs(m generate.Manifest) bool {
+	if a.kustomization == nil {
+		return true
+	}
+	_, local, _ := unstructured.NestedFieldNoCopy(m.Object, "metadata", "annotations", notInstalled)
+	return !local && a.lists(m.File)
+}
+
+func (a accounts) lists(file string) bool {
+	return slices.ContainsFunc(a.listed(), func(name string) bool { return path.Clean(name) == file })
+}
+
+// bindings are those that give something to one of the ServiceAccounts, to whoever has none, or to everybody.
 func (a accounts) bindings() (all []binding, _ error) {
 	for _, m := range a.manifests {
 		if kind := m.Kind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {
 			continue
 		}
-		b := binding{file: m.File}
+		b := binding{file: m.File, installed: a.installs(m)}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m.Object, &b.ClusterRoleBinding); err != nil {
 			return nil, fmt.Errorf("read %s: %w", m.File, err)
 		}
-		if b.everybody() != "" || slices.ContainsFunc(b.Subjects, a.isOurs) {
+		if b.everybody() != "" || slices.ContainsFunc(b.Subjects, a.isOurs) || slices.ContainsFunc(b.Subjects, isDefault) {
 			all = append(all, b)
 		}
 	}
 	return all, nil
 }
 
-// isOurs knows an account by its names: its own, the one under which it is a user, system:serviceaccount:<namespace>:<name>, and
-// those with a prefix, which config/default gives it.
+// isOurs knows an account by its name, and by one with a prefix, which config/default gives it.
 func (a accounts) isOurs(s rbacv1.Subject) bool {
-	name := s.Name
-	if s.Kind == rbacv1.UserKind && strings.HasPrefix(name, "system:serviceaccount:") {
-		name = name[strings.LastIndex(name, ":")+1:]
-	} else if s.Kind != rbacv1.ServiceAccountKind {
-		return false
+	name := accountName(s)
+	return name != "" && slices.ContainsFunc(a.names, func(account string) bool { return strings.HasSuffix(name, account) })
+}
+
+// isDefault says whether a subject is the account of whoever has none of their own.
+func isDefault(s rbacv1.Subject) bool { return accountName(s) == "default" }
+
+// accountName is the name of a ServiceAccount, also where it stands as that of a user, system:serviceaccount:<namespace>:<name>; "" for
+// others.
+func accountName(s rbacv1.Subject) string {
+	switch {
+	case s.Kind == rbacv1.ServiceAccountKind:
+		return s.Name
+	case s.Kind == rbacv1.UserKind && strings.HasPrefix(s.Name, "system:serviceaccount:"):
+		return s.Name[strings.LastIndex(s.Name, ":")+1:]
 	}
-	return slices.ContainsFunc(a.names, func(account string) bool { return strings.HasSuffix(name, account) })
+	return ""
 }
 
 // binding is a RoleBinding or a ClusterRoleBinding, which have the same fields.
 type binding struct {
 	rbacv1.ClusterRoleBinding
-	file string
+	file      string
+	installed bool
 }
 
 // role is the kind and the name of what is bound.
@@ -90,6 +140,10 @@ func (b binding) everybody() string {
 // everything, whatever stands in the generated role. A Role is for the manager's own namespace, as the one for leader
 // election, and may grant more, but none of what the lesson forbids.
 func (a accounts) grantAtMost(most rights) error {
+	if i := slices.IndexFunc(a.manifests, isKubernetes); i >= 0 {
+		role := a.manifests[i]
+		return finding.New("bound-too-much", "roles with names that Kubernetes does not use itself", "in %s: %s %s", role.File, role.Kind(), role.Name())
+	}
 	bindings, err := a.bindings()
 	if err != nil {
 		return err
@@ -106,6 +160,9 @@ func (a accounts) grantAtMost(most rights) error {
 			return finding.New("binds-another", "bindings for the manager to the roles in config/rbac, and to no others", "%s binds %s", b.file, b.role())
 		}
 		for _, role := range roles {
+			if slices.ContainsFunc(rules([]generate.Manifest{role}), suite.TooLong) { // what follows in it is not read
+				return finding.New("bound-too-much", "rules with fewer words", "in %s: %s", role.File, longRule)
+			}
 			for f := range most.excesses(rules([]generate.Manifest{role})) {
 				if role.File == path.Base(suite.RolePath) || b.RoleRef.Kind == "Role" && f.Cause == "too-much" {
 					continue // the generated role is judged by itself
@@ -120,32 +177,38 @@ func (a accounts) grantAtMost(most rights) error {
 // install wants kustomize to install the generated role, and a binding of it. A workspace without a kustomization installs
 // its files in its own way.
 func (a accounts) install(generated []generate.Manifest) error {
-	i := slices.IndexFunc(a.manifests, func(m generate.Manifest) bool {
-		return slices.Contains([]string{"kustomization.yaml", "kustomization.yml", generate.Kustomization}, m.File)
-	})
-	if i < 0 {
+	if a.kustomization == nil {
 		return nil
 	}
-	kustomization := a.manifests[i]
-	listed, _, _ := unstructured.NestedStringSlice(kustomization.Object, "resources")
-	role := path.Base(suite.RolePath)
-	if !slices.ContainsFunc(listed, func(name string) bool { return path.Clean(name) == role }) {
-		return finding.New("not-installed", fmt.Sprintf("%s among the resources of %s", role, kustomization.File), "%s", strings.Join(listed, ", "))
+	role, listed := path.Base(suite.RolePath), a.listed()
+	if !a.lists(role) {
+		return finding.New("not-installed", fmt.Sprintf("%s among the resources of %s", role, a.kustomization.File), "%s", strings.Join(listed, ", "))
 	}
 	if other := slices.IndexFunc(listed, elsewhere); other >= 0 {
-		return finding.New(finding.CauseOther, "YAML files of config/rbac as the resources of "+kustomization.File, "%s", listed[other])
+		return finding.New(finding.CauseOther, "YAML files of config/rbac as the resources of "+a.kustomization.File, "%s", listed[other])
+	}
+	for _, field := range slices.Sorted(maps.Keys(a.kustomization.Object)) {
+		if !slices.Contains(kustomizationFields, field) {
+			expected := fmt.Sprintf("a %s that installs its resources as they are: this check reads nothing else", a.kustomization.File)
+			return finding.New(finding.CauseOther, expected, "the field %s", field)
+		}
 	}
 	bindings, err := a.bindings()
 	if err != nil {
 		return err
 	}
 	for _, b := range bindings {
-		if slices.ContainsFunc(generated, func(m generate.Manifest) bool { return m.Kind()+" "+m.Name() == b.role() }) {
+		isGenerated := func(m generate.Manifest) bool { return m.Kind()+" "+m.Name() == b.role() }
+		if b.Kind == "ClusterRoleBinding" && b.installed && slices.ContainsFunc(b.Subjects, a.isOurs) && slices.ContainsFunc(generated, isGenerated) {
 			return nil
 		}
 	}
-	return finding.New("not-bound", "a binding of the role in "+role+" to the ServiceAccount of the manager", "none in config/rbac")
+	return finding.New("not-bound", "a ClusterRoleBinding of the role in "+role+" to the ServiceAccount of the manager, in a file that is installed", "none in config/rbac")
 }
+
+// kustomizationFields are those with which kustomize installs what stands in the files. With others, such as patches, it may install
+// something else.
+var kustomizationFields = []string{"apiVersion", "kind", "metadata", "resources", "labels", "commonLabels", "namespace", "namePrefix", "nameSuffix"}
 
 // elsewhere says whether a resource of kustomize is something that is not read here.
 func elsewhere(resource string) bool {

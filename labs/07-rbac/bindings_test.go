@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/example/operator-lab/labs/harness/generate"
@@ -27,6 +28,7 @@ const (
 	toManager = "{kind: ServiceAccount, name: manager}"
 	toUser    = "{kind: User, name: 'system:serviceaccount:system:manager'}"
 	toPrefix  = "{kind: User, name: 'system:serviceaccount:shop-system:shop-manager'}"
+	toDefault = "{kind: ServiceAccount, name: default}"
 	toPeople  = "{kind: Group, name: admins}"
 	toAll     = "{kind: Group, name: 'system:authenticated'}"
 )
@@ -44,6 +46,42 @@ func readFiles(t *testing.T, files map[string]string) accounts {
 		t.Fatal(err)
 	}
 	return accountsOf(manifests)
+}
+
+// longRole has a first rule that nobody combines.
+var longRole = "kind: Role\nmetadata: {name: a}\nrules:\n- {apiGroups: [''], resources: [" + strings.Repeat("pods, ", 300) + "pods], verbs: [get]}\n"
+
+// Who binds a role gets the rules that are installed, whatever stands beside them.
+func TestARoleThatIsNotInstalledGivesNothing(t *testing.T) {
+	a := readFiles(t, map[string]string{
+		"account.yaml": account, "kustomization.yaml": kustomization, "binding.yaml": bind("ClusterRoleBinding", "ClusterRole", "a", toManager),
+		"decoy.yaml": role("ClusterRole", "a", "apps", "deployments"),
+	})
+	findingtest.Require(t, a.grantAtMost(ceiling), "binds-another", "binding.yaml binds ClusterRole a")
+}
+
+func TestAnObjectOfThisFolderAloneIsNotInstalled(t *testing.T) {
+	const local = "metadata: {annotations: {config.kubernetes.io/local-config: 'true'}, "
+	generated, bound := role("ClusterRole", "manager-role", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "manager-role", toManager)
+	files := map[string]string{"account.yaml": account, "kustomization.yaml": kustomization, "role.yaml": generated, "binding.yaml": bound}
+	files["binding.yaml"] = strings.Replace(bound, "metadata: {", local, 1)
+	a := readFiles(t, files)
+	findingtest.Require(t, a.install(roleFile(a.manifests)), "not-bound", "none")
+
+	files["binding.yaml"] = bind("ClusterRoleBinding", "ClusterRole", "a", toManager)
+	files["second.yaml"] = strings.Replace(role("ClusterRole", "a", "apps", "deployments"), "metadata: {", local, 1)
+	files["kustomization.yaml"] = "resources: [role.yaml, binding.yaml, second.yaml]\n"
+	findingtest.Require(t, readFiles(t, files).grantAtMost(ceiling), "binds-another", "ClusterRole a")
+}
+
+func TestAFolderIsNoManifest(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "more.yaml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := generate.ReadManifests(dir); err == nil { // kustomize would read what is in there
+		t.Error("it is passed over")
+	}
 }
 
 func TestWhatIsBoundToTheManager(t *testing.T) {
@@ -67,6 +105,10 @@ func TestWhatIsBoundToTheManager(t *testing.T) {
 		"a role of other roles":                {"kind: ClusterRole\nmetadata: {name: a}\naggregationRule: {}\n", bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "binds-another", "ClusterRole a"},
 		"everybody":                            {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager+", "+toAll), "binds-everybody", "system:authenticated"},
 		"who asks who somebody is":             {"", bind("ClusterRoleBinding", "ClusterRole", "'system:auth-delegator'", toManager), "", ""},
+		"secrets behind a rule of 300 words":   {longRole + "- {apiGroups: [''], resources: [secrets], verbs: [get]}\n", bind("RoleBinding", "Role", "a", toManager), "bound-too-much", "hundreds"},
+		"the account of whoever has none":      {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toDefault), "binds-another", "ClusterRole cluster-admin"},
+		"a role that everybody has":            {role("ClusterRole", "'system:basic-user'", "", "secrets"), "", "bound-too-much", "system:basic-user"},
+		"Kubernetes' own role, made anew":      {role("ClusterRole", "cluster-admin", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toManager), "bound-too-much", "cluster-admin"},
 		"a role that nobody gets":              {role("ClusterRole", "a", "apps", "daemonsets"), "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,15 +124,20 @@ func TestTheRoleIsInstalled(t *testing.T) {
 		kustomization, binding string
 		cause, seen            string
 	}{
-		"and bound":              {kustomization, bound, "", ""},
-		"and bound to people":    {kustomization, bind("ClusterRoleBinding", "ClusterRole", "manager-role", toPeople), "not-bound", "none"},
-		"and another one bound":  {kustomization, bind("ClusterRoleBinding", "ClusterRole", "viewer", toManager), "not-bound", "none"},
-		"not by kustomize":       {"resources: [binding.yaml]\n", bound, "not-installed", "binding.yaml"},
-		"in a way of one's own":  {"", bound, "", ""},
-		"by its name in a path":  {"resources: [./role.yaml]\n", bound, "", ""},
-		"and something else":     {"resources: [role.yaml, binding.yaml, more.txt]\n", bound, "other", "more.txt"},
-		"and another folder":     {"resources: [role.yaml, binding.yaml, ../more.yaml]\n", bound, "other", "../more.yaml"},
-		"by nothing and nowhere": {"namePrefix: a\n", bound, "not-installed", ""},
+		"and bound":               {kustomization, bound, "", ""},
+		"and bound to people":     {kustomization, bind("ClusterRoleBinding", "ClusterRole", "manager-role", toPeople), "not-bound", "none"},
+		"and another one bound":   {kustomization, bind("ClusterRoleBinding", "ClusterRole", "viewer", toManager), "not-bound", "none"},
+		"and bound to no account": {kustomization, bind("ClusterRoleBinding", "ClusterRole", "manager-role", toDefault), "not-bound", "none"},
+		"and bound nowhere":       {"resources: [role.yaml]\n", bound, "not-bound", "none"},
+		"and bound in one place":  {kustomization, bind("RoleBinding", "ClusterRole", "manager-role", toManager), "not-bound", "none"},
+		"not by kustomize":        {"resources: [binding.yaml]\n", bound, "not-installed", "binding.yaml"},
+		"in a way of one's own":   {"", bound, "", ""},
+		"by its name in a path":   {"resources: [./role.yaml, ./binding.yaml]\n", bound, "", ""},
+		"and changed":             {kustomization + "patches: [{path: more.yaml}]\n", bound, "other", "patches"},
+		"with labels":             {kustomization + "labels: [{pairs: {a: b}}]\n", bound, "", ""},
+		"and something else":      {"resources: [role.yaml, binding.yaml, more.txt]\n", bound, "other", "more.txt"},
+		"and another folder":      {"resources: [role.yaml, binding.yaml, ../more.yaml]\n", bound, "other", "../more.yaml"},
+		"by nothing and nowhere":  {"namePrefix: a\n", bound, "not-installed", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, file := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {

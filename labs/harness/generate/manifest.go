@@ -130,7 +130,8 @@ func IsManifest(name string) bool {
 	return name == Kustomization || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-// ReadManifests reads all objects of the YAML and JSON files directly in dir. A missing folder has none. More than 4 MiB are an error.
+// ReadManifests reads all objects of the YAML and JSON files directly in dir. A missing folder has none. More than 4 MiB are an error, and
+// so is a folder of such a name, which kustomize reads.
 func ReadManifests(dir string) ([]Manifest, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +142,7 @@ func ReadManifests(dir string) ([]Manifest, error) {
 	}
 	files := map[string]string{}
 	for _, entry := range entries {
-		if entry.IsDir() || !IsManifest(entry.Name()) {
+		if !IsManifest(entry.Name()) {
 			continue
 		}
 		data, err := plain.ReadFile(filepath.Join(dir, entry.Name()), suite.FileLimit)
