@@ -57,8 +57,8 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 
 	It("promises to clean up before it registers", env.Check("promise-first"), func(ctx SpecContext) {
 		namespace := env.PodlessNamespace(ctx)
-		broken := watchPromises(namespace)
 		promised := env.NewMemcached(namespace)
+		broken := watchPromises(promised)
 		f, err := faults.New(namespace, func(string, ...any) {})
 		Expect(err).To(Succeed())
 		ask := func() error { return promised.Create(ctx) } // while nothing can be written, and no promise either

@@ -190,18 +190,21 @@ func behave(uid string, b registry.Behaviour) (end func()) {
 	return end
 }
 
-// watchPromises looks at each Memcached of a namespace when a PUT comes for it: it has to have a finalizer by then. The returned
-// function says whether one had none.
-func watchPromises(namespace string) (broken func() error) {
+// isFor reads a Memcached, and says whether a request is about it, whatever its entry says.
+func isFor(ctx context.Context, q registry.Request, m env.Memcached) (*unstructured.Unstructured, bool, error) {
+	obj, err := m.Get(ctx)
+	return obj, err == nil && string(obj.GetUID()) == q.UID, client.IgnoreNotFound(err)
+}
+
+// watchPromises looks at a Memcached when a PUT comes for it: it has to have a finalizer by then. The returned function says whether
+// it had none.
+func watchPromises(m env.Memcached) (broken func() error) {
 	return watch(registry.Everybody, http.MethodPut, func(ctx context.Context, q registry.Request) error {
-		if q.Entry.Namespace != namespace {
-			return nil
-		}
-		obj, err := env.Memcached{Namespace: q.Entry.Namespace, Name: q.Entry.Name}.Get(ctx)
-		if err == nil && string(obj.GetUID()) == q.UID && len(obj.GetFinalizers()) == 0 {
+		obj, ours, err := isFor(ctx, q, m)
+		if ours && len(obj.GetFinalizers()) == 0 {
 			return finding.New("no-promise", "a Memcached has a finalizer before it is registered", "it had none when the PUT came")
 		}
-		return client.IgnoreNotFound(err) // of an entry with a wrong name, for example
+		return err
 	})
 }
 
@@ -246,8 +249,8 @@ func killAtPut(m env.Memcached) (dead <-chan struct{}) {
 		env.Manager().Kill()
 		close(ended)
 	})
-	behave(registry.Everybody, registry.Behaviour{Only: http.MethodPut, Meanwhile: func(_ context.Context, q registry.Request) {
-		if q.Entry.Name == m.Name {
+	behave(registry.Everybody, registry.Behaviour{Only: http.MethodPut, Meanwhile: func(ctx context.Context, q registry.Request) {
+		if _, ours, _ := isFor(ctx, q, m); ours {
 			kill()
 		}
 	}})
@@ -268,11 +271,11 @@ func slowDown(c cache) (asked <-chan struct{}) {
 	return first
 }
 
-// wereServedMeanwhile wants at least one of the others to have had its first request answered while one for the slow one was
+// wereServedMeanwhile wants at least one of the others to have had its first PUT answered while a request for the slow one was
 // open, and well before that one was given up. An operator that does one after the other never has.
 func wereServedMeanwhile(slow cache, others []cache) error {
 	for _, m := range others {
-		first := env.Registry().Requests(m.uid)[0]
+		first := puts(m)[0]
 		for _, s := range env.Registry().Requests(slow.uid) {
 			if s.Began.Before(first.Began) && first.Ended.Add(noticePeriod).Before(cmp.Or(s.Ended, time.Now())) {
 				return nil
@@ -290,10 +293,14 @@ func restsFor(period time.Duration, requests int) error {
 	return nil
 }
 
+// puts are the requests that the registry take an entry.
+func puts(c cache) []registry.Request {
+	return slices.DeleteFunc(env.Registry().Requests(c.uid), func(q registry.Request) bool { return q.Method != http.MethodPut })
+}
+
 // triedAtMost wants an entry that was refused not to have been sent again and again.
 func triedAtMost(c cache) error {
-	requests := env.Registry().Requests(c.uid)
-	requests = slices.DeleteFunc(requests, func(q registry.Request) bool { return q.Method != http.MethodPut })
+	requests := puts(c)
 	if len(requests) == 0 {
 		return finding.New("no-entry", "the registry is asked to take the entry", "no PUT came for it")
 	}

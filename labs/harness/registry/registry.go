@@ -162,7 +162,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	}
 	b := r.receive(&q)
 	if b.Meanwhile != nil {
-		b.Meanwhile(req.Context(), q)
+		b.Meanwhile(context.WithoutCancel(req.Context()), q) // what was asked is done all the same, by whoever hangs up
 	}
 	delay := time.NewTimer(b.Delay)
 	defer delay.Stop()
