@@ -706,7 +706,7 @@ func undone(all []env.Memcached, since int) error {
 	for _, m := range all {
 		made := 0
 		for _, w := range m.Writes(since) {
-			if w.Resource == "deployments" && w.Verb == "create" {
+			if w.Resource == "deployments" && w.Created() {
 				made++
 			}
 		}

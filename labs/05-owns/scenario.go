@@ -145,7 +145,7 @@ func anyWrite(r apiproxy.Request) bool {
 }
 
 // creation is that of a Deployment, when what else belongs to it may not have been sent yet.
-func creation(r apiproxy.Request) bool { return r.Resource == env.Deployments && r.Verb == "create" }
+func creation(r apiproxy.Request) bool { return r.Resource == env.Deployments && r.Created() }
 
 // managerDies is the phase in which the manager dies, when it has sent so many writes for which moment is true.
 func (s *scenario) managerDies(ctx context.Context, moment func(apiproxy.Request) bool, writes int) {

@@ -170,7 +170,7 @@ const spareWrites = 2
 func onceForEach(m env.Memcached, since, news int) error {
 	made := 0
 	for _, w := range m.Writes(since) {
-		if w.Subresource == "status" && !w.Refused() {
+		if w.Subresource == "status" && w.Written() {
 			made++
 		}
 	}

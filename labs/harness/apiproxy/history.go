@@ -39,10 +39,10 @@ func (h *history) add(record Request) {
 	record.Index = h.count
 	h.count++
 	switch {
+	case record.Written():
+		h.writes.add(record)
 	case record.Refused() || record.Disturbed:
 		h.failures.add(record)
-	case record.Mutating():
-		h.writes.add(record)
 	default:
 		h.reads.add(record)
 	}

@@ -82,6 +82,41 @@ func TestManyWritesAreNotForgottenInSilence(t *testing.T) {
 	}
 }
 
+// A write can be done and be answered with an error, so that failures matter as well.
+func TestManyFailuresAreNotForgottenInSilence(t *testing.T) {
+	p := &Proxy{}
+	for range remembered + 1 {
+		p.history.add(Request{Verb: "list", Resource: "secrets", Status: http.StatusForbidden})
+	}
+	if !p.Forgot(0) || p.Forgot(1) {
+		t.Error("the first failure is forgotten, and no other")
+	}
+}
+
+func TestWhatMayHaveBeenDoneIsAWrite(t *testing.T) {
+	for want, requests := range map[bool][]Request{
+		true: {
+			{Verb: "delete", Status: http.StatusOK}, {Verb: "delete", Status: http.StatusGatewayTimeout}, {Verb: "patch", Status: http.StatusBadGateway},
+			{Verb: "deletecollection", Status: http.StatusConflict}, // of the second object
+		},
+		false: {
+			{Verb: "delete", Status: http.StatusConflict}, {Verb: "create", Status: http.StatusForbidden}, {Verb: "deletecollection", Status: http.StatusForbidden},
+			{Verb: "list", Status: http.StatusOK}, {Verb: "create", Status: http.StatusCreated, DryRun: true}, {Verb: "update", Status: http.StatusInternalServerError, Disturbed: true},
+		},
+	} {
+		for _, r := range requests {
+			if got := r.Written(); got != want {
+				t.Errorf("%+v: %v", r, got)
+			}
+			var h history
+			h.add(r)
+			if got := len(h.writes.records) == 1; got != want {
+				t.Errorf("%+v is kept among the writes: %v", r, got)
+			}
+		}
+	}
+}
+
 func TestTalliesCountWhatIsForgotten(t *testing.T) {
 	var h history
 	for range 3 * remembered {

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,17 +62,29 @@ type Request struct {
 	// that was there before.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	Object          string `json:"object,omitempty"`
+	// DryRun says that nothing was to be changed.
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // mutating are the verbs that ask for a change.
 var mutating = sets.New("create", "update", "patch", "delete", "deletecollection")
 
 // Mutating says whether the request asked for a change.
-func (r Request) Mutating() bool { return mutating.Has(r.Verb) }
+func (r Request) Mutating() bool { return mutating.Has(r.Verb) && !r.DryRun }
 
 // Refused says whether the API server did not do what was asked, for a reason that the client has to
 // answer for. A request that the harness disturbed is not refused.
 func (r Request) Refused() bool { return r.Status >= http.StatusBadRequest && !r.Disturbed }
+
+// Written says whether the request changed something, as far as its answer tells. One with an error leaves that open, if it is of a
+// server with a fault, or about the second of many objects.
+func (r Request) Written() bool {
+	done := r.Status < http.StatusBadRequest || r.Status >= http.StatusInternalServerError || r.Verb == "deletecollection" && r.Status == http.StatusConflict
+	return r.Mutating() && !r.Disturbed && done
+}
+
+// Created says whether the request has made an object, by whatever verb: a patch can, too, by server-side apply.
+func (r Request) Created() bool { return r.Status == http.StatusCreated && !r.DryRun }
 
 // String is the request as kubectl auth can-i would write it, with its answer.
 func (r Request) String() string {
@@ -195,15 +208,20 @@ func (p *Proxy) answered(resp *http.Response) error {
 	return nil
 }
 
-// unanswered is called when the API server, or a client that reads, went away before there was an answer.
+// unanswered is called when the API server, or a client that reads, went away before there was an answer. A write is recorded: it may
+// have been done.
 func (p *Proxy) unanswered(w http.ResponseWriter, req *http.Request, _ error) {
 	outage := p.disturbances.now()
 	record, ok := req.Context().Value(recordKey{}).(*Request)
-	if !ok || !outage.concerns(*record) {
-		w.WriteHeader(http.StatusBadGateway)
+	switch {
+	case ok && outage.concerns(*record):
+		p.refuse(w, *record, outage)
 		return
+	case ok && record.Mutating():
+		record.Status = http.StatusBadGateway
+		p.add(*record)
 	}
-	p.refuse(w, *record, outage)
+	w.WriteHeader(http.StatusBadGateway)
 }
 
 // refuse answers, or does not answer, a request that fell into an outage.
@@ -228,6 +246,7 @@ func transportTo(upstream *rest.Config) (http.RoundTripper, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	t.Proxy = nil
+	t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: unreadLimit}
 	return t, nil
 }
 
@@ -259,11 +278,11 @@ func (p *Proxy) Count() int {
 	return p.history.count
 }
 
-// Forgot says whether there were so many writes that some from index on are not remembered.
+// Forgot says whether there were so many writes, or failures, that some from index on are not remembered.
 func (p *Proxy) Forgot(index int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.history.writes.from > index
+	return max(p.history.writes.from, p.history.failures.from) > index
 }
 
 // Tallies are how often each kind of request was sent, the forgotten ones included.
@@ -304,6 +323,7 @@ func (p *Proxy) recording(next http.Handler) http.Handler {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
 			defer cancel()
+			req.URL.RawQuery = withoutTraps(req.URL.Query())
 		}
 		ctx, end, outage := p.disturbances.begin(ctx, record)
 		defer end()
@@ -326,10 +346,20 @@ const (
 	// openLimit is how many requests of a client that nobody trusts are served at the same time. An operator has a watch
 	// for each kind, and a few others.
 	openLimit = 256
-	// writeLimit is how long a write may wait for its answer: longer than an API server takes, which gives up after 34 seconds
-	// (https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/rest.go).
-	writeLimit = time.Minute
+	// unreadLimit is how much of an answer is kept for a client that does not read it; the default is 4 MiB.
+	unreadLimit = 64 << 10
+	// writeLimit is how long a write may wait for its answer: longer than an API server takes, which gives up after a minute
+	// (https://github.com/kubernetes/apiserver/blob/master/pkg/server/config.go, RequestTimeout).
+	writeLimit = 90 * time.Second
 )
+
+// withoutTraps leaves out what would have the API server answer with an error after it has done a write: a time within which it
+// cannot be done, and options of tables, which it reads for the answer alone.
+func withoutTraps(query url.Values) string {
+	query.Del("timeout")
+	query.Del("includeObject")
+	return query.Encode()
+}
 
 // textLimit is how much of a refusal, or of a path that is no resource, is remembered. Both can quote
 // what the client sent.
@@ -381,10 +411,16 @@ func record(req *http.Request, info *request.RequestInfo, err error) Request {
 	}
 	record.Verb, record.Group, record.Resource, record.Subresource = info.Verb, info.APIGroup, info.Resource, info.Subresource
 	record.Namespace, record.Name = info.Namespace, info.Name
+	record.DryRun = isDryRun(req.URL.Query()["dryRun"])
 	for _, text := range []*string{&record.Group, &record.Resource, &record.Subresource, &record.Namespace, &record.Name} {
 		*text = name(*text)
 	}
 	return record
+}
+
+// isDryRun says whether the values of a parameter ask for no change (https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run).
+func isDryRun(values []string) bool {
+	return len(values) > 0 && !slices.ContainsFunc(values, func(value string) bool { return value != metav1.DryRunAll })
 }
 
 // nameLimit is how much of a name is remembered: more than Kubernetes lets any have.

@@ -14,8 +14,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -42,7 +44,11 @@ func startUnder(t *testing.T, rule apiproxy.Rule, handler http.HandlerFunc) (*ap
 
 func startWith(t *testing.T, rule apiproxy.Rule, filter apiproxy.NamespaceFilter, handler http.HandlerFunc) (*apiproxy.Proxy, *http.Client) {
 	t.Helper()
-	upstream := httptest.NewTLSServer(handler)
+	return startTo(t, httptest.NewTLSServer(handler), rule, filter)
+}
+
+func startTo(t *testing.T, upstream *httptest.Server, rule apiproxy.Rule, filter apiproxy.NamespaceFilter) (*apiproxy.Proxy, *http.Client) {
+	t.Helper()
 	t.Cleanup(upstream.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
 	proxy, err := apiproxy.Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, realToken, rule, filter)
@@ -110,6 +116,71 @@ func TestAWriteIsRecordedAlthoughItsClientHangsUp(t *testing.T) {
 	gomega.NewWithT(t).Eventually(proxy.Count).WithTimeout(10 * time.Second).Should(gomega.Equal(1))
 	if got := proxy.Since(0)[0]; got.Verb != "delete" || got.Status != http.StatusAccepted {
 		t.Errorf("recorded %v", got)
+	}
+}
+
+// A write of which nobody knows whether it was done would otherwise be one that no check counts.
+func TestAWriteWithoutAnAnswerIsRecorded(t *testing.T) {
+	proxy, client := start(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	send(t, client, http.MethodDelete, proxy.URL()+"/apis/apps/v1/namespaces/n/deployments/m")
+	send(t, client, http.MethodGet, proxy.URL()+"/apis/apps/v1/namespaces/n/deployments/m")
+	got := proxy.Since(0)
+	if len(got) != 1 || got[0].Verb != "delete" || !got[0].Written() {
+		t.Errorf("recorded %v", got)
+	}
+}
+
+// With these, the API server answers with an error after it has done what was asked.
+func TestAWriteIsAskedForWithoutTraps(t *testing.T) {
+	queries := make(chan string, 3)
+	proxy, client := start(t, func(_ http.ResponseWriter, req *http.Request) { queries <- req.URL.RawQuery })
+	const path = "/apis/apps/v1/namespaces/n/deployments"
+	send(t, client, http.MethodPost, proxy.URL()+path+"?timeout=3ms&includeObject=None&fieldManager=m")
+	send(t, client, http.MethodGet, proxy.URL()+path+"?timeout=3s")
+	send(t, client, http.MethodPost, proxy.URL()+path+"?dryRun=All")
+	for _, want := range []string{"fieldManager=m", "timeout=3s", "dryRun=All"} {
+		if got := <-queries; got != want {
+			t.Errorf("asked with %q, want %q", got, want)
+		}
+	}
+	if all := proxy.Since(0); !all[0].Mutating() || all[2].Mutating() {
+		t.Errorf("recorded %+v", all)
+	}
+}
+
+// Go keeps four megabytes of each answer that comes by HTTP/2, as those of an API server do, and a client may leave hundreds unread.
+func TestAnAnswerThatNobodyReadsIsNotKept(t *testing.T) {
+	var sent atomic.Int64
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for chunk := make([]byte, 32<<10); ; sent.Add(int64(len(chunk))) {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	}))
+	upstream.EnableHTTP2 = true
+	upstream.StartTLS()
+	proxy, client := startTo(t, upstream, nil, apiproxy.NamespaceFilter{})
+	heap := func() uint64 {
+		var all runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&all)
+		return all.HeapAlloc >> 20
+	}
+	const unread, limit = 16, 32 // MiB
+	before := heap()
+	for range unread {
+		resp, err := client.Get(proxy.URL() + "/api/v1/pods") //nolint:noctx // it ends with the proxy
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+	}
+	last := int64(-1)
+	noMore := func() bool { was := last; last = sent.Load(); return last == was }
+	gomega.NewWithT(t).Eventually(noMore).WithPolling(500 * time.Millisecond).WithTimeout(20 * time.Second).Should(gomega.BeTrue())
+	if after := heap(); after > before+limit {
+		t.Errorf("%d MiB are kept of %d answers", after-before, unread)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 
-	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -61,7 +60,7 @@ func BeginCheck(ctx context.Context) {
 }
 
 // EndCheck fails a check that has passed if its manager exited meanwhile, because where nothing runs, nothing goes wrong, or
-// if the manager wrote so much that not all of it is known. The suite calls it after each check.
+// if the manager asked for so much that not all of it is known. The suite calls it after each check.
 func EndCheck() {
 	ginkgo.GinkgoHelper()
 	if ginkgo.CurrentSpecReport().Failed() || len(current.place.memcacheds()) == 0 {
@@ -70,8 +69,8 @@ func EndCheck() {
 	if gone := status().Gone; gone != nil {
 		failWith(gone)
 	}
-	if current.env != nil && current.env.proxy.Forgot(current.begun) {
-		failWith(finding.New(finding.CauseOther, "an operator that writes what its Memcacheds need", "so many writes during one check that they cannot all be remembered"))
+	if f := remembered(current.begun); f != nil {
+		failWith(f)
 	}
 }
 

@@ -148,7 +148,7 @@ func (e *testEnv) releaseLeases() {
 	released := map[client.ObjectKey]bool{}
 	for _, r := range e.proxy.Since(0) {
 		key := client.ObjectKey{Namespace: r.Namespace, Name: cmp.Or(r.Name, r.Object)}
-		if r.Group != coordinationv1.GroupName || r.Resource != "leases" || !r.Mutating() || r.Refused() || released[key] {
+		if r.Group != coordinationv1.GroupName || r.Resource != "leases" || !r.Written() || released[key] {
 			continue
 		}
 		released[key] = true

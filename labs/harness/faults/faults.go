@@ -87,7 +87,7 @@ func kind(apiVersion, kind string) *unstructured.Unstructured {
 // before changes the object of a write that is about to pass, if a conflict is due.
 func (f *Injector) before(ctx context.Context, r apiproxy.Request) bool {
 	object := contested[r.Resource]
-	if object == nil || r.Namespace != f.namespace || r.Verb != "update" && r.Verb != "patch" || !f.conflictIsDue() {
+	if object == nil || r.Namespace != f.namespace || !r.Mutating() || r.Verb != "update" && r.Verb != "patch" || !f.conflictIsDue() {
 		return false
 	}
 	obj := object()
@@ -228,7 +228,7 @@ func (f *Injector) disarm() bool {
 
 // after kills the manager if this was the write to do so. The answer is on its way, and arrives nowhere.
 func (f *Injector) after(r apiproxy.Request) {
-	if r.Namespace != f.namespace || !r.Mutating() || r.Refused() || r.Disturbed {
+	if r.Namespace != f.namespace || !r.Written() {
 		return
 	}
 	if target, killed := f.countWrite(r); target != nil {
