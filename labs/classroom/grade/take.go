@@ -26,6 +26,8 @@ import (
 const (
 	bytesLimit = 100 << 20
 	filesLimit = 20_000
+	// depthLimit is how many folders may lie in each other: who opens a file walks through all of them.
+	depthLimit = 64
 	// sourceLimit is for one file that is read outside of a container. The largest that a right answer has takes 30 KB.
 	sourceLimit = 1 << 20
 	// historyFactor is how much more a repository may have, with all that was ever in it.
@@ -104,6 +106,8 @@ func (c *taken) folder(from string, skip func(rel string, dir bool) bool) error 
 				return fs.SkipDir
 			}
 			return nil
+		case strings.Count(rel, "/") > depthLimit:
+			return refuse("%s lies in more than %d folders", quoted(rel), depthLimit)
 		case entry.IsDir():
 			return c.mkdir(rel)
 		case entry.Type()&fs.ModeSymlink != 0:

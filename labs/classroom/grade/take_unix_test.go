@@ -89,6 +89,19 @@ func TestTheModuleMayBeTheWorkspaceOfACheckout(t *testing.T) {
 	}
 }
 
+// Each file that is opened is looked for from the top.
+func TestFoldersInHundredsOfFoldersAreRefused(t *testing.T) {
+	for depth, why := range map[int]string{depthLimit: "", depthLimit + 1: "lies in more than 64 folders"} {
+		dir := t.TempDir()
+		write(t, dir, map[string]string{"go.mod": "module x", strings.Repeat("d/", depth) + "x.go": "package x"})
+		_, _, err := taking(t, dir)
+		refused, _ := errors.AsType[*Refused](err)
+		if why == "" && err != nil || why != "" && (refused == nil || !strings.Contains(refused.Why, why)) {
+			t.Errorf("%d: %v", depth, err)
+		}
+	}
+}
+
 func TestNothingOutsideOfAFolderIsRead(t *testing.T) {
 	outside := t.TempDir()
 	write(t, outside, map[string]string{"secret": "secret", "sub/secret": "secret"})

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
@@ -81,12 +82,13 @@ func (c compilation) missing(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	imports, known := c.unresolved(ctx)
+	providers := above(imports)
 	var needed []string
 	for _, m := range absent {
 		if module.CheckPath(m.path) != nil {
 			continue // such as -modfile=x, which the Go command would take for a flag; the compiler has told the learner
 		}
-		if !known || slices.ContainsFunc(imports, m.mayProvide) {
+		if !known || providers.Has(m.path) {
 			needed = append(needed, m.path)
 		}
 	}
@@ -99,8 +101,15 @@ type requirement struct {
 	from module.Version // no version: a folder
 }
 
-func (r requirement) mayProvide(path string) bool {
-	return path == r.path || strings.HasPrefix(path, r.path+"/")
+// above are the paths of all modules that may have one of the packages.
+func above(packages []string) sets.Set[string] {
+	all := sets.New[string]()
+	for _, path := range packages {
+		for end := len(path); end > 0 && !all.Has(path[:end]); end = strings.LastIndexByte(path[:end], '/') {
+			all.Insert(path[:end])
+		}
+	}
+	return all
 }
 
 func required(file *modfile.File) []requirement {
