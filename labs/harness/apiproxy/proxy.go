@@ -411,16 +411,19 @@ func record(req *http.Request, info *request.RequestInfo, err error) Request {
 	}
 	record.Verb, record.Group, record.Resource, record.Subresource = info.Verb, info.APIGroup, info.Resource, info.Subresource
 	record.Namespace, record.Name = info.Namespace, info.Name
-	record.DryRun = isDryRun(req.URL.Query()["dryRun"])
+	record.DryRun = isDryRun(info, req.URL.Query()["dryRun"])
 	for _, text := range []*string{&record.Group, &record.Resource, &record.Subresource, &record.Namespace, &record.Name} {
 		*text = name(*text)
 	}
 	return record
 }
 
-// isDryRun says whether the values of a parameter ask for no change (https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run).
-func isDryRun(values []string) bool {
-	return len(values) > 0 && !slices.ContainsFunc(values, func(value string) bool { return value != metav1.DryRunAll })
+// isDryRun says whether the values of the parameter of that name ask for no change
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run). A deletion may say in its body that it does not mean its
+// parameters, and a subresource may know none.
+func isDryRun(info *request.RequestInfo, values []string) bool {
+	heeded := slices.Contains([]string{"create", "update", "patch"}, info.Verb) && (info.Subresource == "" || info.Subresource == "status")
+	return heeded && len(values) > 0 && !slices.ContainsFunc(values, func(value string) bool { return value != metav1.DryRunAll })
 }
 
 // nameLimit is how much of a name is remembered: more than Kubernetes lets any have.

@@ -132,19 +132,36 @@ func TestAWriteWithoutAnAnswerIsRecorded(t *testing.T) {
 
 // With these, the API server answers with an error after it has done what was asked.
 func TestAWriteIsAskedForWithoutTraps(t *testing.T) {
-	queries := make(chan string, 3)
+	queries := make(chan string, 2)
 	proxy, client := start(t, func(_ http.ResponseWriter, req *http.Request) { queries <- req.URL.RawQuery })
 	const path = "/apis/apps/v1/namespaces/n/deployments"
 	send(t, client, http.MethodPost, proxy.URL()+path+"?timeout=3ms&includeObject=None&fieldManager=m")
 	send(t, client, http.MethodGet, proxy.URL()+path+"?timeout=3s")
-	send(t, client, http.MethodPost, proxy.URL()+path+"?dryRun=All")
-	for _, want := range []string{"fieldManager=m", "timeout=3s", "dryRun=All"} {
+	for _, want := range []string{"fieldManager=m", "timeout=3s"} {
 		if got := <-queries; got != want {
 			t.Errorf("asked with %q, want %q", got, want)
 		}
 	}
-	if all := proxy.Since(0); !all[0].Mutating() || all[2].Mutating() {
-		t.Errorf("recorded %+v", all)
+}
+
+func TestADryRunIsNoWrite(t *testing.T) {
+	const path = "/apis/apps/v1/namespaces/n/deployments"
+	for asked, want := range map[string]bool{
+		"POST " + path + "?dryRun=All":                      false,
+		"PATCH " + path + "/m/status?dryRun=All&dryRun=All": false,
+		"POST " + path:                                         true,
+		"POST " + path + "?dryRun=":                            true,
+		"POST " + path + "?dryRun=All&dryRun=no":               true,
+		"DELETE " + path + "/m?dryRun=All":                     true, // its body may say otherwise
+		"DELETE " + path + "?dryRun=All":                       true,
+		"POST /api/v1/namespaces/n/pods/m/eviction?dryRun=All": true,
+	} {
+		method, address, _ := strings.Cut(asked, " ")
+		proxy, client := start(t, func(http.ResponseWriter, *http.Request) {})
+		send(t, client, method, proxy.URL()+address)
+		if got := proxy.Since(0)[0].Mutating(); got != want {
+			t.Errorf("%s: %v", asked, got)
+		}
 	}
 }
 
