@@ -28,6 +28,8 @@ const (
 	passTime = time.Second
 	// firstTry is how long the manager has for the write that is refused. A right one needs milliseconds.
 	firstTry = 2 * time.Second
+	// secondTry is how long the one after it may take to come: the contract has ten seconds.
+	secondTry = 10 * time.Second
 	// startWarnings is how many Warnings a Memcached may get while its Pod starts. A start is no failure: one that is told
 	// again and again teaches people not to read Warnings.
 	startWarnings = 1
@@ -190,7 +192,7 @@ func scale(ctx context.Context, m env.Memcached, size int32, known []string) []s
 	before, err := m.Events(ctx)
 	Expect(err).To(Succeed())
 	Expect(m.SetSpec(ctx, "size", size)).To(Succeed())
-	return toldScaling(ctx, m, size, known, before, func(all []eventsv1.Event) []eventsv1.Event { return all })
+	return toldScaling(ctx, m, size, known, func(events []eventsv1.Event) []eventsv1.Event { return since(events, before) })
 }
 
 // scaleAtSecondTry is scale while the API server refuses the first write: whoever tells a scaling before it is done tells it twice. The
@@ -200,20 +202,21 @@ func scaleAtSecondTry(ctx context.Context, f *faults.Injector, m env.Memcached, 
 	before, err := m.Events(ctx)
 	Expect(err).To(Succeed())
 	Expect(f.RefuseWrites(ctx, apiproxy.NoDeployments, firstTry, 1, func() error { return m.SetSpec(ctx, "size", size) })).To(Succeed())
-	return toldScaling(ctx, m, size, known, before, normal)
+	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(secondTry).Should(match.HaveReplicas(size).Because("not-scaled").ByKubernetes(secondTry))
+	return toldScaling(ctx, m, size, known, func(events []eventsv1.Event) []eventsv1.Event { return normal(since(events, before)) })
 }
 
-// toldScaling wants an event about a scaling that was not there before, and one of each reason among those that count. It returns the reasons.
-func toldScaling(ctx context.Context, m env.Memcached, size int32, known []string, before []eventsv1.Event, counted func([]eventsv1.Event) []eventsv1.Event) []string {
+// toldScaling wants a Normal event about a scaling among the new ones, which are picked, and one of each reason. It returns the reasons.
+func toldScaling(ctx context.Context, m env.Memcached, size int32, known []string, picked func([]eventsv1.Event) []eventsv1.Event) []string {
 	GinkgoHelper()
 	Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(size).Because("not-scaled"))
 	expected := fmt.Sprintf("a Normal event for the scaling to %d, with a reason of its own in CamelCase", size)
 	Eventually(ctx, env.EventsOf(m)).Should(match.Make(func(events []eventsv1.Event) error {
-		return scalingEvent(since(events, before), known, expected)
+		return scalingEvent(picked(events), known, expected)
 	}))
 	var told []string
 	Consistently(ctx, env.EventsOf(m)).WithTimeout(passTime).Should(match.Make(func(events []eventsv1.Event) error {
-		events = counted(since(events, before))
+		events = picked(events)
 		told = reasonsOf(events, known)
 		if n := total(events, known); n > len(told) {
 			return finding.New("several-events", "one Normal event for each scaling", "%d for the scaling to %d: %s", n, size, list(events))
