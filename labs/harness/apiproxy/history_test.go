@@ -96,7 +96,7 @@ func TestManyFailuresAreNotForgottenInSilence(t *testing.T) {
 func TestWhatMayHaveBeenDoneIsAWrite(t *testing.T) {
 	for want, requests := range map[bool][]Request{
 		true: {
-			{Verb: "delete", Status: http.StatusOK}, {Verb: "delete", Status: http.StatusGatewayTimeout}, {Verb: "patch", Status: http.StatusBadGateway},
+			{Verb: "delete", Status: http.StatusOK}, {Verb: "delete", Status: http.StatusGatewayTimeout}, {Verb: "patch", Status: http.StatusBadGateway}, {Verb: "create", Status: http.StatusNotAcceptable},
 			{Verb: "deletecollection", Status: http.StatusConflict}, // of the second object
 		},
 		false: {
@@ -112,6 +112,19 @@ func TestWhatMayHaveBeenDoneIsAWrite(t *testing.T) {
 			h.add(r)
 			if got := len(h.writes.records) == 1; got != want {
 				t.Errorf("%+v is kept among the writes: %v", r, got)
+			}
+		}
+	}
+}
+
+func TestWhatIsMadeByAPatchIsCreated(t *testing.T) {
+	for want, requests := range map[bool][]Request{
+		true:  {{Verb: "create", Status: http.StatusCreated}, {Verb: "patch", Status: http.StatusCreated}, {Verb: "create", Status: http.StatusGatewayTimeout}},
+		false: {{Verb: "patch", Status: http.StatusOK}, {Verb: "create", Status: http.StatusConflict}, {Verb: "patch", Status: http.StatusCreated, DryRun: true}},
+	} {
+		for _, r := range requests {
+			if got := r.Created(); got != want {
+				t.Errorf("%+v: %v", r, got)
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"mime"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -77,14 +78,17 @@ func (r Request) Mutating() bool { return mutating.Has(r.Verb) && !r.DryRun }
 func (r Request) Refused() bool { return r.Status >= http.StatusBadRequest && !r.Disturbed }
 
 // Written says whether the request changed something, as far as its answer tells. One with an error leaves that open, if it is of a
-// server with a fault, or about the second of many objects.
+// server with a fault, or about the form of the answer, or about the second of many objects.
 func (r Request) Written() bool {
-	done := r.Status < http.StatusBadRequest || r.Status >= http.StatusInternalServerError || r.Verb == "deletecollection" && r.Status == http.StatusConflict
+	done := r.Status < http.StatusBadRequest || r.Status >= http.StatusInternalServerError || r.Status == http.StatusNotAcceptable || r.Verb == "deletecollection" && r.Status == http.StatusConflict
 	return r.Mutating() && !r.Disturbed && done
 }
 
-// Created says whether the request has made an object, by whatever verb: a patch can, too, by server-side apply.
-func (r Request) Created() bool { return r.Status == http.StatusCreated && !r.DryRun }
+// Created says whether the request has made an object, as far as its answer tells, by whatever verb: a patch can, too, by server-side
+// apply.
+func (r Request) Created() bool {
+	return r.Written() && (r.Verb == "create" || r.Status == http.StatusCreated)
+}
 
 // String is the request as kubectl auth can-i would write it, with its answer.
 func (r Request) String() string {
@@ -323,7 +327,7 @@ func (p *Proxy) recording(next http.Handler) http.Handler {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
 			defer cancel()
-			req.URL.RawQuery = withoutTraps(req.URL.Query())
+			withoutTraps(req)
 		}
 		ctx, end, outage := p.disturbances.begin(ctx, record)
 		defer end()
@@ -353,12 +357,28 @@ const (
 	writeLimit = 90 * time.Second
 )
 
-// withoutTraps leaves out what would have the API server answer with an error after it has done a write: a time within which it
-// cannot be done, and options of tables, which it reads for the answer alone.
-func withoutTraps(query url.Values) string {
+// withoutTraps leaves out of a write what would have the API server answer with an error after it has done it: a time within which it
+// cannot be done, and forms of the answer, such as tables and lists, that it may not have.
+func withoutTraps(req *http.Request) {
+	query := req.URL.Query()
 	query.Del("timeout")
 	query.Del("includeObject")
-	return query.Encode()
+	req.URL.RawQuery = query.Encode()
+	accepted := strings.Split(req.Header.Get("Accept"), ",")
+	for i, clause := range accepted {
+		accepted[i] = plainly(clause)
+	}
+	req.Header.Set("Accept", strings.Join(accepted, ","))
+}
+
+// plainly is one media type of an Accept header, without parameters unless they ask for the metadata of an object.
+func plainly(clause string) string {
+	form, parameters, err := mime.ParseMediaType(clause)
+	if err == nil && parameters["as"] == "PartialObjectMetadata" {
+		return mime.FormatMediaType(form, parameters)
+	}
+	form, _, _ = strings.Cut(clause, ";")
+	return strings.TrimSpace(form)
 }
 
 // textLimit is how much of a refusal, or of a path that is no resource, is remembered. Both can quote

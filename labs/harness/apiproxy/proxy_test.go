@@ -144,6 +144,35 @@ func TestAWriteIsAskedForWithoutTraps(t *testing.T) {
 	}
 }
 
+func TestTheAnswerToAWriteHasAFormThatItCanHave(t *testing.T) {
+	forms := make(chan string, 1)
+	proxy, client := start(t, func(_ http.ResponseWriter, req *http.Request) { forms <- req.Header.Get("Accept") })
+	const metadata = "application/json; as=PartialObjectMetadata; g=meta.k8s.io; v=v1"
+	for _, tc := range []struct{ method, asked, want string }{
+		{http.MethodPatch, "application/vnd.kubernetes.protobuf, */*", "application/vnd.kubernetes.protobuf,*/*"},
+		{http.MethodPatch, metadata, metadata},
+		{http.MethodPatch, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", "application/json"},
+		{http.MethodPost, "application/json;as=Table;g=meta.k8s.io;v=v1,application/json", "application/json,application/json"},
+		{http.MethodPost, "application/json;as=PartialObjectMetadata;as=Table", "application/json"},
+		{http.MethodPost, "", ""},
+		{http.MethodGet, "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=Table;g=meta.k8s.io;v=v1"},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), tc.method, proxy.URL()+"/apis/apps/v1/namespaces/n/deployments/m", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", tc.asked)
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := <-forms; got != tc.want {
+			t.Errorf("%s with %q: %q, want %q", tc.method, tc.asked, got, tc.want)
+		}
+	}
+}
+
 func TestADryRunIsNoWrite(t *testing.T) {
 	const path = "/apis/apps/v1/namespaces/n/deployments"
 	for asked, want := range map[string]bool{
