@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -32,7 +33,7 @@ type accounts struct {
 	// kustomization says which files are installed; nil where the workspace installs them in its own way.
 	kustomization *generate.Manifest
 	roles         map[string][]generate.Manifest // those that are installed, by kind and name, of all namespaces
-	names         []string                       // of the ServiceAccounts
+	accounts      []generate.Manifest            // the ServiceAccounts
 }
 
 func accountsOf(manifests []generate.Manifest) accounts {
@@ -46,11 +47,11 @@ func accountsOf(manifests []generate.Manifest) accounts {
 	for _, m := range manifests {
 		switch kind := m.Kind(); kind {
 		case "Role", "ClusterRole":
-			if m.File == path.Base(suite.RolePath) || a.installs(m) {
+			if m.File == path.Base(suite.RolePath) || a.installs(m.File) {
 				a.roles[kind+" "+m.Name()] = append(a.roles[kind+" "+m.Name()], m)
 			}
 		case "ServiceAccount":
-			a.names = append(a.names, m.Name())
+			a.accounts = append(a.accounts, m)
 		}
 	}
 	return a
@@ -62,20 +63,9 @@ func (a accounts) listed() []string {
 	return all
 }
 
-// notInstalled is an annotation of objects that kustomize reads and installs nowhere, whatever its value.
-const notInstalled = "config.kubernetes.io/local-config"
-
-// installs says whether an object comes into a cluster.
-func (a accounts) installs(m generate.Manifest) bool {
-	if a.kustomization == nil {
-		return true
-	}
-	_, local, _ := unstructured.NestedFieldNoCopy(m.Object, "metadata", "annotations", notInstalled)
-	return !local && a.lists(m.File)
-}
-
-func (a accounts) lists(file string) bool {
-	return slices.ContainsFunc(a.listed(), func(name string) bool { return path.Clean(name) == file })
+// installs says whether the objects of a file come into a cluster.
+func (a accounts) installs(file string) bool {
+	return a.kustomization == nil || slices.ContainsFunc(a.listed(), func(name string) bool { return path.Clean(name) == file })
 }
 
 // bindings are those that give something to one of the ServiceAccounts, to whoever has none, or to everybody.
@@ -84,7 +74,7 @@ func (a accounts) bindings() (all []binding, _ error) {
 		if kind := m.Kind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {
 			continue
 		}
-		b := binding{file: m.File, installed: a.installs(m)}
+		b := binding{file: m.File}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m.Object, &b.ClusterRoleBinding); err != nil {
 			return nil, fmt.Errorf("read %s: %w", m.File, err)
 		}
@@ -98,7 +88,19 @@ func (a accounts) bindings() (all []binding, _ error) {
 // isOurs knows an account by its name, and by one with a prefix, which config/default gives it.
 func (a accounts) isOurs(s rbacv1.Subject) bool {
 	name := accountName(s)
-	return name != "" && slices.ContainsFunc(a.names, func(account string) bool { return strings.HasSuffix(name, account) })
+	return name != "" && slices.ContainsFunc(a.accounts, func(account generate.Manifest) bool { return strings.HasSuffix(name, account.Name()) })
+}
+
+// isInstalled says whether a subject is one of the accounts, as kustomize knows it: by name and namespace, and in a file that it
+// installs. Who stands there as a user has the names of the cluster.
+func (a accounts) isInstalled(s rbacv1.Subject) bool {
+	if s.Kind == rbacv1.UserKind {
+		return a.isOurs(s)
+	}
+	return slices.ContainsFunc(a.accounts, func(account generate.Manifest) bool {
+		namespace, _, _ := unstructured.NestedString(account.Object, "metadata", "namespace")
+		return s.Kind == rbacv1.ServiceAccountKind && s.Name == account.Name() && s.Namespace == namespace && a.installs(account.File)
+	})
 }
 
 // isDefault says whether a subject is the account of whoever has none of their own.
@@ -119,17 +121,16 @@ func accountName(s rbacv1.Subject) string {
 // binding is a RoleBinding or a ClusterRoleBinding, which have the same fields.
 type binding struct {
 	rbacv1.ClusterRoleBinding
-	file      string
-	installed bool
+	file string
 }
 
 // role is the kind and the name of what is bound.
 func (b binding) role() string { return b.RoleRef.Kind + " " + b.RoleRef.Name }
 
-// everybody is a subject that stands for all users or all accounts, "" without one.
+// everybody is a subject that stands for all users, all accounts or whoever is neither, "" without one.
 func (b binding) everybody() string {
 	for _, s := range b.Subjects {
-		if s.Kind == rbacv1.GroupKind && strings.HasPrefix(s.Name, "system:") {
+		if s.Kind == rbacv1.GroupKind && strings.HasPrefix(s.Name, "system:") || s.Kind == rbacv1.UserKind && s.Name == "system:anonymous" {
 			return s.Name
 		}
 	}
@@ -181,17 +182,14 @@ func (a accounts) install(generated []generate.Manifest) error {
 		return nil
 	}
 	role, listed := path.Base(suite.RolePath), a.listed()
-	if !a.lists(role) {
+	if !a.installs(role) {
 		return finding.New("not-installed", fmt.Sprintf("%s among the resources of %s", role, a.kustomization.File), "%s", strings.Join(listed, ", "))
 	}
 	if other := slices.IndexFunc(listed, elsewhere); other >= 0 {
 		return finding.New(finding.CauseOther, "YAML files of config/rbac as the resources of "+a.kustomization.File, "%s", listed[other])
 	}
-	for _, field := range slices.Sorted(maps.Keys(a.kustomization.Object)) {
-		if !slices.Contains(kustomizationFields, field) {
-			expected := fmt.Sprintf("a %s that installs its resources as they are: this check reads nothing else", a.kustomization.File)
-			return finding.New(finding.CauseOther, expected, "the field %s", field)
-		}
+	if seen := a.changes(); seen != "" {
+		return finding.New(finding.CauseOther, "manifests in config/rbac that are installed as they are: this check reads nothing else", "%s", seen)
 	}
 	bindings, err := a.bindings()
 	if err != nil {
@@ -199,16 +197,47 @@ func (a accounts) install(generated []generate.Manifest) error {
 	}
 	for _, b := range bindings {
 		isGenerated := func(m generate.Manifest) bool { return m.Kind()+" "+m.Name() == b.role() }
-		if b.Kind == "ClusterRoleBinding" && b.installed && slices.ContainsFunc(b.Subjects, a.isOurs) && slices.ContainsFunc(generated, isGenerated) {
+		isRead := b.Kind == "ClusterRoleBinding" && b.APIVersion == rbacv1.SchemeGroupVersion.String() && a.installs(b.file)
+		if isRead && slices.ContainsFunc(b.Subjects, a.isInstalled) && slices.ContainsFunc(generated, isGenerated) {
 			return nil
 		}
 	}
 	return finding.New("not-bound", "a ClusterRoleBinding of the role in "+role+" to the ServiceAccount of the manager, in a file that is installed", "none in config/rbac")
 }
 
-// kustomizationFields are those with which kustomize installs what stands in the files. With others, such as patches, it may install
-// something else.
-var kustomizationFields = []string{"apiVersion", "kind", "metadata", "resources", "labels", "commonLabels", "namespace", "namePrefix", "nameSuffix"}
+// kustomizationFields are those with which kustomize installs what stands in the files, and labelFields those of its labels. With others,
+// such as patches, it may install something else.
+var (
+	kustomizationFields = []string{"apiVersion", "kind", "metadata", "resources", "labels", "commonLabels", "namespace", "namePrefix"}
+	labelFields         = []string{"pairs", "includeSelectors", "includeTemplates"}
+)
+
+// changes is what has kustomize install something else than stands in the files, "" if there is nothing.
+func (a accounts) changes() string {
+	other := func(object map[string]any, known []string) string {
+		for _, field := range slices.Sorted(maps.Keys(object)) {
+			if !slices.Contains(known, field) {
+				return fmt.Sprintf("the field %s of %s", field, a.kustomization.File)
+			}
+		}
+		return ""
+	}
+	all := other(a.kustomization.Object, kustomizationFields)
+	labels, _ := a.kustomization.Object["labels"].([]any)
+	for _, label := range labels {
+		label, _ := label.(map[string]any)
+		all = cmp.Or(all, other(label, labelFields))
+	}
+	for _, m := range a.manifests {
+		annotations, _, _ := unstructured.NestedMap(m.Object, "metadata", "annotations")
+		for name := range annotations { // such as internal.config.kubernetes.io/previousNames
+			if strings.Contains(name, "config.kubernetes.io/") {
+				all = cmp.Or(all, fmt.Sprintf("the annotation %s in %s", name, m.File))
+			}
+		}
+	}
+	return all
+}
 
 // elsewhere says whether a resource of kustomize is something that is not read here.
 func elsewhere(resource string) bool {

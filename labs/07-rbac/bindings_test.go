@@ -13,7 +13,7 @@ import (
 
 const (
 	account       = "kind: ServiceAccount\nmetadata: {name: manager}\n"
-	kustomization = "resources: [role.yaml, binding.yaml]\n"
+	kustomization = "resources: [account.yaml, role.yaml, binding.yaml]\n"
 )
 
 func role(kind, name, group, resource string) string {
@@ -21,7 +21,7 @@ func role(kind, name, group, resource string) string {
 }
 
 func bind(kind, roleKind, name, subject string) string {
-	return fmt.Sprintf("kind: %s\nmetadata: {name: b}\nroleRef: {kind: %s, name: %s}\nsubjects: [%s]\n", kind, roleKind, name, subject)
+	return fmt.Sprintf("apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: b}\nroleRef: {kind: %s, name: %s}\nsubjects: [%s]\n", kind, roleKind, name, subject)
 }
 
 const (
@@ -60,20 +60,6 @@ func TestARoleThatIsNotInstalledGivesNothing(t *testing.T) {
 	findingtest.Require(t, a.grantAtMost(ceiling), "binds-another", "binding.yaml binds ClusterRole a")
 }
 
-func TestAnObjectOfThisFolderAloneIsNotInstalled(t *testing.T) {
-	const local = "metadata: {annotations: {config.kubernetes.io/local-config: 'true'}, "
-	generated, bound := role("ClusterRole", "manager-role", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "manager-role", toManager)
-	files := map[string]string{"account.yaml": account, "kustomization.yaml": kustomization, "role.yaml": generated, "binding.yaml": bound}
-	files["binding.yaml"] = strings.Replace(bound, "metadata: {", local, 1)
-	a := readFiles(t, files)
-	findingtest.Require(t, a.install(roleFile(a.manifests)), "not-bound", "none")
-
-	files["binding.yaml"] = bind("ClusterRoleBinding", "ClusterRole", "a", toManager)
-	files["second.yaml"] = strings.Replace(role("ClusterRole", "a", "apps", "deployments"), "metadata: {", local, 1)
-	files["kustomization.yaml"] = "resources: [role.yaml, binding.yaml, second.yaml]\n"
-	findingtest.Require(t, readFiles(t, files).grantAtMost(ceiling), "binds-another", "ClusterRole a")
-}
-
 func TestAFolderIsNoManifest(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "more.yaml"), 0o700); err != nil {
@@ -104,6 +90,7 @@ func TestWhatIsBoundToTheManager(t *testing.T) {
 		"secrets behind it":                    {role("Role", "a", "", "configmaps, secrets"), bind("RoleBinding", "Role", "a", toManager), "bound-too-much", "secrets"},
 		"a role of other roles":                {"kind: ClusterRole\nmetadata: {name: a}\naggregationRule: {}\n", bind("ClusterRoleBinding", "ClusterRole", "a", toManager), "binds-another", "ClusterRole a"},
 		"everybody":                            {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager+", "+toAll), "binds-everybody", "system:authenticated"},
+		"whoever is nobody":                    {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", "{kind: User, name: 'system:anonymous'}"), "binds-everybody", "system:anonymous"},
 		"who asks who somebody is":             {"", bind("ClusterRoleBinding", "ClusterRole", "'system:auth-delegator'", toManager), "", ""},
 		"secrets behind a rule of 300 words":   {longRole + "- {apiGroups: [''], resources: [secrets], verbs: [get]}\n", bind("RoleBinding", "Role", "a", toManager), "bound-too-much", "hundreds"},
 		"the account of whoever has none":      {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toDefault), "binds-another", "ClusterRole cluster-admin"},
@@ -124,20 +111,28 @@ func TestTheRoleIsInstalled(t *testing.T) {
 		kustomization, binding string
 		cause, seen            string
 	}{
-		"and bound":               {kustomization, bound, "", ""},
-		"and bound to people":     {kustomization, bind("ClusterRoleBinding", "ClusterRole", "manager-role", toPeople), "not-bound", "none"},
-		"and another one bound":   {kustomization, bind("ClusterRoleBinding", "ClusterRole", "viewer", toManager), "not-bound", "none"},
-		"and bound to no account": {kustomization, bind("ClusterRoleBinding", "ClusterRole", "manager-role", toDefault), "not-bound", "none"},
-		"and bound nowhere":       {"resources: [role.yaml]\n", bound, "not-bound", "none"},
-		"and bound in one place":  {kustomization, bind("RoleBinding", "ClusterRole", "manager-role", toManager), "not-bound", "none"},
-		"not by kustomize":        {"resources: [binding.yaml]\n", bound, "not-installed", "binding.yaml"},
-		"in a way of one's own":   {"", bound, "", ""},
-		"by its name in a path":   {"resources: [./role.yaml, ./binding.yaml]\n", bound, "", ""},
-		"and changed":             {kustomization + "patches: [{path: more.yaml}]\n", bound, "other", "patches"},
-		"with labels":             {kustomization + "labels: [{pairs: {a: b}}]\n", bound, "", ""},
-		"and something else":      {"resources: [role.yaml, binding.yaml, more.txt]\n", bound, "other", "more.txt"},
-		"and another folder":      {"resources: [role.yaml, binding.yaml, ../more.yaml]\n", bound, "other", "../more.yaml"},
-		"by nothing and nowhere":  {"namePrefix: a\n", bound, "not-installed", ""},
+		"and bound":                      {kustomization, bound, "", ""},
+		"and bound to people":            {kustomization, bind("ClusterRoleBinding", "ClusterRole", "manager-role", toPeople), "not-bound", "none"},
+		"and another one bound":          {kustomization, bind("ClusterRoleBinding", "ClusterRole", "viewer", toManager), "not-bound", "none"},
+		"and bound to no account":        {kustomization, bind("ClusterRoleBinding", "ClusterRole", "manager-role", toDefault), "not-bound", "none"},
+		"and to the user of the account": {kustomization, bind("ClusterRoleBinding", "ClusterRole", "manager-role", toPrefix), "", ""},
+		"and to one of another place":    {kustomization, bind("ClusterRoleBinding", "ClusterRole", "manager-role", "{kind: ServiceAccount, name: manager, namespace: default}"), "not-bound", "none"},
+		"and to one of a longer name":    {kustomization, bind("ClusterRoleBinding", "ClusterRole", "manager-role", "{kind: ServiceAccount, name: shop-manager}"), "not-bound", "none"},
+		"and nobody has the account":     {"resources: [role.yaml, binding.yaml]\n", bound, "not-bound", "none"},
+		"and bound nowhere":              {"resources: [account.yaml, role.yaml]\n", bound, "not-bound", "none"},
+		"and bound in one place":         {kustomization, bind("RoleBinding", "ClusterRole", "manager-role", toManager), "not-bound", "none"},
+		"and bound as of old":            {kustomization, strings.Replace(bound, "io/v1", "io/v1beta1", 1), "not-bound", "none"},
+		"and bound in this folder alone": {kustomization, strings.Replace(bound, "{name: b}", "{name: b, annotations: {config.kubernetes.io/local-config: 'true'}}", 1), "other", "local-config in binding.yaml"},
+		"and called otherwise":           {kustomization + "nameSuffix: -a\n", bound, "other", "nameSuffix"},
+		"and labelled":                   {kustomization + "labels: [{pairs: {a: b}}]\n", bound, "", ""},
+		"and labelled in other fields":   {kustomization + "labels: [{pairs: {name: cluster-admin}, fields: [{path: roleRef}]}]\n", bound, "other", "fields"},
+		"and patched":                    {kustomization + "patches: [{path: more.yaml}]\n", bound, "other", "patches"},
+		"not by kustomize":               {"resources: [binding.yaml]\n", bound, "not-installed", "binding.yaml"},
+		"in a way of one's own":          {"", bound, "", ""},
+		"by its name in a path":          {"resources: [account.yaml, ./role.yaml, ./binding.yaml]\n", bound, "", ""},
+		"and something else":             {"resources: [role.yaml, binding.yaml, more.txt]\n", bound, "other", "more.txt"},
+		"and another folder":             {"resources: [role.yaml, binding.yaml, ../more.yaml]\n", bound, "other", "../more.yaml"},
+		"by nothing and nowhere":         {"namePrefix: a\n", bound, "not-installed", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, file := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
