@@ -30,7 +30,7 @@ func init() {
 	if _, err := os.Stat("/var/run/secrets"); err == nil {
 		fmt.Println("did see secrets")
 	}
-	for _, attack := range [][]string{{"rise"}, {"write"}, {"crumbs"}, {"TAKES", "1"}} {
+	for _, attack := range [][]string{{"rise"}, {"write"}, {"TAKES", "1"}} {
 		cmd := exec.Command("/proc/self/exe", attack...)
 		cmd.Env = append(os.Environ(), "ATTACKS=1")
 		out, err := cmd.CombinedOutput()
