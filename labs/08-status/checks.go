@@ -78,7 +78,7 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 		Expect(scaleDeployment(ctx, m, maxSize)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(1).Because("not-repaired"))
 		Expect(m.AwaitStable(ctx)).To(Succeed())
-		Expect(ownsNoSpec(ctx, m)).To(Succeed())
+		Expect(m.IsSpecUntouched(ctx)).To(Succeed())
 	})
 
 	It("tells when it is done", env.Check("tells-done"), func(ctx SpecContext) {
@@ -111,6 +111,8 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 		m.Port++
 		Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed()) // the Pods of before go on
 		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(underWay))
+		Expect(m.AwaitStable(ctx)).To(Succeed()) // a new Pod waits beside the old ones
+		Eventually(ctx, scaleOf(m)).Should(countPodsOfBoth(ctx, m))
 	})
 
 	It("tells when somebody has to help", env.Check("tells-stuck"), func(ctx SpecContext) {
@@ -133,15 +135,25 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 
 	It("writes its status once for each piece of news", env.Check("one-write-per-news"), func(ctx SpecContext) {
 		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
-		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(stuck))
-		Expect(m.AwaitStable(ctx)).To(Succeed())
+		resting := env.NewMemcached(m.Namespace) // there is no other news of it than its spec
+		_, err := resting.CreateForeign(ctx)
+		Expect(err).To(Succeed())
+		Expect(resting.Create(ctx)).To(Succeed())
+		both := []env.Memcached{m, resting}
+		for _, one := range both {
+			Eventually(ctx, env.MemcachedOf(one)).Should(haveConditions(stuck))
+			Expect(one.AwaitStable(ctx)).To(Succeed())
+		}
 		since := env.RequestCount()
 		news, err := watchDeployment(ctx, m)
 		Expect(err).To(Succeed())
 		for i := range resizes {
-			Expect(m.SetSpec(ctx, "size", int32(1+i%2))).To(Succeed())
-			Expect(m.AwaitStable(ctx)).To(Succeed())
+			for _, one := range both {
+				Expect(one.SetSpec(ctx, "size", int32(1+i%2))).To(Succeed())
+				Expect(one.AwaitStable(ctx)).To(Succeed())
+			}
 		}
+		Expect(onceForEach(resting, since, resizes)).To(Succeed())
 		Expect(onceForEach(m, since, resizes+news())).To(Succeed())
 	})
 })

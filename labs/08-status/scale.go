@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/env"
@@ -107,6 +106,19 @@ func haveObserved(pods int32) *match.Matcher {
 			return finding.New("wanted-told", expected, "status.replicas %d, which is what was asked for", s.Status.Replicas)
 		}
 		return finding.New("not-observed", expected, "status.replicas %d", s.Status.Replicas)
+	})
+}
+
+// countPodsOfBoth wants a scale that counts the Pods of the old and of the new template, as the Deployment does.
+func countPodsOfBoth(ctx context.Context, m env.Memcached) *match.Matcher {
+	read := env.DeploymentOf(m)
+	return scaled(func(s *autoscalingv1.Scale) error {
+		d, err := read(ctx)
+		if err == nil && s.Status.Replicas != d.Status.Replicas {
+			err = finding.New("not-observed", fmt.Sprintf("status.replicas %d of the scale, as the Deployment counts during a rollout", d.Status.Replicas),
+				"status.replicas %d; the Deployment has %d updated replicas", s.Status.Replicas, d.Status.UpdatedReplicas)
+		}
+		return err
 	})
 }
 
@@ -281,23 +293,6 @@ func keepSize(size int32) *match.Matcher {
 		}
 		return nil
 	})
-}
-
-// ownsNoSpec wants a Memcached in whose managed fields nobody but its users has set a field of the spec. These users are
-// this suite.
-func ownsNoSpec(ctx context.Context, m env.Memcached) error {
-	obj, err := m.Get(ctx)
-	if err != nil {
-		return fmt.Errorf("get Memcached %s: %w", m, err)
-	}
-	users, _, _ := strings.Cut(rest.DefaultKubernetesUserAgent(), "/")
-	for _, entry := range obj.GetManagedFields() {
-		if entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) && entry.Manager != users {
-			return finding.New("spec-written", "the spec of a Memcached belongs to its users: see metadata.managedFields",
-				"%s (%s) owns fields of the spec", entry.Manager, entry.Operation)
-		}
-	}
-	return nil
 }
 
 // scaleDeployment changes the replicas of a Memcached's Deployment, as somebody with kubectl would.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/onsi/ginkgo/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -186,6 +188,23 @@ func (m Memcached) finalizers(ctx context.Context, change func([]string) []strin
 		obj.SetFinalizers(change(obj.GetFinalizers()))
 		return current.admin.Update(ctx, obj)
 	})
+}
+
+// IsSpecUntouched wants a Memcached in whose managed fields nobody but its users has set a field of the spec. These users are
+// this suite.
+func (m Memcached) IsSpecUntouched(ctx context.Context) error {
+	obj, err := m.Get(ctx)
+	if err != nil {
+		return fmt.Errorf("get Memcached %s: %w", m, err)
+	}
+	users, _, _ := strings.Cut(rest.DefaultKubernetesUserAgent(), "/")
+	for _, entry := range obj.GetManagedFields() {
+		if entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) && entry.Manager != users {
+			return finding.New("spec-written", "the spec of a Memcached belongs to its users: see metadata.managedFields",
+				"%s (%s) owns fields of the spec", entry.Manager, entry.Operation)
+		}
+	}
+	return nil
 }
 
 func (m Memcached) list() *unstructured.UnstructuredList {
