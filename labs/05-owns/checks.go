@@ -37,7 +37,7 @@ const deletions = 5
 
 const (
 	// freedTimeout is the contract's limit for a Memcached to get its own Deployment once the one in its way is gone, where
-	// the manager has not asked to look again, and for a write that failed to be tried again. One that watches needs a moment.
+	// the manager has not asked to look again. One that watches needs a moment.
 	freedTimeout = 10 * time.Second
 	// uncountedTimeout is that limit where the manager does not count its passes: it may look every minute.
 	uncountedTimeout = 70 * time.Second
@@ -145,9 +145,10 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		Expect(m.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(reportForeign(ctx, m, foreign))
 		n := env.NewMemcached(m.Namespace)
-		Expect(n.CreateUncontrolled(ctx)).To(Succeed())
+		nobodys, err := n.CreateUncontrolled(ctx)
+		Expect(err).To(Succeed())
 		Expect(n.Create(ctx)).To(Succeed())
-		Eventually(ctx, env.MemcachedOf(n)).Should(adoptOrReport(ctx, n))
+		Eventually(ctx, env.MemcachedOf(n)).Should(adoptOrReport(ctx, n, nobodys))
 		waitsPatiently(ctx, func() {
 			Consistently(ctx, env.DeploymentOf(m)).WithTimeout(env.QuietPeriod).Should(match.Make(func(d *appsv1.Deployment) error {
 				return untouched(d, foreign)
@@ -177,16 +178,17 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(toldOfRefusal).Unexplained())
 		waitsPatiently(ctx, func() { Expect(env.Sleep(ctx, env.QuietPeriod)).To(Succeed()) })
 		Expect(lift(ctx)).To(Succeed())
-		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(freedTimeout).
-			Should(match.Exist().Because("gave-up").Unexplained().ByKubernetes(freedTimeout))
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.RetryTimeout).
+			Should(match.Exist().Because("gave-up").Unexplained().ByKubernetes(env.RetryTimeout))
 	})
 
 	It("puts back the status", env.Check("repairs-status"), func(ctx SpecContext) {
 		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
 		Expect(m.AwaitStable(ctx)).To(Succeed())
-		refused := spoilWhileReadOnly(ctx, m)
-		Eventually(ctx, env.MemcachedOf(m)).WithTimeout(freedTimeout).Should(beRepaired(refused).ByKubernetes(freedTimeout))
+		refused := spoilWhileRefused(ctx, m)
+		Eventually(ctx, env.MemcachedOf(m)).WithTimeout(env.RetryTimeout).Should(beRepaired(refused).ByKubernetes(env.RetryTimeout))
+		keepsWhatComesMeanwhile(ctx, m)
 	})
 
 	It("comes to rest", env.Check("status-settles", env.Long), func(ctx SpecContext) {
@@ -706,7 +708,7 @@ func undone(all []env.Memcached, since int) error {
 	for _, m := range all {
 		made := 0
 		for _, w := range m.Writes(since) {
-			if w.Resource == "deployments" && w.Created() {
+			if w.Resource == "deployments" && (w.Verb == "create" || w.Created()) {
 				made++
 			}
 		}
@@ -759,13 +761,16 @@ func reportForeign(ctx context.Context, m env.Memcached, foreign *appsv1.Deploym
 }
 
 // adoptOrReport wants the Memcached to control the Deployment that nobody controlled, or to say that it is in the way.
-func adoptOrReport(ctx context.Context, m env.Memcached) *match.Matcher {
+func adoptOrReport(ctx context.Context, m env.Memcached, nobodys *appsv1.Deployment) *match.Matcher {
 	expected := fmt.Sprintf("the Memcached controls Deployment %s, which nobody controlled, or Available is False with a message that names it", m.Name)
 	read := env.DeploymentOf(m)
 	return match.Make(func(obj *unstructured.Unstructured) error {
 		d, err := read(ctx)
 		if err != nil {
 			return err
+		}
+		if d.UID != nobodys.UID {
+			return env.Final(finding.New("nobodys", expected, "it was deleted"))
 		}
 		if metav1.IsControlledBy(d, obj) {
 			return nil

@@ -131,7 +131,7 @@ const (
 func (s *scenario) round(ctx context.Context, i int) {
 	GinkgoHelper()
 	if i%2 == 0 {
-		s.managerDies(ctx, creation, 1)
+		s.managerDies(ctx, s.creation, 1)
 	} else {
 		s.managerDies(ctx, anyWrite, 1+s.rand.IntN(3))
 	}
@@ -144,8 +144,10 @@ func anyWrite(r apiproxy.Request) bool {
 	return r.Resource == env.Memcacheds || r.Resource == env.Deployments
 }
 
-// creation is that of a Deployment, when what else belongs to it may not have been sent yet.
-func creation(r apiproxy.Request) bool { return r.Resource == env.Deployments && r.Created() }
+// creation is that of a Memcached's Deployment, when what else belongs to it may not have been sent yet.
+func (s *scenario) creation(r apiproxy.Request) bool {
+	return r.Resource == env.Deployments && r.Created() && slices.ContainsFunc(s.targets, func(t *target) bool { return t.Name == r.Object })
+}
 
 // managerDies is the phase in which the manager dies, when it has sent so many writes for which moment is true.
 func (s *scenario) managerDies(ctx context.Context, moment func(apiproxy.Request) bool, writes int) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -24,21 +25,21 @@ import (
 const (
 	// spoiled is the reason of the condition that somebody else writes over the operator's.
 	spoiled = "Overwritten"
-	// otherCondition is the type of a condition that somebody else adds.
-	otherCondition = "example.org/Inspected"
-	// firstTry is how long the manager has for its first try to put something back. A right one needs milliseconds.
-	firstTry = 2 * time.Second
+	// otherCondition is the type of a condition that somebody else adds, and lateCondition that of one that comes at the moment at
+	// which the manager writes the status.
+	otherCondition, lateCondition = "example.org/Inspected", "example.org/Audited"
 )
 
-// spoilWhileReadOnly writes over the condition Available, adds one of another type, and edits the Deployment, so that there
-// is a pass whatever the manager does not want to hear of. The API server takes no writes of the manager meanwhile. It
-// returns how often the manager tried in vain.
-func spoilWhileReadOnly(ctx context.Context, m env.Memcached) int {
+// spoilWhileRefused writes over the condition Available, adds one of another type, and edits the Deployment, so that there
+// is a pass whatever the manager does not want to hear of. The API server takes no writes of Memcacheds from the manager
+// meanwhile; those of the Deployment go on, as an error of theirs would have the status tried again, too. It returns how often
+// the manager tried in vain.
+func spoilWhileRefused(ctx context.Context, m env.Memcached) int {
 	GinkgoHelper()
 	f := injector(m)
 	since := env.RequestCount()
-	Expect(f.RefuseWrites(ctx, apiproxy.ReadOnly, firstTry, 1, func() error {
-		if err := spoil(ctx, m); err != nil {
+	Expect(f.RefuseWrites(ctx, apiproxy.NoMemcacheds, env.FirstTry, 1, func() error {
+		if err := setConditions(ctx, m, otherCondition, "Available"); err != nil {
 			return err
 		}
 		// A label, because an annotation would give the Deployment another generation, which is news for a status, too.
@@ -69,18 +70,43 @@ func injector(m env.Memcached) *faults.Injector {
 func isRepairedLater(ctx context.Context, m env.Memcached) {
 	GinkgoHelper()
 	Expect(m.AwaitStable(ctx)).To(Succeed()) // a pass that is under way is not to be the one that repairs
-	Expect(injector(m).RefuseWrites(ctx, apiproxy.NoDeployments, firstTry, 1, func() error {
+	Expect(injector(m).RefuseWrites(ctx, apiproxy.NoDeployments, env.FirstTry, 1, func() error {
 		if err := edit(ctx, m, func(d *appsv1.Deployment) { d.Spec.Replicas = new(m.Size + 1) }); err != nil {
 			return err
 		}
 		return m.AwaitStable(ctx) // the deployment controller's news of the edit come after it
 	})).To(Succeed())
-	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(freedTimeout).
-		Should(match.HaveReplicas(m.Size).Because("gave-up").Unexplained().ByKubernetes(freedTimeout))
+	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.RetryTimeout).
+		Should(match.HaveReplicas(m.Size).Because("gave-up").Unexplained().ByKubernetes(env.RetryTimeout))
 }
 
-// spoil writes the status as somebody else who may do so.
-func spoil(ctx context.Context, m env.Memcached) error {
+// keepsWhatComesMeanwhile wants a condition to stay that somebody else adds while the manager's write of the status is on its way.
+func keepsWhatComesMeanwhile(ctx context.Context, m env.Memcached) {
+	GinkgoHelper()
+	failed := injector(m).Interfere(func(r apiproxy.Request) bool {
+		return r.Mutating() && r.Resource == env.Memcacheds && r.Subresource == "status" && r.Namespace == m.Namespace && r.Name == m.Name
+	}, func(ctx context.Context) error { return setConditions(ctx, m, lateCondition) })
+	m.Size = 1 + m.Size%5
+	Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
+	Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
+	Expect(failed()).To(Succeed())
+	Expect(m.AwaitStable(ctx)).To(Succeed())
+	obj := memcached(ctx, m)
+	Expect(hasCondition(obj, otherCondition)).To(Succeed())
+	Expect(hasCondition(obj, lateCondition)).To(Succeed())
+}
+
+// hasCondition wants a condition of somebody else.
+func hasCondition(obj *unstructured.Unstructured, kind string) error {
+	c, err := env.Condition(obj, kind)
+	if err == nil && c == nil {
+		err = finding.New("condition-removed", "the condition "+kind+" of somebody else stays", "it is gone")
+	}
+	return err
+}
+
+// setConditions writes conditions of some types into the status, as somebody else who may do so, over those that are there.
+func setConditions(ctx context.Context, m env.Memcached, kinds ...string) error {
 	obj, err := m.Get(ctx)
 	if err != nil {
 		return fmt.Errorf("get Memcached %s: %w", m, err)
@@ -96,10 +122,12 @@ func spoil(ctx context.Context, m env.Memcached) error {
 			"lastTransitionTime": now, "observedGeneration": obj.GetGeneration(),
 		}
 	}
-	all := []any{written(otherCondition)}
+	var all []any
+	for _, kind := range kinds {
+		all = append(all, written(kind))
+	}
 	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == "Available" {
-			all = append(all, written("Available"))
+		if c, ok := c.(map[string]any); ok && slices.Contains(kinds, fmt.Sprint(c["type"])) {
 			continue
 		}
 		all = append(all, c)
@@ -119,12 +147,8 @@ func spoil(ctx context.Context, m env.Memcached) error {
 func beRepaired(refused int) *match.Matcher {
 	const expected = "Available is False again, after somebody else wrote True over it"
 	return match.Make(func(obj *unstructured.Unstructured) error {
-		other, err := env.Condition(obj, otherCondition)
-		if err != nil {
+		if err := hasCondition(obj, otherCondition); err != nil {
 			return err
-		}
-		if other == nil {
-			return finding.New("condition-removed", "the condition "+otherCondition+" of somebody else stays", "it is gone")
 		}
 		c, err := env.Condition(obj, "Available")
 		switch {

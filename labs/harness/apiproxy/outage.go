@@ -30,11 +30,13 @@ const (
 	// NoDeployments is one that takes no writes of Deployments, as when an admission webhook for them has failed. They are
 	// answered with 500, and all else works.
 	NoDeployments
+	// NoMemcacheds is the same for Memcacheds and their status.
+	NoMemcacheds
 )
 
 // String is the outage in a person's words.
 func (o Outage) String() string {
-	return [...]string{"there", "unavailable (503)", "unreachable", "without a store to write to (500)", "refusing all writes of Deployments (500)"}[o]
+	return [...]string{"there", "unavailable (503)", "unreachable", "without a store to write to (500)", "refusing all writes of Deployments (500)", "refusing all writes of Memcacheds (500)"}[o]
 }
 
 // concerns says whether the outage keeps a request from its answer.
@@ -46,6 +48,8 @@ func (o Outage) concerns(r Request) bool {
 		return r.Mutating()
 	case NoDeployments:
 		return r.Mutating() && r.Group == "apps" && r.Resource == "deployments"
+	case NoMemcacheds:
+		return r.Mutating() && r.Resource == "memcacheds"
 	default:
 		return true
 	}
@@ -58,7 +62,7 @@ func (o Outage) answer() *apierrors.StatusError {
 		return apierrors.NewServiceUnavailable("the server is currently unable to handle the request")
 	case ReadOnly:
 		return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
-	case NoDeployments:
+	case NoDeployments, NoMemcacheds:
 		return apierrors.NewInternalError(errors.New("failed calling webhook: context deadline exceeded"))
 	default:
 		return nil

@@ -139,21 +139,23 @@ func TestAReadOnlyAPIServerRefusesWritesAndGoesOnWatching(t *testing.T) {
 	}
 }
 
-func TestOnlyWritesOfDeploymentsAreRefusedWhileThereAreNoDeployments(t *testing.T) {
-	proxy, client := start(t, func(http.ResponseWriter, *http.Request) {})
-	proxy.Outage(apiproxy.NoDeployments, lasting)
-	for i, tc := range []struct {
-		method, path string
-		status       int
-	}{
-		{http.MethodPut, "/apis/apps/v1/namespaces/n/deployments/d", http.StatusInternalServerError},
-		{http.MethodPost, "/apis/apps/v1/namespaces/n/deployments", http.StatusInternalServerError},
-		{http.MethodGet, "/apis/apps/v1/namespaces/n/deployments/d", http.StatusOK},
-		{http.MethodPut, "/apis/cache.example.com/v1alpha1/namespaces/n/memcacheds/m/status", http.StatusOK},
-	} {
-		send(t, client, tc.method, proxy.URL()+tc.path)
-		if got := proxy.Since(i)[0]; got.Status != tc.status || got.Disturbed != (tc.status != http.StatusOK) {
-			t.Errorf("%s %s: recorded %+v, want status %d", tc.method, tc.path, got, tc.status)
+func TestOnlyWritesOfOneKindAreRefusedWhileItsWebhookFails(t *testing.T) {
+	for outage, refused := range map[apiproxy.Outage]string{apiproxy.NoDeployments: "deployments", apiproxy.NoMemcacheds: "memcacheds"} {
+		proxy, client := start(t, func(http.ResponseWriter, *http.Request) {})
+		proxy.Outage(outage, lasting)
+		for i, tc := range []struct{ method, path, resource string }{
+			{http.MethodPut, "/apis/apps/v1/namespaces/n/deployments/d", "deployments"},
+			{http.MethodPost, "/apis/apps/v1/namespaces/n/deployments", "deployments"},
+			{http.MethodGet, "/apis/apps/v1/namespaces/n/deployments/d", ""},
+			{http.MethodPatch, "/apis/cache.example.com/v1alpha1/namespaces/n/memcacheds/m", "memcacheds"},
+			{http.MethodPut, "/apis/cache.example.com/v1alpha1/namespaces/n/memcacheds/m/status", "memcacheds"},
+			{http.MethodGet, "/apis/cache.example.com/v1alpha1/namespaces/n/memcacheds/m", ""},
+		} {
+			want := map[bool]int{true: http.StatusInternalServerError, false: http.StatusOK}[tc.resource == refused]
+			send(t, client, tc.method, proxy.URL()+tc.path)
+			if got := proxy.Since(i)[0]; got.Status != want || got.Disturbed != (tc.resource == refused) {
+				t.Errorf("%s, %s %s: recorded %+v, want status %d", outage, tc.method, tc.path, got, want)
+			}
 		}
 	}
 }

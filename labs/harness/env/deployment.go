@@ -111,11 +111,12 @@ func (m Memcached) CreateForeign(ctx context.Context) (*appsv1.Deployment, error
 }
 
 // CreateUncontrolled makes a Deployment of the Memcached's name that nobody controls.
-func (m Memcached) CreateUncontrolled(ctx context.Context) error {
-	if err := current.admin.Create(ctx, m.foreign()); err != nil {
-		return fmt.Errorf("create the Deployment of nobody: %w", err)
+func (m Memcached) CreateUncontrolled(ctx context.Context) (*appsv1.Deployment, error) {
+	d := m.foreign()
+	if err := current.admin.Create(ctx, d); err != nil {
+		return nil, fmt.Errorf("create the Deployment of nobody: %w", err)
 	}
-	return nil
+	return d, nil
 }
 
 // foreign is a Deployment of the Memcached's name that no operator would create.

@@ -42,6 +42,10 @@ const (
 	requiredCheckTimeout = 2 * time.Second
 	// QuietPeriod is how long a manager at rest is listened to.
 	QuietPeriod = 3 * time.Second
+	// FirstTry is how long a manager has for a write that is refused. A right one needs milliseconds.
+	FirstTry = 2 * time.Second
+	// RetryTimeout is the contract's limit for a write that failed to be tried again.
+	RetryTimeout = 10 * time.Second
 	// StopTimeout is how long a manager may take to end after SIGTERM before it is killed.
 	StopTimeout = 5 * time.Second
 	// diagnosticsTimeout is how long a failed check may look for what explains it. The objects of one namespace

@@ -70,6 +70,31 @@ func (f *Injector) Conflicts(n int) {
 	f.conflicts = n
 }
 
+// Interfere has somebody else do something once, right before the manager's first request for which moment is true. The API server
+// may answer that request with a conflict. failed says what went wrong with it so far.
+func (f *Injector) Interfere(moment func(apiproxy.Request) bool, act func(context.Context) error) (failed func() error) {
+	var mu sync.Mutex
+	var err error
+	done := false
+	f.proxy.Disturb(apiproxy.Disturbance{Before: func(ctx context.Context, r apiproxy.Request) bool {
+		if !moment(r) {
+			return false
+		}
+		mu.Lock() // the others wait: what is done comes before all of them
+		defer mu.Unlock()
+		if done {
+			return false
+		}
+		err, done = act(ctx), true
+		return err == nil
+	}})
+	return func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		return err
+	}
+}
+
 // contested are the resources that somebody else may have changed in between, by the name that requests
 // have for them.
 var contested = map[string]func() *unstructured.Unstructured{
@@ -118,9 +143,10 @@ func (f *Injector) Outage(kind apiproxy.Outage, lasts time.Duration) {
 // refusalLimit ends what [Injector.RefuseWrites] began, should nobody be left to do so.
 const refusalLimit = 10 * time.Second
 
-// RefuseWrites has the API server refuse writes of the manager while act runs, all ([apiproxy.ReadOnly]) or those of
-// Deployments ([apiproxy.NoDeployments]), and after it until so many were refused, for hold at most. No longer: with each of them the manager waits twice as long before it tries
-// again, and a right one, too, would be late in the end.
+// RefuseWrites has the API server refuse writes of the manager while act runs, all ([apiproxy.ReadOnly]), those of Deployments
+// ([apiproxy.NoDeployments]) or those of Memcacheds ([apiproxy.NoMemcacheds]), and after it until so many were refused, for hold
+// at most. No longer: with each of them the manager waits twice as long before it tries again, and a right one, too, would be late
+// in the end.
 func (f *Injector) RefuseWrites(ctx context.Context, kind apiproxy.Outage, hold time.Duration, refusals int, act func() error) error {
 	since := f.proxy.Count()
 	f.log("the API server is %s", kind)
