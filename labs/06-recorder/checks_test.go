@@ -6,12 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 func event(name, eventType, reason string, times int32) eventsv1.Event {
-	e := eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: eventType, Reason: reason}
+	e := eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Type: eventType, Reason: reason}
 	if times > 1 {
 		e.Series = &eventsv1.EventSeries{Count: times}
 	}
@@ -34,6 +35,13 @@ func TestSince(t *testing.T) {
 	}
 	if news := since(before, before); len(news) > 0 {
 		t.Errorf("nothing happened, and this was told: %s", list(news))
+	}
+	rewritten, anew := before[0], before[0]
+	rewritten.ResourceVersion, anew.UID = "2", "another"
+	for name, e := range map[string]eventsv1.Event{"written again": rewritten, "deleted, and made again": anew} {
+		if got := list(since([]eventsv1.Event{e, before[1]}, before)); got != "Normal Created (1)" {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 
