@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example/operator-lab/labs/harness/env"
@@ -75,17 +76,19 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Eventually(ctx, serviceOf(m)).Should(exist().Because("not-recreated"))
 		Expect(m.AwaitStable(ctx)).To(Succeed())
 		since := env.RequestCount()
+		before, err := service(ctx, m)
+		Expect(err).To(Succeed())
 		for range edits {
 			Expect(m.Annotate(ctx)).To(Succeed())
 			Expect(m.AwaitStable(ctx)).To(Succeed())
 		}
-		Expect(writesNoService(m, since)).To(Succeed())
+		Expect(writesNoService(ctx, m, before, since)).To(Succeed())
 	})
 
 	It("respects a Service of somebody else", env.Check("foreign-service"), func(ctx SpecContext) {
 		m := env.NewMemcached(env.Namespace(ctx))
 		m.Size = 1
-		theirs, err := createForeignService(ctx, m)
+		theirs, err := createForeignService(ctx, m, nil)
 		Expect(err).To(Succeed())
 		lift, err := env.RefuseDeployments(ctx, m.Namespace)
 		Expect(err).To(Succeed())
@@ -96,12 +99,18 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.Exist().Because("not-tried-again").Unexplained())
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available"))
-		untouched := func() error { return isUntouched(ctx, theirs) }
-		Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded("service").StopIf(untouched))
-		Expect(untouched()).To(Succeed())
-		Expect(m.AwaitStable(ctx)).To(Succeed())
+		reports(ctx, m, theirs)
 		Expect(deleteService(ctx, m)).To(Succeed())
 		Eventually(ctx, serviceOf(m)).WithTimeout(freedTimeout).Should(exist().Because("not-freed"))
+		own, err := service(ctx, m)
+		Expect(err).To(Succeed())
+		other := env.NewMemcached(m.Namespace)
+		other.Size = 1
+		owner := metav1.NewControllerRef(newOptions(ctx, m.Namespace, env.RandomName()).made, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		theirs, err = createForeignService(ctx, other, own.Labels, *owner)
+		Expect(err).To(Succeed())
+		Expect(other.Create(ctx)).To(Succeed())
+		reports(ctx, other, theirs)
 	})
 
 	It("brings options to the Pods", env.Check("options-arrive", env.First), func(ctx SpecContext) {
@@ -200,6 +209,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.BeGone())
 		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.CollectTimeout).Should(match.BeCollected())
+		Eventually(ctx, serviceOf(m)).WithTimeout(env.CollectTimeout).Should(beCollected())
 		Consistently(ctx, options.isAsItWas).WithTimeout(stayPeriod).WithPolling(stayPeriod / 10).Should(Succeed())
 	})
 })
@@ -210,6 +220,15 @@ func leadsToItsPods(ctx context.Context, m env.Memcached) {
 	Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
 	match.ExpectPods(ctx, m)
 	Eventually(ctx, endpointsOf(m)).WithTimeout(endpointsTimeout).Should(haveEndpoints(m).ByKubernetes(endpointsTimeout))
+}
+
+// reports wants a Memcached to say that its Service is somebody else's, and that Service as it was made.
+func reports(ctx context.Context, m env.Memcached, theirs *corev1.Service) {
+	GinkgoHelper()
+	untouched := func() error { return isUntouched(ctx, theirs) }
+	Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded("service").StopIf(untouched))
+	Expect(m.AwaitStable(ctx)).To(Succeed())
+	Expect(untouched()).To(Succeed())
 }
 
 // withOptions makes a Memcached with one Pod and the ConfigMap that it names, and waits until its Pod template tells the options.

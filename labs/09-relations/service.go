@@ -9,6 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,7 +19,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// foreignNote is an annotation that somebody else has put on the Service.
+// foreignNote is an annotation, and a label, that somebody else has put on the Service.
 const foreignNote = "example.org/note"
 
 // service reads the Service of the Memcached's name.
@@ -43,6 +44,16 @@ func serviceOf(m env.Memcached) func(context.Context) (*corev1.Service, error) {
 
 // exist wants a Service that is there.
 func exist() *match.Matcher { return serviceThat(func(*corev1.Service) error { return nil }) }
+
+// beCollected wants no Service: its Memcached is gone.
+func beCollected() *match.Matcher {
+	return match.Make(func(s *corev1.Service) error {
+		if s.UID != "" {
+			return finding.New("service-not-collected", "the Service "+s.Name+" goes with its Memcached", "it is still there, with %d owners", len(s.OwnerReferences))
+		}
+		return nil
+	})
+}
 
 // serviceThat makes a matcher of a condition for a Service that is there.
 func serviceThat(condition func(*corev1.Service) error) *match.Matcher {
@@ -122,11 +133,29 @@ var drifts = []drift{
 		ports,
 	},
 	{
+		"port-not-repaired", "the target port",
+		func(s *corev1.Service) {
+			for i := range s.Spec.Ports {
+				s.Spec.Ports[i].TargetPort = intstr.FromInt32(1)
+			}
+		},
+		ports,
+	},
+	{
 		"selector-not-repaired", "the selector",
 		func(s *corev1.Service) { s.Spec.Selector = map[string]string{"example.org/who": "nobody"} },
-		func(s *corev1.Service) string { return fmt.Sprint(s.Spec.Selector) },
+		selector,
+	},
+	{
+		"selector-not-repaired", "the selector",
+		func(s *corev1.Service) {
+			s.Spec.Selector = labels.Merge(s.Spec.Selector, labels.Set{"example.org/who": "nobody"})
+		},
+		selector,
 	},
 }
+
+func selector(s *corev1.Service) string { return fmt.Sprint(s.Spec.Selector) }
 
 // ports are the ports of a Service, and where they lead.
 func ports(s *corev1.Service) string {
@@ -140,13 +169,15 @@ func ports(s *corev1.Service) string {
 	return strings.Join(all, ", ")
 }
 
-// editService changes the Service as somebody with kubectl would, and leaves a note.
+// editService changes the Service as somebody with kubectl would, and sets what no operator answers for.
 func editService(ctx context.Context, m env.Memcached, change func(*corev1.Service)) error {
 	s, err := service(ctx, m)
 	if err != nil {
 		return err
 	}
 	metav1.SetMetaDataAnnotation(&s.ObjectMeta, foreignNote, "mine")
+	metav1.SetMetaDataLabel(&s.ObjectMeta, foreignNote, "mine")
+	s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 	change(s)
 	if err := env.Admin().Update(ctx, s); err != nil {
 		return fmt.Errorf("edit Service %s: %w", m, err)
@@ -162,6 +193,10 @@ func beRepaired(before *corev1.Service, d drift) *match.Matcher {
 			return env.Final(finding.New("service-replaced", "Service "+s.Name+" is changed where it is", "it is another one, with the address %s", s.Spec.ClusterIP))
 		case s.Annotations[foreignNote] == "":
 			return env.Final(finding.New("note-removed", "an annotation that somebody else set on the Service stays", "it is gone"))
+		case s.Labels[foreignNote] == "":
+			return env.Final(finding.New("note-removed", "a label that somebody else set on the Service stays", "it is gone"))
+		case s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP:
+			return env.Final(finding.New("note-removed", "sessionAffinity: ClientIP, which somebody else set on the Service, stays", "it is %s", s.Spec.SessionAffinity))
 		case d.value(s) != d.value(before):
 			return finding.New(d.cause, fmt.Sprintf("%s of the Service is put back to %s", d.what, d.value(before)), "%s", d.value(s))
 		}
@@ -177,20 +212,25 @@ func deleteService(ctx context.Context, m env.Memcached) error {
 	return nil
 }
 
-// writesNoService wants no write of the Service since an index of the manager's requests.
-func writesNoService(m env.Memcached, since int) error {
+// writesNoService wants no write of the Service since an index of the manager's requests, but patches and applies that have changed
+// nothing.
+func writesNoService(ctx context.Context, m env.Memcached, before *corev1.Service, since int) error {
+	now, err := service(ctx, m)
+	if err != nil {
+		return err
+	}
 	for _, w := range m.Writes(since) {
-		if w.Resource == env.Services {
+		if w.Resource == env.Services && (w.Verb != "patch" || now.ResourceVersion != before.ResourceVersion) {
 			return finding.New("writes-each-pass", "a pass that has nothing to change writes nothing", "%s", w)
 		}
 	}
 	return nil
 }
 
-// createForeignService makes a Service of the Memcached's name that is nobody's.
-func createForeignService(ctx context.Context, m env.Memcached) (*corev1.Service, error) {
+// createForeignService makes a Service of the Memcached's name, with labels and owners that are not the operator's.
+func createForeignService(ctx context.Context, m env.Memcached, marks map[string]string, owners ...metav1.OwnerReference) (*corev1.Service, error) {
 	s := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, Labels: marks, OwnerReferences: owners},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"example.org/who": "somebody"}},
 	}
 	if err := env.Admin().Create(ctx, s); err != nil {
