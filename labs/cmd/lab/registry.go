@@ -28,7 +28,7 @@ prints. Its entries are gone when it ends.`,
 			}
 			defer r.Close()
 			if refuse {
-				r.Behave(registry.Everybody, registry.Behaviour{Status: http.StatusUnprocessableEntity, Only: http.MethodPut})
+				r.Behave(registry.Everybody, registry.Behaviour{Statuses: []int{http.StatusUnprocessableEntity}, Only: http.MethodPut})
 			}
 			fmt.Fprintf(a.Out, "The registry is at %s until you press Ctrl-C. In another terminal:\n\n  REGISTRY_URL=%s make run\n\n", r.URL(), r.URL())
 			<-cmd.Context().Done()

@@ -46,7 +46,7 @@ type Entry struct {
 type Request struct {
 	Method, UID string
 	Entry       Entry // of a PUT
-	Status      int   // of the answer, whether or not the other side has waited for it; 0 as long as there is none
+	Status      int   // of the answer, whether or not the other side has waited for it; 0 as long as there is none, or [BreakOff]
 	Began       time.Time
 	Ended       time.Time // when it was answered, or when the other side gave up; zero as long as it is open
 }
@@ -55,13 +55,17 @@ type Request struct {
 type Behaviour struct {
 	// Only is the one method that it is about, "" is all.
 	Only string
-	// Status is the answer, without any effect; 0 is the right one.
-	Status int
+	// Statuses are the answers to the requests for one uid, one after the other and without any effect. The last one stays. With
+	// none, the answer is the right one. [BreakOff] is a status, too.
+	Statuses []int
 	// Delay comes before the effect and the answer.
 	Delay time.Duration
 	// Meanwhile is called before the effect, which waits for it; nil is nothing. It may be called by several requests at a time.
 	Meanwhile func(context.Context, Request)
 }
+
+// BreakOff stands for a connection that ends without an answer, among statuses.
+const BreakOff = -1
 
 // Registry is one that listens until it is closed. All of its methods may be called at any time.
 type Registry struct {
@@ -75,6 +79,7 @@ type Registry struct {
 	entries    map[string]Entry
 	record     []Request
 	behaviours map[string]Behaviour
+	disturbed  map[string]int // requests for each uid since the last change of behaviours
 }
 
 // uid is what may identify an entry.
@@ -133,6 +138,7 @@ func (r *Registry) Behave(uid string, b Behaviour) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.behaviours[uid] = b
+	r.disturbed = map[string]int{}
 }
 
 // Requests are those for a uid: in order of the answers, and then those that have none yet.
@@ -171,6 +177,9 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	case <-delay.C:
 	}
 	status, entry := r.answer(&q, b)
+	if status == BreakOff {
+		panic(http.ErrAbortHandler)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if q.Method == http.MethodGet && status == http.StatusOK {
@@ -220,8 +229,9 @@ func (r *Registry) answer(q *Request, b Behaviour) (status int, entry Entry) {
 		return http.StatusTooManyRequests, Entry{}
 	}
 	q.Ended, entry = time.Now(), r.entries[q.UID]
-	if b.Status != 0 {
-		q.Status = b.Status
+	if n := len(b.Statuses); n > 0 {
+		q.Status = b.Statuses[min(r.disturbed[q.UID], n-1)]
+		r.disturbed[q.UID]++
 	} else {
 		q.Status = r.apply(*q)
 	}
@@ -241,7 +251,10 @@ func (r *Registry) apply(q Request) int {
 		return http.StatusInsufficientStorage
 	case q.Method == http.MethodPut:
 		r.entries[q.UID] = q.Entry
-		return http.StatusNoContent
+		if there {
+			return http.StatusOK
+		}
+		return http.StatusCreated
 	case q.Method != http.MethodGet && q.Method != http.MethodDelete:
 		return http.StatusMethodNotAllowed
 	case !there:

@@ -54,9 +54,9 @@ func TestWhatTheContractSays(t *testing.T) {
 	}{
 		{http.MethodGet, "u-1", "", 404, ""},
 		{http.MethodDelete, "u-1", "", 404, ""},
-		{http.MethodPut, "u-1", tea, 204, ""},
+		{http.MethodPut, "u-1", tea, 201, ""},
 		{http.MethodGet, "u-1", "", 200, tea},
-		{http.MethodPut, "u-1", strings.Replace(tea, "2", "3", 1), 204, ""},
+		{http.MethodPut, "u-1", strings.Replace(tea, "2", "3", 1), 200, ""},
 		{http.MethodGet, "u-1", "", 200, strings.Replace(tea, "2", "3", 1)},
 		{http.MethodPost, "u-1", tea, 405, ""},
 		{http.MethodDelete, "u-1", "", 204, ""},
@@ -90,7 +90,7 @@ func TestWhatAProgramCanHaveItKeepIsBounded(t *testing.T) {
 	}
 	for i := range 1001 {
 		status, _ := ask(t.Context(), t, r, http.MethodPut, fmt.Sprint("u-", i), tea)
-		if want := map[bool]int{true: 204, false: 507}[i < 1000]; status != want {
+		if want := map[bool]int{true: 201, false: 507}[i < 1000]; status != want {
 			t.Fatalf("entry %d: %d", i, status)
 		}
 	}
@@ -98,8 +98,8 @@ func TestWhatAProgramCanHaveItKeepIsBounded(t *testing.T) {
 
 func TestBehaviour(t *testing.T) {
 	r := start(t, nil)
-	r.Behave(registry.Everybody, registry.Behaviour{Status: 503})
-	r.Behave("refused", registry.Behaviour{Status: 422, Only: http.MethodPut})
+	r.Behave(registry.Everybody, registry.Behaviour{Statuses: []int{503}})
+	r.Behave("refused", registry.Behaviour{Statuses: []int{422}, Only: http.MethodPut})
 	var during []string
 	r.Behave("watched", registry.Behaviour{Only: http.MethodPut, Meanwhile: func(_ context.Context, q registry.Request) {
 		during = append(during, fmt.Sprintf("%s %s, %d entries", q.Method, q.Entry.Name, len(r.Entries())))
@@ -110,7 +110,7 @@ func TestBehaviour(t *testing.T) {
 	}{
 		{http.MethodPut, "somebody", 503}, {http.MethodDelete, "somebody", 503},
 		{http.MethodPut, "refused", 422}, {http.MethodDelete, "refused", 404},
-		{http.MethodDelete, "watched", 404}, {http.MethodPut, "watched", 204},
+		{http.MethodDelete, "watched", 404}, {http.MethodPut, "watched", 201},
 	} {
 		if status, _ := ask(t.Context(), t, r, step.method, step.uid, tea); status != step.status {
 			t.Errorf("%s of %s: %d", step.method, step.uid, status)
@@ -121,6 +121,37 @@ func TestBehaviour(t *testing.T) {
 	}
 	if len(r.Entries()) != 1 {
 		t.Errorf("%v", r.Entries())
+	}
+}
+
+// Each uid meets all of them, in this order, whatever others ask meanwhile.
+func TestStatusesFollowEachOther(t *testing.T) {
+	r := start(t, nil)
+	r.Behave(registry.Everybody, registry.Behaviour{Statuses: []int{429, registry.BreakOff, 503}})
+	for range 2 { // a change of the behaviour begins anew
+		for _, want := range []int{429, registry.BreakOff, 503, 503} {
+			for _, uid := range []string{"a", "b"} {
+				before := len(r.Requests(uid))
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, r.URL()+"/caches/"+uid, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response, err := http.DefaultClient.Do(request)
+				switch {
+				case want == registry.BreakOff && err == nil:
+					t.Errorf("%s was answered %d, and the connection had to break off", uid, response.StatusCode)
+				case want != registry.BreakOff && (err != nil || response.StatusCode != want):
+					t.Errorf("%s: %v, and wanted %d", uid, err, want)
+				}
+				if err == nil {
+					response.Body.Close()
+				}
+				if all := r.Requests(uid); len(all) != before+1 || all[before].Status != want || all[before].Ended.IsZero() {
+					t.Errorf("%s: remembered as %+v, and wanted %d", uid, all[before:], want)
+				}
+			}
+		}
+		r.Behave("c", registry.Behaviour{})
 	}
 }
 
@@ -136,7 +167,7 @@ func TestASlowAnswer(t *testing.T) {
 		ask(ctx, t, r, http.MethodPut, "slow", tea)
 	}()
 	g.Eventually(func() []registry.Request { return r.Requests("slow") }).WithTimeout(10 * time.Second).Should(gomega.HaveLen(1))
-	if status, _ := ask(t.Context(), t, r, http.MethodPut, "other", tea); status != 204 {
+	if status, _ := ask(t.Context(), t, r, http.MethodPut, "other", tea); status != 201 {
 		t.Errorf("the other one: %d", status)
 	}
 	if open := r.Requests("slow")[0]; open.Began.IsZero() || !open.Ended.IsZero() || open.Status != 0 {
@@ -154,7 +185,7 @@ func TestWhoIsToldRemembersNothing(t *testing.T) {
 	var told []registry.Request
 	r := start(t, func(q registry.Request) { told = append(told, q) })
 	ask(t.Context(), t, r, http.MethodPut, "u", tea)
-	if len(told) != 1 || told[0].Status != 204 || told[0].Entry.Name != "tea" || len(r.Requests("u")) != 0 {
+	if len(told) != 1 || told[0].Status != 201 || told[0].Entry.Name != "tea" || len(r.Requests("u")) != 0 {
 		t.Errorf("told %+v, remembered %v", told, r.Requests("u"))
 	}
 }

@@ -97,7 +97,7 @@ EOF`,
 		title:   "Delete the Memcached, while the registry is away.",
 		command: "kubectl delete memcached cache --wait=false",
 		do: func(ctx context.Context, c client.Client) (string, error) {
-			outside.Behave(registry.Everybody, registry.Behaviour{Status: http.StatusServiceUnavailable})
+			outside.Behave(registry.Everybody, registry.Behaviour{Statuses: []int{http.StatusServiceUnavailable}})
 			return "", c.Delete(ctx, memcached(0), client.PropagationPolicy(metav1.DeletePropagationBackground))
 		},
 		missing: func(w *world) string {
