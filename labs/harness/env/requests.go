@@ -58,6 +58,25 @@ func writesTo(requests []apiproxy.Request, of types.NamespacedName) []apiproxy.R
 	})
 }
 
+// Rewritten names an object in the Memcached's namespace, beside the Memcached and what has its name, that the manager has changed more
+// than once since index, as far as answers tell; "" when there is none. Events and leases are left out.
+func (m Memcached) Rewritten(since int) string { return rewritten(requests(since), m.Key()) }
+
+func rewritten(requests []apiproxy.Request, beside types.NamespacedName) string {
+	versions := map[string]string{}
+	for _, r := range requests {
+		if !r.Written() || r.Namespace != beside.Namespace || r.Object == "" || r.Object == beside.Name || r.Resource == Events || r.Resource == "leases" {
+			continue
+		}
+		object := r.Resource + " " + r.Object
+		if before, known := versions[object]; known && before != r.ResourceVersion {
+			return object
+		}
+		versions[object] = r.ResourceVersion
+	}
+	return ""
+}
+
 // Refused are the manager's requests since index that it had no right to, each kind of request once. A
 // quota and a namespace that is going away are answered with the same status, so every refusal is
 // asked about again. Where there were too many to remember, there is a finding in their place.

@@ -61,7 +61,7 @@ func ExpectStable(ctx context.Context, m env.Memcached) {
 }
 
 // ExpectUnchanged does something that asks for no work, and holds the manager to it: the Deployment and the status stay as
-// they are for a [env.QuietPeriod], and hardly any write is sent.
+// they are for a [env.QuietPeriod], hardly any write is sent, and no other object is changed again and again.
 func ExpectUnchanged(ctx context.Context, m env.Memcached, act func()) {
 	ginkgo.GinkgoHelper()
 	before, err := m.State(ctx)
@@ -79,6 +79,9 @@ func ExpectUnchanged(ctx context.Context, m env.Memcached, act func()) {
 		quiet()
 	}
 	gomega.Expect(fewWrites(m, since)).To(gomega.Succeed())
+	if other := m.Rewritten(since); other != "" {
+		gomega.Expect(finding.New("others-changed", "a pass that finds nothing to do changes nothing", "%s was changed again and again", other)).To(gomega.Succeed())
+	}
 }
 
 func fewWrites(m env.Memcached, since int) error {
