@@ -146,3 +146,21 @@ func TestTheRoleIsInstalled(t *testing.T) {
 		})
 	}
 }
+
+// Kustomize gives all names of a folder its prefix.
+func TestAPrefixMakesNoRoleOfKubernetes(t *testing.T) {
+	a := readFiles(t, map[string]string{
+		"account.yaml": account, "role.yaml": role("ClusterRole", "min", "apps", "deployments"), "binding.yaml": bind("ClusterRoleBinding", "ClusterRole", "min", toManager),
+		"kustomization.yaml": kustomization + "namePrefix: cluster-ad\n",
+	})
+	findingtest.Require(t, a.grantAtMost(ceiling), "bound-too-much", "min")
+}
+
+// Kustomize refuses such a folder, so nothing of it is installed.
+func TestTwoKustomizationsAreNone(t *testing.T) {
+	bound := bind("ClusterRoleBinding", "ClusterRole", "manager-role", toManager)
+	files := map[string]string{"account.yaml": account, "role.yaml": role("ClusterRole", "manager-role", "apps", "deployments"), "binding.yaml": bound}
+	files["kustomization.yaml"], files["Kustomization"] = kustomization, kustomization
+	a := readFiles(t, files)
+	findingtest.Require(t, a.install(roleFile(a.manifests)), "other", "kustomize takes one of them")
+}
