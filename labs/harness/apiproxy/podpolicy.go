@@ -142,8 +142,8 @@ func podRules(operand string) []rule {
 		{"Pods run no image but " + operand, pods(each(fmt.Sprintf("c.image == %q", operand)))},
 		{"Pods run memcached and nothing else", pods(each(`(!has(c.command) || c.command[0] in ["memcached", "/usr/bin/memcached", "/usr/local/bin/memcached"])` +
 			` && (!has(c.args) || has(c.command) || c.args[0].startsWith("-") || c.args[0] == "memcached")`))},
-		{"memcached writes no files", each(`[(has(c.command) ? c.command : []), (has(c.args) ? c.args : [])].all(list, list.all(a, ` +
-			`!a.matches("^-[A-Za-z]*e") && !a.startsWith("--memory-f") && !a.contains("ext_path")))`)},
+		{"memcached writes no files, and runs no program of others", each(`[(has(c.command) ? c.command : []), (has(c.args) ? c.args : [])].all(list, list.all(a, ` +
+			`!a.matches("^-[A-Za-z]*e") && !a.startsWith("--memory-f") && !a.contains("ext_path") && !a.contains("proxy_config")))`)},
 		// The kubelet puts a variable's value in its place later: "-$(EMPTY)e" is another word than it looks.
 		{"variables are whole values on a command line", each(`[(has(c.command) ? c.command : []), (has(c.args) ? c.args : [])].all(list, list.all(a, ` +
 			`!a.contains("$(") || a.matches("^(-[A-Za-z]|--[a-z-]+=)?[$][(][A-Za-z_][A-Za-z0-9_]*[)]$")))`)},

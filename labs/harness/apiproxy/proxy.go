@@ -364,21 +364,31 @@ func withoutTraps(req *http.Request) {
 	query.Del("timeout")
 	query.Del("includeObject")
 	req.URL.RawQuery = query.Encode()
-	accepted := strings.Split(req.Header.Get("Accept"), ",")
-	for i, clause := range accepted {
-		accepted[i] = plainly(clause)
+	var accepted []string
+	for clause := range strings.SplitSeq(req.Header.Get("Accept"), ",") {
+		if form := plainly(clause); form != "" {
+			accepted = append(accepted, form)
+		}
 	}
-	req.Header.Set("Accept", strings.Join(accepted, ","))
+	req.Header.Del("Accept-Encoding") // what is asked for then is decoded here
+	// The last form is one that each object has.
+	req.Header.Set("Accept", strings.Join(append(accepted, forms[0]), ","))
 }
 
-// plainly is one media type of an Accept header, without parameters unless they ask for the metadata of an object.
+// forms are the media types in which clients of an API server want answers, and which [Request.note] reads.
+var forms = []string{"application/json", "application/vnd.kubernetes.protobuf", "application/*", "*/*"}
+
+// plainly is one media type of an Accept header, "" if it is none of [forms], with no parameters of the client's: the API server
+// reads them in another way than package mime does. Who wants the metadata of an object alone gets it.
 func plainly(clause string) string {
 	form, parameters, err := mime.ParseMediaType(clause)
-	if err == nil && parameters["as"] == "PartialObjectMetadata" {
-		return mime.FormatMediaType(form, parameters)
+	switch {
+	case err != nil || !slices.Contains(forms, form):
+		return ""
+	case parameters["as"] == "PartialObjectMetadata":
+		return form + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	}
-	form, _, _ = strings.Cut(clause, ";")
-	return strings.TrimSpace(form)
+	return form
 }
 
 // textLimit is how much of a refusal, or of a path that is no resource, is remembered. Both can quote

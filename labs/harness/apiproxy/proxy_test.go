@@ -147,14 +147,16 @@ func TestAWriteIsAskedForWithoutTraps(t *testing.T) {
 func TestTheAnswerToAWriteHasAFormThatItCanHave(t *testing.T) {
 	forms := make(chan string, 1)
 	proxy, client := start(t, func(_ http.ResponseWriter, req *http.Request) { forms <- req.Header.Get("Accept") })
-	const metadata = "application/json; as=PartialObjectMetadata; g=meta.k8s.io; v=v1"
+	const metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	for _, tc := range []struct{ method, asked, want string }{
-		{http.MethodPatch, "application/vnd.kubernetes.protobuf, */*", "application/vnd.kubernetes.protobuf,*/*"},
-		{http.MethodPatch, metadata, metadata},
-		{http.MethodPatch, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", "application/json"},
-		{http.MethodPost, "application/json;as=Table;g=meta.k8s.io;v=v1,application/json", "application/json,application/json"},
+		{http.MethodPatch, "application/vnd.kubernetes.protobuf, */*", "application/vnd.kubernetes.protobuf,*/*,application/json"},
+		{http.MethodPatch, metadata, metadata + ",application/json"},
+		{http.MethodPatch, metadata + ";x*=utf-8''a%2Capplication%2Fjson%3Bas%3DPartialObjectMetadataList%3Bg%3Dmeta.k8s.io%3Bv%3Dv1%2Cb", metadata + ",application/json"},
+		{http.MethodPatch, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", "application/json,application/json"},
+		{http.MethodPost, "application/json;as=Table;g=meta.k8s.io;v=v1,application/yaml", "application/json,application/json"},
 		{http.MethodPost, "application/json;as=PartialObjectMetadata;as=Table", "application/json"},
-		{http.MethodPost, "", ""},
+		{http.MethodPost, "image/png,image/png;as=PartialObjectMetadata", "application/json"},
+		{http.MethodPost, "", "application/json"},
 		{http.MethodGet, "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=Table;g=meta.k8s.io;v=v1"},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), tc.method, proxy.URL()+"/apis/apps/v1/namespaces/n/deployments/m", http.NoBody)

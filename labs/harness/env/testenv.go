@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -148,7 +149,7 @@ func (e *testEnv) releaseLeases() {
 	released := map[client.ObjectKey]bool{}
 	for _, r := range e.proxy.Since(0) {
 		key := client.ObjectKey{Namespace: r.Namespace, Name: cmp.Or(r.Name, r.Object)}
-		if r.Group != coordinationv1.GroupName || r.Resource != "leases" || !r.Written() || released[key] {
+		if r.Group != coordinationv1.GroupName || r.Resource != "leases" || !r.Written() || r.Status >= http.StatusMultipleChoices || released[key] {
 			continue
 		}
 		released[key] = true

@@ -213,6 +213,7 @@ func TestPodPolicy(t *testing.T) {
 			c.Command, c.Args = nil, []string{"--memory-file=/data/x"}
 		},
 		"a file beside memory": func(_ *corev1.PodSpec, c *corev1.Container) { c.Args = []string{"-o", "ext_path=/data/x:64G"} },
+		"a program of its own": func(_ *corev1.PodSpec, c *corev1.Container) { c.Args = []string{"-o", "proxy_config=/etc/hosts"} },
 		"a word that a variable hides": func(_ *corev1.PodSpec, c *corev1.Container) {
 			c.Env, c.Command, c.Args = []corev1.EnvVar{{Name: "E"}}, nil, []string{"-m=4096", "-$(E)e", "/data/x"}
 		},
