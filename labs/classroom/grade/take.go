@@ -34,6 +34,9 @@ const (
 	historyFactor = 5
 )
 
+// copyLimit bounds the copy of a folder: thousands of links can each lead through thousands of folders.
+const copyLimit = time.Minute
+
 const (
 	// gitLimit bounds one git command.
 	gitLimit = time.Minute
@@ -58,7 +61,7 @@ func take(ctx context.Context, s Submission, to string) (module string, err erro
 	if form == repository {
 		err = c.repository(ctx, from)
 	} else {
-		err = c.folder(from, skipped)
+		err = c.folder(ctx, from, skipped)
 	}
 	if err != nil {
 		return "", err
@@ -89,7 +92,9 @@ func skipped(rel string, dir bool) bool {
 }
 
 // folder copies a folder without leaving it, but for what is to be skipped.
-func (c *taken) folder(from string, skip func(rel string, dir bool) bool) error {
+func (c *taken) folder(ctx context.Context, from string, skip func(rel string, dir bool) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, copyLimit)
+	defer cancel()
 	root, err := os.OpenRoot(from)
 	if err != nil {
 		return fmt.Errorf("copy: %w", err)
@@ -97,6 +102,10 @@ func (c *taken) folder(from string, skip func(rel string, dir bool) bool) error 
 	defer root.Close()
 	return fs.WalkDir(root.FS(), ".", func(rel string, entry fs.DirEntry, err error) error {
 		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return refuse("to copy it takes more than %s", copyLimit)
+		case ctx.Err() != nil:
+			return ctx.Err()
 		case err != nil:
 			return refuse("%s cannot be read", quoted(rel))
 		case rel == ".":
@@ -106,8 +115,6 @@ func (c *taken) folder(from string, skip func(rel string, dir bool) bool) error 
 				return fs.SkipDir
 			}
 			return nil
-		case strings.Count(rel, "/") > depthLimit:
-			return refuse("%s lies in more than %d folders", quoted(rel), depthLimit)
 		case entry.IsDir():
 			return c.mkdir(rel)
 		case entry.Type()&fs.ModeSymlink != 0:
@@ -124,11 +131,11 @@ func (c *taken) linked(root *os.Root, rel string) error {
 	info, err := root.Stat(rel)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return c.count(rel)
 	case err != nil:
 		return refuse("%s is a symbolic link that leads out of the folder", quoted(rel))
 	case !info.Mode().IsRegular():
-		return nil
+		return c.count(rel)
 	}
 	return c.opened(root, rel)
 }
@@ -143,7 +150,7 @@ func (c *taken) opened(root *os.Root, rel string) error {
 }
 
 func (c *taken) mkdir(rel string) error {
-	if err := c.count(); err != nil {
+	if err := c.count(rel); err != nil {
 		return err
 	}
 	return copied(rel, os.MkdirAll(filepath.Join(c.to, filepath.FromSlash(rel)), 0o755))
@@ -163,7 +170,11 @@ func copied(rel string, err error) error {
 	return nil
 }
 
-func (c *taken) count() error {
+// count is asked before anything is made of an entry.
+func (c *taken) count(rel string) error {
+	if strings.Count(rel, "/") > depthLimit {
+		return refuse("%s lies in more than %d folders", quoted(rel), depthLimit)
+	}
 	if c.filesLeft--; c.filesLeft < 0 {
 		return refuse("there are too many files; leave out what is built or downloaded")
 	}
@@ -172,7 +183,7 @@ func (c *taken) count() error {
 
 // file copies what is left of the limit, and a byte more.
 func (c *taken) file(rel string, content io.Reader) error {
-	if err := c.count(); err != nil {
+	if err := c.count(rel); err != nil {
 		return err
 	}
 	out, err := os.OpenFile(filepath.Join(c.to, filepath.FromSlash(rel)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
@@ -217,7 +228,7 @@ func (c *taken) repository(ctx context.Context, dir string) (err error) {
 	}
 	defer os.RemoveAll(private)
 	objects := &taken{to: private, bytesLeft: historyFactor * bytesLimit, filesLeft: historyFactor * filesLimit}
-	if err := objects.folder(dir, func(rel string, _ bool) bool {
+	if err := objects.folder(ctx, dir, func(rel string, _ bool) bool {
 		top, _, _ := strings.Cut(rel, "/")
 		// objects/info names other repositories, whose objects one could have by knowing their names.
 		return !slices.Contains([]string{"HEAD", "packed-refs", "refs", "objects"}, top) || rel == "objects/info"

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -93,11 +94,48 @@ func TestTheModuleMayBeTheWorkspaceOfACheckout(t *testing.T) {
 func TestFoldersInHundredsOfFoldersAreRefused(t *testing.T) {
 	for depth, why := range map[int]string{depthLimit: "", depthLimit + 1: "lies in more than 64 folders"} {
 		dir := t.TempDir()
-		write(t, dir, map[string]string{"go.mod": "module x", strings.Repeat("d/", depth) + "x.go": "package x"})
-		_, _, err := taking(t, dir)
-		refused, _ := errors.AsType[*Refused](err)
-		if why == "" && err != nil || why != "" && (refused == nil || !strings.Contains(refused.Why, why)) {
-			t.Errorf("%d: %v", depth, err)
+		files := map[string]string{"go.mod": "module x", strings.Repeat("d/", depth) + "x.go": "package x"}
+		write(t, dir, files)
+		for form, path := range map[string]string{"folder": dir, "repository": bare(t, files, nil)} {
+			_, _, err := taking(t, path)
+			refused, _ := errors.AsType[*Refused](err)
+			if why == "" && err != nil || why != "" && (refused == nil || !strings.Contains(refused.Why, why)) {
+				t.Errorf("%s, %d: %v", form, depth, err)
+			}
+		}
+	}
+}
+
+// Each of them is looked for, too, and its way may be long.
+func TestLinksToNowhereCount(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a/b": "1"})
+	if err := errors.Join(os.Symlink("nowhere", filepath.Join(dir, "c")), os.Symlink("a", filepath.Join(dir, "d"))); err != nil {
+		t.Fatal(err)
+	}
+	for files, ok := range map[int]bool{4: true, 3: false} {
+		c := &taken{to: t.TempDir(), bytesLeft: 1, filesLeft: files}
+		err := c.folder(t.Context(), dir, skipped)
+		if _, refused := errors.AsType[*Refused](err); ok != (err == nil) || !ok && !refused {
+			t.Errorf("%d: %v", files, err)
+		}
+	}
+}
+
+// A copy that does not end in time is the learner's; one that is broken off is nobody's.
+func TestACopyHasALimitOfTime(t *testing.T) {
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	broken, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tc := range map[string]struct {
+		ctx     context.Context
+		refused bool
+	}{"too late": {late, true}, "broken off": {broken, false}} {
+		c := &taken{to: t.TempDir(), bytesLeft: 1, filesLeft: 1}
+		err := c.folder(tc.ctx, t.TempDir(), skipped)
+		if _, refused := errors.AsType[*Refused](err); err == nil || refused != tc.refused {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -170,7 +208,7 @@ func TestThereIsALimit(t *testing.T) {
 		ok    bool
 	}{{10, 3, true}, {9, 3, false}, {10, 2, false}} {
 		c := &taken{to: t.TempDir(), bytesLeft: tc.bytes, filesLeft: tc.files}
-		err := c.folder(dir, skipped)
+		err := c.folder(t.Context(), dir, skipped)
 		var refused *Refused
 		if tc.ok != (err == nil) || !tc.ok && !errors.As(err, &refused) {
 			t.Errorf("%+v: %v", tc, err)
