@@ -51,6 +51,7 @@ const (
 	NamespaceEnv = "POD_NAMESPACE"
 	PodNameEnv   = "POD_NAME"
 	PodUIDEnv    = "POD_UID"
+	JobNameEnv   = "JOB_NAME"
 	PodIPEnv     = "POD_IP"
 )
 
@@ -129,6 +130,7 @@ func podSpec(s Settings, question, command string) (corev1.PodSpec, error) {
 		judge.Env = []corev1.EnvVar{{Name: PoolEnv, Value: s.Pool}}
 		for _, field := range [][2]string{
 			{NamespaceEnv, "metadata.namespace"}, {PodNameEnv, "metadata.name"}, {PodUIDEnv, "metadata.uid"}, {PodIPEnv, "status.podIP"},
+			{JobNameEnv, "metadata.labels['" + batchv1.JobNameLabel + "']"},
 		} {
 			judge.Env = append(judge.Env, corev1.EnvVar{Name: field[0], ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: field[1]}}})
 		}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/example/operator-lab/labs/classroom/sandbox"
 )
 
 func TestAnInstallationDiffersWhereItShould(t *testing.T) {
@@ -77,6 +79,21 @@ func TestASandboxHasShortQueues(t *testing.T) {
 		var least, first, most int
 		if _, err := fmt.Sscan(sizes[name], &least, &first, &most); err != nil || most > long {
 			t.Errorf("%s is %q, %v", name, sizes[name], err)
+		}
+	}
+}
+
+// A judge asks whether code in a sandbox reaches its own node, and only the Pod knows which that is.
+func TestASandboxKnowsItsNode(t *testing.T) {
+	for _, c := range sandboxPod(t).Containers {
+		field := ""
+		for _, e := range c.Env {
+			if e.Name == sandbox.NodeEnv && e.ValueFrom != nil && e.ValueFrom.FieldRef != nil {
+				field = e.ValueFrom.FieldRef.FieldPath
+			}
+		}
+		if field != "status.hostIP" {
+			t.Errorf("%s has the field %q in %s", c.Name, field, sandbox.NodeEnv)
 		}
 	}
 }

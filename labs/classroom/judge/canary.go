@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/classroom/sandbox"
 	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/process"
 )
@@ -22,7 +23,7 @@ const (
 )
 
 // closed tries whether NetworkPolicies are enforced: where they are not, a program in the sandbox reaches this Pod, which listens
-// for that, the API server, or others. It tries until nothing is reached, or closeLimit is over.
+// for that, the API server, its own node, or others. It tries until nothing is reached, or closeLimit is over.
 func (s *claimed) closed(ctx context.Context) error {
 	for begun := time.Now(); ; {
 		switch reached, err := s.reached(ctx); {
@@ -31,7 +32,7 @@ func (s *claimed) closed(ctx context.Context) error {
 		case time.Since(begun) > closeLimit:
 			return &clusters.Problem{
 				What: "NetworkPolicies are not enforced in this cluster: code in a sandbox reaches " + strings.Join(reached, ", "),
-				Fix:  "a network plugin that enforces them, such as Calico or Cilium; code of strangers is judged nowhere else",
+				Fix:  "a network plugin that enforces them, also for what goes to the Pod's own node, such as Calico or Cilium; code of strangers is judged nowhere else",
 			}
 		}
 		select {
@@ -56,7 +57,8 @@ func (s *claimed) reached(ctx context.Context) ([]string, error) {
 	}
 	targets := []string{
 		l.Addr().String(), net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")),
-		"169.254.169.254:80", "1.1.1.1:443",
+		"169.254.169.254:80", "1.1.1.1:443", "[2606:4700:4700::1111]:443",
+		"[$" + sandbox.NodeEnv + "]:10250", // the kubelet of its own node, which a policy need not forbid
 	}
 	cmd, err := process.Runner{Launcher: s.launcher}.Program(ctx, process.Job{
 		Args: append([]string{s.pods.Shim, "dial"}, targets...), Dir: home, Writes: home,

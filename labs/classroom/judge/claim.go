@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,19 +53,19 @@ func claim(ctx context.Context, progress func(string)) (host string, release fun
 	if err != nil {
 		return "", nil, fmt.Errorf("claim a sandbox: %w", err)
 	}
-	mine, pod := client.Resource(claims).Namespace(os.Getenv(hosted.NamespaceEnv)), os.Getenv(hosted.PodNameEnv)
-	name := pod + "-sandbox" // a Pod that is made for the claim has its name, too
+	mine := client.Resource(claims).Namespace(os.Getenv(hosted.NamespaceEnv))
+	name := os.Getenv(hosted.JobNameEnv) + "-sandbox" // a Pod that is made for the claim has its name, too
 	wanted := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": claims.GroupVersion().String(), "kind": "SandboxClaim",
 		"metadata": map[string]any{"name": name, "ownerReferences": []any{
-			map[string]any{"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": os.Getenv(hosted.PodUIDEnv)},
+			map[string]any{"apiVersion": "v1", "kind": "Pod", "name": os.Getenv(hosted.PodNameEnv), "uid": os.Getenv(hosted.PodUIDEnv)},
 		}},
 		"spec": map[string]any{
 			"warmPoolRef": map[string]any{"name": os.Getenv(hosted.PoolEnv)},
 			"lifecycle":   map[string]any{"shutdownTime": time.Now().Add(claimLife).UTC().Format(time.RFC3339), "shutdownPolicy": "Delete"},
 		},
 	}}
-	if _, err := mine.Create(ctx, wanted, metav1.CreateOptions{}); err != nil {
+	if err := replace(ctx, mine, wanted); err != nil {
 		return "", nil, &clusters.Problem{What: "cannot claim a sandbox", Fix: "bin/classroom hosted doctor", Err: err}
 	}
 	release = func() error {
@@ -77,6 +78,22 @@ func claim(ctx context.Context, progress func(string)) (host string, release fun
 		return "", nil, errors.Join(&clusters.Problem{What: "no sandbox came", Fix: "bin/classroom hosted doctor", Err: err}, release())
 	}
 	return host, release, nil
+}
+
+// replace makes a claim. That of a Pod of the same Job which was lost, and could not give it back, ends for it: else each Pod that is
+// lost would keep its sandbox for as long as there is the Job.
+func replace(ctx context.Context, mine dynamic.ResourceInterface, wanted *unstructured.Unstructured) error {
+	return wait.PollUntilContextTimeout(ctx, claimPeriod, claimLimit, true, func(ctx context.Context) (bool, error) {
+		_, err := mine.Create(ctx, wanted, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			return err == nil, err
+		}
+		err = mine.Delete(ctx, wanted.GetName(), metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return false, err
+	})
 }
 
 // ready waits for the Pod of a claim, and tells what it waits for.

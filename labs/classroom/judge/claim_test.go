@@ -5,8 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic/fake"
 
 	"github.com/example/operator-lab/labs/classroom/hosting"
 )
@@ -36,5 +39,25 @@ func TestAJudgeCallsAllContainersOfASandbox(t *testing.T) {
 	}
 	if calls := slices.Concat(toolPorts, programPorts); !slices.Equal(calls, listens) {
 		t.Errorf("it calls %v, they listen on %v", calls, listens)
+	}
+}
+
+// A judge that was killed has not given its sandbox back. The next Pod of its Job must not hold a second one.
+func TestTheNextPodOfAJobTakesThePlaceOfItsClaim(t *testing.T) {
+	claimOf := func(pod string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": claims.GroupVersion().String(), "kind": "SandboxClaim",
+			"metadata": map[string]any{"name": "judge-x-sandbox", "namespace": "n", "labels": map[string]any{"pod": pod}},
+		}}
+	}
+	for name, before := range map[string][]runtime.Object{"the first": nil, "the second": {claimOf("lost")}} {
+		mine := fake.NewSimpleDynamicClient(runtime.NewScheme(), before...).Resource(claims).Namespace("n")
+		if err := replace(t.Context(), mine, claimOf("today's")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		got, err := mine.Get(t.Context(), "judge-x-sandbox", metav1.GetOptions{})
+		if err != nil || got.GetLabels()["pod"] != "today's" {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
 	}
 }

@@ -180,6 +180,9 @@ func execute(ctx context.Context, control io.Reader, output *os.File, o order) (
 		}
 		return full.Load() || refusedTasks() > refused
 	})
+	if node := os.Getenv(NodeEnv); node != "" {
+		o.Job.Env = append(o.Job.Env, NodeEnv+"="+node)
+	}
 	code, err := supervisor.Run(supervisor.Program{
 		Args: o.Job.Args, Dir: o.Job.Dir, Env: o.Job.Env, Output: output, Limits: o.Supervisor, UID: -1, ParentPipe: read,
 		Terminate: terminateProgram,

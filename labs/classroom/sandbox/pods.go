@@ -273,11 +273,16 @@ func isAnother(err error) bool {
 // canaryLimit is how long a connection may take that nothing keeps from being made.
 const canaryLimit = time.Second
 
-// Reached are those of the addresses that a connection can be made to within a second.
+// NodeEnv has the address of the node on which a sandbox is, where there is one.
+const NodeEnv = "NODE_IP"
+
+// Reached are those of the addresses that a connection can be made to within a second. Variables in them, such as [NodeEnv], are
+// those of this process.
 func Reached(addresses []string) (reached []string) {
 	var wait sync.WaitGroup
 	connected := make([]bool, len(addresses))
 	for i, address := range addresses {
+		address = os.ExpandEnv(address)
 		wait.Go(func() {
 			if conn, err := net.DialTimeout("tcp", address, canaryLimit); err == nil {
 				connected[i] = true
@@ -288,7 +293,7 @@ func Reached(addresses []string) (reached []string) {
 	wait.Wait()
 	for i, address := range addresses {
 		if connected[i] {
-			reached = append(reached, address)
+			reached = append(reached, os.ExpandEnv(address))
 		}
 	}
 	return reached

@@ -116,8 +116,12 @@ func (h host) askForLittle(t *testing.T) {
 
 func (h host) refusesOpenSandboxes(t *testing.T, c client.Client) {
 	err := hosting.Doctor(t.Context(), c, h.judges(t), hosting.Options{}, func(line string) { t.Log(line) })
-	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(problem.What, "NetworkPolicies are not enforced") {
-		t.Errorf("Doctor() = %v", err)
+	problem, ok := errors.AsType[*clusters.Problem](err)
+	if !ok || !strings.Contains(problem.What, "NetworkPolicies are not enforced") {
+		t.Fatalf("Doctor() = %v", err)
+	}
+	if !strings.Contains(problem.What, ":10250") { // the kubelet of the sandbox's node
+		t.Errorf("the node was not asked for: %s", problem.What)
 	}
 }
 
