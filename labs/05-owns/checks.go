@@ -124,7 +124,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		since := env.RequestCount()
 		Expect(gone.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(gone)).Should(match.BeGone())
-		Eventually(ctx, env.DeploymentOf(gone)).WithTimeout(env.CollectTimeout).Should(match.BeCollected())
+		Eventually(ctx, env.DeploymentOf(gone)).WithTimeout(env.CollectTimeout).Should(match.BeCollected("Deployment"))
 		Expect(notDeletedBy(since, gone)).To(Succeed())
 		for _, m := range kept {
 			Expect(m.Delete(ctx, metav1.DeletePropagationOrphan)).To(Succeed())

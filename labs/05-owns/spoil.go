@@ -60,7 +60,7 @@ func spoilWhileRefused(ctx context.Context, m env.Memcached) int {
 // injector disturbs the manager in the namespace of a Memcached.
 func injector(m env.Memcached) *faults.Injector {
 	GinkgoHelper()
-	f, err := faults.New(m.Namespace, func(string, ...any) {})
+	f, err := faults.New(m.Namespace, nil)
 	Expect(err).To(Succeed())
 	return f
 }
@@ -83,9 +83,7 @@ func isRepairedLater(ctx context.Context, m env.Memcached) {
 // keepsWhatComesMeanwhile wants a condition to stay that somebody else adds while the manager's write of the status is on its way.
 func keepsWhatComesMeanwhile(ctx context.Context, m env.Memcached) {
 	GinkgoHelper()
-	failed := injector(m).Interfere(func(r apiproxy.Request) bool {
-		return r.Mutating() && r.Resource == env.Memcacheds && r.Subresource == "status" && r.Namespace == m.Namespace && r.Name == m.Name
-	}, func(ctx context.Context) error { return setConditions(ctx, m, lateCondition) })
+	failed := injector(m).Interfere(m, "status", func(ctx context.Context) error { return setConditions(ctx, m, lateCondition) })
 	m.Size = 1 + m.Size%5
 	Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
 	Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))

@@ -54,7 +54,7 @@ var _ = Describe("Lab 6", env.Lab(6), func() {
 		m := toldCreated(ctx)
 		atRest(ctx, m)
 		before := reasons(ctx, m)
-		f, err := faults.New(m.Namespace, func(string, ...any) {})
+		f, err := faults.New(m.Namespace, nil)
 		Expect(err).To(Succeed())
 		up := scaleAtSecondTry(ctx, f, m, 3, before) // by more than one: an event for each replica is too many
 		changePort(ctx, m, up)                       // before the third event of a kind, which a recorder may keep to itself for minutes

@@ -45,16 +45,6 @@ func serviceOf(m env.Memcached) func(context.Context) (*corev1.Service, error) {
 // exist wants a Service that is there.
 func exist() *match.Matcher { return serviceThat(func(*corev1.Service) error { return nil }) }
 
-// beCollected wants no Service: its Memcached is gone.
-func beCollected() *match.Matcher {
-	return match.Make(func(s *corev1.Service) error {
-		if s.UID != "" {
-			return finding.New("service-not-collected", "the Service "+s.Name+" goes with its Memcached", "it is still there, with %d owners", len(s.OwnerReferences))
-		}
-		return nil
-	})
-}
-
 // serviceThat makes a matcher of a condition for a Service that is there.
 func serviceThat(condition func(*corev1.Service) error) *match.Matcher {
 	return match.Make(func(s *corev1.Service) error {

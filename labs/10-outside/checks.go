@@ -64,7 +64,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		namespace := env.PodlessNamespace(ctx)
 		promised := env.NewMemcached(namespace)
 		broken := watchPromises(promised)
-		f, err := faults.New(namespace, func(string, ...any) {})
+		f, err := faults.New(namespace, nil)
 		Expect(err).To(Succeed())
 		ask := func() error { return promised.Create(ctx) } // while nothing can be written, and no promise either
 		Expect(f.RefuseWrites(ctx, apiproxy.ReadOnly, refusedWrites, refusals, ask)).To(Succeed())

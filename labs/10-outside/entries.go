@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/faults"
 	"github.com/example/operator-lab/labs/harness/match"
@@ -171,11 +170,9 @@ func sayWhatIsKnown(obj *unstructured.Unstructured) error {
 // holdAtPromise has somebody else add a finalizer to a Memcached at the moment at which the manager sends its own.
 func holdAtPromise(m env.Memcached) (failed func() error) {
 	GinkgoHelper()
-	f, err := faults.New(m.Namespace, func(string, ...any) {})
+	f, err := faults.New(m.Namespace, nil)
 	Expect(err).To(Succeed())
-	return f.Interfere(func(r apiproxy.Request) bool {
-		return r.Mutating() && r.Resource == env.Memcacheds && r.Subresource == "" && r.Namespace == m.Namespace && r.Name == m.Name
-	}, m.Hold)
+	return f.Interfere(m, "", m.Hold)
 }
 
 // behave has the registry behave in a way until the returned function is called, or the check ends.

@@ -278,25 +278,20 @@ const NodeEnv = "NODE_IP"
 
 // Reached are those of the addresses that a connection can be made to within a second. Variables in them, such as [NodeEnv], are
 // those of this process.
-func Reached(addresses []string) (reached []string) {
+func Reached(addresses []string) []string {
 	var wait sync.WaitGroup
-	connected := make([]bool, len(addresses))
+	connected := make([]string, len(addresses))
 	for i, address := range addresses {
-		address = os.ExpandEnv(address)
 		wait.Go(func() {
+			address := os.ExpandEnv(address)
 			if conn, err := net.DialTimeout("tcp", address, canaryLimit); err == nil {
-				connected[i] = true
+				connected[i] = address
 				conn.Close()
 			}
 		})
 	}
 	wait.Wait()
-	for i, address := range addresses {
-		if connected[i] {
-			reached = append(reached, os.ExpandEnv(address))
-		}
-	}
-	return reached
+	return slices.DeleteFunc(connected, func(address string) bool { return address == "" })
 }
 
 // dial connects to a container, which is the same as before if it was claimed, and makes itself known.

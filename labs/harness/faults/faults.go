@@ -36,9 +36,12 @@ type Injector struct {
 	killed    chan struct{}
 }
 
-// New gives a check a [Injector] for a namespace. log is called with what happens, one line at a time. Faults end
+// New gives a check a [Injector] for a namespace. log is called with what happens, one line at a time; nil is nobody. Faults end
 // with the check, or with [Injector.Clear].
 func New(namespace string, log func(format string, args ...any)) (*Injector, error) {
+	if log == nil {
+		log = func(string, ...any) {}
+	}
 	proxy, err := env.Proxy()
 	if err != nil {
 		return nil, err
@@ -70,14 +73,14 @@ func (f *Injector) Conflicts(n int) {
 	f.conflicts = n
 }
 
-// Interfere has somebody else do something once, right before the manager's first request for which moment is true. The API server
-// may answer that request with a conflict. failed says what went wrong with it so far.
-func (f *Injector) Interfere(moment func(apiproxy.Request) bool, act func(context.Context) error) (failed func() error) {
+// Interfere has somebody else do something once, right before the manager's first write of a Memcached, or of its subresource. The
+// API server may answer that write with a conflict. failed says what went wrong with it so far.
+func (f *Injector) Interfere(m env.Memcached, subresource string, act func(context.Context) error) (failed func() error) {
 	var mu sync.Mutex
 	var err error
 	done := false
 	f.proxy.Disturb(apiproxy.Disturbance{Before: func(ctx context.Context, r apiproxy.Request) bool {
-		if !moment(r) {
+		if !r.Mutating() || r.Resource != env.Memcacheds || r.Subresource != subresource || r.Namespace != m.Namespace || r.Name != m.Name {
 			return false
 		}
 		mu.Lock() // the others wait: what is done comes before all of them

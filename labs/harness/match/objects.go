@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -42,11 +43,11 @@ func BeGone() *Matcher {
 	}).Unexplained()
 }
 
-// BeCollected wants a Deployment that the garbage collector has removed.
-func BeCollected() *Matcher {
-	return Make(func(d *appsv1.Deployment) error {
-		if d.UID != "" {
-			return finding.New("not-collected", "the Deployment goes after its Memcached was deleted", "it is still there, with owner references %v", d.OwnerReferences)
+// BeCollected wants an object of a kind that the garbage collector has removed.
+func BeCollected(kind string) *Matcher {
+	return Make(func(obj client.Object) error {
+		if obj.GetUID() != "" {
+			return finding.New("not-collected", "the "+kind+" goes after its Memcached was deleted", "it is still there, with owner references %v", obj.GetOwnerReferences())
 		}
 		return nil
 	}).Unexplained().ByKubernetes(0)
