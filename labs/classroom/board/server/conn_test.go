@@ -82,6 +82,38 @@ func TestWhoDoesNotReadHoldsNothingUp(t *testing.T) {
 	}
 }
 
+// What the server keeps for a client that asks for much, and reads nothing, has an end.
+func TestWhoDoesNotReadTakesLittle(t *testing.T) {
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer on.Close()
+	client, err := net.Dial("tcp", on.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	accepted, err := (&Server{conns: newConnLimiter()}).listener(on).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	const enough = 1 << 20
+	for kept := 0; ; {
+		if err := accepted.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := accepted.Write(make([]byte, 64<<10))
+		if kept += n; kept > enough {
+			t.Fatal("the kernel keeps more than a megabyte")
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
 // keyUpdate shakes hands on a connection, and returns the record that asks the server for new keys (RFC 8446, 4.6.3).
 func keyUpdate(t *testing.T, raw net.Conn) []byte {
 	t.Helper()

@@ -20,6 +20,10 @@ type listener struct {
 	conns  *connLimiter
 }
 
+// sendQueue is what the kernel keeps for a client that does not read, in bytes, of which Linux takes twice as many. It would
+// keep megabytes for each, and that memory is the machine's.
+const sendQueue = 256 << 10
+
 func (s *Server) listener(l net.Listener) net.Listener {
 	return &listener{l, &tls.Config{
 		Certificates: []tls.Certificate{s.Certificate}, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
@@ -36,6 +40,9 @@ func (l *listener) Accept() (net.Conn, error) {
 		if !ok {
 			_ = raw.Close()
 			continue
+		}
+		if tcp, ok := raw.(interface{ SetWriteBuffer(bytes int) error }); ok {
+			_ = tcp.SetWriteBuffer(sendQueue)
 		}
 		// Before the first request net/http sets none, and TLS answers messages of its own by itself.
 		_ = raw.SetWriteDeadline(time.Now().Add(writeTimeout))
