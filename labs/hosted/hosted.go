@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -260,11 +261,18 @@ func (j *Judges) Check(ctx context.Context, state, workspace string, q Question)
 	return answer.Results, verdict.Adopt(state, answer.Results, files)
 }
 
+// read reads a workspace without what no verdict needs: binaries, and hidden folders, in which secrets may be.
+func read(workspace string) (course.Tree, error) {
+	return course.ReadTreeUpTo(workspace, workspaceLimit, func(name string, d fs.DirEntry) bool {
+		return d.IsDir() && (name == "bin" || strings.HasPrefix(d.Name(), "."))
+	})
+}
+
 // Ask judges the workspace, a folder here, and keeps nothing. The Job and all that belongs to it is gone when Ask returns, also when ctx has
 // ended; should this process be killed, the cluster removes it ten minutes after its end. The error is a [*clusters.Problem]
 // where the cluster is at fault.
 func (j *Judges) Ask(ctx context.Context, workspace string, q Question) (answer *Answer, err error) {
-	q.Workspace, err = course.ReadTreeUpTo(workspace, workspaceLimit, func(name string, d fs.DirEntry) bool { return name == "bin" && d.IsDir() })
+	q.Workspace, err = read(workspace)
 	if err != nil {
 		return nil, &Unfit{&clusters.Problem{What: "the workspace cannot be sent", Fix: "see what it says", Err: err}}
 	}

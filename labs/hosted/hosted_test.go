@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,23 @@ func TestAQuestionArrivesAsItWasAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(asked, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHiddenFoldersAreNotSent(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"cmd/main.go", ".aws/credentials", "hack/.cache/x", "bin/manager", "hack/bin/run.sh", ".golangci.yml"} {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{".golangci.yml", "cmd/main.go", "hack/bin/run.sh"}, slices.Sorted(maps.Keys(tree))); diff != "" {
 		t.Error(diff)
 	}
 }
