@@ -43,7 +43,7 @@ func (s *claimed) closed(ctx context.Context) error {
 	}
 }
 
-// reached is what a program in the sandbox reaches that it should not.
+// reached is what somebody in the sandbox reaches who should not.
 func (s *claimed) reached(ctx context.Context) ([]string, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(os.Getenv(hosted.PodIPEnv), "0"))
@@ -60,7 +60,8 @@ func (s *claimed) reached(ctx context.Context) ([]string, error) {
 		"169.254.169.254:80", "1.1.1.1:443", "[2606:4700:4700::1111]:443",
 		"[$" + sandbox.NodeEnv + "]:10250", // the kubelet of its own node, which a policy need not forbid
 	}
-	cmd, err := process.Runner{Launcher: s.launcher}.Program(ctx, process.Job{
+	// A program has no IPv6, and a policy is tried in whatever way the cluster has.
+	cmd, err := process.Runner{Launcher: s.launcher}.Tool(ctx, process.Job{
 		Args: append([]string{s.pods.Shim, "dial"}, targets...), Dir: home, Writes: home,
 	})
 	if err != nil {

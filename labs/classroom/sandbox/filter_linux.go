@@ -51,6 +51,7 @@ const (
 var (
 	allow, deny bpf.Instruction = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}, bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	unsupported bpf.Instruction = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)}
+	noFamily    bpf.Instruction = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)}
 )
 
 // argument loads the lower half of an argument of the call: the kernel takes an int there.
@@ -112,9 +113,16 @@ func filterCalls() error {
 	))
 }
 
-// forbidLocks keeps this process, and all that it starts, from locks of whole files, which our tools need and programs do not.
-var forbidLocks = sync.OnceValue(func() error {
-	return install(slices.Concat([]bpf.Instruction{bpf.LoadAbsolute{Off: callNumber, Size: 4}}, is(unix.SYS_FLOCK, deny), []bpf.Instruction{allow}))
+// filterProgram keeps this process, and all that it starts, from what our tools need and programs do not: locks of whole files, and
+// IPv6. A Pod has an address of its link (fe80::) in that also where a network plugin knows and filters IPv4 alone, and its node has one,
+// too. What a program needs is at 127.0.0.1.
+var filterProgram = sync.OnceValue(func() error {
+	return install(slices.Concat(
+		[]bpf.Instruction{bpf.LoadAbsolute{Off: callNumber, Size: 4}},
+		is(unix.SYS_FLOCK, deny),
+		is(unix.SYS_SOCKET, slices.Concat([]bpf.Instruction{argument(0)}, is(unix.AF_INET6, noFamily))...),
+		[]bpf.Instruction{allow},
+	))
 })
 
 // install adds a filter to those that there are. The answer of the strictest counts.

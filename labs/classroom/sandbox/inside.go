@@ -166,11 +166,11 @@ func execute(ctx context.Context, control io.Reader, output *os.File, o order) (
 	defer read.Close()
 	isProgram := o.Kernel > 0
 	if isProgram {
-		if err := forbidLocks(); err != nil {
-			return 0, errors.Join(fmt.Errorf("keep the program from locks: %w", err), output.Close())
+		if err := filterProgram(); err != nil {
+			return 0, errors.Join(fmt.Errorf("keep the program from what it does not need: %w", err), output.Close())
 		}
 	}
-	refused, killed, watchKernel := refusedTasks(), killedForMemory(), isProgram && memoryIsLimited()
+	before, watchKernel := countEvents(), isProgram && memoryIsLimited()
 	terminateProgram := make(chan struct{}, 1)
 	go obey(control, parentPipe, terminateProgram)
 	var full atomic.Bool
@@ -178,7 +178,7 @@ func execute(ctx context.Context, control io.Reader, output *os.File, o order) (
 		if watchKernel && int64(kernelMemory()) > o.Kernel || isProgram && tooManySockets() {
 			full.Store(true)
 		}
-		return full.Load() || refusedTasks() > refused
+		return full.Load() || refusedTasks() > before.refused
 	})
 	if node := os.Getenv(NodeEnv); node != "" {
 		o.Job.Env = append(o.Job.Env, NodeEnv+"="+node)
@@ -187,17 +187,43 @@ func execute(ctx context.Context, control io.Reader, output *os.File, o order) (
 		Args: o.Job.Args, Dir: o.Job.Dir, Env: o.Job.Env, Output: output, Limits: o.Supervisor, UID: -1, ParentPipe: read,
 		Terminate: terminateProgram,
 	})
+	if code != 0 {
+		exceeded, isShort := countEvents().exceeded(before, full.Load())
+		switch {
+		case isShort != nil:
+			return 0, errors.Join(isShort, output.Close())
+		case exceeded != 0:
+			return exceeded, output.Close()
+		}
+	}
 	switch {
-	case code != 0 && refusedTasks() > refused:
-		code = supervisor.TooManyProcesses
-	case code != 0 && (full.Load() || killedForMemory() > killed):
-		code = supervisor.TooMuchMemory
 	case err != nil:
 		fmt.Fprintln(output, "supervisor:", err)
 	case code == process.NotStarted || code == process.TooMuchOutput:
 		code = 1
 	}
 	return code, output.Close()
+}
+
+// events are what the kernel has counted of a container so far.
+type events struct {
+	refused int // tasks that it was refused
+	killed  int // processes that were killed for want of memory, its own or the machine's
+	full    int // how often it had taken all memory that it may have
+}
+
+// exceeded is the exit code for what a program has taken too much of since before, 0 for nothing. ended says that we have ended it
+// for that. An error says that the machine was short of memory, and not the container.
+func (e events) exceeded(before events, ended bool) (code int, err error) {
+	switch {
+	case e.refused > before.refused:
+		return supervisor.TooManyProcesses, nil
+	case ended, e.killed > before.killed && e.full > before.full:
+		return supervisor.TooMuchMemory, nil
+	case e.killed > before.killed:
+		return 0, errors.New("the kernel has ended the program, because this machine has no memory left")
+	}
+	return 0, nil
 }
 
 // crowdPeriod is how often it is looked whether a program takes too much of what the kernel counts for a container. The look is a

@@ -75,9 +75,15 @@ func reserveThreads() error {
 	return errors.Join(err, unix.Close(pipe[0]))
 }
 
-// killedForMemory is how many processes of this container the kernel has killed for want of memory.
-func killedForMemory() int {
-	return counted("oom_kill ", "/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+// countEvents reads those of this container. The kernel counts the processes that it has killed for want of memory whoever was
+// short of it, this container or one of the groups above, and apart from that how often this one was at its limit
+// (https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files).
+func countEvents() events {
+	return events{
+		refused: refusedTasks(),
+		killed:  counted("oom_kill ", "/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"),
+		full:    max(counted("oom ", "/sys/fs/cgroup/memory.events"), counted("", "/sys/fs/cgroup/memory/memory.failcnt")),
+	}
 }
 
 // refusedTasks is how often the kernel has refused this container a process or thread.

@@ -8,7 +8,7 @@ func conceal() error { return nil }
 
 func reserveThreads() error { return nil }
 
-func killedForMemory() int { return 0 }
+func countEvents() events { return events{} }
 
 func refusedTasks() int { return 0 }
 
@@ -20,7 +20,7 @@ func tooManySockets() bool { return false }
 
 func filterCalls() error { return nil }
 
-func forbidLocks() error { return nil }
+func filterProgram() error { return nil }
 
 func ignoreSignals() error { return nil }
 

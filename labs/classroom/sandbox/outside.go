@@ -215,7 +215,7 @@ func (r request) mayLackSockets() string {
 // endedCode is the exit code of a program whose container has ended.
 const endedCode = 128 + int(syscall.SIGKILL)
 
-var errEnded = errors.New("the kernel has ended the whole container: it took more than it may have")
+var errEnded = errors.New("the kernel has ended the whole container: it took more than it may have, or its machine has no memory left")
 
 // serveJob gives the orders, and passes on what comes and goes, until everything in the container has ended. Of what the program
 // prints it passes on so many bytes. A container that has ended without an answer gives errEnded.

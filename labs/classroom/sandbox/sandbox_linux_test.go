@@ -337,6 +337,29 @@ func exchange(t *testing.T, address string, bytes int) string {
 	return string(answer[:n])
 }
 
+// The kernel ends the largest program of a machine that has no memory left, and that may be anybody's.
+func TestOnlyItsOwnLimitIsAProgramsFault(t *testing.T) {
+	before := events{refused: 1, killed: 1, full: 1}
+	for name, tc := range map[string]struct {
+		now   events
+		ended bool
+		code  int
+		short bool
+	}{
+		"nothing happened":                 {now: before},
+		"tasks were refused":               {now: events{refused: 2, killed: 1, full: 1}, code: supervisor.TooManyProcesses},
+		"it was full, and cleaned up":      {now: events{refused: 1, killed: 1, full: 2}},
+		"it was full, and something ended": {now: events{refused: 1, killed: 2, full: 2}, code: supervisor.TooMuchMemory},
+		"the machine was full":             {now: events{refused: 1, killed: 2, full: 1}, short: true},
+		"we ended it":                      {now: before, ended: true, code: supervisor.TooMuchMemory},
+		"we ended it on a full machine":    {now: events{refused: 1, killed: 2, full: 1}, ended: true, code: supervisor.TooMuchMemory},
+	} {
+		if code, err := tc.now.exceeded(before, tc.ended); code != tc.code || (err != nil) != tc.short {
+			t.Errorf("%s: %d, %v", name, code, err)
+		}
+	}
+}
+
 func TestTheProgramReachesItsAddresses(t *testing.T) {
 	reaches := []string{echo(t, "api"), echo(t, "registry")}
 	_, socket := listening(t, reaches...)

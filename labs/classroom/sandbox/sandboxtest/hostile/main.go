@@ -251,6 +251,7 @@ func rise() {
 		"ask the kernel for news":  socket(syscall.AF_NETLINK, syscall.SOCK_RAW, 0),
 		"call the machine's owner": socket(40, syscall.SOCK_STREAM, 0), // AF_VSOCK
 		"ping":                     socket(syscall.AF_INET, syscall.SOCK_DGRAM, syscall.IPPROTO_ICMP),
+		"speak IPv6":               socket(syscall.AF_INET6, syscall.SOCK_STREAM, 0),
 		"ping by IPv6":             socket(syscall.AF_INET6, syscall.SOCK_DGRAM, syscall.IPPROTO_ICMPV6),
 		"speak UDP":                socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0),
 		"speak UDP-Lite":           socket(syscall.AF_INET6, syscall.SOCK_DGRAM, 136),
