@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -65,15 +66,16 @@ func claim(ctx context.Context, progress func(string)) (host string, release fun
 			"lifecycle":   map[string]any{"shutdownTime": time.Now().Add(claimLife).UTC().Format(time.RFC3339), "shutdownPolicy": "Delete"},
 		},
 	}}
-	if err := replace(ctx, mine, wanted); err != nil {
+	uid, err := replace(ctx, mine, wanted)
+	if err != nil {
 		return "", nil, &clusters.Problem{What: "cannot claim a sandbox", Fix: "bin/classroom hosted doctor", Err: err}
 	}
 	release = func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
 		defer cancel()
-		return mine.Delete(ctx, name, metav1.DeleteOptions{})
+		return giveBack(ctx, mine, name, uid)
 	}
-	host, err = ready(ctx, mine, name, progress)
+	host, err = ready(ctx, mine, name, uid, progress)
 	if err != nil {
 		return "", nil, errors.Join(&clusters.Problem{What: "no sandbox came", Fix: "bin/classroom hosted doctor", Err: err}, release())
 	}
@@ -82,11 +84,15 @@ func claim(ctx context.Context, progress func(string)) (host string, release fun
 
 // replace makes a claim. That of a Pod of the same Job which was lost, and could not give it back, ends for it: else each Pod that is
 // lost would keep its sandbox for as long as there is the Job.
-func replace(ctx context.Context, mine dynamic.ResourceInterface, wanted *unstructured.Unstructured) error {
-	return wait.PollUntilContextTimeout(ctx, claimPeriod, claimLimit, true, func(ctx context.Context) (bool, error) {
-		_, err := mine.Create(ctx, wanted, metav1.CreateOptions{})
+func replace(ctx context.Context, mine dynamic.ResourceInterface, wanted *unstructured.Unstructured) (uid types.UID, err error) {
+	err = wait.PollUntilContextTimeout(ctx, claimPeriod, claimLimit, true, func(ctx context.Context) (bool, error) {
+		made, err := mine.Create(ctx, wanted, metav1.CreateOptions{})
+		if err == nil {
+			uid = made.GetUID()
+			return true, nil
+		}
 		if !apierrors.IsAlreadyExists(err) {
-			return err == nil, err
+			return false, err
 		}
 		err = mine.Delete(ctx, wanted.GetName(), metav1.DeleteOptions{})
 		if apierrors.IsNotFound(err) {
@@ -94,15 +100,28 @@ func replace(ctx context.Context, mine dynamic.ResourceInterface, wanted *unstru
 		}
 		return false, err
 	})
+	return uid, err
+}
+
+// giveBack ends a claim, unless another Pod has taken its place.
+func giveBack(ctx context.Context, mine dynamic.ResourceInterface, name string, uid types.UID) error {
+	err := mine.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 // ready waits for the Pod of a claim, and tells what it waits for.
-func ready(ctx context.Context, mine dynamic.ResourceInterface, name string, progress func(string)) (host string, err error) {
+func ready(ctx context.Context, mine dynamic.ResourceInterface, name string, uid types.UID, progress func(string)) (host string, err error) {
 	told := ""
 	err = wait.PollUntilContextTimeout(ctx, claimPeriod, claimLimit, true, func(ctx context.Context) (bool, error) {
 		claim, err := mine.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
+		}
+		if claim.GetUID() != uid {
+			return false, errors.New("another Pod of this Job has taken its place")
 		}
 		ips, _, _ := unstructured.NestedStringSlice(claim.Object, "status", "sandbox", "podIPs")
 		isReady, why := readiness(claim)
