@@ -40,25 +40,6 @@ const (
 	namespace = "judge"
 )
 
-// quotas are those that docs/hosted.md has for a learner's own namespace.
-var quotas = []*corev1.ResourceQuota{
-	{
-		ObjectMeta: metav1.ObjectMeta{Name: "no-priority"},
-		Spec: corev1.ResourceQuotaSpec{
-			Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopePriorityClass},
-			Hard:   corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")},
-		},
-	},
-	{
-		ObjectMeta: metav1.ObjectMeta{Name: "own"},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
-			corev1.ResourcePods: resource.MustParse("2"), corev1.ResourceRequestsCPU: resource.MustParse("2"),
-			corev1.ResourceRequestsMemory: resource.MustParse("4Gi"), corev1.ResourceLimitsMemory: resource.MustParse("8Gi"),
-			"count/jobs.batch": resource.MustParse("10"), "count/secrets": resource.MustParse("20"),
-		}},
-	},
-}
-
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand { // the parent of a control plane's processes
 		if err := embedded.Supervise(os.Args[2]); err != nil {
@@ -81,7 +62,7 @@ func TestHostedVerdicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHost(t, c, cache)
-	t.Run("nobody goes before others", h.hasNoPriority)
+	t.Run("a learner keeps the judges of others from nothing", h.leavesOthersAlone)
 	t.Run("a restricted Pod judges as at home", func(t *testing.T) { h.judgesAsAtHome(t, cache) })
 	t.Run("a Pod that is lost costs no verdict", h.replacesALostPod)
 	t.Run("nothing is left of a verdict that nobody waits for", h.leavesNothing)
@@ -141,31 +122,51 @@ func (h host) judgesAsAtHome(t *testing.T, cache string) {
 	}
 }
 
-// hasNoPriority tries what would have the judges of others make room.
-func (h host) hasNoPriority(t *testing.T) {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "urgent"},
-		Spec: corev1.PodSpec{
-			PriorityClassName: "system-cluster-critical", SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{{
-				Name: "urgent", Image: "urgent",
-				Resources: corev1.ResourceRequirements{
-					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")},
-					Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+// leavesOthersAlone tries Pods that would keep the judges of others from their nodes.
+func (h host) leavesOthersAlone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit    func(*corev1.PodSpec)
+		refuses string // says why
+	}{
+		"a plain Pod":         {func(*corev1.PodSpec) {}, ""},
+		"one with a priority": {func(s *corev1.PodSpec) { s.PriorityClassName = "system-cluster-critical" }, "quota: no-priority"},
+		"one that bears no others": {func(s *corev1.PodSpec) {
+			s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelOSStable, NamespaceSelector: &metav1.LabelSelector{}, LabelSelector: &metav1.LabelSelector{},
+			}}}}
+		}, "quota: no-others"},
+		"one that takes much disk": {func(s *corev1.PodSpec) {
+			s.Containers[0].Resources.Limits[corev1.ResourceEphemeralStorage] = resource.MustParse("5Gi")
+		}, "maximum ephemeral-storage"},
+		"one that does not say how much": {func(s *corev1.PodSpec) { delete(s.Containers[0].Resources.Limits, corev1.ResourceEphemeralStorage) }, ""},
+		"one with much memory": {func(s *corev1.PodSpec) {
+			s.Containers[0].Resources.Limits[corev1.ResourceMemory] = resource.MustParse("9Gi")
+		}, "quota: own"},
+	} {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "tried"},
+			Spec: corev1.PodSpec{
+				SecurityContext: &corev1.PodSecurityContext{
+					RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 				},
-				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
-			}},
-		},
-	}
-	_, err := h.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "no-priority") {
-		t.Errorf("a Pod with a priority: %v", err)
-	}
-	pod.Spec.PriorityClassName = ""
-	if _, err := h.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-		t.Errorf("one without: %v", err)
+				Containers: []corev1.Container{{
+					Name: "tried", Image: "tried",
+					Resources: corev1.ResourceRequirements{
+						Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")},
+						Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourceEphemeralStorage: resource.MustParse("1Gi")},
+					},
+					SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+				}},
+			},
+		}
+		tc.edit(&pod.Spec)
+		made, err := h.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case tc.refuses != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.refuses)), tc.refuses == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case err == nil && made.Spec.Containers[0].Resources.Limits.StorageEphemeral().IsZero():
+			t.Errorf("%s has no limit of disk", name)
+		}
 	}
 }
 
@@ -327,10 +328,12 @@ func newHost(t *testing.T, c *course.Course, cache string) host {
 	if _, err := h.CoreV1().Namespaces().Create(t.Context(), restricted, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, quota := range quotas {
-		if _, err := h.CoreV1().ResourceQuotas(namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+	learners, err := os.ReadFile(filepath.Join(c.Root, "labs", "hosted", "namespace.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.node(t.Context(), string(learners), "kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "apply", "--namespace", namespace, "-f", "-"); err != nil {
+		t.Fatal(err)
 	}
 	return h
 }
