@@ -82,8 +82,14 @@ func deriveCRD(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, 
 	if len(definitions) == 0 {
 		return nil, finding.New(generate.CauseFailed, "a definition of the kind "+suite.Kind, "controller-gen finds no such kind in your types; is the root marker still above the struct?")
 	}
+	if len(definitions) > 1 {
+		return nil, finding.New(finding.CauseOther, "one kind "+suite.Kind+", of one group", "%s and %s", definitions[0].Name(), definitions[1].Name())
+	}
 	definition, err := definitions[0].Definition()
 	if err != nil {
+		return nil, err
+	}
+	if err := oneVersion(definition); err != nil {
 		return nil, err
 	}
 	definition = crd.Regroup(definition, derivedGroup())
@@ -197,7 +203,20 @@ func definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	if err != nil {
 		return nil, finding.New(suite.CauseRefused, "a CustomResourceDefinition in "+suite.ManifestDir+"/"+m.File, "%v", err)
 	}
-	return definition, nil
+	return definition, oneVersion(definition)
+}
+
+// oneVersion is a finding for a definition with more. Each has bounds, defaults and subresources of its own, and the checks ask for
+// one of them.
+func oneVersion(definition *apiextensionsv1.CustomResourceDefinition) error {
+	var names []string
+	for _, v := range definition.Spec.Versions {
+		names = append(names, v.Name)
+	}
+	if len(names) > 1 {
+		return finding.New(finding.CauseOther, "a definition with one version, v1alpha1", "%s", strings.Join(names, ", "))
+	}
+	return nil
 }
 
 func found(manifests []generate.Manifest) string {

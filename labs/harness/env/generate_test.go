@@ -7,10 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 )
 
 // A definition of 1 KB can have a rule that the API server checks for longer than a request may take. It is to blame if the
@@ -43,4 +47,19 @@ func TestADefinitionThatTakesTooLongIsTheLearnersIfOthersAreServed(t *testing.T)
 			})
 		})
 	}
+}
+
+// A version that nobody asks for may be one without bounds, or without the status subresource.
+func TestADefinitionHasOneVersion(t *testing.T) {
+	versions := func(names ...string) *apiextensionsv1.CustomResourceDefinition {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		for _, name := range names {
+			definition.Spec.Versions = append(definition.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: name})
+		}
+		return definition
+	}
+	if err := oneVersion(versions("v1alpha1")); err != nil {
+		t.Error(err)
+	}
+	findingtest.Require(t, oneVersion(versions("v1alpha1", "v1beta1")), finding.CauseOther, "v1alpha1, v1beta1")
 }
