@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 )
@@ -82,6 +83,28 @@ func TestWhatIsDrawnAnewIsNew(t *testing.T) {
 		}
 		if m.drawPort(r); slices.Contains(m.past, m.Port) {
 			t.Fatalf("port %d comes back", m.Port)
+		}
+	}
+}
+
+// A manager is killed after a creation, and whoever hides what it creates must not choose the moment.
+func TestACreationOfAMemcachedsDeployment(t *testing.T) {
+	for name, tc := range map[string]struct {
+		request            apiproxy.Request
+		counts, isTooLarge bool
+	}{
+		"of a Memcached's":    {apiproxy.Request{Verb: "create", Resource: env.Deployments, Status: 201, Object: "m"}, true, false},
+		"by apply":            {apiproxy.Request{Verb: "patch", Resource: env.Deployments, Status: 201, Object: "m"}, true, false},
+		"of another":          {apiproxy.Request{Verb: "create", Resource: env.Deployments, Status: 201, Object: "decoy"}, false, false},
+		"too large to read":   {apiproxy.Request{Verb: "create", Resource: env.Deployments, Status: 201}, true, true},
+		"refused":             {apiproxy.Request{Verb: "create", Resource: env.Deployments, Status: 409}, false, false},
+		"unanswered":          {apiproxy.Request{Verb: "create", Resource: env.Deployments, Status: 502}, false, false},
+		"of something else":   {apiproxy.Request{Verb: "create", Resource: "configmaps", Status: 201}, false, false},
+		"a write and no more": {apiproxy.Request{Verb: "update", Resource: env.Deployments, Status: 200, Object: "m"}, false, false},
+	} {
+		s := &scenario{targets: []*target{{Memcached: env.Memcached{Name: "m"}}}}
+		if counts := s.creation(tc.request); counts != tc.counts || s.tooLarge.Load() != tc.isTooLarge {
+			t.Errorf("%s: it counts: %t; it is too large: %t", name, counts, s.tooLarge.Load())
 		}
 	}
 }

@@ -84,6 +84,12 @@ func (r Request) Written() bool {
 	return r.Mutating() && !r.Disturbed && done
 }
 
+// TooLong says whether the request wrote an object, and its answer is too long for us to read which one.
+func (r Request) TooLong() bool {
+	return r.Written() && r.Status < http.StatusBadRequest && r.Object == "" && r.Subresource == "" &&
+		(r.Verb == "create" || r.Verb == "update" || r.Verb == "patch") && r.Group != "authorization.k8s.io" // reviews have no name
+}
+
 // Created says whether the request has made an object, as far as its answer tells, by whatever verb: a patch can, too, by server-side
 // apply.
 func (r Request) Created() bool {

@@ -65,11 +65,16 @@ func (m Memcached) Rewritten(since int) string { return rewritten(requests(since
 func rewritten(requests []apiproxy.Request, beside types.NamespacedName) string {
 	versions := map[string]string{}
 	for _, r := range requests {
-		if !r.Written() || r.Namespace != beside.Namespace || r.Object == "" || r.Object == beside.Name || r.Resource == Events || r.Resource == "leases" {
+		if !r.Written() || r.Namespace != beside.Namespace || r.Object == beside.Name || r.Resource == Events || r.Resource == "leases" {
 			continue
 		}
 		object := r.Resource + " " + r.Object
-		if before, known := versions[object]; known && before != r.ResourceVersion {
+		if r.TooLong() {
+			object = r.Resource + " of more than 64 KiB"
+		} else if r.Object == "" {
+			continue
+		}
+		if before, known := versions[object]; known && (before != r.ResourceVersion || r.TooLong()) {
 			return object
 		}
 		versions[object] = r.ResourceVersion
