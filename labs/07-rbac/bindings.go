@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,6 +24,7 @@ const delegator = "ClusterRole system:auth-delegator"
 
 // accounts are the rights that a folder with manifests gives to the ServiceAccounts in it.
 type accounts struct {
+	dir       string
 	manifests []generate.Manifest
 	// kustomization says which files are installed; nil where the workspace installs them in its own way.
 	kustomization *generate.Manifest
@@ -30,8 +33,8 @@ type accounts struct {
 	own           []generate.Manifest            // the ServiceAccounts
 }
 
-func accountsOf(manifests []generate.Manifest) accounts {
-	a := accounts{manifests: manifests, roles: map[string][]generate.Manifest{}}
+func accountsOf(dir string, manifests []generate.Manifest) accounts {
+	a := accounts{dir: dir, manifests: manifests, roles: map[string][]generate.Manifest{}}
 	if i := slices.IndexFunc(manifests, isKustomization); i >= 0 {
 		a.kustomization = &manifests[i]
 		a.listed, _, _ = unstructured.NestedStringSlice(a.kustomization.Object, "resources")
@@ -187,6 +190,11 @@ func (a accounts) install(generated []generate.Manifest) error {
 	}
 	if other := slices.IndexFunc(a.listed, elsewhere); other >= 0 {
 		return finding.New(finding.CauseOther, "YAML files of config/rbac as the resources of "+a.kustomization.File, "%s", a.listed[other])
+	}
+	for _, name := range a.listed {
+		if _, err := os.Stat(filepath.Join(a.dir, name)); err != nil { // who has the file gets more than is read here
+			return finding.New(finding.CauseOther, "the files that "+a.kustomization.File+" lists", "there is no %s", name)
+		}
 	}
 	if seen := a.changes(); seen != "" {
 		return finding.New(finding.CauseOther, "manifests in config/rbac that are installed as they are: this check reads nothing else", "%s", seen)

@@ -45,7 +45,7 @@ func readFiles(t *testing.T, files map[string]string) accounts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return accountsOf(manifests)
+	return accountsOf(dir, manifests)
 }
 
 // longRole has a first rule that nobody combines.
@@ -131,6 +131,7 @@ func TestTheRoleIsInstalled(t *testing.T) {
 		"in a way of one's own":          {"", bound, "", ""},
 		"by its name in a path":          {"resources: [account.yaml, ./role.yaml, ./binding.yaml]\n", bound, "", ""},
 		"and something else":             {"resources: [role.yaml, binding.yaml, more.txt]\n", bound, "other", "more.txt"},
+		"and a file that is not there":   {"resources: [account.yaml, role.yaml, binding.yaml, more.yaml]\n", bound, "other", "more.yaml"},
 		"and another folder":             {"resources: [role.yaml, binding.yaml, ../more.yaml]\n", bound, "other", "../more.yaml"},
 		"by nothing and nowhere":         {"namePrefix: a\n", bound, "not-installed", ""},
 	} {

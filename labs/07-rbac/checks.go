@@ -60,7 +60,7 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 		Expect(most.allows(rules(roles))).To(Succeed())
 		manifests, err := readManifests()
 		Expect(err).To(Succeed())
-		accounts := accountsOf(manifests)
+		accounts := accountsOf(rbacDir(), manifests)
 		Expect(accounts.grantAtMost(most)).To(Succeed())
 		Expect(accounts.install(roles)).To(Succeed())
 	})
@@ -97,10 +97,10 @@ func readRole(ctx context.Context) ([]generate.Manifest, error) {
 	return roles, nil
 }
 
-// readManifests reads the folder of the generated role.
-func readManifests() ([]generate.Manifest, error) {
-	return generate.ReadManifests(filepath.Join(env.Run().Workspace, filepath.Dir(suite.RolePath)))
-}
+// rbacDir is the folder of the generated role.
+func rbacDir() string { return filepath.Join(env.Run().Workspace, filepath.Dir(suite.RolePath)) }
+
+func readManifests() ([]generate.Manifest, error) { return generate.ReadManifests(rbacDir()) }
 
 // roleFile are those of the manifests that stand in the generated file.
 func roleFile(manifests []generate.Manifest) []generate.Manifest {

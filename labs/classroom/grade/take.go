@@ -241,9 +241,11 @@ func (c *taken) repository(ctx context.Context, dir string) (err error) {
 	}
 	// Else a file may ask what the commit's signature is worth ($Format:%G?$): git runs gpg or gpgsm for that, which asks any
 	// address that a certificate names. Or it may be in an encoding of its own, which the C library would convert, in this
-	// process. These attributes come before those of the commit.
+	// process. Or a commit may hide files from an archive, which others who clone it have. These attributes come before those of
+	// the commit.
+	const attributes = "* -export-ignore -export-subst -working-tree-encoding -text -ident\n"
 	info := filepath.Join(private, "info")
-	if err := errors.Join(os.Mkdir(info, 0o700), os.WriteFile(filepath.Join(info, "attributes"), []byte("* -export-subst -working-tree-encoding\n"), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(info, 0o700), os.WriteFile(filepath.Join(info, "attributes"), []byte(attributes), 0o600)); err != nil {
 		return fmt.Errorf("copy repository: %w", err)
 	}
 	return c.checkOut(ctx, private)

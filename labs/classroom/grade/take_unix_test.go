@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -332,6 +333,20 @@ func TestNoEncodingIsConverted(t *testing.T) {
 	_, got, err := taking(t, bare(t, map[string]string{"go.mod": "module x", "v.txt": written, ".gitattributes": "v.txt working-tree-encoding=ISO-8859-1\n"}, nil))
 	if err != nil || got["v.txt"] != kept {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// What is judged is what somebody gets who clones the repository.
+func TestNoAttributeHidesOrChangesAFile(t *testing.T) {
+	files := map[string]string{
+		"go.mod": "module x", "config/rbac/more.yaml": "kind: ClusterRoleBinding\n", "hidden/wrong.go": "package hidden\n", "a.txt": "$Id$\n",
+	}
+	committed := maps.Clone(files)
+	committed[".gitattributes"] = "/config/rbac/more.yaml export-ignore\nhidden export-ignore\n*.txt text eol=crlf ident\n"
+	_, got, err := taking(t, bare(t, committed, nil))
+	delete(got, ".gitattributes")
+	if diff := cmp.Diff(files, got); diff != "" || err != nil {
+		t.Error(err, diff)
 	}
 }
 
