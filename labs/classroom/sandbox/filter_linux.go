@@ -22,7 +22,26 @@ var forbiddenCalls = []uint32{
 	unix.SYS_IO_URING_SETUP, // what is asked there is not seen here
 	// Their control data are options of a socket, and may be other programs' files.
 	unix.SYS_SENDMSG, unix.SYS_SENDMMSG,
+	unix.SYS_IO_SETUP, // one call takes all that the machine has (fs.aio-max-nr)
+	// Docker's filter forbids these without capabilities, Podman's does not. Who has a namespace of their own has all capabilities in
+	// there, and queues and sockets that are not looked at.
+	unix.SYS_UNSHARE, unix.SYS_SETNS,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_PIVOT_ROOT,
+	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, unix.SYS_SYSLOG, unix.SYS_PIDFD_GETFD, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN,
+	unix.SYS_USERFAULTFD,
 }
+
+// programCalls are not permitted to programs either, and our tools need some of them. Locks of whole files keep others waiting, as those of parts do.
+// The machine code of all filters has one limit for the machine (net.core.bpf_jit_limit). Two have disks of the machine written. The
+// memory of one is cut out of the kernel's map, which stays in pieces, and what the others make outlives a job in a Pod.
+var programCalls = []uint32{
+	unix.SYS_FLOCK, unix.SYS_SECCOMP, unix.SYS_SYNC, unix.SYS_SYNCFS, unix.SYS_MEMFD_SECRET,
+	unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN,
+}
+
+// namespaces are the flags with which clone makes namespaces. Those of clone3 are in memory, where no filter sees them: it is not
+// there at all, as in Docker's filter, and Go and C libraries do without.
+const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
 // unsupportedCalls answer that there is no way to do what they are asked for (EINVAL), whereupon Go copies by itself. In a pipe they
 // keep more of the kernel's memory than the pipe's size, by a thousand times.
@@ -51,6 +70,7 @@ const (
 var (
 	allow, deny bpf.Instruction = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}, bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	unsupported bpf.Instruction = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)}
+	notThere    bpf.Instruction = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
 	noFamily    bpf.Instruction = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)}
 )
 
@@ -78,11 +98,17 @@ func oneOf(n uint32, cases ...[]bpf.Instruction) []bpf.Instruction {
 // onlyFor allows the values of an argument, and no others.
 func onlyFor(n uint32, values ...uint32) []bpf.Instruction { return oneOf(n, among(values, allow)) }
 
+// notFor denies the values of an argument, and allows all others.
+func notFor(n uint32, values ...uint32) []bpf.Instruction {
+	return slices.Concat([]bpf.Instruction{argument(n)}, among(values, deny), []bpf.Instruction{allow})
+}
+
 // architectures are those that Go and seccomp know by different names. There are no sandboxes on others.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
-// filterCalls keeps this process, and all that it starts, from the forbidden calls, from sockets but for TCP and Unix ones, from locks of
-// parts of files, and from changing the limits of others: they are not permitted (EPERM). Calls of another architecture are not, either.
+// filterCalls keeps this process, and all that it starts, from the forbidden calls, from namespaces of their own, from sockets but for TCP
+// and Unix ones, from locks of parts of files, and from changing the limits of others: they are not permitted (EPERM). Calls of another
+// architecture are not, either.
 func filterCalls() error {
 	arch, ok := architectures[runtime.GOARCH]
 	if !ok {
@@ -99,7 +125,8 @@ func filterCalls() error {
 			bpf.LoadAbsolute{Off: callNumber, Size: 4},
 			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: otherABI, SkipTrue: 1}, deny,
 		},
-		among(forbiddenCalls, deny), among(unsupportedCalls, unsupported),
+		among(forbiddenCalls, deny), among(unsupportedCalls, unsupported), is(unix.SYS_CLONE3, notThere),
+		is(unix.SYS_CLONE, argument(0), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1}, deny, allow),
 		is(unix.SYS_SOCKET, oneOf(0, is(unix.AF_UNIX, allow), is(unix.AF_INET, stream...), is(unix.AF_INET6, stream...))...),
 		is(unix.SYS_SOCKETPAIR, onlyFor(0, unix.AF_UNIX)...),
 		is(unix.SYS_SETSOCKOPT, oneOf(1,
@@ -113,13 +140,16 @@ func filterCalls() error {
 	))
 }
 
-// filterProgram keeps this process, and all that it starts, from what our tools need and programs do not: locks of whole files, and
+// filterProgram keeps this process, and all that it starts, from what our tools need and programs do not: the calls of programCalls; the
+// limit that keeps the kernel from starting the machine's own program for a core dump; a core of the processor that nobody else may use; and
 // IPv6. A Pod has an address of its link (fe80::) in that also where a network plugin knows and filters IPv4 alone, and its node has one,
 // too. What a program needs is at 127.0.0.1.
 var filterProgram = sync.OnceValue(func() error {
 	return install(slices.Concat(
 		[]bpf.Instruction{bpf.LoadAbsolute{Off: callNumber, Size: 4}},
-		is(unix.SYS_FLOCK, deny),
+		among(programCalls, deny),
+		is(unix.SYS_PRCTL, notFor(0, unix.PR_SET_SECCOMP, unix.PR_SCHED_CORE)...),
+		is(unix.SYS_SETRLIMIT, notFor(0, unix.RLIMIT_CORE)...), is(unix.SYS_PRLIMIT64, notFor(1, unix.RLIMIT_CORE)...),
 		is(unix.SYS_SOCKET, slices.Concat([]bpf.Instruction{argument(0)}, is(unix.AF_INET6, noFamily))...),
 		[]bpf.Instruction{allow},
 	))

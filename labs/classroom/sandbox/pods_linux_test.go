@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/onsi/gomega"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
 
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/process/supervisor"
@@ -150,11 +152,56 @@ func TestAProgramChangesNothingOfTheFirstProcess(t *testing.T) {
 			t.Errorf("%s: exit code %d, output %q", command, code, out)
 		}
 	}
-	if out, code := c.run(t, shell(c.tmp, "exec prlimit --core --noheadings --output SOFT,HARD")); code != 0 || strings.Join(strings.Fields(out), " ") != "1 1" {
+	if out, code := c.run(t, shell(c.tmp, "exec grep core /proc/self/limits")); code != 0 || strings.Join(strings.Fields(out), " ") != "Max core file size 1 1 bytes" {
 		t.Errorf("a program that crashes is written to files: exit code %d, limits %q", code, out)
 	}
 	if out, code := c.run(t, shell(c.tmp, "ulimit -n 100; echo own")); code != 0 || out != "own\n" {
 		t.Errorf("a program sets limits of its own: exit code %d, output %q", code, out)
+	}
+}
+
+// attempts are what a program does not get, with whatever filter of its own an engine has: there is none here.
+var attempts = map[string]func() error{
+	"a namespace, by clone": func() error {
+		return (&exec.Cmd{Path: "/proc/self/exe", SysProcAttr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}}).Start()
+	},
+	"a namespace, by unshare":  call(unix.SYS_UNSHARE, unix.CLONE_NEWUTS),
+	"a namespace of another":   call(unix.SYS_SETNS, ^uintptr(0), 0),
+	"a mount":                  call(unix.SYS_MOUNT),
+	"a mount without a place":  call(unix.SYS_FSMOUNT, ^uintptr(0)),
+	"a key":                    call(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, 0),
+	"asynchronous input":       call(unix.SYS_IO_SETUP, 1, 0),
+	"a filter, by seccomp":     func() error { return install([]bpf.Instruction{allow}) },
+	"a filter, by prctl":       call(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0),
+	"a core for itself":        call(unix.SYS_PRCTL, unix.PR_SCHED_CORE, unix.PR_SCHED_CORE_CREATE, 0),
+	"core dumps":               call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE),
+	"core dumps, by setrlimit": call(unix.SYS_SETRLIMIT, unix.RLIMIT_CORE),
+	"all disks":                call(unix.SYS_SYNC),
+	"a disk":                   call(unix.SYS_SYNCFS, ^uintptr(0)),
+	"secret memory":            call(unix.SYS_MEMFD_SECRET, 0),
+	"shared memory":            call(unix.SYS_SHMGET, unix.IPC_PRIVATE, 1, 0o600),
+	"a message queue":          call(unix.SYS_MSGGET, unix.IPC_PRIVATE, 0o600),
+	"a semaphore":              call(unix.SYS_SEMGET, unix.IPC_PRIVATE, 1, 0o600),
+	"a named queue":            call(unix.SYS_MQ_OPEN),
+}
+
+// call makes a system call with these arguments. What the kernel says to them is none of not permitted.
+func call(number uintptr, arguments ...uintptr) func() error {
+	return func() error {
+		all := append(arguments, 0, 0, 0)
+		if _, _, errno := unix.RawSyscall(number, all[0], all[1], all[2]); errno != 0 {
+			return errno
+		}
+		return nil
+	}
+}
+
+func TestAProgramGetsNothingThatTheMachineHasOnce(t *testing.T) {
+	c := newContainer(t)
+	for name := range attempts {
+		if out, _ := c.run(t, shell(c.tmp, "exec "+os.Args[0]+" try '"+name+"'")); !strings.Contains(out, "operation not permitted") {
+			t.Errorf("%s: %q", name, out)
+		}
 	}
 }
 
@@ -233,6 +280,25 @@ func TestWhoHangsUpIsAskedAgain(t *testing.T) {
 	}
 	defer release()
 	s.Close()
+}
+
+// A container of an older template has no NODE_IP, and Go takes an empty host for this one.
+func TestAnAddressThatNobodyNamesIsNotTried(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	addresses := []string{"[$" + NodeEnv + "]:" + port}
+	t.Setenv(NodeEnv, "127.0.0.1")
+	if reached, err := Reached(addresses); err != nil || len(reached) != 1 {
+		t.Errorf("reached %q, %v", reached, err)
+	}
+	t.Setenv(NodeEnv, "")
+	if _, err := Reached(addresses); err == nil || !strings.Contains(err.Error(), NodeEnv) {
+		t.Errorf("without an address: %v", err)
+	}
 }
 
 // A network plugin opens the way to a Pod when it has learnt of it, which may be after the Pod is ready.

@@ -16,10 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
-
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/process/supervisor"
+	"github.com/onsi/gomega"
 )
 
 // deadline is how long anything here may take that does not come.
@@ -46,6 +45,12 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	case len(args) == 2 && args[1] == "flood":
 		flood()
+	case len(args) == 3 && args[1] == "try":
+		if err := attempts[args[2]](); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	case len(args) == 3 && args[1] == "inside":
 		if err := Inside(args[2]); err != nil {
 			os.Exit(1)

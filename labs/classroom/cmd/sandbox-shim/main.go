@@ -5,7 +5,7 @@
 //	sandbox-shim inside SOCKET             in the container: its first process
 //	sandbox-shim send SETTINGS KIND JOB    on this machine: as run, in a container of a Pod that listens
 //	sandbox-shim serve PORT DIR            in such a container: its first process, which forgets what is in DIR after each job
-//	sandbox-shim dial ADDRESS...           in such a container: prints which of them it can connect to
+//	sandbox-shim reach ADDRESS...          in such a container: prints which of them it can connect to
 //	sandbox-shim cache BASE OWN            in the container: a build cache for the Go command (GOCACHEPROG) that is read from BASE, and written to OWN
 //	sandbox-shim cache -keep BASE OWN      on this machine: the same, and what is read from BASE is kept in OWN, too
 package main

@@ -239,12 +239,23 @@ func rise() {
 		}
 	}
 	for name, try := range map[string]func() error{
-		"become root":      func() error { return syscall.Setuid(0) },
-		"mount":            func() error { return syscall.Mount("none", "/tmp", "tmpfs", 0, "") },
-		"remount":          func() error { return syscall.Mount("", "/", "", syscall.MS_REMOUNT, "") },
-		"make a namespace": func() error { return syscall.Unshare(syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS) },
-		"make a device":    func() error { return syscall.Mknod("/tmp/disk", syscall.S_IFBLK|0o666, 8<<8) },
-		"trace process 1":  func() error { return syscall.PtraceAttach(1) },
+		"become root": func() error { return syscall.Setuid(0) },
+		"mount":       func() error { return syscall.Mount("none", "/tmp", "tmpfs", 0, "") },
+		"remount":     func() error { return syscall.Mount("", "/", "", syscall.MS_REMOUNT, "") },
+		"make a namespace": func() error { // unshare(2) does so for programs of one thread alone, and Go has several
+			return (&exec.Cmd{Path: "/proc/self/exe", SysProcAttr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}}).Start()
+		},
+		"filter its calls":   filterCalls,
+		"turn core dumps on": func() error { return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) },
+		"take all asynchronous input": func() error {
+			var all uintptr
+			if _, _, errno := syscall.Syscall(syscall.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&all)), 0); errno != 0 {
+				return errno
+			}
+			return nil
+		},
+		"make a device":   func() error { return syscall.Mknod("/tmp/disk", syscall.S_IFBLK|0o666, 8<<8) },
+		"trace process 1": func() error { return syscall.PtraceAttach(1) },
 		"be traced": func() error {
 			return (&exec.Cmd{Path: "/proc/self/exe", SysProcAttr: &syscall.SysProcAttr{Ptrace: true}}).Start()
 		},
@@ -296,6 +307,18 @@ func rise() {
 
 func socket(family, kind, protocol int) func() error {
 	return func() error { _, err := syscall.Socket(family, kind, protocol); return err }
+}
+
+// filterCalls puts a filter, which allows everything, before its system calls.
+func filterCalls() error {
+	const setFilter, allow = 1, 0x7fff0000 // SECCOMP_SET_MODE_FILTER, SECCOMP_RET_ALLOW
+	number := map[string]uintptr{"amd64": 317, "arm64": 277}[runtime.GOARCH]
+	all := []syscall.SockFilter{{Code: syscall.BPF_RET, K: allow}}
+	program := syscall.SockFprog{Len: 1, Filter: &all[0]}
+	if _, _, errno := syscall.Syscall(number, setFilter, 0, uintptr(unsafe.Pointer(&program))); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // asked is an error if the kernel was not asked. Whatever else it said, it was.
