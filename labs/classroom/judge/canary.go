@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -62,14 +63,17 @@ func (s *claimed) reached(ctx context.Context) ([]string, error) {
 	}
 	// A program has no IPv6, and a policy is tried in whatever way the cluster has.
 	cmd, err := process.Runner{Launcher: s.launcher}.Tool(ctx, process.Job{
-		Args: append([]string{s.pods.Shim, "dial"}, targets...), Dir: home, Writes: home,
+		Args: append([]string{s.pods.Shim, "reach"}, targets...), Dir: home, Writes: home,
 	})
 	if err != nil {
 		return nil, err
 	}
 	said, err := cmd.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("try what a sandbox reaches: %w: %s", err, said)
+		return nil, &clusters.Problem{
+			What: "what a sandbox reaches cannot be tried: it was lost, or is older than the judge's image",
+			Fix:  "the same command again, or bin/classroom hosted install", Err: fmt.Errorf("%w: %s", err, bytes.TrimSpace(said)),
+		}
 	}
 	return strings.Fields(string(said)), nil
 }

@@ -277,13 +277,20 @@ const canaryLimit = time.Second
 const NodeEnv = "NODE_IP"
 
 // Reached are those of the addresses that a connection can be made to within a second. Variables in them, such as [NodeEnv], are
-// those of this process.
-func Reached(addresses []string) []string {
+// those of this process; without one there is no address to try, and an error says so.
+func Reached(addresses []string) ([]string, error) {
 	var wait sync.WaitGroup
+	var unknown error
 	connected := make([]string, len(addresses))
 	for i, address := range addresses {
+		address = os.Expand(address, func(name string) string {
+			value := os.Getenv(name)
+			if value == "" {
+				unknown = fmt.Errorf("%s is not set in this container", name)
+			}
+			return value
+		})
 		wait.Go(func() {
-			address := os.ExpandEnv(address)
 			if conn, err := net.DialTimeout("tcp", address, canaryLimit); err == nil {
 				connected[i] = address
 				conn.Close()
@@ -291,7 +298,7 @@ func Reached(addresses []string) []string {
 		})
 	}
 	wait.Wait()
-	return slices.DeleteFunc(connected, func(address string) bool { return address == "" })
+	return slices.DeleteFunc(connected, func(address string) bool { return address == "" }), unknown
 }
 
 // dial connects to a container, which is the same as before if it was claimed, and makes itself known.

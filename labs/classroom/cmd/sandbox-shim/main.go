@@ -45,8 +45,10 @@ func run(args []string) (code int, err error) {
 		err = sandbox.Inside(args[1])
 	case len(args) == 3 && args[0] == "serve":
 		err = sandbox.Serve(args[1], args[2])
-	case len(args) > 1 && args[0] == "dial":
-		fmt.Println(strings.Join(sandbox.Reached(args[1:]), " "))
+	case len(args) > 1 && args[0] == "reach":
+		var reached []string
+		reached, err = sandbox.Reached(args[1:])
+		fmt.Println(strings.Join(reached, " "))
 	case len(args) == 3 && args[0] == "cache":
 		err = buildcache.Cache{Base: args[1], Own: args[2]}.Serve(os.Stdin, os.Stdout)
 	case len(args) == 4 && slices.Equal(args[:2], []string{"cache", "-keep"}):
