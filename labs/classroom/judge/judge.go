@@ -63,7 +63,7 @@ func Check(ctx context.Context, out io.Writer) (verdict.Verdict, error) {
 }
 
 // check judges the labs, and has a sandbox run the learner's code where there is a pool of them, if it is closed.
-func check(ctx context.Context, work string, judge verdict.Judge, labs []int) (results []*verdict.Result, err error) {
+func check(ctx context.Context, work string, judge verdict.Judge, labs []int) ([]*verdict.Result, error) {
 	if os.Getenv(hosted.PoolEnv) == "" {
 		return judge.Check(ctx, labs)
 	}
@@ -71,7 +71,11 @@ func check(ctx context.Context, work string, judge verdict.Judge, labs []int) (r
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.release()) }()
+	defer func() {
+		if err := s.release(); err != nil { // the cluster ends it with the Job, and the verdict is known
+			judge.Progress(fmt.Sprintf("could not give the sandbox back: %v", err))
+		}
+	}()
 	if err := s.closed(ctx); err != nil {
 		return nil, err
 	}
