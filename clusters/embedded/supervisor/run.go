@@ -212,10 +212,14 @@ func (s *supervisor) run(p Program) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// trimLogs begins a log anew that has become too long. Programs append to their logs, wherever these end.
+// trimLogs begins a log anew that has become too long. Whoever writes appends, wherever the log ends.
 func (s *supervisor) trimLogs() {
+	names := []string{Self}
 	for _, p := range s.plan.Programs {
-		name := Log(s.dir, p.Name)
+		names = append(names, p.Name)
+	}
+	for _, name := range names {
+		name = Log(s.dir, name)
 		if info, err := os.Stat(name); err != nil || info.Size() <= logLimit {
 			continue
 		}

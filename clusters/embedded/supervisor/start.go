@@ -27,7 +27,7 @@ type Handle struct {
 // [Run] with its last argument, which is dir. The supervisor and all its programs
 // end when this process does, in whatever way, unless Keep was called.
 func Start(dir string, command ...string) (*Handle, error) {
-	log, err := os.Create(Log(dir, Self))
+	log, err := os.OpenFile(Log(dir, Self), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}

@@ -116,6 +116,13 @@ func TestALogThatIsTooLongBeginsAnew(t *testing.T) {
 		data, _ := os.ReadFile(Log(dir, "one"))
 		return string(data)
 	}).WithTimeout(deadline).Should(gomega.Equal("and on\n"))
+	if err := os.Truncate(Log(dir, Self), logLimit+1); err != nil {
+		t.Fatal(err)
+	}
+	gomega.NewWithT(t).Eventually(func() bool {
+		info, err := os.Stat(Log(dir, Self))
+		return err == nil && info.Size() == 0
+	}).WithTimeout(deadline).Should(gomega.BeTrue(), "the supervisor's own log begins anew")
 }
 
 func TestAProgramWaitsForItsSocket(t *testing.T) {
