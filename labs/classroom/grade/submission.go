@@ -54,13 +54,16 @@ func Find(dir string) (all []Submission, others []string, err error) {
 	if len(all) == 0 {
 		return nil, others, exit.Usage("%s has no folders: it should have a folder or repository for each learner", dir)
 	}
-	named := map[string]int{}
-	for _, s := range all {
-		named[s.Name]++
-	}
-	for i, s := range all {
-		if named[s.Name] > 1 { // "ada" beside "ada.git"
-			all[i].Name = fmt.Sprintf("%s (%s)", s.Name, s.ID)
+	for again := true; again; { // somebody may be called like what becomes of a name here
+		again = false
+		named := map[string]int{}
+		for _, s := range all {
+			named[s.Name]++
+		}
+		for i, s := range all {
+			if named[s.Name] > 1 { // "ada" beside "ada.git"
+				all[i].Name, again = fmt.Sprintf("%s (%s)", s.Name, s.ID), true
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Submission) int { return cmp.Compare(a.Name, b.Name) })

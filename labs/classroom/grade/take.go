@@ -292,7 +292,7 @@ func (c *taken) checkOut(ctx context.Context, dir string) error {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return refuse("git needs more than %s for this repository", gitLimit)
 	case ended != nil:
-		return refuse("git cannot read HEAD of this repository: %s", plain.Short(complaint.String(), lineLimit))
+		return refuse("git cannot read HEAD of this repository (hand in the folder with its files instead): %s", plain.Short(complaint.String(), lineLimit))
 	}
 	return unpacked
 }
