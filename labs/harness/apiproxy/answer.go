@@ -2,13 +2,13 @@ package apiproxy
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
 )
 
 // protobufPrefix begins every object that the API server writes as protobuf.
@@ -54,7 +54,7 @@ func metadata(body []byte) metav1.ObjectMeta {
 	var object metav1.PartialObjectMetadata
 	raw, ok := bytes.CutPrefix(body, protobufPrefix)
 	if !ok {
-		_ = json.Unmarshal(body, &object)
+		_ = kjson.UnmarshalCaseSensitivePreserveInts(body, &object) // as the API server reads names
 		return object.ObjectMeta
 	}
 	var envelope runtime.Unknown

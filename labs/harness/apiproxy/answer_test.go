@@ -41,6 +41,8 @@ func TestTheVersionInTheAnswerToAChangeIsRemembered(t *testing.T) {
 		{name: "created as protobuf", method: http.MethodPost, answer: asProtobuf(t, deployment), version: "42", status: 201},
 		{name: "updated", method: http.MethodPut, answer: asJSON, version: "42", status: 200},
 		{name: "patched", method: http.MethodPatch, answer: asJSON, version: "42", status: 200},
+		{name: "a field of its own that is almost a known one", method: http.MethodPut, version: "42", status: 200,
+			answer: strings.Replace(asJSON, `"metadata"`, `"METADATA":{"deletionTimestamp":"2026-11-21T10:00:00Z"},"metadata"`, 1)},
 		{name: "the last finalizer is removed", method: http.MethodPut, answer: leaving, gone: true, status: 200},
 		{name: "another finalizer holds it", method: http.MethodPut, version: "42", status: 200,
 			answer: strings.Replace(leaving, `"name"`, `"finalizers":["orphan"],"name"`, 1)},
