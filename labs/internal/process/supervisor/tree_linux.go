@@ -156,7 +156,7 @@ func tasksOf(uid int) int {
 
 // ofMemory are the lines of /proc/PID/status about memory that is in no file, on the disk for swapping, and for page tables: https://man7.org/linux/man-pages/man5/proc_pid_status.5.html.
 // Each process that shares some of it counts with all of that.
-var ofMemory = regexp.MustCompile(`(?m)^(?:RssAnon|RssShmem|VmPTE|VmSwap):\s+(\d+) kB$`)
+var ofMemory = regexp.MustCompile(`(?m)^(?:RssAnon|RssShmem|VmPTE|VmSwap|HugetlbPages):\s+(\d+) kB$`)
 
 // ofThreads is the line about threads in the same file.
 var ofThreads = regexp.MustCompile(`(?m)^Threads:\s+(\d+)`)
