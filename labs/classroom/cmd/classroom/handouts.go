@@ -65,8 +65,9 @@ func (h *handouts) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if u, _ := url.Parse(h.server); r.Address == "" && !r.LendsOnly && h.server != "" && !onLoopback(u.Hostname()) {
-		h.Progress("the clusters of this room answer on this machine only, so their kubeconfigs open nothing from another one: " +
+	if h.onlyHere(r) && !r.LendsOnly {
+		u, _ := url.Parse(h.server) // as checkServer had it
+		h.Progress("the clusters of this room answer on this machine only, so there are no kubeconfigs in handouts for others: " +
 			"make classroom-down, and make classroom with N= or ROSTER=, and ADDRESS=" + u.Hostname())
 	}
 	h.Progress("rendering the starter")
@@ -82,6 +83,13 @@ func (h *handouts) write(ctx context.Context) error {
 		fmt.Fprintln(h.Out, "Without --server they name no board, no modules and nobody who lends: make classroom-handouts SERVER=https://192.168.1.5:7777")
 	}
 	return nil
+}
+
+// onlyHere says whether the clusters of a room are for this machine alone, and the handouts for others. A kubeconfig of a kind cluster
+// would make its owner root here, should they reach it after all (docs/security.md).
+func (h *handouts) onlyHere(r *roster.Room) bool {
+	u, err := url.Parse(h.server)
+	return r.Address == "" && h.server != "" && (err != nil || !onLoopback(u.Hostname()))
 }
 
 // checkServer wants an address and nothing behind it.
@@ -113,10 +121,10 @@ func (h *handouts) writeAll(ctx context.Context, room *roster.Room, starter cour
 	for _, l := range room.Learners {
 		own := handout.Handout{Learner: handout.Learner{ID: l.ID, Name: l.Name}, Workspace: starter}
 		own.Lends = h.server != "" && room.Lend > 0
-		if _, err := os.Stat(l.Kubeconfig(h.State)); err == nil && !room.LendsOnly {
-			own.Kubeconfig = l.Kubeconfig(h.State)
-		} else if !room.LendsOnly {
+		if _, err := os.Stat(l.Kubeconfig(h.State)); err != nil && !room.LendsOnly {
 			h.Progress(l.Name + " has no cluster; make classroom makes it, and then handouts again")
+		} else if !room.LendsOnly && !h.onlyHere(room) {
+			own.Kubeconfig = l.Kubeconfig(h.State)
 		}
 		if err := connect(&own); err != nil {
 			return err

@@ -136,7 +136,7 @@ func TestTokensOfABoardWithoutARoomStay(t *testing.T) {
 	}
 }
 
-// Who hands out keys to doors that nobody can reach is told so.
+// Keys to doors that nobody should reach are not handed out, and whoever does it is told so.
 func TestHandoutsOfARoomThatNobodyElseReaches(t *testing.T) {
 	s := roomOfTwo(t)
 	for server, warned := range map[string]bool{"https://192.168.1.5:7777": true, "https://127.0.0.1:7777": false} {
@@ -146,6 +146,9 @@ func TestHandoutsOfARoomThatNobodyElseReaches(t *testing.T) {
 		}
 		if strings.Contains(s.progress.String(), "ADDRESS=192.168.1.5") != warned {
 			t.Errorf("%s: %s", server, s.progress)
+		}
+		if _, err := os.Stat(filepath.Join(s.State, handoutsDir, "learner-1", "kubeconfig")); (err == nil) == warned {
+			t.Errorf("%s: the kubeconfig: %v", server, err)
 		}
 	}
 }
