@@ -33,30 +33,32 @@ func (c *census) others() int {
 			continue
 		}
 		used[pid] = p.UTime + p.STime
-		threads := 0
 		before, known := c.used[pid]
-		switch {
-		case p.NumThreads == 1 && p.State == running:
-			threads = 1
-		case p.NumThreads > 1 && known && used[pid] > before:
-			threads = runningThreads(fs, pid)
-		}
-		if threads > 0 && !graded(fs, pid) {
-			n += threads
+		if p.NumThreads == 1 && p.State == running || p.NumThreads > 1 && known && used[pid] > before {
+			n += threads(fs, pid)
 		}
 	}
 	c.used = used
 	return n
 }
 
-// graded tells whether a process is one of graded code, or one by which a runtime such as gVisor runs it.
-func graded(fs procfs.FS, pid int) bool {
-	p, err := fs.Proc(pid)
+// threads are those of a process that run or wait, and are neither of graded code nor of a runtime such as gVisor that runs it. Each is
+// asked for its own control group: a process whose first thread has ended, or any thread that is about to, is at "/" in groups of version 1.
+func threads(fs procfs.FS, pid int) (n int) {
+	all, err := fs.AllThreads(pid)
 	if err != nil {
-		return false
+		return 0
 	}
-	cgroups, err := p.Cgroups()
-	return err == nil && slices.ContainsFunc(cgroups, launched)
+	for _, t := range all {
+		groups, err := t.Cgroups()
+		if err != nil || slices.ContainsFunc(groups, launched) {
+			continue
+		}
+		if stat, err := t.Stat(); err == nil && stat.State == running && stat.Flags&exiting == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func launched(c procfs.Cgroup) bool {
@@ -68,18 +70,8 @@ func launched(c procfs.Cgroup) bool {
 // running is the state of a thread that has a processor or waits for one, as proc_pid_stat(5) has it.
 const running = "R"
 
-func runningThreads(fs procfs.FS, pid int) (n int) {
-	threads, err := fs.AllThreads(pid)
-	if err != nil {
-		return 0
-	}
-	for _, t := range threads {
-		if stat, err := t.Stat(); err == nil && stat.State == running {
-			n++
-		}
-	}
-	return n
-}
+// exiting is the flag of a thread that is about to end (PF_EXITING of linux/sched.h).
+const exiting = 4
 
 func processes(fs procfs.FS) map[int]procfs.ProcStat {
 	all := map[int]procfs.ProcStat{}
