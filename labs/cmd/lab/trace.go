@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/trace"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -102,11 +104,16 @@ func (a *app) trace(c *course.Course, result *verdict.Result, check string) erro
 		return a.noTimeline(result, check)
 	}
 	for _, s := range shown {
-		fmt.Fprintf(a.Out, "\n%s: %s\n", s.Check, checkIn(result, s.Check).Title)
-		fmt.Fprintf(a.Out, "Memcached %s in the namespace %s\n\n", s.Of.Name, s.Of.Namespace)
+		announce(a.Out, s, checkIn(result, s.Check).Title)
 		s.Print(a.Out)
 	}
 	return nil
+}
+
+// announce says what a timeline is of. An object's name is what an API server said it is, and a room may have lent that.
+func announce(w io.Writer, s *trace.Timeline, title string) {
+	fmt.Fprintf(w, "\n%s: %s\n", s.Check, title)
+	fmt.Fprintf(w, "Memcached %s in the namespace %s\n\n", plain.Line(s.Of.Name), plain.Line(s.Of.Namespace))
 }
 
 // untraced says why a run has no trace.
