@@ -3,6 +3,8 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED := 0
+# There may be a go.work of somebody else's above a checkout.
+export GOWORK := off
 
 # Settings become flags; a flag beats the default, and there is no configuration file. What somebody gave is a text, which
 # neither make nor the shell reads as anything else: make does not expand it, and the shell takes it from the environment.
