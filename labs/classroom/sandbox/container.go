@@ -119,7 +119,7 @@ func (c *Container) Prepare(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("%s has no runtime %q; it has %s", c.Engine, c.Runtime, strings.Join(all, ", ")), err)
 		}
 	}
-	if err := c.askForCgroups(ctx); err != nil {
+	if err := errors.Join(c.askForCgroups(ctx), c.askForLimits(ctx)); err != nil {
 		return err
 	}
 	if _, err := c.engine(ctx, nil, "image", "inspect", "--format", "{{.Id}}", imageRef); err == nil || ctx.Err() != nil {
@@ -141,6 +141,18 @@ func (c *Container) askForCgroups(ctx context.Context) error {
 	}
 	manager, err := c.engine(ctx, nil, "info", "--format", "{{.Host.CgroupManager}}")
 	c.PlainCgroups = strings.TrimSpace(manager) != "systemd"
+	return err
+}
+
+// askForLimits wants an engine that keeps the limits of a container. Docker starts it all the same where the kernel cannot keep them.
+func (c *Container) askForLimits(ctx context.Context) error {
+	if c.Engine != "docker" {
+		return nil
+	}
+	kept, err := c.engine(ctx, nil, "info", "--format", "{{.MemoryLimit}} {{.PidsLimit}}")
+	if err == nil && strings.TrimSpace(kept) != "true true" {
+		err = errors.New("the container engine cannot limit the memory and the processes of a container on this machine (docker info says why), and code that nobody trusts runs nowhere else")
+	}
 	return err
 }
 

@@ -16,9 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onsi/gomega"
+
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/process/supervisor"
-	"github.com/onsi/gomega"
 )
 
 // deadline is how long anything here may take that does not come.
@@ -82,6 +83,18 @@ func fakeEngine(args []string) int {
 		}
 	}
 	return 125
+}
+
+// Docker starts containers without limits, with a warning, where the kernel cannot keep them.
+func TestAnEngineThatKeepsNoLimitsIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\necho 'false true'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	if err := (&Container{Engine: "docker"}).Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot limit the memory") {
+		t.Errorf("it is taken: %v", err)
+	}
 }
 
 // runner has the fake engine's containers.
