@@ -216,7 +216,7 @@ func writeKubeconfig(file, server, cluster string, ca []byte, identity pair) err
 
 // lowestPort to highestPort lie below the range that kernels draw ports from by
 // themselves, so that nobody gets one by accident between our look and its use.
-const lowestPort, highestPort = 10000, 30000
+const lowestPort, highestPort = 11000, 30000
 
 // freePort is a port of that address that nobody listens on right now.
 func freePort(address string) (int, error) {

@@ -59,9 +59,13 @@ const loopback = "127.0.0.1"
 // Paths are relative to the control plane's folder, in which they work.
 func plan(paths map[string]string, address string, port int, forOthers bool) supervisor.Plan {
 	api := net.JoinHostPort(address, strconv.Itoa(port))
+	apiServerEnv := memory(400)
+	if forOthers {
+		apiServerEnv = append(apiServerEnv, proxy(api)...)
+	}
 	return supervisor.Plan{Programs: []supervisor.Program{
 		{Name: etcd, Path: paths[etcd], Args: etcdArgs()},
-		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(address, port, forOthers), After: etcdSocket, Env: memory(400)},
+		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(address, port, forOthers), After: etcdSocket, Env: apiServerEnv},
 		{Name: controllerManager, Path: paths[controllerManager], Args: controllerManagerArgs(), After: api, Env: memory(200)},
 		{Name: scheduler, Path: paths[scheduler], Args: schedulerArgs(), After: api, Env: memory(150)},
 		{Name: kwok, Path: paths[kwok], Args: kwokArgs(), After: api, Env: memory(150)},
@@ -72,6 +76,13 @@ func plan(paths map[string]string, address string, port int, forOthers bool) sup
 // before: most of what a start allocates stays.
 func memory(mebibytes int) []string {
 	return []string{"GOGC=off", fmt.Sprintf("GOMEMLIMIT=%dMiB", mebibytes)}
+}
+
+// proxy sends what an API server calls past its egress to a port that nobody can listen on, but for itself. A webhook at
+// https://kubernetes.default.svc is such a call: the DNS of this machine would say who gets it (authentication.go of Kubernetes'
+// k8s.io/apiserver/pkg/util/webhook, 1.36).
+func proxy(itself string) []string {
+	return []string{"HTTPS_PROXY=http://127.0.0.1:0", "HTTP_PROXY=http://127.0.0.1:0", "NO_PROXY=" + itself}
 }
 
 func etcdArgs() []string {
@@ -118,12 +129,15 @@ func apiServerArgs(address string, port int, forOthers bool) []string {
 	if forOthers {
 		args = append(args, "--egress-selector-config-file="+egressFile,
 			"--kubelet-preferred-address-types=", // none, else it asks the DNS for names of nodes before the egress
+			// Whoever asks for these has it call 127.0.0.1:10257 and 10259 past the egress, and follow where they lead
+			// (validator.go of Kubernetes' pkg/registry/core/componentstatus, 1.36).
+			"--runtime-config=/v1/componentstatuses=false",
 			"--anonymous-auth=false")
 	}
 	return args
 }
 
-// egress sends all that an API server would call through a proxy that is not there.
+// egress sends what an API server calls through a proxy that is not there.
 const egress = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:

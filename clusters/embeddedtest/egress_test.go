@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ import (
 )
 
 // TestTheAPIServerOfAStrangerIsNoWayIn is an admin who has an API server call an address of the machine that it runs on,
-// in all ways that there are. A server that only its own machine reaches does, which shows that each way is one.
+// in all ways that we know. A server that only its own machine reaches does, which shows that each way is one.
 func TestTheAPIServerOfAStrangerIsNoWayIn(t *testing.T) {
 	e, _ := newProvider(t)
 	address := thisMachine(t)
@@ -52,6 +53,9 @@ func TestTheAPIServerOfAStrangerIsNoWayIn(t *testing.T) {
 				}
 			})
 			a := newAdmin(t, cluster, address)
+			if err := a.get(t.Context(), "/logs/"); err == nil {
+				t.Error("it has the logs of its machine read") // of /var/log, as API servers once did by default
+			}
 			got, want := map[string]bool{}, map[string]bool{}
 			for way, try := range a.ways() {
 				got[way], want[way] = a.reaches(t, way, try), tc.calls
@@ -145,7 +149,13 @@ func newAdmin(t *testing.T, cluster *clusters.Cluster, address string) *admin {
 const wayLimit = 10 * time.Second
 
 // refused are in the answers of an API server that tried to call somebody, and could not.
-var refused = []string{"nobody.sock", "no preferred addresses found"}
+var refused = []string{"nobody.sock", "127.0.0.1:0: connect", "no preferred addresses found", notServed}
+
+// byName is for Kubernetes the API server itself, and for the DNS of this machine whoever says so.
+const byName = "https://kubernetes.default.svc/"
+
+// notServed is for a resource that is a way, and is not there.
+const notServed = "the API server has no componentstatuses"
 
 // reaches says whether somebody was called. A way makes objects once, and then asks for something again and again, until
 // somebody is called, or the server says that it cannot.
@@ -183,6 +193,8 @@ func (a *admin) reaches(t *testing.T, way string, try func(ctx context.Context) 
 			return true
 		case last != nil && slices.ContainsFunc(refused, func(text string) bool { return strings.Contains(last.Error(), text) }):
 			return false
+		case last != nil && strings.Contains(last.Error(), byName):
+			return true // it asked the DNS
 		}
 		select {
 		case <-ctx.Done():
@@ -222,7 +234,16 @@ func (a *admin) ways() map[string]func(ctx context.Context) (func() error, error
 				Service: &admissionv1.ServiceReference{Namespace: metav1.NamespaceDefault, Name: "webhook", Port: &a.port},
 			}, a.elsewhere("webhook"))
 		},
-		"a conversion webhook": a.conversion,
+		"a webhook at the API server's name": func(ctx context.Context) (func() error, error) {
+			url := byName
+			return a.webhook(ctx, "by-name", admissionv1.WebhookClientConfig{URL: &url})
+		},
+		"a conversion webhook": func(ctx context.Context) (func() error, error) {
+			return a.conversion(ctx, "by-address", fmt.Sprintf("https://%s:%d/", a.address, a.port))
+		},
+		"a conversion webhook at the API server's name": func(ctx context.Context) (func() error, error) {
+			return a.conversion(ctx, "by-name", byName)
+		},
 		"an API server beside it": func(ctx context.Context) (func() error, error) {
 			service := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1.egress.test"},
@@ -279,6 +300,26 @@ func (a *admin) ways() map[string]func(ctx context.Context) (func() error, error
 				}
 				return a.get(ctx, fmt.Sprintf("/api/v1/namespaces/default/pods/http:proxied:%d/proxy/", a.port))
 			}, a.create(ctx, pod)
+		},
+		"the health of its own controller manager": func(ctx context.Context) (func() error, error) {
+			// The API server calls this address alone, and follows where it leads.
+			l, err := net.Listen("tcp", "127.0.0.1:10257")
+			if err != nil {
+				return nil, err
+			}
+			leads := &httptest.Server{Listener: l, Config: &http.Server{
+				Handler:           http.RedirectHandler(fmt.Sprintf("http://%s:%d/", a.address, a.port), http.StatusFound),
+				ReadHeaderTimeout: wayLimit,
+			}}
+			leads.StartTLS()
+			context.AfterFunc(ctx, leads.Close)
+			return func() error {
+				err := a.get(ctx, "/api/v1/componentstatuses/controller-manager")
+				if err != nil && strings.HasPrefix(err.Error(), "404 ") {
+					err = fmt.Errorf("%s: %w", notServed, err)
+				}
+				return err
+			}, nil
 		},
 		"the log of a Pod": func(ctx context.Context) (func() error, error) {
 			node, pod := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "logging"}}, a.pod("logging", "logging")
@@ -356,14 +397,14 @@ func (a *admin) webhook(ctx context.Context, name string, at admissionv1.Webhook
 }
 
 // conversion has the objects of a definition converted.
-func (a *admin) conversion(ctx context.Context) (func() error, error) {
-	url := fmt.Sprintf("https://%s:%d/", a.address, a.port)
+func (a *admin) conversion(ctx context.Context, name, url string) (func() error, error) {
+	group := name + ".convert.test"
 	keep := true
 	schema := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}}
 	definition := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "things.convert.test"},
+		ObjectMeta: metav1.ObjectMeta{Name: "things." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "convert.test", Scope: apiextensionsv1.ClusterScoped,
+			Group: group, Scope: apiextensionsv1.ClusterScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
 				{Name: "v1", Served: true, Storage: true, Schema: schema}, {Name: "v2", Served: true, Schema: schema},
@@ -377,11 +418,11 @@ func (a *admin) conversion(ctx context.Context) (func() error, error) {
 		},
 	}
 	thing := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "convert.test/v1", "kind": "Thing", "metadata": map[string]any{"name": "thing"},
+		"apiVersion": group + "/v1", "kind": "Thing", "metadata": map[string]any{"name": "thing"},
 	}}
 	return func() error {
 		_ = a.Create(ctx, thing.DeepCopy()) // once the definition is served
-		return a.get(ctx, "/apis/convert.test/v2/things/thing")
+		return a.get(ctx, "/apis/"+group+"/v2/things/thing")
 	}, a.create(ctx, definition)
 }
 

@@ -54,6 +54,8 @@ func AdmissionRule(req *http.Request, info *request.RequestInfo) string {
 		return fmt.Sprintf("a learner's program may not use %s/%s", info.Resource, info.Subresource)
 	case info.APIGroup == "" && info.Resource == "secrets": // tokens that the API server accepts are among them
 		return "a learner's program may not use secrets"
+	case info.APIGroup == "" && info.Resource == "componentstatuses": // whoever asks for these has the API server call its machine
+		return "a learner's program may not use componentstatuses"
 	case slices.Contains(reads, info.Verb):
 		return ""
 	case !slices.Contains(writes, info.Verb):

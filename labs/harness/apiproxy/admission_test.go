@@ -60,6 +60,8 @@ func TestWaysOutOfTheClusterAreClosed(t *testing.T) {
 		"a token of the system":            {"POST", "/api/v1/namespaces/kube-system/serviceaccounts/default/token"},
 		"a token that lies about":          {"GET", "/api/v1/secrets"},
 		"the same, and one at a time":      {"GET", "/api/v1/watch/namespaces/kube-system/secrets/s"},
+		"an address of the API server's":   {"GET", "/api/v1/componentstatuses/controller-manager"},
+		"all of these":                     {"GET", "/api/v1/componentstatuses"},
 		"a token of one's own":             {"POST", "/api/v1/namespaces/n/secrets"},
 		"tokens for Pods":                  {"PATCH", "/api/v1/namespaces/n/serviceaccounts/default"},
 		"an address in Endpoints":          {"POST", "/api/v1/namespaces/n/endpoints"},

@@ -9,7 +9,8 @@ import (
 
 // lowest to highest are tried. Kernels draw ports for connections from above: Linux from 32768, others from 49152. Between a look at
 // a port and its use no connection gets it, nor does one in a Pod where a program is to have the same address.
-const lowest, highest = 10000, 30000
+// Kubernetes' own programs listen below.
+const lowest, highest = 11000, 30000
 
 // Listen listens on a free port.
 func Listen() (net.Listener, error) {
