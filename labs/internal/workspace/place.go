@@ -63,11 +63,11 @@ func (p place) refuseProtected(root string) error {
 	if filepath.Dir(p.real) == p.real {
 		return exit.Usage("workspace %s: that is the whole file system: name a folder of its own", p.given)
 	}
-	if root != "" && contains(p.real, root) {
+	if root != "" && Contains(p.real, root) {
 		return exit.Usage("workspace %s: that folder holds the course itself: name a folder of its own", p.given)
 	}
 	for _, home := range homes() {
-		if contains(p.real, home) {
+		if Contains(p.real, home) {
 			return exit.Usage("workspace %s: that is a home folder: name a folder of its own", p.given)
 		}
 	}
@@ -84,17 +84,17 @@ func homes() (dirs []string) {
 	return dirs
 }
 
-// contains says whether inner is the folder outer or below it, whatever their
-// names look like (symbolic links, upper and lower case).
-func contains(outer, inner string) bool {
+// Contains says whether inner is the folder outer or below it, whatever their absolute paths look like (symbolic links, upper and
+// lower case). A folder that does not exist contains nothing.
+func Contains(outer, inner string) bool {
 	out, err := os.Stat(outer)
 	if err != nil {
 		return false
 	}
-	if real, err := filepath.EvalSymlinks(inner); err == nil {
-		inner = real
-	}
 	for ; ; inner = filepath.Dir(inner) {
+		if real, err := filepath.EvalSymlinks(inner); err == nil {
+			inner = real
+		}
 		if in, err := os.Stat(inner); err == nil && os.SameFile(out, in) {
 			return true
 		}

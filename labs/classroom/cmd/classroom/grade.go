@@ -26,6 +26,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/verdict"
+	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
 // sweepLimit bounds the removal of containers at the end, also after an interrupt.
@@ -86,6 +87,9 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := run.apart(); err != nil {
+		return err
+	}
 	all, others, err := grade.Find(run.dir)
 	if err != nil {
 		return err
@@ -130,6 +134,20 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	defer func() { err = errors.Join(err, closeJudge()) }()
 	grader.Judge = judge
 	return a.gradeAll(ctx, grader, all)
+}
+
+// apart refuses to keep results with what was handed in: what an earlier run left of a learner is removed.
+func (r gradeRun) apart() error {
+	dir, dirErr := filepath.Abs(r.dir)
+	out, outErr := filepath.Abs(r.out)
+	if err := errors.Join(dirErr, outErr); err != nil {
+		return err
+	}
+	if workspace.Contains(dir, out) || workspace.Contains(out, dir) {
+		return exit.Usage("%s would be mixed with the results, which go to %s, and what lies there may be removed: "+
+			"move what was handed in, or name another folder with bin/classroom grade --out", dir, out)
+	}
+	return nil
 }
 
 // elsewhere makes judges of Jobs, and says where they are.

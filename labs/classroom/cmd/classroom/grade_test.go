@@ -50,9 +50,30 @@ func TestLabsToGrade(t *testing.T) {
 func TestGradingNobodyIsWrongUsage(t *testing.T) {
 	a := &app{cli.App{Root: "../../../..", State: t.TempDir()}}
 	for _, dir := range []string{t.TempDir(), "missing"} {
-		if err := a.grade(t.Context(), gradeRun{dir: dir}); exit.Code(err) != exit.UsageError {
+		if err := a.grade(t.Context(), gradeRun{dir: dir, out: t.TempDir()}); exit.Code(err) != exit.UsageError {
 			t.Errorf("%s: %v", dir, err)
 		}
+	}
+}
+
+// What an earlier run left of a learner is removed, by the learner's name.
+func TestResultsAreNotMixedWithWhatWasHandedIn(t *testing.T) {
+	class := t.TempDir()
+	ada := mkdir(t, class, "ada")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(class, link); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{cli.App{Root: "../../../..", State: t.TempDir()}}
+	for _, run := range []gradeRun{
+		{dir: class, out: class}, {dir: class, out: link}, {dir: link, out: filepath.Join(class, ".", "results")}, {dir: class, out: ada}, {dir: class, out: filepath.Join(link, "new")}, {dir: class, out: filepath.Dir(class)},
+	} {
+		if err := a.grade(t.Context(), run); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "--out") {
+			t.Errorf("results of %s in %s: %v", run.dir, run.out, err)
+		}
+	}
+	if err := (gradeRun{dir: class, out: class + "-results"}).apart(); err != nil {
+		t.Error(err)
 	}
 }
 
