@@ -50,15 +50,19 @@ func threads(fs procfs.FS, pid int) (n int) {
 		return 0
 	}
 	for _, t := range all {
-		groups, err := t.Cgroups()
-		if err != nil || slices.ContainsFunc(groups, launched) {
+		if !runs(t) {
 			continue
 		}
-		if stat, err := t.Stat(); err == nil && stat.State == running && stat.Flags&exiting == 0 {
+		if groups, err := t.Cgroups(); err == nil && !slices.ContainsFunc(groups, launched) && runs(t) { // else the group was that of its end
 			n++
 		}
 	}
 	return n
+}
+
+func runs(t procfs.Proc) bool {
+	stat, err := t.Stat()
+	return err == nil && stat.State == running && stat.Flags&exiting == 0
 }
 
 func launched(c procfs.Cgroup) bool {
