@@ -19,6 +19,7 @@ import (
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/classroom/judge"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 func main() {
@@ -27,7 +28,7 @@ func main() {
 	log.SetLogger(logr.Discard()) // else controller-runtime's client complains that nobody did
 	err := run(ctx, os.Args[1:])
 	if err != nil && !errors.Is(err, exit.ErrFail) && !errors.Is(err, exit.ErrTold) {
-		fmt.Fprintln(os.Stderr, "judge:", err)
+		fmt.Fprintln(os.Stderr, "judge:", plain.Line(err.Error())) // in one line, which nobody takes for an answer
 	}
 	os.Exit(exit.Code(err))
 }
