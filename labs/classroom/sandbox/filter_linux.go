@@ -31,9 +31,10 @@ var forbiddenCalls = []uint32{
 	unix.SYS_USERFAULTFD,
 }
 
-// programCalls are not permitted to programs either, and our tools need some of them. Locks of whole files keep others waiting, as those of parts do.
-// The machine code of all filters has one limit for the machine (net.core.bpf_jit_limit). Two have disks of the machine written. The
-// memory of one is cut out of the kernel's map, which stays in pieces, and what the others make outlives a job in a Pod.
+// programCalls are not permitted to programs either, and our tools need some of them. Locks of whole files keep others waiting, as
+// those of parts do. The machine code of all filters has one limit for the machine (net.core.bpf_jit_limit). Two have disks of the
+// machine written. The memory of one is cut out of the kernel's map, which stays in pieces, and what the others make outlives a job
+// in a Pod.
 var programCalls = []uint32{
 	unix.SYS_FLOCK, unix.SYS_SECCOMP, unix.SYS_SYNC, unix.SYS_SYNCFS, unix.SYS_MEMFD_SECRET,
 	unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN,

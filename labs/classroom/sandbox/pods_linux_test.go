@@ -185,7 +185,7 @@ var attempts = map[string]func() error{
 	"a named queue":            call(unix.SYS_MQ_OPEN),
 }
 
-// call makes a system call with these arguments. What the kernel says to them is none of not permitted.
+// call makes a system call, with arguments of which the kernel itself says something other than "not permitted".
 func call(number uintptr, arguments ...uintptr) func() error {
 	return func() error {
 		all := append(arguments, 0, 0, 0)

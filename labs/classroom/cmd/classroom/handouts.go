@@ -121,9 +121,11 @@ func (h *handouts) writeAll(ctx context.Context, room *roster.Room, starter cour
 	for _, l := range room.Learners {
 		own := handout.Handout{Learner: handout.Learner{ID: l.ID, Name: l.Name}, Workspace: starter}
 		own.Lends = h.server != "" && room.Lend > 0
-		if _, err := os.Stat(l.Kubeconfig(h.State)); err != nil && !room.LendsOnly {
+		switch _, err := os.Stat(l.Kubeconfig(h.State)); {
+		case room.LendsOnly || h.onlyHere(room):
+		case err != nil:
 			h.Progress(l.Name + " has no cluster; make classroom makes it, and then handouts again")
-		} else if !room.LendsOnly && !h.onlyHere(room) {
+		default:
 			own.Kubeconfig = l.Kubeconfig(h.State)
 		}
 		if err := connect(&own); err != nil {
