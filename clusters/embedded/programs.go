@@ -78,9 +78,9 @@ func memory(mebibytes int) []string {
 	return []string{"GOGC=off", fmt.Sprintf("GOMEMLIMIT=%dMiB", mebibytes)}
 }
 
-// proxy sends what an API server calls past its egress to a port that nobody can listen on, but for itself. A webhook at
-// https://kubernetes.default.svc is such a call: the DNS of this machine would say who gets it (authentication.go of Kubernetes'
-// k8s.io/apiserver/pkg/util/webhook, 1.36).
+// proxy sends what an API server calls past its egress to a port that nobody can listen on. A webhook at
+// https://kubernetes.default.svc is such a call: the DNS of this machine would say who gets it (authentication.go of
+// k8s.io/apiserver/pkg/util/webhook, 1.36). The API server itself is called without it; so is loopback, always, by net/http.
 func proxy(itself string) []string {
 	return []string{"HTTPS_PROXY=http://127.0.0.1:0", "HTTP_PROXY=http://127.0.0.1:0", "NO_PROXY=" + itself}
 }

@@ -153,12 +153,18 @@ func TestTheAPIServerOfAStrangerCallsNobody(t *testing.T) {
 	for _, flag := range []string{
 		"--egress-selector-config-file=" + egressFile,
 		"--kubelet-preferred-address-types=", // else it asks the machine's DNS for names of nodes
+		"--runtime-config=/v1/componentstatuses=false",
 		"--anonymous-auth=false",
 	} {
 		for _, forOthers := range []bool{false, true} {
 			if got := slices.Contains(apiServerArgs(loopback, 12345, forOthers), flag); got != forOthers {
 				t.Errorf("for others %v: it runs with %s: %v", forOthers, flag, got)
 			}
+		}
+	}
+	for _, p := range plan(map[string]string{}, "192.0.2.1", 12345, true).Programs {
+		if got := slices.Contains(p.Env, "NO_PROXY=192.0.2.1:12345"); got != (p.Name == apiServer) {
+			t.Errorf("%s calls others through a proxy, and the API server itself: %v", p.Name, got)
 		}
 	}
 }

@@ -138,6 +138,7 @@ func newAdmin(t *testing.T, cluster *clusters.Cluster, address string) *admin {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.NextProtos = []string{"http/1.1"} // HTTP/2 has no upgrades
 	h, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ const notServed = "the API server has no componentstatuses"
 // somebody is called, or the server says that it cannot.
 func (a *admin) reaches(t *testing.T, way string, try func(ctx context.Context) (ask func() error, err error)) bool {
 	t.Helper()
-	l, err := net.Listen("tcp", a.address+":0")
+	l, err := net.Listen("tcp", ":0") //nolint:gosec // on loopback, too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,10 +207,17 @@ func (a *admin) reaches(t *testing.T, way string, try func(ctx context.Context) 
 }
 
 // get asks for a path of the API server. The error is what it answers if that is no success.
-func (a *admin) get(ctx context.Context, path string) error {
+func (a *admin) get(ctx context.Context, path string) error { return a.upgrade(ctx, path, "") }
+
+// upgrade asks for a connection with that protocol there, if it is not "".
+func (a *admin) upgrade(ctx context.Context, path, protocol string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path, nil)
 	if err != nil {
 		return err
+	}
+	if protocol != "" {
+		req.Header.Set("Connection", "Upgrade")
+		req.Header.Set("Upgrade", protocol)
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {
@@ -240,6 +248,14 @@ func (a *admin) ways() map[string]func(ctx context.Context) (func() error, error
 		},
 		"a conversion webhook": func(ctx context.Context) (func() error, error) {
 			return a.conversion(ctx, "by-address", fmt.Sprintf("https://%s:%d/", a.address, a.port))
+		},
+		// No proxy of the environment is asked for these two: the egress alone stops them.
+		"a webhook at loopback": func(ctx context.Context) (func() error, error) {
+			url := fmt.Sprintf("https://127.0.0.1:%d/", a.port)
+			return a.webhook(ctx, "by-loopback", admissionv1.WebhookClientConfig{URL: &url})
+		},
+		"a conversion webhook at loopback": func(ctx context.Context) (func() error, error) {
+			return a.conversion(ctx, "by-loopback", fmt.Sprintf("https://127.0.0.1:%d/", a.port))
 		},
 		"a conversion webhook at the API server's name": func(ctx context.Context) (func() error, error) {
 			return a.conversion(ctx, "by-name", byName)
@@ -292,15 +308,8 @@ func (a *admin) ways() map[string]func(ctx context.Context) (func() error, error
 				return a.get(ctx, fmt.Sprintf("/api/v1/nodes/http:here:%d/proxy/", a.port))
 			}, a.create(ctx, node)
 		},
-		"the proxy to a Pod": func(ctx context.Context) (func() error, error) {
-			pod := a.pod("proxied", "nowhere")
-			return func() error {
-				if err := a.setPod(ctx, pod); err != nil {
-					return err
-				}
-				return a.get(ctx, fmt.Sprintf("/api/v1/namespaces/default/pods/http:proxied:%d/proxy/", a.port))
-			}, a.create(ctx, pod)
-		},
+		"the proxy to a Pod":                 func(ctx context.Context) (func() error, error) { return a.podProxy(ctx, "proxied", "") },
+		"a connection by the proxy to a Pod": func(ctx context.Context) (func() error, error) { return a.podProxy(ctx, "connected", "websocket") },
 		"the health of its own controller manager": func(ctx context.Context) (func() error, error) {
 			// The API server calls this address alone, and follows where it leads.
 			l, err := net.Listen("tcp", "127.0.0.1:10257")
@@ -357,6 +366,17 @@ func (a *admin) pod(name, node string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
 		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "none.test/none"}}},
 	}
+}
+
+// podProxy asks for a Pod, or for a connection with that protocol to it.
+func (a *admin) podProxy(ctx context.Context, name, protocol string) (func() error, error) {
+	pod := a.pod(name, "nowhere")
+	return func() error {
+		if err := a.setPod(ctx, pod); err != nil {
+			return err
+		}
+		return a.upgrade(ctx, fmt.Sprintf("/api/v1/namespaces/default/pods/http:%s:%d/proxy/", name, a.port), protocol)
+	}, a.create(ctx, pod)
 }
 
 // setPod has the Pod be at the address.
