@@ -4,13 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // Named is a Provider for somebody who chooses the names of clusters: the same
 // ownership as Create's, without the naming. Its clusters belong to this process
-// and are recorded under that purpose; Sweep finds them when the process dies. Of
-// the optional abilities it has [NodeInspector] and [ImageSaver].
+// and are recorded under that purpose. Create begins with a sweep, so that a name
+// is free again although the process that had it was killed. Of the optional
+// abilities it has [NodeInspector] and [ImageSaver].
 func (o *Owned) Named(purpose string) Provider { return named{o, purpose} }
+
+// sweepPoll is how often to look whether another process has finished its sweep.
+const sweepPoll = 200 * time.Millisecond
 
 type named struct {
 	owned   *Owned
@@ -24,7 +31,14 @@ var (
 )
 
 func (n named) Create(ctx context.Context, name string, spec Spec) (*Cluster, error) {
-	return n.owned.create(ctx, name, n.purpose, spec, false)
+	// While another process sweeps, it may just be removing the cluster that has the name.
+	wait := func(l *flock.Flock) (bool, error) { return l.TryLockContext(ctx, sweepPoll) }
+	_, sweepErr := n.owned.sweep(ctx, wait)
+	c, err := n.owned.create(ctx, name, n.purpose, spec, false)
+	if err != nil {
+		return nil, errors.Join(err, sweepErr)
+	}
+	return c, nil
 }
 
 func (n named) Delete(ctx context.Context, name string) error { return n.owned.Delete(ctx, name) }

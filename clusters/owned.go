@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-
-	"github.com/example/operator-lab/clusters/internal/process"
 )
 
 // Owned makes clusters of which it knows afterwards that they are ours. It
@@ -63,14 +61,9 @@ func (o *Owned) CreateNamed(ctx context.Context, name, purpose string, spec Spec
 }
 
 func (o *Owned) create(ctx context.Context, name, purpose string, spec Spec, keep bool) (c *Cluster, err error) {
-	// An engine that does not answer, and a name that is taken, are found out
-	// before anything is written down: what is recorded will be deleted.
-	names, err := o.provider.List(ctx)
-	if err != nil {
+	// An engine that does not answer is found out before anything is written down: what is recorded has to be deleted.
+	if _, err := o.provider.List(ctx); err != nil {
 		return nil, err
-	}
-	if slices.Contains(names, name) {
-		return nil, fmt.Errorf("create cluster %s: a cluster of that name exists", name)
 	}
 	owner, err := o.claim(name, purpose)
 	if err != nil {
@@ -79,6 +72,10 @@ func (o *Owned) create(ctx context.Context, name, purpose string, spec Spec, kee
 	created := false
 	defer func() {
 		if created {
+			return
+		}
+		if errors.Is(err, ErrExists) { // it is somebody else's
+			c, err = nil, errors.Join(err, o.forget(name, o.unclaim))
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
@@ -98,7 +95,7 @@ func (o *Owned) create(ctx context.Context, name, purpose string, spec Spec, kee
 	}
 	owner.Kept, owner.Cluster = keep, c
 	if keep {
-		if owner.Process, err = o.keep(ctx, owner); err != nil {
+		if owner.PID, err = o.keep(ctx, owner); err != nil {
 			return nil, err
 		}
 	}
@@ -111,39 +108,47 @@ func (o *Owned) create(ctx context.Context, name, purpose string, spec Spec, kee
 
 // keep hands a cluster over to a process of its own, where the provider has one
 // for it, and returns who answers for the cluster from now on.
-func (o *Owned) keep(ctx context.Context, owner Owner) (process.ID, error) {
-	keeper, ok := o.provider.(Keeper)
-	if !ok {
-		return owner.Process, nil
+func (o *Owned) keep(ctx context.Context, owner Owner) (pid int, err error) {
+	if keeper, ok := o.provider.(Keeper); ok {
+		return keeper.Keep(ctx, owner.Name)
 	}
-	pid, err := keeper.Keep(ctx, owner.Name)
-	if err != nil {
-		return process.ID{}, err
-	}
-	id, err := process.Of(pid)
-	if err != nil {
-		return process.ID{}, fmt.Errorf("record cluster %s: %w", owner.Name, err)
-	}
-	return id, nil
+	return owner.PID, nil
 }
 
-// claim writes the record of a cluster that is about to be made.
-func (o *Owned) claim(name, purpose string) (Owner, error) {
+// claim writes the record of a cluster that is about to be made. Of several processes that want the same name, one gets it.
+func (o *Owned) claim(name, purpose string) (owner Owner, err error) {
 	if err := CheckName(name); err != nil {
 		return Owner{}, err
 	}
-	if _, err := o.read(name); !errors.Is(err, fs.ErrNotExist) {
-		return Owner{}, fmt.Errorf("create cluster %s: it is recorded already, by %s", name, o.path(name))
-	}
-	self, err := process.Self()
-	if err != nil {
-		return Owner{}, fmt.Errorf("record cluster %s: %w", name, err)
-	}
-	owner := Owner{
+	owner = Owner{
 		Schema: ownerSchema, Name: name, Provider: o.identity(), Purpose: purpose,
-		Process: self, Created: time.Now().UTC().Truncate(time.Second),
+		PID: os.Getpid(), Created: time.Now().UTC().Truncate(time.Second),
 	}
-	return owner, o.write(owner)
+	err = o.withLock(func() error {
+		if _, err := o.read(name); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w, recorded by %s", ErrExists, o.path(name))
+		}
+		if err := MakeDir(o.state, name); err != nil {
+			return err
+		}
+		unlock, locked, err := o.tryLock(name)
+		if err == nil && !locked {
+			err = ErrExists
+		}
+		if err == nil {
+			err = o.write(owner)
+		}
+		if err != nil {
+			unlock()
+			return err
+		}
+		held.Store(o.lockFile(name), unlock)
+		return nil
+	})
+	if err != nil {
+		return Owner{}, fmt.Errorf("create cluster %s: %w", name, err)
+	}
+	return owner, nil
 }
 
 // NewName draws a name that no other cluster has, lab-PURPOSE-<8 hex>.
@@ -193,65 +198,66 @@ func (o *Owned) Restart(ctx context.Context, name string) error {
 	if err := restarter.Restart(ctx, name); err != nil || !owner.Kept {
 		return err
 	}
-	if owner.Process, err = o.keep(ctx, owner); err != nil {
+	if owner.PID, err = o.keep(ctx, owner); err != nil {
 		return err
 	}
 	return o.write(owner)
 }
 
-// Delete removes a cluster that is recorded here, and its record once the
-// provider no longer lists it. A cluster that exists without a record is
-// refused; one that neither exists nor is recorded is no error.
+// Delete removes a cluster that is recorded here, and its record. A cluster
+// that exists without a record is refused; one that neither exists nor is
+// recorded is no error.
 func (o *Owned) Delete(ctx context.Context, name string) error {
-	owner, err := o.read(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	_, err := o.delete(ctx, name, false)
+	if errors.Is(err, fs.ErrNotExist) {
 		return o.refuse(ctx, name)
-	case err != nil:
+	}
+	return err
+}
+
+// delete is Delete, and with abandoned only of what nobody wants any more. Until it returns, the record of an owner that
+// has ended is locked: nobody else deletes the cluster, or makes another one of that name.
+func (o *Owned) delete(ctx context.Context, name string, abandoned bool) (deleted bool, err error) {
+	var owner Owner
+	unlock, dead := func() {}, false
+	err = o.withLock(func() error {
+		if owner, err = o.read(name); err != nil {
+			return err
+		}
+		unlock, dead, err = o.tryLock(name)
 		return err
-	case owner.Provider != o.identity():
-		return fmt.Errorf("delete cluster %s: it was made by %s, not by %s", name, owner.Provider, o.identity())
+	})
+	if err != nil {
+		return false, err
 	}
-	if err := o.provider.Delete(ctx, name); err != nil {
-		return err
+	defer unlock()
+	if abandoned && (owner.Kept || !dead) {
+		return false, nil
 	}
-	if err := o.verifyGone(ctx, owner); err != nil {
-		return err
+	if owner.Provider != o.identity() {
+		return false, fmt.Errorf("delete cluster %s: it was made by %s, not by %s", name, owner.Provider, o.identity())
 	}
-	if err := os.RemoveAll(Dir(o.state, name)); err != nil {
-		return fmt.Errorf("remove record of cluster %s: %w", name, err)
+	halfMade := dead && owner.Cluster == nil && time.Since(owner.Created) < bootTimeout
+	if err := o.deleteOrphans(ctx, name, halfMade); err != nil {
+		return false, err
 	}
-	return nil
+	return true, o.forget(name, func(name string) error { return os.RemoveAll(Dir(o.state, name)) })
 }
 
 // orphanTime is how long programs that a killed process had started may go on
 // making its cluster: the start of a container takes 1 to 3 s.
 const orphanTime = 5 * time.Second
 
-// verifyGone looks whether the provider still lists the cluster. One that was
-// being made when its process died, a moment ago, may come into being after its
-// deletion: then it is deleted once more.
-func (o *Owned) verifyGone(ctx context.Context, owner Owner) error {
-	wait := time.Duration(0)
-	if owner.Cluster == nil && !owner.Alive() && time.Since(owner.Created) < bootTimeout {
-		wait = orphanTime
+// deleteOrphans deletes a cluster. One that was being made when its process died, a moment ago, may come into being after
+// its deletion, and so it is deleted again and again for a while.
+func (o *Owned) deleteOrphans(ctx context.Context, name string, halfMade bool) error {
+	end := time.Now()
+	if halfMade {
+		end = end.Add(orphanTime)
 	}
-	for end := time.Now().Add(wait); ; {
-		names, err := o.provider.List(ctx)
-		if err != nil {
-			return fmt.Errorf("verify that cluster %s is gone: %w", owner.Name, err)
-		}
-		listed := slices.Contains(names, owner.Name)
-		switch {
-		case time.Now().Before(end) && listed:
-			if err := o.provider.Delete(ctx, owner.Name); err != nil {
-				return err
-			}
-		case time.Now().Before(end):
-		case listed:
-			return &Problem{What: fmt.Sprintf("cluster %s is still there after its deletion", owner.Name), Fix: FixCluster}
-		default:
-			return nil
+	for {
+		if err := o.provider.Delete(ctx, name); err != nil || time.Now().After(end) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -259,6 +265,24 @@ func (o *Owned) verifyGone(ctx context.Context, owner Owner) error {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// forget calls remove, which removes the record of a cluster, and lets go of its lock.
+func (o *Owned) forget(name string, remove func(name string) error) error {
+	if err := o.withLock(func() error { return remove(name) }); err != nil {
+		return fmt.Errorf("remove record of cluster %s: %w", name, err)
+	}
+	if unlock, ok := held.LoadAndDelete(o.lockFile(name)); ok {
+		unlock.(func())()
+	}
+	return nil
+}
+
+// unclaim removes what claim wrote, and nothing that somebody else may have in that folder.
+func (o *Owned) unclaim(name string) error {
+	err := errors.Join(os.Remove(o.path(name)), os.Remove(o.lockFile(name)))
+	_ = os.Remove(Dir(o.state, name)) // fails when there is more in it
+	return err
 }
 
 // refuse is Delete of a cluster without a record.
@@ -279,11 +303,15 @@ func (o *Owned) refuse(ctx context.Context, name string) error {
 // should not stop anybody from working. While another process sweeps, there is
 // nothing to do.
 func (o *Owned) Sweep(ctx context.Context) ([]string, error) {
+	return o.sweep(ctx, func(l *flock.Flock) (bool, error) { return l.TryLock() })
+}
+
+func (o *Owned) sweep(ctx context.Context, acquire func(*flock.Flock) (bool, error)) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(o.state, "clusters")); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	lock := flock.New(filepath.Join(o.state, "clusters", ".sweep"))
-	locked, err := lock.TryLock()
+	locked, err := acquire(lock)
 	if err != nil {
 		return nil, fmt.Errorf("sweep clusters: %w", err)
 	}
@@ -298,11 +326,13 @@ func (o *Owned) Sweep(ctx context.Context) ([]string, error) {
 		if !owner.Abandoned() || owner.Provider != o.identity() {
 			continue
 		}
-		if err := o.Delete(ctx, owner.Name); err != nil {
+		deleted, err := o.delete(ctx, owner.Name, true)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // nobody else deleted it meanwhile
 			errs = append(errs, fmt.Errorf("sweep: %w", err))
-			continue
 		}
-		swept = append(swept, owner.Name)
+		if deleted {
+			swept = append(swept, owner.Name)
+		}
 	}
 	return swept, errors.Join(errs...)
 }

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/example/operator-lab/clusters/internal/process"
 )
 
 // fake is a provider in memory. Its hooks replace what a method does.
@@ -24,7 +22,6 @@ type fake struct {
 	create   func(ctx context.Context, name string) error
 	delete   func(name string) error
 	identity string
-	survive  bool // Delete says that it worked and removes nothing
 }
 
 func (f *fake) Identity() string {
@@ -41,6 +38,9 @@ func (f *fake) add(name string) {
 }
 
 func (f *fake) Create(ctx context.Context, name string, _ Spec) (*Cluster, error) {
+	if names, _ := f.List(ctx); slices.Contains(names, name) {
+		return nil, ErrExists
+	}
 	f.add(name)
 	if f.create != nil {
 		if err := f.create(ctx, name); err != nil {
@@ -55,9 +55,6 @@ func (f *fake) Delete(_ context.Context, name string) error {
 		if err := f.delete(name); err != nil {
 			return err
 		}
-	}
-	if f.survive {
-		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,43 +91,28 @@ func recorded(t *testing.T, o *Owned) []string {
 	return names
 }
 
-// deadProcess is the ID of a process that has ended.
-func deadProcess(t *testing.T) process.ID {
-	t.Helper()
-	id, err := process.Self()
-	if err != nil {
-		t.Fatal(err)
+// die lets go of the lock of a record, as the kernel does when the process ends.
+func die(o *Owned, name string) {
+	if unlock, ok := held.LoadAndDelete(o.lockFile(name)); ok {
+		unlock.(func())()
 	}
-	cmd := exec.Command("true")
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
-	id.PID = cmd.Process.Pid
-	return id
 }
 
-// leave makes a cluster that looks as if its process had died.
+// leave makes a cluster whose process has died.
 func leave(t *testing.T, o *Owned, kept bool) string {
 	t.Helper()
 	c, err := o.Create(t.Context(), "test", Spec{}, kept)
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner, err := o.read(c.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner.Process = deadProcess(t)
-	if err := o.write(owner); err != nil {
-		t.Fatal(err)
-	}
+	die(o, c.Name)
 	return c.Name
 }
 
 func TestCreateRecordsBeforeTheClusterExists(t *testing.T) {
 	o, f := newTestOwned(t)
 	f.create = func(_ context.Context, name string) error {
-		owner, err := o.read(name)
+		owner, err := o.readAlive(name)
 		if err != nil {
 			t.Errorf("no record while the cluster is being made: %v", err)
 		}
@@ -232,14 +214,14 @@ func TestARecordStaysUntilTheClusterIsSeenToBeGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.survive = true
+	f.delete = func(string) error { return errors.New("still there") }
 	if err := o.Delete(t.Context(), c.Name); err == nil {
-		t.Error("Delete() = nil although the cluster is still listed")
+		t.Error("Delete() = nil although the provider did not delete it")
 	}
 	if diff := cmp.Diff([]string{c.Name}, recorded(t, o)); diff != "" {
 		t.Errorf("records after a deletion that failed (-want +got):\n%s", diff)
 	}
-	f.survive = false
+	f.delete = nil
 	if err := o.Delete(t.Context(), c.Name); err != nil {
 		t.Error(err)
 	}
@@ -377,6 +359,65 @@ func TestTwoCommandsAtOnce(t *testing.T) {
 	}
 }
 
+func TestOneCreatorGetsTheName(t *testing.T) {
+	for range 50 {
+		o, f := newTestOwned(t)
+		var made atomic.Int32
+		var wg sync.WaitGroup
+		for range 8 {
+			other := NewOwned(o.state, f)
+			wg.Go(func() {
+				switch _, err := other.create(t.Context(), "mine", "test", Spec{}, false); {
+				case err == nil:
+					made.Add(1)
+				case !errors.Is(err, ErrExists):
+					t.Errorf("create() = %v, want ErrExists or a cluster", err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := made.Load(); n != 1 || !slices.Equal(f.clusters, []string{"mine"}) || !slices.Equal(recorded(t, o), []string{"mine"}) {
+			t.Fatalf("%d creators got the name, clusters %v, records %v: want one of each", n, f.clusters, recorded(t, o))
+		}
+	}
+}
+
+func TestFailedCreateLeavesAnothersCluster(t *testing.T) {
+	o, f := newTestOwned(t)
+	f.add("mine") // by somebody who knows of no records
+	theirs := filepath.Join(Dir(o.state, "mine"), "label")
+	if err := errors.Join(MakeDir(o.state, "mine"), os.WriteFile(theirs, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Named("test").Create(t.Context(), "mine", Spec{}); !errors.Is(err, ErrExists) {
+		t.Errorf("Create() = %v, want ErrExists", err)
+	}
+	if names := recorded(t, o); !slices.Equal(f.clusters, []string{"mine"}) || len(names) > 0 {
+		t.Errorf("clusters %v, records %v: want the other's cluster and no record", f.clusters, names)
+	}
+	if _, err := os.Stat(theirs); err != nil {
+		t.Errorf("a file of the other's cluster is gone: %v", err)
+	}
+}
+
+func TestNamedCreateSweeps(t *testing.T) {
+	o, f := newTestOwned(t)
+	provider := o.Named("test")
+	if _, err := provider.Create(t.Context(), "mine", Spec{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.Create(t.Context(), "mine", Spec{}); !errors.Is(err, ErrExists) {
+		t.Errorf("Create() = %v while the owner lives, want ErrExists", err)
+	}
+	die(o, "mine")
+	if _, err := provider.Create(t.Context(), "mine", Spec{}); err != nil {
+		t.Errorf("Create() = %v after the death of the owner", err)
+	}
+	if !slices.Equal(f.clusters, []string{"mine"}) {
+		t.Errorf("clusters %v, want one", f.clusters)
+	}
+}
+
 func TestAClusterIsClaimedOnce(t *testing.T) {
 	o, _ := newTestOwned(t)
 	c, err := o.Create(t.Context(), "pool", Spec{}, false)
@@ -431,14 +472,14 @@ func TestARestartedClusterIsKeptByItsNewProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record.Process = process.ID{PID: 1 << 30, Boot: "an earlier one"}
+	record.PID = 1 << 30
 	if err := o.write(record); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.Restart(t.Context(), c.Name); err != nil || !slices.Equal(p.restarted, []string{c.Name}) {
 		t.Fatalf("Restart() = %v, and %v were", err, p.restarted)
 	}
-	if record, err = o.read(c.Name); err != nil || record.Process.PID != os.Getppid() || !record.Kept || record.Cluster == nil {
+	if record, err = o.read(c.Name); err != nil || record.PID != os.Getppid() || !record.Kept || record.Cluster == nil {
 		t.Errorf("record %+v, %v", record, err)
 	}
 }

@@ -20,11 +20,11 @@ import (
 //
 //  1. Create makes a cluster that nobody used before and returns when it is
 //     ready: every node Ready, CoreDNS available, the default ServiceAccount
-//     there. It fails when a cluster of that name exists. When it fails, or ctx
-//     ends, nothing of the cluster is left.
-//  2. Delete removes the cluster of exactly that name and its kubeconfig, and
-//     returns nil only when it saw that it is gone. Deleting a cluster that does
-//     not exist is no error.
+//     there. It fails with [ErrExists] when somebody has a cluster of that name,
+//     and leaves that alone. When it fails, or ctx ends, nothing of its own is left.
+//  2. Delete removes the cluster that Create made under exactly that name, and its
+//     kubeconfig, and returns nil only when it saw that it is gone. Deleting a
+//     cluster that does not exist is no error. One that somebody else made stays.
 //  3. List names all clusters of this kind on the machine, also those that
 //     others made. Compare names for equality.
 //  4. LoadImageArchive brings the images of a docker-archive tar into every
@@ -45,7 +45,7 @@ type Spec struct {
 	// the provider's default, for kind [DefaultNodeImage]. It must be on the
 	// machine: no provider pulls.
 	NodeImage string
-	// Workers is the number of nodes beside the control plane.
+	// Workers is the number of nodes beside the control plane. A node image that nodeimage.Build made takes none.
 	Workers int
 	// Config replaces the configuration of a lab cluster (kind.yaml), in the
 	// provider's own format.
@@ -78,6 +78,9 @@ type Cluster struct {
 	// Logs says whether CollectLogs has anything to collect.
 	Logs bool `json:"logs"`
 }
+
+// ErrExists says that a name is taken.
+var ErrExists = errors.New("a cluster of that name exists")
 
 // Problem is something that is wrong with the machine or its container engine,
 // never with the learner.

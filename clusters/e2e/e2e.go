@@ -5,7 +5,7 @@
 // is none, takes over a cluster of the same name and edits ~/.kube/config. This
 // one does nothing of the kind:
 //
-//	provider := e2e.New(owned.Named("e2e"))
+//	provider := e2e.New(owned.Named("e2e")) // removes what a killed run left, if its state folder is the same
 //	testenv.Setup(envfuncs.CreateCluster(provider, name))
 //	testenv.Finish(envfuncs.DestroyCluster(name))
 package e2e

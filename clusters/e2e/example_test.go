@@ -15,6 +15,7 @@ import (
 // TestMain of a package of end-to-end tests. The folder example has a whole one.
 func ExampleNew() {
 	_ = func(m *testing.M) {
+		// The same folder and name in each run: a run removes what an earlier one left that was killed.
 		const state, name = "/var/tmp/my-tests", "my-tests"
 		kind, err := clusters.NewKind(state)
 		if err != nil {

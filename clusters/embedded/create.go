@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -52,7 +53,7 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 		return nil, fmt.Errorf("create cluster %s: %w", name, err)
 	}
 	if exists(e.plane(name)) {
-		return nil, fmt.Errorf("create cluster %s: a cluster of that name exists", name)
+		return nil, fmt.Errorf("create cluster %s: %w", name, clusters.ErrExists)
 	}
 	programs, err := e.Programs(ctx)
 	if err != nil {
@@ -89,6 +90,9 @@ type attempt struct {
 // run makes the control plane and waits until it is ready. Whatever happens, a
 // panic included, either a cluster is returned or none is left.
 func (a *attempt) run(ctx context.Context) (c *clusters.Cluster, err error) {
+	if err := a.makeFolder(); err != nil {
+		return nil, fmt.Errorf("create cluster %s: %w", a.name, err)
+	}
 	defer func() {
 		if c == nil {
 			err = a.abandon(ctx, err)
@@ -110,6 +114,18 @@ func (a *attempt) run(ctx context.Context) (c *clusters.Cluster, err error) {
 	}, nil
 }
 
+// makeFolder makes the folder of the control plane. That is the moment from which on the name is taken.
+func (a *attempt) makeFolder() error {
+	if err := clusters.MakeDir(a.state, a.name); err != nil {
+		return err
+	}
+	err := os.Mkdir(a.plane(a.name), 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return clusters.ErrExists
+	}
+	return err
+}
+
 // start starts the named programs.
 func (a *attempt) start(programs ...string) (err error) {
 	if err := a.prepare(programs); err != nil {
@@ -124,17 +140,11 @@ func (a *attempt) start(programs ...string) (err error) {
 
 // prepare writes everything that the programs read.
 func (a *attempt) prepare(programs []string) error {
-	if err := clusters.MakeDir(a.state, a.name); err != nil {
-		return fmt.Errorf("create cluster %s: %w", a.name, err)
-	}
 	port, err := freePort(a.address)
 	if err != nil {
 		return err
 	}
 	plane := a.plane(a.name)
-	if err := os.MkdirAll(plane, 0o700); err != nil {
-		return fmt.Errorf("create cluster %s: %w", a.name, err)
-	}
 	server := fmt.Sprintf("https://%s:%d", a.address, port)
 	if err := writeDescription(plane, description{Nodes: a.nodes, Server: server}); err != nil {
 		return err

@@ -92,6 +92,9 @@ func (e *Embedded) makeSnapshot(ctx context.Context, programs map[string]string,
 	}
 	a := &attempt{Embedded: source, name: snapshotName, address: loopback, programs: programs}
 	defer func() { err = errors.Join(err, source.Delete(context.WithoutCancel(ctx), snapshotName)) }()
+	if err := a.makeFolder(); err != nil {
+		return err
+	}
 	if err := a.start(etcd, apiServer); err != nil {
 		return err
 	}

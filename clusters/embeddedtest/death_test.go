@@ -174,7 +174,7 @@ func TestAKeptClusterStaysUntilItIsDeleted(t *testing.T) {
 	if err != nil || len(owners) != 1 {
 		t.Fatalf("List() = %v, %v, want the kept cluster", owners, err)
 	}
-	if o := owners[0]; !o.Kept || !o.Alive() || o.Process != ids[0] {
+	if o := owners[0]; !o.Kept || o.PID != ids[0].PID {
 		t.Errorf("owner = %+v, want it kept by the living supervisor %v", o, ids[0])
 	}
 	if swept, err := m.owned.Sweep(t.Context()); err != nil || len(swept) > 0 {

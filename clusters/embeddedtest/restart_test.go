@@ -40,7 +40,7 @@ func TestARestartBringsAControlPlaneBack(t *testing.T) {
 		t.Errorf("what was in it is lost: %v", err)
 	}
 	owners, err := m.owned.List(t.Context())
-	if err != nil || len(owners) != 1 || !owners[0].Kept || owners[0].Process != again[0] {
+	if err != nil || len(owners) != 1 || !owners[0].Kept || owners[0].PID != again[0].PID {
 		t.Errorf("records %+v, %v, want the new supervisor", owners, err)
 	}
 	if err := m.owned.Delete(t.Context(), m.name); err != nil {

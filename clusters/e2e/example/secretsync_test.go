@@ -40,16 +40,17 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (int, error) {
-	state, err := os.MkdirTemp("", "secretsync-")
+	// The same folder in each run: a run finds there what an earlier one left that was killed, and removes it.
+	cache, err := os.UserCacheDir()
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(state)
+	state := filepath.Join(cache, "secretsync-test")
 	kind, err := clusters.NewKind(state)
 	if err != nil {
 		return 0, err
 	}
-	name := envconf.RandomName("secretsync", 16)
+	const name = "secretsync"
 	provider := e2e.New(clusters.NewOwned(state, kind).Named("e2e"))
 	// The node image has to be on this machine: docker pull it, or say which one is.
 	spec := clusters.Spec{NodeImage: os.Getenv("NODE_IMAGE")}

@@ -194,5 +194,5 @@ func (r *Room) report(name string, step Step, err error) {
 
 // errBusy says that somebody else is at work with a cluster.
 func errBusy(owner *clusters.Owner) error {
-	return fmt.Errorf("process %d is making it", owner.Process.PID)
+	return fmt.Errorf("process %d is making it", owner.PID)
 }

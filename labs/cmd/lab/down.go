@@ -43,7 +43,7 @@ func (a *app) down(ctx context.Context, all bool) error {
 		}
 		if inUse(owner) && !all {
 			fmt.Fprintf(a.Out, "Left cluster %s: process %d is using it (lab down --all removes it all the same).\n",
-				owner.Name, owner.Process.PID)
+				owner.Name, owner.PID)
 			continue
 		}
 		if err := a.remove(ctx, owner); err != nil {

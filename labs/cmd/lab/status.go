@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
@@ -47,12 +46,10 @@ func ownerWord(o clusters.Owner) string {
 		end = "make classroom-down"
 	}
 	switch {
-	case o.Kept && o.Provider == embedded.Identity && o.Alive():
-		return fmt.Sprintf("process %d, kept until %s", o.Process.PID, end)
 	case o.Kept:
 		return "kept until " + end
 	case o.Alive():
-		return fmt.Sprintf("process %d", o.Process.PID)
+		return fmt.Sprintf("process %d", o.PID)
 	default:
 		return "left behind; the next command removes it"
 	}

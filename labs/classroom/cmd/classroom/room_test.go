@@ -615,7 +615,9 @@ func nobodys(t *testing.T, path string, field ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record["process"] = nil
+	if err := os.Remove(filepath.Join(filepath.Dir(path), "lock")); err != nil { // that its process holds
+		t.Fatal(err)
+	}
 	if len(field) > 0 {
 		record[field[0]] = field[1]
 	}
