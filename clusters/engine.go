@@ -127,18 +127,18 @@ func engineEndpoint(engine string) string {
 	return ""
 }
 
-// hasImage says whether the engine has the image ref. A *Problem means that it
-// could not be asked.
-func hasImage(ctx context.Context, engine, ref string) (bool, error) {
-	_, err := runEngine(ctx, engine, "image", "inspect", "--format", "{{.Id}}", ref)
+// imageLabels are the labels of the image ref, as JSON, and whether the engine has it. A *Problem means that it could
+// not be asked.
+func imageLabels(ctx context.Context, engine, ref string) (labels string, present bool, err error) {
+	labels, err = runEngine(ctx, engine, "image", "inspect", "--format", "{{json .Config.Labels}}", ref)
 	if err == nil {
-		return true, nil
+		return labels, true, nil
 	}
 	if pingErr := PingEngine(ctx, engine); pingErr != nil {
-		return false, pingErr
+		return "", false, pingErr
 	}
 	if _, failed := errors.AsType[*exec.ExitError](err); failed {
-		return false, nil
+		return "", false, nil
 	}
-	return false, fmt.Errorf("look for image %s: %w", ref, err)
+	return "", false, fmt.Errorf("look for image %s: %w", ref, err)
 }

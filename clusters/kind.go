@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,46 +131,83 @@ func (k *Kind) List(ctx context.Context) ([]string, error) {
 // "removal already in progress", or misses a container that was being started.
 const deleteAttempts = 4
 
-// Delete removes the nodes and the kubeconfig of the cluster, and looks whether
-// they are gone.
+// Delete removes the nodes and the kubeconfig of a cluster that was made with this state folder, and looks whether they
+// are gone. Nodes that somebody else made under that name stay. Where there are no others, that is an error.
 func (k *Kind) Delete(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	err := retry(ctx, deleteAttempts, 500*time.Millisecond, func() error { return k.deleteOnce(ctx, name) })
+	label, err := k.label(name)
+	switch {
+	case err != nil:
+	case label == "":
+		err = k.refuse(ctx, name)
+	default:
+		err = retry(ctx, deleteAttempts, 500*time.Millisecond, func() error { return k.deleteNodes(ctx, name, label) })
+	}
 	if err != nil {
 		return problem(describe(err), FixCluster, "cannot delete cluster %s", name)
 	}
-	return k.removeKubeconfig(name)
+	return k.removeFiles(name)
 }
 
-func (k *Kind) deleteOnce(ctx context.Context, name string) error {
-	// A creation that was killed leaves its lock on the kubeconfig, with which
-	// kind could not take its entry out. The whole file goes, so the lock may.
-	if err := os.RemoveAll(k.Kubeconfig(name) + ".lock"); err != nil {
+// refuse is an error when there is a cluster of that name.
+func (k *Kind) refuse(ctx context.Context, name string) error {
+	list, err := k.nodes(ctx, name)
+	if err != nil || len(list) == 0 {
 		return err
 	}
-	_, err := inBackground(ctx, func() (struct{}, error) {
-		return struct{}{}, k.kind.Delete(name, k.Kubeconfig(name))
-	})
+	return &Problem{
+		What: fmt.Sprintf("cannot delete cluster %s: nothing in %s says that it was made here", name, k.state),
+		Fix:  k.removal(namesOf(list)),
+	}
+}
+
+// removal is the command with which a person may remove nodes that are not known to be ours.
+func (k *Kind) removal(nodes []string) string {
+	return fmt.Sprintf("%s rm -f -v %s, if nobody needs that cluster", k.engine, strings.Join(nodes, " "))
+}
+
+// deleteNodes removes the containers that carry the label.
+func (k *Kind) deleteNodes(ctx context.Context, name, label string) error {
+	own, others, err := k.ownNodes(ctx, name, label)
+	switch {
+	case err != nil || len(own) == 0:
+		return err
+	case k.engine == "docker" || len(others) > 0:
+		// By ID: the name may be somebody else's by now.
+		_, err = commandEngine(ctx, k.engine, append([]string{"rm", "-f", "-v"}, own...)...)
+	default:
+		// kind knows what other engines leave of a container.
+		_, err = inBackground(ctx, func() (struct{}, error) { return struct{}{}, k.kind.Delete(name, k.Kubeconfig(name)) })
+	}
 	if err != nil {
 		return err
 	}
-	left, err := k.nodes(ctx, name)
+	left, _, err := k.ownNodes(ctx, name, label)
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("still there: %s", strings.Join(namesOf(left), ", "))
+		err = fmt.Errorf("still there: %s", strings.Join(left, ", "))
 	}
 	return err
 }
 
-func (k *Kind) removeKubeconfig(name string) error {
+// removeFiles removes what a deleted cluster has in its folder, and the folder. Where that has the owner's record, it goes
+// with the record, and the label stays as long: a container that was just being started may come after all.
+func (k *Kind) removeFiles(name string) error {
+	dir := Dir(k.state, name)
+	// A creation that was killed leaves its lock on the kubeconfig.
 	for _, file := range []string{k.Kubeconfig(name), k.Kubeconfig(name) + ".lock"} {
 		if err := os.RemoveAll(file); err != nil {
 			return fmt.Errorf("delete kubeconfig of cluster %s: %w", name, err)
 		}
 	}
-	// Fails while the folder still holds the owner's record, which is right.
-	_ = os.Remove(Dir(k.state, name))
+	left, err := os.ReadDir(dir)
+	if err == nil && len(left) == 1 && left[0].Name() == filepath.Base(k.labelFile(name)) {
+		err = os.RemoveAll(dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete folder of cluster %s: %w", name, err)
+	}
 	return nil
 }
 

@@ -19,6 +19,10 @@ import (
 // with, pinned by digest.
 const DefaultNodeImage = defaults.Image
 
+// RecipeLabel is a label of the node images that [github.com/example/operator-lab/clusters/nodeimage.Build] makes. All of
+// them give Pods the addresses 10.244.0.0/24, so a cluster of them has one node.
+const RecipeLabel = "operator-lab.recipe"
+
 // labConfig is the kind configuration of a lab cluster, which is what an empty [Spec.Config] means.
 //
 //go:embed kind.yaml

@@ -51,7 +51,12 @@ func (k *Kind) Create(ctx context.Context, name string, spec Spec) (*Cluster, er
 	if err := k.mayCreate(ctx, name, config.Nodes); err != nil {
 		return nil, err
 	}
-	a := &attempt{Kind: k, name: name, config: config, logger: &kindLogger{log: k.log}}
+	label, err := k.drawLabel(name)
+	if err != nil {
+		return nil, fmt.Errorf("create cluster %s: %w", name, err)
+	}
+	addLabel(config, label)
+	a := &attempt{Kind: k, name: name, label: label, config: config, logger: &kindLogger{log: k.log}}
 	c, err := a.run(ctx)
 	if err != nil {
 		return nil, err
@@ -60,12 +65,16 @@ func (k *Kind) Create(ctx context.Context, name string, spec Spec) (*Cluster, er
 	return c, nil
 }
 
-// mayCreate refuses what would pull an image or meet another cluster.
+// mayCreate refuses what would pull an image, meet another cluster, or give Pods the same addresses.
 func (k *Kind) mayCreate(ctx context.Context, name string, nodes []v1alpha4.Node) error {
 	for _, node := range nodes {
-		present, err := hasImage(ctx, k.engine, node.Image)
+		labels, present, err := imageLabels(ctx, k.engine, node.Image)
 		if err != nil {
 			return err
+		}
+		if strings.Contains(labels, RecipeLabel) && len(nodes) > 1 {
+			return fmt.Errorf("create cluster %s: node image %s is for clusters of one node: all its nodes give Pods the same addresses; "+
+				"use one such as %s", name, node.Image, DefaultNodeImage)
 		}
 		if !present {
 			return &Problem{
@@ -79,15 +88,21 @@ func (k *Kind) mayCreate(ctx context.Context, name string, nodes []v1alpha4.Node
 		return err
 	}
 	if slices.Contains(names, name) {
-		return fmt.Errorf("create cluster %s: a cluster of that name exists", name)
+		return k.taken(name)
 	}
 	return nil
+}
+
+// taken is the error for a name that somebody else's cluster has.
+func (k *Kind) taken(name string) error {
+	return &Problem{What: "cannot create cluster " + name, Err: ErrExists, Fix: k.removal([]string{name + "-control-plane"})}
 }
 
 // attempt is one creation.
 type attempt struct {
 	*Kind
 	name   string
+	label  string
 	config *v1alpha4.Cluster
 	logger *kindLogger
 }
@@ -100,9 +115,6 @@ func (a *attempt) run(ctx context.Context) (c *Cluster, err error) {
 			err = a.abandon(ctx, err)
 		}
 	}()
-	if err := MakeDir(a.state, a.name); err != nil {
-		return nil, fmt.Errorf("create cluster %s: %w", a.name, err)
-	}
 	if err := a.bootWithRetries(ctx); err != nil {
 		return nil, err
 	}
@@ -136,7 +148,7 @@ func (a *attempt) bootWithRetries(ctx context.Context) error {
 			return err
 		}
 		a.log("another program took the port of the API server: once more")
-		if err := a.Delete(ctx, a.name); err != nil {
+		if err := a.deleteNodes(ctx, a.name, a.label); err != nil {
 			return err
 		}
 	}
@@ -189,7 +201,7 @@ func (a *attempt) stop(done <-chan error) error {
 	defer cancel()
 	for {
 		// Errors are expected: kind is still making what is being removed.
-		_ = a.deleteOnce(ctx, a.name)
+		_ = a.deleteNodes(ctx, a.name, a.label)
 		select {
 		case <-done: //nolint:errcheck // the attempt failed because it was stopped; its end is what counts
 			return nil
@@ -208,9 +220,12 @@ func (a *attempt) stop(done <-chan error) error {
 func (a *attempt) abandon(ctx context.Context, err error) error {
 	what := fmt.Sprintf("cannot create cluster %s", a.name)
 	cancelled := wasCancelled(ctx)
-	if cancelled != nil {
+	switch {
+	case cancelled != nil:
 		err = errors.Join(fmt.Errorf("create cluster %s: %w", a.name, cancelled), stuck(err))
-	} else {
+	case a.othersCame(ctx):
+		err = a.taken(a.name)
+	default:
 		if dir := a.document(context.WithoutCancel(ctx), err); dir != "" {
 			what += ", logs in " + dir
 			err = withShortage(dir, err)
@@ -224,6 +239,12 @@ func (a *attempt) abandon(ctx context.Context, err error) error {
 		gone = a.settle(ctx)
 	}
 	return errors.Join(err, gone)
+}
+
+// othersCame says whether somebody else has begun a cluster of that name meanwhile. Engines give a name once.
+func (a *attempt) othersCame(ctx context.Context) bool {
+	_, others, err := a.ownNodes(ctx, a.name, a.label)
+	return err == nil && len(others) > 0
 }
 
 // interruptTime is how long to wait for ctx to end after a failure. Ctrl-C can end
@@ -293,12 +314,12 @@ const settleTime = time.Second
 
 func (a *attempt) settle(ctx context.Context) error {
 	for end := time.Now().Add(settleTime); time.Now().Before(end); {
-		left, err := a.nodes(ctx, a.name)
+		left, _, err := a.ownNodes(ctx, a.name, a.label)
 		if err != nil {
 			return err
 		}
 		if len(left) > 0 {
-			return a.Delete(ctx, a.name)
+			return a.deleteNodes(ctx, a.name, a.label)
 		}
 		select {
 		case <-ctx.Done():

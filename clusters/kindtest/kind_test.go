@@ -87,32 +87,46 @@ func TestClusterThatIsNotReadyInTime(t *testing.T) {
 	}
 }
 
-func TestWorkersJoin(t *testing.T) {
+// All nodes of a built image give Pods the same addresses.
+func TestWorkersAreRefusedOnABuiltImage(t *testing.T) {
 	t.Parallel()
 	kind, _ := newKind(t)
 	const name = "lab-workers"
 	defer mustBeGone(t, kind, name)
-	c, err := kind.Create(t.Context(), name, clusters.Spec{NodeImage: nodeImage(t, kind.Engine()), Workers: 1})
+	_, err := kind.Create(t.Context(), name, clusters.Spec{NodeImage: nodeImage(t, kind.Engine()), Workers: 1})
+	if err == nil || !strings.Contains(err.Error(), "one node") {
+		t.Errorf("Create() = %v, want a refusal that says why", err)
+	}
+}
+
+func TestKubernetesOfANewCluster(t *testing.T) {
+	t.Parallel()
+	kind, _ := newKind(t)
+	const name = "lab-new"
+	defer mustBeGone(t, kind, name)
+	c, err := kind.Create(t.Context(), name, clusters.Spec{NodeImage: nodeImage(t, kind.Engine())})
 	if err != nil {
 		t.Fatal(err)
 	}
 	nodes, err := kind.Nodes(t.Context(), name)
-	if err != nil || c.Nodes != 2 || len(nodes) != 2 {
-		t.Errorf("cluster = %+v, nodes = %v, %v, want 2 nodes", *c, nodes, err)
+	if err != nil || len(nodes) != 1 || !nodes[0].Running || nodes[0].FreeDisk == 0 {
+		t.Errorf("nodes = %v, %v, want one that runs, with a known amount of free disk", nodes, err)
 	}
-	for _, node := range nodes {
-		if !node.Running || node.FreeDisk == 0 {
-			t.Errorf("node = %+v, want it running with a known amount of free disk", node)
-		}
-	}
-	if err := clusters.Healthy(t.Context(), kind, c); err != nil {
-		t.Errorf("Healthy() = %v", err)
-	}
-	t.Run("images reach every node", func(t *testing.T) { contract.Images(t, kind, c) })
 	t.Run("CoreDNS has one copy and had no other", func(t *testing.T) { oneDNS(t, c) })
 	t.Run("kind's own token opens nothing", func(t *testing.T) { refusesKindsToken(t, c) })
+	t.Run("another state folder cannot delete it", func(t *testing.T) { staysForOthers(t, kind, c) })
 	if err := kind.Delete(t.Context(), name); err != nil {
 		t.Error(err)
+	}
+}
+
+func staysForOthers(t *testing.T, kind *clusters.Kind, c *clusters.Cluster) {
+	other, _ := newKind(t)
+	if err := other.Delete(t.Context(), c.Name); err == nil || !strings.Contains(err.Error(), c.Name) {
+		t.Errorf("Delete() = %v, want a refusal", err)
+	}
+	if err := clusters.Healthy(t.Context(), kind, c); err != nil {
+		t.Errorf("Healthy() = %v after another state folder's Delete", err)
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 	childImage = "KINDTEST_IMAGE"
 	childKeep  = "KINDTEST_KEEP"
 	childPool  = "KINDTEST_POOL"
+	childName  = "KINDTEST_NAME"  // of the cluster
+	childSweep = "KINDTEST_SWEEP" // only sweep, and say what was swept
 )
 
 // interrupted is the child's exit code when its error says that it was
@@ -58,7 +60,16 @@ func child(state string) error {
 	if os.Getenv(childPool) != "" {
 		return poolChild(ctx, owned, spec)
 	}
-	_, err = owned.Create(ctx, "child", spec, os.Getenv(childKeep) != "")
+	if os.Getenv(childSweep) != "" {
+		swept, err := owned.Sweep(ctx)
+		fmt.Println("swept", swept)
+		return err
+	}
+	if name := os.Getenv(childName); name != "" {
+		_, err = owned.Named("child").Create(ctx, name, spec)
+	} else {
+		_, err = owned.Create(ctx, "child", spec, os.Getenv(childKeep) != "")
+	}
 	if err == nil {
 		fmt.Println("done")
 	}
@@ -198,15 +209,74 @@ func TestSweepLeavesTheClusterOfALivingProcess(t *testing.T) {
 	t.Parallel()
 	o := startOwner(t)
 	name := o.waitForRecord(t)
-	o.waitFor(t, "Writing configuration") // of nodes that exist
-	if swept, err := o.Sweep(t.Context()); err != nil || len(swept) > 0 {
-		t.Errorf("Sweep() = %v, %v while the owner lives", swept, err)
+	o.waitFor(t, "Writing configuration")                                                               // of nodes that exist
+	sweep := exec.CommandContext(t.Context(), "unshare", "--pid", "--fork", "--mount-proc", os.Args[0]) // as in a dev container
+	sweep.Env = append(o.cmd.Env, childSweep+"=1")
+	if out, err := sweep.CombinedOutput(); err != nil || string(out) != "swept []\n" {
+		t.Errorf("Sweep() from another PID namespace while the owner lives: %s, %v", out, err)
 	}
 	if names, err := o.kind.List(t.Context()); err != nil || !slices.Contains(names, name) {
 		t.Errorf("List() = %v, %v after the sweep, want %s still there", names, err, name)
 	}
 	o.signal(t, syscall.SIGTERM)
 	mustBeGone(t, o.kind, name)
+}
+
+// Names are the engine's, and nobody else knows of both state folders.
+func TestOneOfTwoStateFoldersGetsTheName(t *testing.T) {
+	t.Parallel()
+	name := clusters.NewName("two")
+	owners := []*owner{startOwner(t, childName+"="+name), startOwner(t, childName+"="+name)}
+	var winner *owner
+	for _, o := range owners {
+		var last string
+		for o.output.Scan() {
+			last = o.output.Text()
+			t.Log("child: " + last)
+		}
+		switch err := o.cmd.Wait(); {
+		case err == nil && winner == nil:
+			winner = o
+		case err == nil:
+			t.Error("both made the cluster")
+		case !strings.Contains(last, clusters.ErrExists.Error()):
+			t.Errorf("the other one says %q, want that the name is taken", last)
+		}
+	}
+	if winner == nil {
+		t.Fatal("nobody made the cluster")
+	}
+	records := winner.records(t)
+	if len(records) != 1 || records[0].Cluster == nil {
+		t.Fatalf("records = %+v, want that of the cluster", records)
+	}
+	if err := clusters.Healthy(t.Context(), winner.kind, records[0].Cluster); err != nil {
+		t.Errorf("Healthy() = %v, want the winner's cluster alive", err)
+	}
+	if err := winner.Delete(t.Context(), name); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARunAfterAKilledOneGetsTheName(t *testing.T) {
+	t.Parallel()
+	name := clusters.NewName("again")
+	o := startOwner(t, childName+"="+name)
+	o.waitFor(t, "Writing configuration") // of nodes that exist
+	if err := o.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = o.cmd.Wait() // killed, as intended
+	c, err := o.Named("test").Create(t.Context(), name, clusters.Spec{NodeImage: nodeImage(t, o.kind.Engine())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := clusters.Healthy(t.Context(), o.kind, c); err != nil {
+		t.Errorf("Healthy() = %v", err)
+	}
+	if err := o.Delete(t.Context(), name); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAKeptClusterSurvivesItsProcess(t *testing.T) {

@@ -27,7 +27,7 @@ const (
 
 // Labels of an image that [Build] made.
 const (
-	recipeLabel  = "operator-lab.recipe"
+	recipeLabel  = clusters.RecipeLabel
 	operandLabel = "operator-lab.operand"
 )
 
