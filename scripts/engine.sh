@@ -272,15 +272,14 @@ delete_links() {
 	done
 }
 
-# delete_leftovers takes away the bridges of an engine that was killed. With two bridges of the same addresses, no cluster
-# can be reached.
-delete_leftovers() {
-	local links proc
-	for proc in /proc/[0-9]*; do
-		if is_running "${proc#/proc/}" dockerd; then return; fi
-	done
-	mapfile -t links < <(ip -o link show type bridge | grep -oE '\bbr-[0-9a-f]{12}\b')
-	delete_links "${links[@]}"
+# tell_twins says which links have the same address. An engine that was killed leaves its bridge, and with two bridges of the
+# same addresses no cluster can be reached. Which of them is alive, in somebody's container for example, nobody can tell.
+tell_twins() {
+	local twins
+	ip -4 -o address show | awk '{n[$4]++; links[$4] = links[$4] " " $2} END {for (a in n) if (n[a] > 1) print links[a]}' |
+		while read -r twins; do
+			say "these links have the same address, so clusters may not be reached: $twins (fix: ip link delete the one that nobody uses)"
+		done
 }
 
 # ---------------------------------------------------------------------------------------------- the machine's engine
@@ -313,10 +312,10 @@ start() {
 		return
 	fi
 	mkdir -p "$STATE"
-	delete_leftovers
 	write_config "$STATE" /etc/docker/daemon.json
 	launch "$STATE" "$SOCKET" /var/run/docker
 	weigh_containers
+	tell_twins
 	say "dockerd answers; its log is $STATE/dockerd.log"
 }
 

@@ -184,7 +184,7 @@ func TestEveryIllnessIsFoundAndNamesItsCure(t *testing.T) {
 		}, "node image", Warns, "older recipe", "make node-image"},
 		"no privileged containers": {func(p *patient) {
 			p.errors["docker run"] = errors.New("unable to apply caps: operation not permitted")
-		}, "privileged", Stops, "unable to apply caps", "make setup"},
+		}, "privileged", Stops, "unable to apply caps", "CLUSTER=embedded"},
 		"few capabilities and no container": {func(p *patient) {
 			p.write("proc/self/status", "CapBnd:\t000001fffeffffff\n")
 			p.errors["docker run"] = errors.New("unable to apply caps")
@@ -224,10 +224,10 @@ func TestEveryIllnessIsFoundAndNamesItsCure(t *testing.T) {
 		}, "disk", Stops, "100 MB free", "make down"},
 		"full disk of the engine": {func(p *patient) {
 			p.answers["docker run"] = insideWith(8192, giga, p.now())
-		}, "engine's disk", Stops, "1.0 GB free", "docker system prune"},
+		}, "engine's disk", Stops, "1.0 GB free", "docker image ls"},
 		"filling disk of the engine": {func(p *patient) {
 			p.answers["docker run"] = insideWith(8192, 3*giga, p.now())
-		}, "engine's disk", Warns, "3.0 GB free", "docker system prune"},
+		}, "engine's disk", Warns, "3.0 GB free", "docker image ls"},
 		"little memory": {func(p *patient) {
 			p.answers["docker run"] = strings.Replace(inside100GB(p.now()), "17179869184", "536870912", 1)
 		}, "memory", Stops, "512 MB available", "make down"},

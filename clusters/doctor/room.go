@@ -31,7 +31,7 @@ const (
 func (e *examination) checkRoom(ctx context.Context) {
 	e.checkDisks(ctx)
 	if free, ok := e.engineDisk(ctx); ok {
-		e.checkDisk("engine's disk", e.engine+" system prune", free, engineDiskStops, engineDiskWarns)
+		e.checkDisk("engine's disk", "make down, then delete images that you do not need ("+e.engine+" image ls)", free, engineDiskStops, engineDiskWarns)
 	}
 	e.checkMemory()
 }
@@ -50,7 +50,7 @@ func (e *examination) places(ctx context.Context) []place {
 		{name: "disk", path: e.Root, fix: "make down, then delete .lab/artifacts"},
 		{name: "temporary files", path: os.TempDir(), fix: "free space in " + os.TempDir() + ", or set TMPDIR to a roomier folder"},
 		{name: "build cache", path: e.goFolder(ctx, "GOCACHE"), fix: "go clean -cache"},
-		{name: "module cache", path: e.goFolder(ctx, "GOMODCACHE"), fix: "go clean -modcache"},
+		{name: "module cache", path: e.goFolder(ctx, "GOMODCACHE"), fix: "free space there, or set GOMODCACHE to a roomier folder"},
 	} {
 		if p.path == "" {
 			continue

@@ -91,7 +91,7 @@ func TestWhateverIsTheMachinesFaultIsEnvironment(t *testing.T) {
 	t.Run("the disk is full", func(t *testing.T) {
 		b.engine.Fill()
 		defer b.engine.Empty()
-		b.fails(t, fault{says: "disk", fix: "docker system prune", limit: createLimit})
+		b.fails(t, fault{says: "disk", fix: "docker image ls", limit: createLimit})
 	})
 	t.Run("memory runs out", func(t *testing.T) {
 		b.fails(t, fault{breaks: func() { squeeze(t, b) }, says: "memory ran out", fix: "make down, then close other programs"})
