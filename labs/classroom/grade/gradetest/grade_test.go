@@ -130,9 +130,6 @@ func TestAClass(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if report, err := os.ReadFile(filepath.Join(out, "eve", "report.txt")); err != nil || !strings.Contains(string(report), "more than 100 processes") {
-		t.Errorf("the report on eve is %s, %v", report, err)
-	}
 	for _, name := range []string{filepath.Join(out, "lab-4.json"), filepath.Join(state, "results", "lab-4.json"), "/tmp/lab-4.json", filepath.Join(out, "eve", "results", "lab-4.json")} {
 		if data, err := os.ReadFile(name); err == nil && strings.Contains(string(data), "forged") {
 			t.Errorf("%s is forged", name)
