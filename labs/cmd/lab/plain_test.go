@@ -3,7 +3,6 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -261,12 +260,21 @@ func diff(path, text string) func(*testing.T) string {
 func savedBecause(t *testing.T) string {
 	a, out := appInSmallCourse(t)
 	made(t, a)
-	var save bytes.Buffer
-	reason := &tar.Header{Typeflag: tar.TypeXGlobalHeader, Format: tar.FormatPAX, PAXRecords: map[string]string{"comment": plaintest.Hostile}}
-	if err := tar.NewWriter(&save).WriteHeader(reason); err != nil {
+	c, err := a.Course()
+	if err != nil {
 		t.Fatal(err)
 	}
-	coursetest.Write(t, a.workspace, ".git/lab/saves/20261121T100000.000000000Z.tar", save.String())
+	if _, err := workspace.Solve(t.Context(), c, a.workspace, 1); err != nil {
+		t.Fatal(err)
+	}
+	saves, err := filepath.Glob(filepath.Join(a.State, "saves", "*", "1-before-solve-1"))
+	if err != nil || len(saves) != 1 {
+		t.Fatal(saves, err)
+	}
+	reason := string(bytes.ReplaceAll([]byte(plaintest.Hostile), []byte{0}, nil)) // no file name holds a zero
+	if err := os.Rename(saves[0], filepath.Join(filepath.Dir(saves[0]), "1-"+reason)); err != nil {
+		t.Fatal(err)
+	}
 	if err := a.listSaves(); err != nil {
 		t.Fatal(err)
 	}

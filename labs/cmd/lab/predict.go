@@ -89,7 +89,7 @@ func (a *app) predictions() (demo.Answers, error) {
 	path := a.answersPath()
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(a.workspace, "go.mod")); err != nil {
-			return nil, exit.Usage("%s has no go.mod, so it is no workspace: `make undo%s` brings back what was saved last", a.workspace, a.workspaceArg())
+			return nil, exit.Usage("%s has no go.mod, so it is no workspace. If lab made it, `make undo%s` brings back what was saved last; if not, name a new folder: WORKSPACE=DIR", a.workspace, a.workspaceArg())
 		}
 		if err := a.writeQuestions(path); err != nil {
 			return nil, fmt.Errorf("write the questions of lab 0: %w", err)

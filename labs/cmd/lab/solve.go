@@ -66,6 +66,14 @@ func (a *app) printChange(c workspace.Change, state string) {
 	default:
 		fmt.Fprintf(a.Out, "%s is now %s (%s changed).\n", a.workspaceName(), state, cli.Count(len(c.Paths), "file"))
 		fmt.Fprintf(a.Out, "Your work was saved first: `make undo%s` brings it back.\n", a.workspaceArg())
+		a.printRemoved(c)
+	}
+}
+
+// printRemoved says which saves are gone.
+func (a *app) printRemoved(c workspace.Change) {
+	if c.Removed > 0 {
+		fmt.Fprintf(a.Out, "(The oldest %s had to go: all saves of a workspace together have at most 1 GiB.)\n", cli.Count(c.Removed, "save"))
 	}
 }
 

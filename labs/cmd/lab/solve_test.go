@@ -12,6 +12,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
 // appInSmallCourse is an app in the checkout of a small course, and what it has reported.
@@ -59,6 +60,14 @@ func TestSolveResetAndUndoSayWhatTheyDidAndHowToTakeItBack(t *testing.T) {
 	says(t, out, with(newUndoCommand(a)), "workspace/ is again what it was before solve 2 (saved ", "`make undo` once more brings that back.\n")
 	if text, err := os.ReadFile(filepath.Join(a.workspace, "notes")); err != nil || string(text) != "mine" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestSavesThatHadToGoAreMentioned(t *testing.T) {
+	a, out := appInSmallCourse(t)
+	a.printChange(workspace.Change{Paths: []string{"main.go"}, Saved: 9, Removed: 2}, "the solution of lab 2")
+	if !strings.Contains(out.String(), "oldest 2 saves") {
+		t.Error(out)
 	}
 }
 

@@ -28,39 +28,50 @@ func newUndoCommand(a *app) *cobra.Command {
 			if list {
 				return a.listSaves()
 			}
-			name := ""
+			number := ""
 			if len(args) == 1 {
-				name = args[0]
+				number = args[0]
 			}
-			return a.undo(cmd.Context(), name)
+			return a.undo(cmd.Context(), number)
 		},
 	}
 	cmd.Flags().BoolVar(&list, "list", false, "list what was saved")
 	return cmd
 }
 
-func (a *app) undo(ctx context.Context, name string) error {
+func (a *app) undo(ctx context.Context, number string) error {
 	unlock, err := a.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	c, err := workspace.Restore(ctx, a.workspace, name)
+	c, err := a.Course()
 	if err != nil {
 		return err
 	}
-	was, saved := "what it was "+c.Restored.Reason, c.Restored.Time.Local().Format(time.DateTime)
-	if len(c.Paths) == 0 {
+	done, err := workspace.Restore(ctx, c, a.workspace, number)
+	if err != nil {
+		return err
+	}
+	was, saved := "what it was "+done.Restored.Reason, done.Restored.Time.Local().Format(time.DateTime)
+	if len(done.Paths) == 0 {
 		fmt.Fprintf(a.Out, "%s is %s already (saved %s); nothing was changed.\n", a.workspaceName(), was, saved)
 		return nil
 	}
-	fmt.Fprintf(a.Out, "%s is again %s (saved %s; %s changed).\n", a.workspaceName(), was, saved, cli.Count(len(c.Paths), "file"))
-	fmt.Fprintf(a.Out, "What it was until now was saved first: `make undo%s` once more brings that back.\n", a.workspaceArg())
+	fmt.Fprintf(a.Out, "%s is again %s (saved %s; %s changed).\n", a.workspaceName(), was, saved, cli.Count(len(done.Paths), "file"))
+	if done.Saved > 0 {
+		fmt.Fprintf(a.Out, "What it was until now was saved first: `make undo%s` once more brings that back.\n", a.workspaceArg())
+	}
+	a.printRemoved(done)
 	return nil
 }
 
 func (a *app) listSaves() error {
-	saves, err := workspace.Saves(a.workspace)
+	c, err := a.Course()
+	if err != nil {
+		return err
+	}
+	saves, err := workspace.Saves(c, a.workspace)
 	if err != nil {
 		return err
 	}
@@ -71,7 +82,7 @@ func (a *app) listSaves() error {
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SAVE\tWHEN\tWHAT")
 	for _, s := range saves {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Time.Local().Format(time.DateTime), s.Reason)
+		fmt.Fprintf(w, "%d\t%s\t%s\n", s.Number, s.Time.Local().Format(time.DateTime), s.Reason)
 	}
 	fmt.Fprintln(w, "\n`bin/lab undo SAVE` brings one of them back; what is there now is saved first.")
 	return w.Flush()

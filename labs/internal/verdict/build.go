@@ -209,5 +209,5 @@ func noModule(workspace string) string {
 	if entries, err := os.ReadDir(workspace); err == nil && len(entries) == 0 {
 		return fmt.Sprintf("%s is empty: remove it (rmdir %s), and the next `make lab-1` makes a workspace there", workspace, workspace)
 	}
-	return fmt.Sprintf("there is no go.mod in %s: `make undo` brings back what was saved last, `make reset-1` begins anew and saves what is there", workspace)
+	return fmt.Sprintf("there is no go.mod in %s, so it is no workspace. If lab made it, `make undo` or `make reset-1` brings one back; if not, name a new folder: `make lab-1 WORKSPACE=DIR`", workspace)
 }

@@ -149,7 +149,7 @@ var reports = map[string]struct {
 	}()},
 	"no-module": {result: func() *verdict.Result {
 		r := result(verdict.Fail, blocked("build", "creates-deployment")...)
-		r.Build = &verdict.Build{Output: "there is no go.mod in /home/me/workspace: `make undo` brings back what was saved last, `make reset-1` begins anew and saves what is there"}
+		r.Build = &verdict.Build{Output: "there is no go.mod in /home/me/workspace, so it is no workspace. If lab made it, `make undo` or `make reset-1` brings one back; if not, name a new folder: `make lab-1 WORKSPACE=DIR`"}
 		return r
 	}()},
 	"environment": {result: func() *verdict.Result {

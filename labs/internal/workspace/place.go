@@ -1,13 +1,14 @@
 package workspace
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
 
+	"golang.org/x/mod/modfile"
+
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/course"
 )
 
 // place is where a workspace is, or will be.
@@ -19,7 +20,7 @@ type place struct {
 
 // locate finds the place that dir names. It refuses what can be nobody's
 // workspace: files, the root of a file system, home folders, the checkout, and
-// whatever contains one of these. root is the checkout, "" if it is not known.
+// whatever contains one of these. root is the checkout.
 func locate(root, dir string) (place, error) {
 	if dir == "" {
 		return place{}, exit.Usage("the workspace's name is empty: WORKSPACE=dir names a folder")
@@ -63,7 +64,7 @@ func (p place) refuseProtected(root string) error {
 	if filepath.Dir(p.real) == p.real {
 		return exit.Usage("workspace %s: that is the whole file system: name a folder of its own", p.given)
 	}
-	if root != "" && Contains(p.real, root) {
+	if Contains(p.real, root) {
 		return exit.Usage("workspace %s: that folder holds the course itself: name a folder of its own", p.given)
 	}
 	for _, home := range homes() {
@@ -104,64 +105,41 @@ func Contains(outer, inner string) bool {
 	}
 }
 
-// courseFolders are the parts of the checkout in which no workspace is made.
+// courseFolders are the parts of the checkout that are no place for a workspace.
 var courseFolders = []string{".git", ".lab", "bin", "clusters", "docs", "labs", "operator", "scripts"}
 
-// mayCreate refuses to make a workspace in the middle of the course.
-func (p place) mayCreate(root string) error {
+// outsideCourse refuses a workspace in the middle of the course.
+func (p place) outsideCourse(root string) error {
 	for _, name := range courseFolders {
-		folder := filepath.Join(root, name)
-		if real, err := filepath.EvalSymlinks(folder); err == nil {
-			folder = real
-		}
-		if within(folder, p.real) {
+		if Contains(filepath.Join(root, name), p.real) {
 			return exit.Usage("workspace %s: %s belongs to the course: name a folder of its own", p.given, name)
 		}
 	}
 	return nil
 }
 
-func within(outer, inner string) bool {
-	rel, err := filepath.Rel(outer, inner)
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// requireOurs refuses a folder that this package did not create.
-func (p place) requireOurs() error {
-	err := p.ours()
-	if err == nil {
+// mayChange refuses a folder that looks like nobody's workspace: lab did not make it, and it is not the course's module.
+func (p place) mayChange(c *course.Course) error {
+	if err := p.outsideCourse(c.Root); err != nil {
+		return err
+	}
+	if _, err := os.Stat(savesOf(c, p).dir); err == nil {
+		return nil // made here, or changed before
+	}
+	ours, err := moduleOf(filepath.Join(c.Root, "operator"))
+	if err != nil {
+		return err
+	}
+	if module, err := moduleOf(p.real); err == nil && module == ours {
 		return nil
 	}
-	if entries, readErr := os.ReadDir(p.real); readErr == nil && len(entries) == 0 {
-		return exit.Usage("workspace %s: the folder is empty, and was not created by lab: remove it first (rmdir %s)", p.given, p.given)
+	if entries, err := os.ReadDir(p.real); err == nil && len(entries) == 0 {
+		return exit.Usage("workspace %s: the folder is empty: remove it (rmdir %s), and lab makes a workspace there", p.given, p.given)
 	}
-	return exit.Usage("workspace %s: lab changes only folders that it created, and %w: name one that does not exist yet", p.given, err)
+	return exit.Usage("workspace %s: lab did not make this folder, and it has no go.mod that says `module %s`, so nothing is changed: name one that does not exist yet", p.given, ours)
 }
 
-// ours returns nil if this package created the workspace, or why it believes
-// that it did not. The mark is in the repository, not among the learner's
-// files; a link in its way is somebody's trick.
-func (p place) ours() error {
-	for _, name := range []string{gitDir, filepath.Join(gitDir, labDir), filepath.Join(gitDir, labDir, markFile)} {
-		info, err := os.Lstat(filepath.Join(p.real, name))
-		if err != nil {
-			return errors.New("this one has no mark of it")
-		}
-		if wantDir := filepath.Base(name) != markFile; wantDir != info.IsDir() || !wantDir && !info.Mode().IsRegular() {
-			return notMade(name)
-		}
-	}
-	lock := filepath.Join(gitDir, labDir, lockFile)
-	if info, err := os.Lstat(filepath.Join(p.real, lock)); err == nil && !info.Mode().IsRegular() {
-		return notMade(lock) // to lock a link makes a file wherever it leads
-	}
-	saves := filepath.Join(gitDir, filepath.FromSlash(savesDir))
-	if info, err := os.Lstat(filepath.Join(p.real, saves)); err == nil && !info.IsDir() {
-		return notMade(saves)
-	}
-	return nil
-}
-
-func notMade(name string) error {
-	return fmt.Errorf("%s in this one is not what it made", filepath.ToSlash(name))
+func moduleOf(dir string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	return modfile.ModulePath(data), err
 }
