@@ -2,9 +2,11 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"go/version"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -25,6 +27,8 @@ const (
 	// An idle node takes up to 0.55 GB, compiling an operator as much again.
 	memoryStops = 1 * giga
 	memoryWarns = 3 * giga
+
+	temporaryFiles = "temporary files"
 )
 
 // checkRoom looks at disk and memory.
@@ -48,7 +52,7 @@ func (e *examination) places(ctx context.Context) []place {
 	var found []place
 	for _, p := range []place{
 		{name: "disk", path: e.Root, fix: "make down, then delete .lab/artifacts"},
-		{name: "temporary files", path: os.TempDir(), fix: "free space in " + os.TempDir() + ", or set TMPDIR to a roomier folder"},
+		{name: temporaryFiles, path: os.TempDir(), fix: "free space in " + os.TempDir() + ", or set TMPDIR to a roomier folder"},
 		{name: "build cache", path: e.goFolder(ctx, "GOCACHE"), fix: "go clean -cache"},
 		{name: "module cache", path: e.goFolder(ctx, "GOMODCACHE"), fix: "free space there, or set GOMODCACHE to a roomier folder"},
 	} {
@@ -65,7 +69,32 @@ func (e *examination) places(ctx context.Context) []place {
 	return found
 }
 
+// TemporaryFiles says whether the folder for temporary files is there, and whether what is written into it can be run:
+// programs are compiled there. Of a file system mounted with noexec, the kernel says that nobody may execute it.
+func TemporaryFiles() Finding {
+	const fix = `mkdir -p "$HOME/tmp" && export TMPDIR="$HOME/tmp"`
+	f := Finding{Name: temporaryFiles, Severity: Stops, Fix: fix}
+	file, err := os.CreateTemp("", "operator-lab-")
+	if err != nil {
+		f.Detail = fmt.Sprintf("the folder (TMPDIR) cannot be written to: %v", err)
+		return f
+	}
+	defer os.Remove(file.Name())
+	err = errors.Join(file.Chmod(0o700), file.Close())
+	if err == nil {
+		_, err = exec.LookPath(file.Name())
+	}
+	if err != nil {
+		f.Detail = fmt.Sprintf("no program can be run in %s (TMPDIR), perhaps because it is mounted with noexec: %v", os.TempDir(), err)
+		return f
+	}
+	return Finding{Name: temporaryFiles, OK: true, Severity: Tells, Detail: "programs can be run in " + os.TempDir()}
+}
+
 func (e *examination) checkDisks(ctx context.Context) {
+	if f := TemporaryFiles(); !f.OK {
+		e.findings = append(e.findings, f)
+	}
 	for _, p := range e.places(ctx) {
 		e.checkDisk(p.name, p.fix, p.free, rootDiskStops, rootDiskWarns)
 	}

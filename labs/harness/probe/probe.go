@@ -141,7 +141,7 @@ func (b Builder) compile(ctx context.Context, dir, overlay, program string) erro
 	var exited *exec.ExitError
 	switch {
 	case err == nil:
-		return nil
+		return os.Chmod(program, 0o755) // whatever the umask: another user runs it
 	case ctx.Err() != nil:
 		return fmt.Errorf("compile probe: %w", ctx.Err())
 	case limited.Err() != nil && b.Runner.Launcher != nil:

@@ -152,8 +152,10 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 	lacking := shortage(watch.End())
 	var exited *exec.ExitError
 	switch {
-	case err == nil:
+	case err == nil && c.unlinked:
 		return nil, nil
+	case err == nil:
+		return nil, os.Chmod(c.out, 0o755) // whatever the umask: another user runs it
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.As(err, &exited) && exited.ExitCode() == process.NotStarted:

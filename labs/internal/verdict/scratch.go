@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/labs/internal/process"
 )
 
@@ -16,6 +17,9 @@ const scratchPrefix = "operator-lab-"
 // newScratch makes a folder outside the checkout: learner programs run as an unprivileged user, who may
 // not be able to enter the home folder that the checkout is in. They can pass through it, not list it.
 func newScratch() (string, error) {
+	if err := shortage([]doctor.Finding{doctor.TemporaryFiles()}); err != nil {
+		return "", err
+	}
 	dir, err := os.MkdirTemp("", scratchPrefix+strconv.Itoa(os.Getpid())+"-")
 	if err != nil {
 		return "", fmt.Errorf("make scratch folder: %w", err)

@@ -3,10 +3,22 @@
 package verdict
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/example/operator-lab/clusters"
 )
+
+func TestARunWithoutAFolderForTemporaryFilesNamesIt(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	dir, err := newScratch()
+	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(problem.Fix, "TMPDIR") {
+		t.Errorf("%q, %v", dir, err)
+	}
+}
 
 // Somebody who is still there could put a link in the place of a folder while it is removed.
 func TestOnlyOurOwnLeftoversAreRemoved(t *testing.T) {
