@@ -157,6 +157,8 @@ write_config() {
 		settings=$(jq --arg path "$dir/runc-granted" \
 			'.runtimes["runc-granted"] = {path: $path} | .["default-runtime"] //= "runc-granted"' <<<"$settings")
 	fi
+	# gVisor, for grading. bin/classroom grade puts it there; until then nobody asks for it.
+	settings=$(jq --arg path "$dir/runsc" '.runtimes.runsc //= {path: $path, runtimeArgs: ["--network=none"]}' <<<"$settings")
 	printf '%s\n' "$settings" >"$dir/daemon.json"
 }
 

@@ -57,6 +57,7 @@ func modules() []module {
 		}},
 		{dir: ".", packages: map[string]string{"pause": "./pause"}},
 		{dir: "kwok", packages: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, outside: true},
+		{dir: "gvisor", packages: map[string]string{"runsc": "gvisor.dev/gvisor/runsc"}, outside: true},
 	}
 }
 

@@ -27,7 +27,7 @@ func (c *counter) Write(data []byte) (int, error) {
 var usual = map[string]time.Duration{
 	"kube-apiserver": 169 * time.Second, "kube-controller-manager": 57 * time.Second, "kubelet": 16 * time.Second,
 	"kubeadm": 13 * time.Second, "kubectl": 12 * time.Second, "kube-proxy": 5 * time.Second, "kube-scheduler": 4 * time.Second,
-	"etcd": 18 * time.Second, "coredns": 77 * time.Second, "kwok": 50 * time.Second,
+	"etcd": 18 * time.Second, "coredns": 77 * time.Second, "kwok": 50 * time.Second, "runsc": 40 * time.Second,
 	"containerd": 35 * time.Second, "containerd-shim-runc-v2": 5 * time.Second, "ctr": 5 * time.Second,
 	"host-local": time.Second, "loopback": time.Second, "portmap": time.Second, "ptp": time.Second, "pause": time.Second,
 }

@@ -79,7 +79,7 @@ func TemporaryFiles() Finding {
 		f.Detail = fmt.Sprintf("the folder (TMPDIR) cannot be written to: %v", err)
 		return f
 	}
-	defer os.Remove(file.Name())
+	defer func() { _ = os.Remove(file.Name()) }()
 	err = errors.Join(file.Chmod(0o700), file.Close())
 	if err == nil {
 		_, err = exec.LookPath(file.Name())
