@@ -9,7 +9,7 @@ export GOWORK := off
 # Settings become flags; a flag beats the default, and there is no configuration file. What somebody gave is a text, which
 # neither make nor the shell reads as anything else: make does not expand it, and the shell takes it from the environment.
 override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR EXPIRES FILE FORCE JUDGE_IMAGE KEEP LAB LABS LEND LIST N NODE_IMAGE ONLY PLAYGROUND POOL PORT \
-  READY REFUSE REPEAT ROSTER SANDBOX_RUNTIME SAVE SEED SERVER SHA256 STORM WORKSPACE YES
+  READY REFUSE REPEAT ROSTER RUNTIME SAVE SEED SERVER SHA256 STORM WORKSPACE YES
 $(foreach s,$(SETTINGS),$(if $(filter-out undefined,$(origin $s)),$(eval export override $s := $$(value $s))))
 # $(call flag,--seed,SEED) is nothing without a SEED.
 override flag = $${$2:+$1 "$$$2"}
@@ -128,12 +128,12 @@ classroom-handouts: bin/classroom ## what each learner of the room is given (SER
 	$(classroom) handouts $(call flag,--server,SERVER) $(call flag,--expires,EXPIRES)
 
 .PHONY: grade
-grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7; SANDBOX_RUNTIME=runsc has gVisor run it, FORCE=1)
-	$(classroom) grade $(call flag,--labs,LABS) $(call flag,--runtime,SANDBOX_RUNTIME) $(if $(filter 1,$(FORCE)),--force) -- "$$DIR"
+grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7; RUNTIME=runc takes another runtime than gVisor)
+	$(classroom) grade $(call flag,--labs,LABS) $(call flag,--runtime,RUNTIME) -- "$$DIR"
 
 .PHONY: judge-image
-judge-image: bin/classroom ## make the image of a Pod that judges on a Kubernetes that you have (FILE=path)
-	$(classroom) judge-image $(call flag,--file,FILE)
+judge-image: bin/classroom ## make the image of a Pod that judges on a Kubernetes that you have
+	$(classroom) judge-image
 
 ##@ Prepare the machine
 

@@ -197,14 +197,6 @@ type ControllerRestarter interface {
 	RestartControllers(ctx context.Context, name string) error
 }
 
-// PodIsolator is a provider that can cut the Pods of a cluster off.
-type PodIsolator interface {
-	// IsolatePods lets Pods that are made from now on open no connection: to the API server, their node, the machine it
-	// runs on, each other, or anybody else. They answer who connects to them. Pods that have an address already, such as
-	// those of CoreDNS, stay as they are. A second call is an error.
-	IsolatePods(ctx context.Context, name string) error
-}
-
 // Pauser is a provider whose clusters can wait without taking any processor time.
 type Pauser interface {
 	// Pause stops everything in the cluster where it is.

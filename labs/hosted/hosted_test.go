@@ -3,38 +3,39 @@ package hosted
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"io/fs"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-func TestAQuestionArrivesAsItWasAsked(t *testing.T) {
-	asked := Question{Labs: []int{4}, Seed: 5, Storm: "long", Workspace: course.Tree{
+func TestARequestArrivesAsItWasSent(t *testing.T) {
+	sent := Request{Labs: []int{4}, Seed: 5, Storm: "long", Workspace: course.Tree{
 		"cmd/main.go": {Data: []byte("package main\n"), Mode: 0o644}, "hack/run.sh": {Data: []byte("#!/bin/sh\n"), Mode: 0o755},
 	}}
-	packed, err := Pack(asked)
+	packed, err := Pack(sent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got Question
+	var got Request
 	if err := Unpack(bytes.NewReader(packed), &got); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(asked, got); diff != "" {
+	if diff := cmp.Diff(sent, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -63,121 +64,94 @@ func TestAWorkspaceThatNoSecretHoldsIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "film.mp4"), large, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := (&Judges{}).Ask(t.Context(), dir, Question{Labs: []int{4}})
+	_, err := (&Judges{}).Run(t.Context(), dir, Request{Labs: []int{4}})
 	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(problem.Fix, "move") {
-		t.Errorf("Ask() = %v, want a Problem that says what to do", err)
+		t.Errorf("Run() = %v, want a Problem that says what to do", err)
 	}
 }
 
 // A judge that is killed has said something, and given no verdict. Whoever lost the connection to one asks for its log again.
-func TestALogIsHeardOnceAndToItsEnd(t *testing.T) {
+func TestALogIsPassedOnOnceAndToItsEnd(t *testing.T) {
 	var told []string
 	j := Judges{Progress: func(line string) { told = append(told, strings.TrimSpace(line)) }}
-	const begin, end = "{\"progress\":\"checking\"}\npanic: no space\n", "{\"answer\":{\"results\":[{\"lab\":4,\"verdict\":\"pass\"}],\"cost\":{\"cpuSeconds\":2}}}\n"
-	answer, _, lines := j.hear(strings.NewReader(begin+end[:20]), 0)
-	if answer != nil || lines != 2 {
-		t.Errorf("hear() = %+v after %d lines of a log that is cut off", answer, lines)
+	const begin, end = "{\"progress\":\"checking\"}\npanic: no space\n", "{\"result\":{\"results\":[{\"lab\":4,\"verdict\":\"pass\"}],\"cost\":{\"cpuSeconds\":2}}}\n"
+	broken := io.MultiReader(strings.NewReader(begin+end[:20]), &failing{})
+	result, _, lines, err := j.readEvents(broken, 0)
+	if result != nil || lines != 2 || err == nil {
+		t.Errorf("%+v, %v after %d lines of a log that breaks off", result, err, lines)
 	}
-	answer, _, _ = j.hear(strings.NewReader(begin+end), lines)
-	if answer == nil || answer.Results[0].Lab != 4 || answer.Results[0].Verdict != "pass" || answer.Cost.CPUSeconds != 2 {
-		t.Errorf("hear() = %+v", answer)
+	result, _, lines, err = j.readEvents(strings.NewReader(begin), lines)
+	if result != nil || lines != 2 || err != nil {
+		t.Errorf("%+v, %v after %d lines of one without a result", result, err, lines)
+	}
+	result, _, _, err = j.readEvents(strings.NewReader(begin+end), lines)
+	if err != nil || result == nil || result.Results[0].Lab != 4 || result.Results[0].Verdict != "pass" || result.Cost.CPUSeconds != 2 {
+		t.Errorf("%+v, %v", result, err)
 	}
 	if diff := cmp.Diff([]string{"checking", "panic: no space"}, told); diff != "" {
 		t.Error(diff)
 	}
 }
 
+// failing is a connection that was lost.
+type failing struct{}
+
+func (*failing) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
+
 func TestAJudgeSaysWhatKeptItFromItsVerdict(t *testing.T) {
 	j := Judges{Progress: func(string) {}}
-	_, why, _ := j.hear(strings.NewReader("{\"problem\":{\"what\":\"no sandbox came\",\"fix\":\"kubectl get pods\"}}\n"), 0)
-	if why == nil || why.What != "no sandbox came" || why.Fix != "kubectl get pods" {
-		t.Errorf("hear() = %+v", why)
+	_, why, _, _ := j.readEvents(strings.NewReader("{\"problem\":{\"what\":\"no space\",\"fix\":\"make room\"}}\n"), 0)
+	if why == nil || why.What != "no space" || why.Fix != "make room" {
+		t.Errorf("%+v", why)
 	}
 }
 
-// The learner's code could have written that line.
-func TestArtifactsArePlainFiles(t *testing.T) {
-	packed, err := Pack(course.Tree{
-		"trace.jsonl": {Data: []byte("{}\n"), Mode: 0o755}, "manager.log": {Data: []byte("/etc/passwd"), Mode: fs.ModeSymlink},
-	})
-	if err != nil {
-		t.Fatal(err)
+func TestWhatAJobWaitsFor(t *testing.T) {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ana", Name: "judge", UID: "job"}}
+	owned := []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	pod := func(edit func(*corev1.PodStatus)) []*corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "pod", OwnerReferences: owned}}
+		edit(&p.Status)
+		return []*corev1.Pod{p}
 	}
-	files, err := (&Answer{Artifacts: packed}).Files()
-	if diff := cmp.Diff(course.Tree{"trace.jsonl": {Data: []byte("{}\n"), Mode: 0o600}}, files); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
+	running := func(s *corev1.PodStatus) {
+		s.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	}
-}
-
-// Whoever's code runs in the Pod can write such a line.
-func TestALineOfAPodTakesNoMemory(t *testing.T) {
-	j := Judges{Progress: func(string) {}}
-	for _, check := range []string{"{},", "null,"} {
-		line := `{"answer":{"results":[{"checks":[` + strings.Repeat(check, 1<<20) + "{}]}]}}\n"
-		if answer, _, _ := j.hear(strings.NewReader(line), 0); answer != nil {
-			t.Errorf("%d checks were read", len(answer.Results[0].Checks))
-		}
-	}
-	packed, err := Pack(make([]struct{}, 1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files, err := (&Answer{Artifacts: packed}).Files(); err == nil {
-		t.Errorf("%d files were read", len(files))
-	}
-}
-
-// A learner's code decides how much there is to say about it.
-func TestAVerdictIsHeardHoweverMuchThereIsToSay(t *testing.T) {
-	j := Judges{Progress: func(string) {}}
-	fields := make([]finding.Field, 100)
-	for i := range fields {
-		fields[i] = finding.Field{Path: strings.Repeat(",", 5000)}
-	}
-	for name, a := range map[string]Answer{
-		"artifacts": {Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail}}, Artifacts: make([]byte, logLimit)},
-		"braces":    {Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail, Build: &verdict.Build{Output: strings.Repeat(`{"\\,`, 50_000)}}}},
-		"texts":     {Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail, Checks: slices.Repeat([]verdict.Check{{ID: "creates", Seen: strings.Repeat("<", 16<<10)}}, 60)}}},
-		"fields":    {Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail, Checks: []verdict.Check{{ID: "creates", Fields: fields}}}}},
+	suspended, failed := job.DeepCopy(), job.DeepCopy()
+	suspended.Spec.Suspend = ptr.To(true)
+	failed.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "DeadlineExceeded"}}
+	strangers := pod(running)
+	strangers[0].OwnerReferences = nil
+	for name, tc := range map[string]struct {
+		job  *batchv1.Job
+		pods []*corev1.Pod
+		read bool
+		want string // "pod", or a part of what is said
+	}{
+		"it is queued":      {suspended, nil, false, "waits in the queue"},
+		"it has no Pod":     {job, nil, false, "not begun yet"},
+		"a stranger's Pod":  {job, strangers, false, "not begun yet"},
+		"a Pod that starts": {job, pod(func(*corev1.PodStatus) {}), false, "is starting"},
+		"a Pod without a node": {job, pod(func(s *corev1.PodStatus) {
+			s.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes"}}
+		}), false, "0/1 nodes"},
+		"no image": {job, pod(func(s *corev1.PodStatus) {
+			s.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}
+		}), false, "ErrImagePull"},
+		"a Pod that runs":                {job, pod(running), false, "pod"},
+		"one of which all was read":      {job, pod(running), true, "not begun yet"},
+		"the end":                        {failed, pod(running), true, "DeadlineExceeded"},
+		"the end, and a log is not read": {failed, pod(running), false, "pod"},
 	} {
-		fit := a.Fit()
-		line, err := json.Marshal(Line{Answer: &fit})
-		if err != nil {
-			t.Fatal(err)
+		p, waitsFor, err := next(tc.job, tc.pods, map[types.UID]bool{"pod": tc.read})
+		got := waitsFor
+		if p != nil {
+			got = "pod"
+		} else if err != nil {
+			got = err.Error()
 		}
-		if answer, _, _ := j.hear(strings.NewReader(string(line)+"\n"), 0); answer == nil || answer.Results[0].Verdict != verdict.Fail {
-			t.Errorf("%s: the answer is not heard", name)
+		if !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
-	}
-}
-
-func TestWhatNobodyUnpacksIsNotPacked(t *testing.T) {
-	tree := course.Tree{}
-	for n := range 15_000 {
-		tree[strings.Repeat("folder/", 320)+strconv.Itoa(n)] = course.File{}
-	}
-	if packed, err := Pack(tree); err == nil {
-		var again course.Tree
-		t.Errorf("packed in %d bytes; unpacked: %v", len(packed), Unpack(bytes.NewReader(packed), &again))
-	}
-}
-
-func TestAnAnswerIsOneToTheQuestion(t *testing.T) {
-	good := func() *verdict.Result {
-		return &verdict.Result{Schema: 1, Lab: 4, Checks: []verdict.Check{{ID: "creates"}}}
-	}
-	for name, change := range map[string]func(*verdict.Result){
-		"another lab": func(r *verdict.Result) { r.Lab = 5 }, "another schema": func(r *verdict.Result) { r.Schema = 2 },
-		"a long id": func(r *verdict.Result) { r.Checks[0].ID = strings.Repeat("x", 70_000) },
-		"too many":  func(r *verdict.Result) { r.Checks = make([]verdict.Check, 2000) },
-	} {
-		r := good()
-		change(r)
-		if (&Answer{Results: []*verdict.Result{r}}).answers(Question{Labs: []int{4}}) {
-			t.Errorf("%s is taken for an answer", name)
-		}
-	}
-	if a := (&Answer{Results: []*verdict.Result{good()}}); !a.answers(Question{Labs: []int{4}}) || a.answers(Question{Labs: []int{4, 5}}) {
-		t.Error("an answer is none")
 	}
 }

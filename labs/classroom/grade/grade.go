@@ -3,6 +3,7 @@ package grade
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,36 +14,39 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/classroom/judge"
+	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-// Judge gives verdicts on labs of one workspace in one run, as [verdict.Judge.Check] does.
-type Judge func(ctx context.Context, state, workspace string, labs []int) ([]*verdict.Result, error)
-
 // Grader judges what learners handed in.
 type Grader struct {
 	Course *course.Course
-	// Labs are the numbers of those to judge.
+	// Labs are the numbers of those to judge, in order.
 	Labs []int
-	// Out is a folder for a folder of each learner: what was judged, results, reports and artifacts. What an earlier
-	// run left there of the same learner is removed.
-	Out   string
-	Judge Judge
-	// Parallel is how many are judged at a time, 1 if 0.
+	// Judge judges what was handed in at a path, as [Containers.Judge] does.
+	Judge func(ctx context.Context, path string, labs []int) (judge.HandIn, error)
+	// Checks tells those of one version of the course from others, and Runtime what runs them, such as runsc, which is gVisor.
+	Checks, Runtime string
+	// Out has a folder for each learner, with report.txt and grade.json. A grade that is there is kept, if nothing else was
+	// handed in since, the checks are the same, and this machine was not at fault.
+	Out string
+	// Parallel is how many are judged at a time.
 	Parallel int
 	// Progress is told what takes long, in one line each.
 	Progress func(line string)
-
-	taking sync.Mutex
 }
 
 // Grade is what became of one submission.
 type Grade struct {
 	Submission
+	// Of tells what was judged, and by which checks.
+	Of string `json:"of"`
+	// Runtime is what ran the container, such as runsc, which is gVisor.
+	Runtime string `json:"runtime"`
 	// Results are one for each lab that was to be judged, in their order.
-	Results []*verdict.Result
+	Results []*verdict.Result `json:"results"`
 }
 
 // Result is that of lab n, nil when it was not judged.
@@ -55,11 +59,8 @@ func (g Grade) Result(n int) *verdict.Result {
 	return nil
 }
 
-// Verdict is the worst of them.
-func (g Grade) Verdict() verdict.Verdict { return verdict.Worst(g.Results) }
-
-// Run grades the submissions in their order and tells each grade as soon as it is known, one at a time. Whatever is wrong with
-// one, or with the machine while it is judged, does not stop the rest: an error means that ctx has ended.
+// Run grades the submissions and tells each grade as soon as it is known, one at a time. Whatever is wrong with one, or with
+// the machine while it is judged, does not stop the rest: an error means that ctx has ended.
 func (g *Grader) Run(ctx context.Context, all []Submission, tell func(Grade)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(g.Parallel, 1))
@@ -69,116 +70,93 @@ func (g *Grader) Run(ctx context.Context, all []Submission, tell func(Grade)) er
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			g.Progress(fmt.Sprintf("%s (%d of %d)", s.Name, i+1, len(all)))
-			grade, err := g.grade(ctx, s)
-			if err == nil {
-				telling.Lock()
-				defer telling.Unlock()
-				tell(grade)
+			grade, kept := g.kept(s)
+			if !kept {
+				g.Progress(fmt.Sprintf("%s (%d of %d)", s.Name, i+1, len(all)))
+				if grade.Results = g.judge(ctx, s); ctx.Err() != nil {
+					return ctx.Err()
+				}
 			}
-			return err
+			telling.Lock()
+			defer telling.Unlock()
+			if err := g.keep(grade); err != nil {
+				g.Progress(fmt.Sprintf("could not keep the grade of %s: %v", s.Name, err))
+			}
+			tell(grade)
+			return nil
 		})
 	}
 	return group.Wait()
 }
 
-// groups are the labs that one run can judge together. A lab that runs others again does that under the learner's own
-// role, in which the others alone are not judged.
-func (g *Grader) groups() [][]int {
-	var together []int
-	var groups [][]int
+// judge gives a result for each lab, whatever happens.
+func (g *Grader) judge(ctx context.Context, s Submission) []*verdict.Result {
+	started := time.Now()
+	answer, err := g.Judge(ctx, s.Path, g.Labs)
+	judged := make([]int, len(answer.Results))
+	for i, r := range answer.Results {
+		judged[i] = r.Lab
+		r.Plain()
+		r.Workspace, r.Artifacts = s.Path, "" // they were other folders in the container, and gone with it
+	}
+	switch {
+	case err != nil:
+		answer.Problem = hosted.ProblemOf(err)
+	case answer.Refused == "" && answer.Problem == nil && slices.Equal(judged, g.Labs):
+		return answer.Results
+	case answer.Refused == "" && answer.Problem == nil:
+		answer.Problem = &hosted.Problem{What: fmt.Sprintf("the container judged other labs: %v", judged)}
+	}
+	return g.blank(started, s, answer)
+}
+
+// blank are results of labs of which no check was asked: fails, or the machine's fault.
+func (g *Grader) blank(started time.Time, s Submission, why judge.HandIn) (results []*verdict.Result) {
 	for _, n := range g.Labs {
-		if lab := g.Course.Labs[n-1]; len(lab.Reruns) > 0 {
-			groups = append(groups, []int{n})
-		} else {
-			together = append(together, n)
+		r := &verdict.Result{
+			Schema: 1, Lab: n, Verdict: verdict.Fail, Started: started, Seconds: time.Since(started).Seconds(), Workspace: s.Path,
+			Build: &verdict.Build{Output: why.Refused},
 		}
-	}
-	if len(together) > 0 {
-		groups = slices.Insert(groups, 0, together)
-	}
-	return groups
-}
-
-// grade judges one submission. The error is that of ctx.
-func (g *Grader) grade(ctx context.Context, s Submission) (Grade, error) {
-	grade, started := Grade{Submission: s}, time.Now()
-	state := filepath.Join(g.Out, s.ID)
-	workspace := ""
-	err := os.RemoveAll(state)
-	if err == nil {
-		err = os.MkdirAll(state, 0o700) // nobody else reads what somebody handed in
-	}
-	if err == nil {
-		workspace, err = g.take(ctx, s, filepath.Join(state, "workspace"))
-	}
-	if ctx.Err() != nil {
-		return grade, ctx.Err()
-	}
-	if err != nil {
-		grade.Results = g.unread(started, g.Labs, err)
-		return grade, nil
-	}
-	for _, labs := range g.groups() {
-		results, err := g.Judge(ctx, state, workspace, labs)
-		if ctx.Err() != nil {
-			return grade, ctx.Err()
+		if why.Problem != nil {
+			r.Verdict, r.Build = verdict.Environment, nil
+			r.Environment = verdict.Finding{Finding: why.Problem.What, Fix: why.Problem.Fix}
 		}
-		if err != nil {
-			results = g.unread(started, labs, err)
-		}
-		grade.Results = append(grade.Results, results...)
-	}
-	slices.SortFunc(grade.Results, func(a, b *verdict.Result) int { return a.Lab - b.Lab })
-	if err := g.report(state, grade); err != nil {
-		g.Progress(fmt.Sprintf("could not keep the report of %s: %v", s.Name, err))
-	}
-	return grade, nil
-}
-
-// take takes one after the other: what a repository may take of the memory is for one.
-func (g *Grader) take(ctx context.Context, s Submission, to string) (string, error) {
-	g.taking.Lock()
-	defer g.taking.Unlock()
-	return take(ctx, s, to)
-}
-
-// unread are the results for what could not be judged: the learner's, where they handed in what nobody can judge.
-func (g *Grader) unread(started time.Time, labs []int, err error) []*verdict.Result {
-	if refused, ok := errors.AsType[*Refused](err); ok {
-		return g.blank(started, labs, verdict.Fail, func(r *verdict.Result) { r.Build = &verdict.Build{Output: refused.Why} })
-	}
-	return g.blank(started, labs, verdict.Environment, func(r *verdict.Result) { blame(r, err) })
-}
-
-// blank are results of labs of which no check was asked.
-func (g *Grader) blank(started time.Time, labs []int, v verdict.Verdict, fill func(*verdict.Result)) []*verdict.Result {
-	var results []*verdict.Result
-	for _, n := range labs {
-		r := &verdict.Result{Schema: 1, Lab: n, Verdict: v, Started: started, Seconds: time.Since(started).Seconds()}
 		for _, c := range g.Course.Labs[n-1].Checks {
 			r.Checks = append(r.Checks, verdict.Check{ID: c.ID, Title: c.Title, Lab: n, State: verdict.Blocked, BlockedBy: "build"})
 		}
-		fill(r)
 		r.Plain()
 		results = append(results, r)
 	}
 	return results
 }
 
-// blame says what is wrong with the machine.
-func blame(r *verdict.Result, err error) {
-	r.Environment = verdict.Finding{Finding: err.Error(), Fix: "make doctor"}
-	if p, ok := errors.AsType[*clusters.Problem](err); ok {
-		r.Environment = verdict.Finding{Finding: p.Finding(), Fix: p.Fix}
+func (g *Grader) path(s Submission, file string) string { return filepath.Join(g.Out, s.ID, file) }
+
+// kept is the grade that an earlier run has kept, if it holds.
+func (g *Grader) kept(s Submission) (grade Grade, ok bool) {
+	digest, err := s.digest()
+	fresh := Grade{Submission: s, Runtime: g.Runtime, Of: fmt.Sprintf("%s, labs %v, checks %s", digest, g.Labs, g.Checks)}
+	data, readErr := os.ReadFile(g.path(s, "grade.json"))
+	if errors.Join(err, readErr) == nil && json.Unmarshal(data, &grade) == nil && grade.Of == fresh.Of &&
+		grade.Runtime == fresh.Runtime && verdict.Worst(grade.Results) != verdict.Environment {
+		return grade, true
 	}
+	return fresh, false
 }
 
-// report writes the report as the learner would have seen it.
-func (g *Grader) report(state string, grade Grade) error {
-	var text bytes.Buffer
-	for _, r := range grade.Results {
-		verdict.Print(&text, r, g.Course.Labs[r.Lab-1], g.Course.Hint)
+// keep writes the grade, and the report as the learner would have seen it.
+func (g *Grader) keep(grade Grade) error {
+	data, err := json.MarshalIndent(grade, "", " ")
+	if err != nil {
+		return err
 	}
-	return os.WriteFile(filepath.Join(state, "report.txt"), text.Bytes(), 0o600)
+	var report bytes.Buffer
+	for _, r := range grade.Results {
+		verdict.Print(&report, r, g.Course.Labs[r.Lab-1], g.Course.Hint)
+	}
+	if err := os.MkdirAll(g.path(grade.Submission, ""), 0o700); err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(g.path(grade.Submission, "report.txt"), report.Bytes(), 0o600),
+		os.WriteFile(g.path(grade.Submission, "grade.json"), data, 0o600))
 }

@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board/boardtest"
 	"github.com/example/operator-lab/labs/classroom/grade"
+	"github.com/example/operator-lab/labs/classroom/judge"
+	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
-	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -36,160 +36,137 @@ func class(t *testing.T, names ...string) string {
 	return dir
 }
 
-// graded runs a grader with a judge of the test's own.
-func graded(t *testing.T, dir string, labs []int, judge grade.Judge) (map[string]grade.Grade, string) {
+// judging is what a container would say.
+type judging func(ctx context.Context, path string, labs []int) (judge.HandIn, error)
+
+// grader grades labs in a folder of the test's.
+func grader(t *testing.T, judge judging, labs ...int) *grade.Grader {
+	t.Helper()
+	return &grade.Grader{
+		Course: boardtest.Course(t), Labs: labs, Judge: judge, Checks: "v1", Runtime: "runc", Out: t.TempDir(), Progress: func(string) {},
+	}
+}
+
+func graded(t *testing.T, g *grade.Grader, dir string) map[string][]*verdict.Result {
 	t.Helper()
 	all, _, err := grade.Find(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := t.TempDir()
-	grader := &grade.Grader{Course: boardtest.Course(t), Labs: labs, Out: out, Judge: judge, Progress: func(string) {}}
-	grades := map[string]grade.Grade{}
-	if err := grader.Run(t.Context(), all, func(g grade.Grade) { grades[g.Name] = g }); err != nil {
+	grades := map[string][]*verdict.Result{}
+	if err := g.Run(t.Context(), all, func(g grade.Grade) { grades[g.Name] = g.Results }); err != nil {
 		t.Fatal(err)
 	}
-	return grades, out
+	return grades
 }
 
 // passing lets everybody pass.
-func passing(c *course.Course) grade.Judge {
-	return func(_ context.Context, _, _ string, labs []int) ([]*verdict.Result, error) {
-		var results []*verdict.Result
+func passing(t *testing.T) judging {
+	c := boardtest.Course(t)
+	return func(_ context.Context, _ string, labs []int) (answer judge.HandIn, _ error) {
 		for _, n := range labs {
-			results = append(results, boardtest.Result(c, n, "run", time.Now()))
+			answer.Results = append(answer.Results, boardtest.Result(c, n, "run", time.Now()))
 		}
-		return results, nil
+		return answer, nil
 	}
 }
 
 func TestWhatIsWrongWithOneDoesNotStopTheRest(t *testing.T) {
-	c := boardtest.Course(t)
-	dir := class(t, "ada", "bob", "eve", "zoe")
-	if err := os.Symlink("/", filepath.Join(dir, "eve", "root")); err != nil {
+	say := map[string]judge.HandIn{
+		"eve": {Refused: "the zip cannot be unpacked"},
+		"bob": {Problem: &hosted.Problem{What: "the disk is full", Fix: "make room"}},
+		"dan": {Results: []*verdict.Result{{Lab: 2, Verdict: verdict.Pass}}}, // another lab than was asked for
+	}
+	g := grader(t, func(ctx context.Context, path string, labs []int) (judge.HandIn, error) {
+		name := filepath.Base(path)
+		if answer, ok := say[name]; ok {
+			return answer, nil
+		}
+		if name == "fay" {
+			return judge.HandIn{}, errors.New("the engine does not answer")
+		}
+		return passing(t)(ctx, path, labs)
+	}, 1, 2)
+	grades := graded(t, g, class(t, "ada", "bob", "dan", "eve", "fay", "zoe"))
+	for name, want := range map[string]struct {
+		verdict verdict.Verdict
+		says    string
+	}{
+		"ada": {verdict.Pass, ""}, "bob": {verdict.Environment, "the disk is full"}, "dan": {verdict.Environment, "other labs"},
+		"eve": {verdict.Fail, "cannot be unpacked"}, "fay": {verdict.Environment, "does not answer"}, "zoe": {verdict.Pass, ""},
+	} {
+		got := grades[name]
+		if verdict.Worst(got) != want.verdict || len(got) != 2 || !strings.Contains(grade.First(got), want.says) {
+			t.Errorf("%s: %s, %d results, %q", name, verdict.Worst(got), len(got), grade.First(got))
+		}
+	}
+	report, err := os.ReadFile(filepath.Join(g.Out, "eve", "report.txt"))
+	if info, statErr := os.Stat(filepath.Join(g.Out, "eve")); err != nil || statErr != nil || info.Mode().Perm() != 0o700 || !strings.Contains(string(report), "cannot be unpacked") {
+		t.Errorf("%s, %v, %v", report, err, statErr)
+	}
+}
+
+// Killed and run again, grading goes on. What was graded is graded again where another grade could come of it.
+func TestAGradeThatIsThereIsKept(t *testing.T) {
+	dir := class(t, "ada", "bob")
+	var judged []string
+	machine := map[string]bool{"bob": true} // whose machine is at fault
+	g := grader(t, func(ctx context.Context, path string, labs []int) (judge.HandIn, error) {
+		name := filepath.Base(path)
+		judged = append(judged, name)
+		if machine[name] {
+			return judge.HandIn{}, errors.New("the disk is full")
+		}
+		return passing(t)(ctx, path, labs)
+	}, 4)
+	for _, step := range []struct {
+		name   string
+		change func()
+		want   string
+	}{
+		{"the first time", func() {}, "ada bob"},
+		{"a machine at fault", func() { machine["bob"] = false }, "bob"},
+		{"nothing changed", func() {}, ""},
+		{"a file was changed", func() { write(t, filepath.Join(dir, "ada", "go.mod"), "module ada // again") }, "ada"},
+		{"other checks", func() { g.Checks = "v2" }, "ada bob"},
+		{"another runtime", func() { g.Runtime = "runsc" }, "ada bob"},
+		{"other labs", func() { g.Labs = []int{4, 5} }, "ada bob"},
+	} {
+		judged = nil
+		step.change()
+		grades := graded(t, g, dir)
+		if strings.Join(judged, " ") != step.want || len(grades) != 2 {
+			t.Errorf("%s: judged %q, want %q; %d grades", step.name, judged, step.want, len(grades))
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	grades, _ := graded(t, dir, []int{1, 2}, func(ctx context.Context, state, workspace string, labs []int) ([]*verdict.Result, error) {
-		if strings.Contains(state, "bob") {
-			return nil, &clusters.Problem{What: "the disk is full", Fix: "make room"}
-		}
-		return passing(c)(ctx, state, workspace, labs)
-	})
-	want := map[string]verdict.Verdict{"ada": verdict.Pass, "bob": verdict.Environment, "eve": verdict.Fail, "zoe": verdict.Pass}
-	for name, v := range want {
-		if got := grades[name]; got.Verdict() != v || len(got.Results) != 2 {
-			t.Errorf("%s: %s, %d results", name, got.Verdict(), len(got.Results))
-		}
-	}
-	if first := grade.First(grades["eve"].Results); !strings.Contains(first, "symbolic link") {
-		t.Errorf("eve: %s", first)
-	}
-	if first := grade.First(grades["bob"].Results); !strings.Contains(first, "the disk is full") {
-		t.Errorf("bob: %s", first)
-	}
 }
 
-// A learner who hands in results hands in files like others; the judge's alone count.
-// A judge elsewhere says so of what is too large to be sent there.
-func TestWhatAJudgeRefusesIsItsLearners(t *testing.T) {
-	grades, _ := graded(t, class(t, "ada"), []int{4, 5}, func(context.Context, string, string, []int) ([]*verdict.Result, error) {
-		return nil, &grade.Refused{Why: "it has 2000 KiB"}
-	})
-	results := grades["ada"].Results
-	if len(results) != 2 || results[0].Verdict != verdict.Fail || results[1].Build == nil || results[1].Build.Output != "it has 2000 KiB" {
-		t.Errorf("%+v", results)
-	}
-}
-
-// Verdicts that are made elsewhere take no place here.
 func TestManyAreGradedAtATime(t *testing.T) {
-	all, _, err := grade.Find(class(t, "ada", "bob", "eve"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, here := boardtest.Course(t), make(chan struct{}, 3)
-	grader := &grade.Grader{
-		Course: c, Labs: []int{4}, Out: t.TempDir(), Parallel: 3, Progress: func(string) {},
-		Judge: func(ctx context.Context, _, _ string, labs []int) ([]*verdict.Result, error) {
-			here <- struct{}{}
-			for len(here) < cap(here) && ctx.Err() == nil { // until all are
-				time.Sleep(time.Millisecond)
-			}
-			return []*verdict.Result{boardtest.Result(c, labs[0], "run", time.Now())}, ctx.Err()
-		},
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	told := 0
-	if err := grader.Run(ctx, all, func(grade.Grade) { told++ }); err != nil || told != 3 {
-		t.Errorf("%d grades, %v", told, err)
-	}
-}
-
-func TestResultsThatWereHandedInCountForNothing(t *testing.T) {
-	c := boardtest.Course(t)
-	dir := class(t, "eve")
-	forged := `{"schema":1,"lab":4,"verdict":"pass"}`
-	for _, name := range []string{".lab/results/lab-4.json", "results/lab-4.json", "report.txt", "artifacts/suite.json"} {
-		file := filepath.Join(dir, "eve", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(forged), 0o600)); err != nil {
-			t.Fatal(err)
+	here := make(chan struct{}, 3)
+	g := grader(t, func(ctx context.Context, path string, labs []int) (judge.HandIn, error) {
+		here <- struct{}{}
+		for len(here) < cap(here) && ctx.Err() == nil { // until all are
+			time.Sleep(time.Millisecond)
 		}
-	}
-	red := c.Labs[3].Checks[0].ID
-	grades, out := graded(t, dir, []int{4}, func(_ context.Context, state, workspace string, _ []int) ([]*verdict.Result, error) {
-		if !strings.HasPrefix(workspace, filepath.Join(state, "workspace")) {
-			t.Errorf("results would lie in %s, with what was handed in in %s", state, workspace)
-		}
-		for _, name := range []string{"results", "artifacts", "report.txt"} {
-			if _, err := os.Lstat(filepath.Join(state, name)); err == nil {
-				t.Errorf("%s was there before there was a verdict", name)
-			}
-		}
-		return []*verdict.Result{boardtest.Result(c, 4, "run", time.Now(), red)}, nil
-	})
-	if got := grades["eve"]; got.Verdict() != verdict.Fail || grade.First(got.Results) != "lab 4: "+red {
-		t.Errorf("%s, %s", got.Verdict(), grade.First(got.Results))
-	}
-	if info, err := os.Stat(filepath.Join(out, "eve")); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("what was handed in is for others to read: %v, %v", info.Mode(), err)
-	}
-	if report, err := os.ReadFile(filepath.Join(out, "eve", "report.txt")); err != nil || strings.Contains(string(report), forged) {
-		t.Errorf("%s, %v", report, err)
-	}
-}
-
-// The labs before the one about rights are judged with all rights, as `lab check` judges each of them.
-func TestALabThatRunsOthersAgainIsJudgedAlone(t *testing.T) {
-	c := boardtest.Course(t)
-	var runs [][]int
-	grades, _ := graded(t, class(t, "ada"), []int{1, 4, 7}, func(ctx context.Context, state, workspace string, labs []int) ([]*verdict.Result, error) {
-		runs = append(runs, labs)
-		return passing(c)(ctx, state, workspace, labs)
-	})
-	var want [][]int
-	for _, n := range []int{1, 4, 7} {
-		switch alone := len(c.Labs[n-1].Reruns) > 0; {
-		case alone:
-			want = append(want, []int{n})
-		case len(want) == 0:
-			want = append(want, []int{n})
-		default:
-			want[0] = append(want[0], n)
-		}
-	}
-	if diff := cmp.Diff(want, runs); diff != "" {
-		t.Error(diff)
-	}
-	if len(grades["ada"].Results) != 3 {
-		t.Errorf("%d results", len(grades["ada"].Results))
+		return passing(t)(ctx, path, labs)
+	}, 4)
+	g.Parallel = 3
+	if grades := graded(t, g, class(t, "ada", "bob", "eve")); len(grades) != 3 {
+		t.Errorf("%d grades", len(grades))
 	}
 }
 
 func TestNamesAreHarmless(t *testing.T) {
-	dir := class(t, "ada.git", "=1+1", "a,b\x1b[31m\nred", "José Núñez", strings.Repeat("x", 200), "a-b", "A b")
+	dir := class(t, "=1+1", "a,b\x1b[31m\nred", "José Núñez", strings.Repeat("x", 200), "a-b", "A b")
 	all, others, err := grade.Find(dir)
-	if err != nil || len(all) != 7 || len(others) != 0 {
+	if err != nil || len(all) != 6 || len(others) != 0 {
 		t.Fatalf("%v, %v, %v", all, others, err)
 	}
 	var ids, names []string
@@ -202,27 +179,36 @@ func TestNamesAreHarmless(t *testing.T) {
 		}
 	}
 	slices.Sort(ids)
-	if len(slices.Compact(ids)) != 7 {
+	if len(slices.Compact(ids)) != 6 {
 		t.Errorf("two learners share a folder: %v", ids)
 	}
-	for _, wanted := range []string{"ada", "a,b red", "José Núñez"} {
+	for _, wanted := range []string{"a,b red", "José Núñez"} {
 		if !slices.Contains(names, wanted) {
 			t.Errorf("no %q in %q", wanted, names)
 		}
 	}
 }
 
-func TestALineSaysWhoseItIs(t *testing.T) {
-	all, _, err := grade.Find(class(t, "ada", "ada.git", "ada (ada)", "\x1b[mada", "bob"))
+func TestFoldersAndZipsAreHandedIn(t *testing.T) {
+	dir := class(t, "ada", "bob", ".hidden")
+	write(t, filepath.Join(dir, "ada.zip"), "")
+	write(t, filepath.Join(dir, "notes.txt"), "")
+	if err := os.Symlink("/", filepath.Join(dir, "root")); err != nil {
+		t.Fatal(err)
+	}
+	all, others, err := grade.Find(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, s := range all {
-		names = append(names, s.Name)
+		names = append(names, s.Name+" "+s.ID+" "+filepath.Base(s.Path))
 	}
-	if len(names) != 5 || len(slices.Compact(slices.Sorted(slices.Values(names)))) != 5 || names[4] != "bob" {
-		t.Errorf("they are called %q", names)
+	if diff := cmp.Diff([]string{"ada ada ada", "ada-2 ada-2 ada.zip", "bob bob bob"}, names); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{".hidden", "notes.txt", "root"}, others); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -256,6 +242,23 @@ func TestTheTableHasALineForEachLearner(t *testing.T) {
 		"ada                             pass   fail   lab 2: " + red + "\n" +
 		strings.Repeat("x", 29) + "…  fail   -      lab 1: build: cmd/main.go:3: undefined\n" +
 		"bob                             pass   pass\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNoCellOfTheGradesIsAFormula(t *testing.T) {
+	c := boardtest.Course(t)
+	grades := []grade.Grade{{
+		Submission: grade.Submission{Name: "=1+1"}, Runtime: "runsc",
+		Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail, Build: &verdict.Build{Output: "undefined: x; y"}, Checks: []verdict.Check{{State: verdict.Blocked}}}},
+	}}
+	var out bytes.Buffer
+	if err := grade.WriteCSV(&out, c, grades); err != nil {
+		t.Fatal(err)
+	}
+	want := "learner,lab,title,verdict,holds,of,failed first,cluster\n" +
+		"'=1+1,4," + c.Labs[3].Title + ",fail,0,1,\"build: undefined: x, y\",embedded in runsc\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
 	}

@@ -1,11 +1,15 @@
 package grade
 
 import (
+	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -71,17 +75,21 @@ func word(r *verdict.Result) string {
 // others. "" when everything passed.
 func First(results []*verdict.Result) string {
 	for _, r := range results {
-		switch first := r.First(); {
-		case r.Verdict == verdict.Pass:
-		case r.Verdict == verdict.Environment:
-			return line(fmt.Sprintf("lab %d: the machine: %s", r.Lab, r.Environment.Finding))
-		case r.Build != nil:
-			return line(fmt.Sprintf("lab %d: build: %s", r.Lab, r.Build.Output))
-		case first != nil:
-			return line(fmt.Sprintf("lab %d: %s", r.Lab, first.ID))
-		default:
-			return line(fmt.Sprintf("lab %d", r.Lab))
+		if r.Verdict != verdict.Pass {
+			return line(fmt.Sprintf("lab %d: %s", r.Lab, reason(r)))
 		}
+	}
+	return ""
+}
+
+func reason(r *verdict.Result) string {
+	switch first := r.First(); {
+	case r.Verdict == verdict.Environment:
+		return "the machine: " + r.Environment.Finding
+	case r.Build != nil:
+		return "build: " + r.Build.Output
+	case first != nil:
+		return first.ID
 	}
 	return ""
 }
@@ -90,4 +98,29 @@ func First(results []*verdict.Result) string {
 func line(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	return plain.Short(text, lineLimit)
+}
+
+// WriteCSV writes a line for each learner and lab.
+func WriteCSV(w io.Writer, c *course.Course, grades []Grade) error {
+	lines := [][]string{{"learner", "lab", "title", "verdict", "holds", "of", "failed first", "cluster"}}
+	for _, g := range grades {
+		for _, r := range g.Results {
+			lines = append(lines, []string{
+				plain.Cell(g.Name), strconv.Itoa(r.Lab), c.Labs[r.Lab-1].Title, string(r.Verdict),
+				strconv.Itoa(r.Count(verdict.Passed)), strconv.Itoa(len(r.Checks) - r.Count(verdict.NotChecked)),
+				plain.Cell(line(reason(r))), "embedded in " + g.Runtime,
+			})
+		}
+	}
+	return csv.NewWriter(w).WriteAll(lines)
+}
+
+// WriteJSON writes all that is known of each learner.
+func WriteJSON(w io.Writer, grades []Grade) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", " ")
+	return encoder.Encode(struct {
+		Schema   int     `json:"schema"`
+		Learners []Grade `json:"learners"`
+	}{2, grades})
 }

@@ -41,7 +41,7 @@ With "all" it judges every step up to the one that you are at.`,
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	cmd.Flags().Int64Var(&seed, "seed", 0, "replay the names and sizes of an earlier run (default: drawn)")
 	stormFlag(cmd, &storm)
-	cmd.Flags().StringVar(&judgeImage, "judge-image", "", "for CLUSTER=hosted: judge your own code with this image, in a namespace that was not prepared for others'")
+	cmd.Flags().StringVar(&judgeImage, "judge-image", "", "for CLUSTER=hosted: the image that judges (default: that of the namespace's ConfigMap operator-lab)")
 	return cmd
 }
 
@@ -85,7 +85,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm, judgeI
 		if err := a.ensure(ctx, c); err != nil {
 			return err
 		}
-		return a.checkHosted(ctx, c, judgeImage, hosted.Question{Labs: labs, Seed: seed, Storm: storm})
+		return a.checkHosted(ctx, c, judgeImage, hosted.Request{Labs: labs, Seed: seed, Storm: storm})
 	}
 	a.asked = command(which)
 	owned, image, err := a.readyToJudge(ctx, c.Labs[labs[0]-1], 1)

@@ -11,8 +11,8 @@ import (
 )
 
 // checkHosted has the cluster of the kubeconfig judge.
-func (a *app) checkHosted(ctx context.Context, c *course.Course, image string, q hosted.Question) error {
-	judges, where, err := hosted.Connect(image)
+func (a *app) checkHosted(ctx context.Context, c *course.Course, image string, q hosted.Request) error {
+	judges, where, err := hosted.Connect(ctx, image)
 	if err != nil {
 		return exit.Usage("CLUSTER=hosted: %v", err)
 	}

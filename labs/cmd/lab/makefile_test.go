@@ -71,7 +71,7 @@ var arguments = map[string]string{
 	"classroom-down":     "classroom down",
 	"classroom-modules":  "classroom modules",
 	"classroom-image":    "classroom image",
-	"judge-image":        "classroom judge-image --file VALUE",
+	"judge-image":        "classroom judge-image",
 	"classroom-serve":    "classroom serve --address VALUE --listen 127.0.0.1:VALUE",
 	"classroom-handouts": "classroom handouts --server VALUE --expires VALUE",
 	"grade":              "classroom grade --labs VALUE --runtime VALUE -- VALUE",

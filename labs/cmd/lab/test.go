@@ -24,8 +24,8 @@ import (
 // proofPackage judges the whole course on fresh clusters, and has the learner's way in it.
 const proofPackage = "./labs/internal/proof"
 
-// securityPackages try what a learner's program must not be able to do. They need a container engine.
-var securityPackages = []string{"./labs/classroom/sandbox/sandboxtest", "./labs/classroom/grade/gradetest"}
+// gradePackage grades a small class, hostile programs among it. It needs a container engine.
+const gradePackage = "./labs/classroom/grade/gradetest"
 
 // gateSeed draws names and sizes, always the same ones: what is drawn anew belongs to `make proof`.
 const gateSeed = 42
@@ -37,7 +37,7 @@ func newTestCommand(a *app) *cobra.Command {
 		Short: "For authors: unit tests, then every step of the course on real clusters (make test)",
 		Long: `test asks what every change is asked, in the order in which answers come quickest, and ends at the first phase that
 fails: unit tests; of each lab the starter, the solution and one wrong answer, on kind clusters that are cleaned between
-two of them; the sandbox of graded code; the learner's way from a red verdict to a green one; the operator's own tests.
+two of them; grading; the learner's way from a red verdict to a green one; the operator's own tests.
 It takes about twelve minutes on two cores. make proof asks everything else.`,
 		Hidden: true,
 		Args:   cobra.NoArgs,
@@ -47,7 +47,7 @@ It takes about twelve minutes on two cores. make proof asks everything else.`,
 				phases = append(phases,
 					phase{"setup", "", a.testSetup(gateClusters)},
 					phase{"each lab's starter, solution and a wrong answer", cli.Kind, a.gateAnswers},
-					phase{"the sandbox of graded code", "containers, embedded", a.securityTests},
+					phase{"grading", "containers, embedded", a.gradeTests},
 					phase{"a learner's way", cli.Kind, a.learnersWay},
 					phase{"the operator's own tests", cli.Kind, a.operatorTests})
 			}
@@ -124,7 +124,7 @@ func (a *app) unitPackages(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list packages: %w", err)
 	}
-	others := slices.Concat(clusterPackages, browserPackages, securityPackages, []string{roomPackage})
+	others := slices.Concat(clusterPackages, browserPackages, []string{gradePackage, roomPackage})
 	return slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool {
 		_, rel, _ := strings.Cut(p, "operator-lab/")
 		// labs itself is the suite, which `lab check` runs and the proof judges.
@@ -158,8 +158,8 @@ func (a *app) clusterTest(ctx context.Context, env []string, args ...string) (go
 	return gotest.Run{Dir: a.Root, Args: all, Env: env, Out: a.Out}.Test(ctx)
 }
 
-func (a *app) securityTests(ctx context.Context) (gotest.Count, error) {
-	return a.clusterTest(ctx, nil, securityPackages...)
+func (a *app) gradeTests(ctx context.Context) (gotest.Count, error) {
+	return a.clusterTest(ctx, nil, gradePackage)
 }
 
 // learnersWay is one lab as a learner does it, with the command alone, on a fresh cluster.

@@ -38,7 +38,7 @@ func TestANamespaceFilterNarrowsWhatIsSelectedAndNothingElse(t *testing.T) {
 	} {
 		var arrived []string
 		tc.filter.Namespaced = func(_, resource string) (bool, error) { return resource != "nodes", nil }
-		proxy, client := startWith(t, nil, tc.filter, func(_ http.ResponseWriter, r *http.Request) {
+		proxy, client := startWith(t, tc.filter, func(_ http.ResponseWriter, r *http.Request) {
 			arrived = append(arrived, r.URL.Query()["fieldSelector"]...)
 		})
 		send(t, client, tc.method, proxy.URL()+tc.path)
@@ -56,7 +56,7 @@ func TestANamespaceFilterNarrowsWhatIsSelectedAndNothingElse(t *testing.T) {
 // Managers of several processes are one learner's. Each could write for another what a check counts there.
 func TestNothingIsAskedInAHiddenNamespace(t *testing.T) {
 	var reached []string
-	proxy, client := startWith(t, nil, apiproxy.NamespaceFilter{Hidden: []string{"a"}, Namespaced: func(_, _ string) (bool, error) { return true, nil }},
+	proxy, client := startWith(t, apiproxy.NamespaceFilter{Hidden: []string{"a"}, Namespaced: func(_, _ string) (bool, error) { return true, nil }},
 		func(_ http.ResponseWriter, req *http.Request) { reached = append(reached, req.Method+" "+req.URL.Path) })
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		send(t, client, method, proxy.URL()+"/apis/apps/v1/namespaces/a/deployments/x")
@@ -77,7 +77,7 @@ func TestNothingIsAskedInAHiddenNamespace(t *testing.T) {
 func TestANamespaceFilterThatCannotBeToldShowsNothing(t *testing.T) {
 	filter := apiproxy.NamespaceFilter{Hidden: []string{"a"}, Namespaced: func(_, _ string) (bool, error) { return false, errors.New("timeout") }}
 	arrived := false
-	proxy, client := startWith(t, nil, filter, func(http.ResponseWriter, *http.Request) { arrived = true })
+	proxy, client := startWith(t, filter, func(http.ResponseWriter, *http.Request) { arrived = true })
 	resp, err := get(t, client, proxy.URL()+"/apis/apps/v1/deployments")
 	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || arrived {
 		t.Errorf("%v, %v, and the API server was asked: %v", resp, err, arrived)

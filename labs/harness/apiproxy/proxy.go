@@ -1,6 +1,6 @@
 // Package apiproxy is a reverse proxy between one client and an API server that remembers what was
 // asked. Every request passes unchanged but for the client's token ([Proxy.Token]), unless a disturbance is asked for with
-// [Proxy.Disturb] or [Proxy.Outage], a [Rule] that refuses requests of a client that nobody trusts, or a [NamespaceFilter]
+// [Proxy.Disturb] or [Proxy.Outage], or a [NamespaceFilter]
 // that shows a client a part of the cluster only.
 //
 // A client may send as much as it likes: the proxy counts everything, and remembers the latest.
@@ -117,10 +117,6 @@ func (r Request) String() string {
 	}
 }
 
-// Rule says why a client may not send a request, "" when it may. info is how the API server will understand it. What a
-// rule refuses is answered as if the client had no right to it, and never reaches the API server.
-type Rule func(req *http.Request, info *request.RequestInfo) string
-
 // Proxy listens on loopback with a certificate of its own.
 type Proxy struct {
 	server       *http.Server
@@ -128,10 +124,8 @@ type Proxy struct {
 	ca           []byte
 	token        string
 	resolver     *request.RequestInfoFactory
-	rule         Rule
 	filter       NamespaceFilter
 	disturbances disturbances
-	open         chan struct{} // has an element for each request of a client with a rule
 
 	mu      sync.Mutex
 	history history
@@ -141,8 +135,8 @@ type Proxy struct {
 // certificate authority are taken from upstream. token is the client's at the API server; the client gets another one,
 // [Proxy.Token]. Stop it with [Proxy.Stop].
 //
-// rule is asked about every request; nil lets all of them pass. The zero filter shows everything.
-func Start(upstream *rest.Config, token string, rule Rule, filter NamespaceFilter) (*Proxy, error) {
+// The zero filter shows everything.
+func Start(upstream *rest.Config, token string, filter NamespaceFilter) (*Proxy, error) {
 	target, err := url.Parse(upstream.Host)
 	if err != nil {
 		return nil, fmt.Errorf("parse API server address: %w", err)
@@ -159,7 +153,7 @@ func Start(upstream *rest.Config, token string, rule Rule, filter NamespaceFilte
 	if err != nil {
 		return nil, fmt.Errorf("listen for the manager: %w", err)
 	}
-	r := &Proxy{listener: listener, ca: ca, token: rand.Text(), rule: rule, filter: filter, open: make(chan struct{}, openLimit), resolver: &request.RequestInfoFactory{
+	r := &Proxy{listener: listener, ca: ca, token: rand.Text(), filter: filter, resolver: &request.RequestInfoFactory{
 		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 	}}
 	// What a client sends decides how much there would be to say, and Ginkgo keeps all that is printed.
@@ -312,15 +306,6 @@ type recordKey struct{}
 
 func (p *Proxy) recording(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if p.rule != nil {
-			select {
-			case p.open <- struct{}{}:
-				defer func() { <-p.open }()
-			default:
-				refuse(w, apierrors.NewTooManyRequests(fmt.Sprintf("a learner's program may have %d requests open", openLimit), 1))
-				return
-			}
-		}
 		record, forbidden := p.describe(req)
 		if forbidden != nil {
 			record.Status, record.Message = http.StatusForbidden, short(forbidden.ErrStatus.Message)
@@ -353,9 +338,6 @@ func (p *Proxy) recording(next http.Handler) http.Handler {
 const (
 	// headerLimit is how long a request may be without its body: path, query, headers. Those of client-go take 2 KB.
 	headerLimit = 32 << 10
-	// openLimit is how many requests of a client that nobody trusts are served at the same time. An operator has a watch
-	// for each kind, and a few others.
-	openLimit = 256
 	// unreadLimit is how much of an answer is kept for a client that does not read it; the default is 4 MiB.
 	unreadLimit = 64 << 10
 	// writeLimit is how long a write may wait for its answer: longer than an API server takes, which gives up after a minute
@@ -424,20 +406,12 @@ func short(text string) string {
 // describe says what is asked, and why it is forbidden, if it is.
 func (p *Proxy) describe(req *http.Request) (Request, *apierrors.StatusError) {
 	info, err := p.resolver.NewRequestInfo(req)
-	why := ""
-	switch {
-	case err != nil && p.rule != nil:
-		why, info = err.Error(), &request.RequestInfo{}
-	case err == nil && p.filter.hides(info.Namespace):
-		why = "this namespace belongs to a check that runs at the same time"
-	case p.rule != nil:
-		why = p.rule(req, info)
-	}
 	asked := record(req, info, err)
-	if why == "" {
-		return asked, nil
+	if err == nil && p.filter.hides(info.Namespace) {
+		why := errors.New("this namespace belongs to a check that runs at the same time")
+		return asked, apierrors.NewForbidden(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name, why)
 	}
-	return asked, apierrors.NewForbidden(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name, errors.New(why))
+	return asked, nil
 }
 
 func record(req *http.Request, info *request.RequestInfo, err error) Request {

@@ -16,7 +16,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,7 +24,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/onsi/gomega"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
@@ -34,24 +32,19 @@ import (
 // start records what is sent to handler, and gives a client that trusts the proxy.
 func start(t *testing.T, handler http.HandlerFunc) (*apiproxy.Proxy, *http.Client) {
 	t.Helper()
-	return startUnder(t, nil, handler)
+	return startWith(t, apiproxy.NamespaceFilter{}, handler)
 }
 
-func startUnder(t *testing.T, rule apiproxy.Rule, handler http.HandlerFunc) (*apiproxy.Proxy, *http.Client) {
+func startWith(t *testing.T, filter apiproxy.NamespaceFilter, handler http.HandlerFunc) (*apiproxy.Proxy, *http.Client) {
 	t.Helper()
-	return startWith(t, rule, apiproxy.NamespaceFilter{}, handler)
+	return startTo(t, httptest.NewTLSServer(handler), filter)
 }
 
-func startWith(t *testing.T, rule apiproxy.Rule, filter apiproxy.NamespaceFilter, handler http.HandlerFunc) (*apiproxy.Proxy, *http.Client) {
-	t.Helper()
-	return startTo(t, httptest.NewTLSServer(handler), rule, filter)
-}
-
-func startTo(t *testing.T, upstream *httptest.Server, rule apiproxy.Rule, filter apiproxy.NamespaceFilter) (*apiproxy.Proxy, *http.Client) {
+func startTo(t *testing.T, upstream *httptest.Server, filter apiproxy.NamespaceFilter) (*apiproxy.Proxy, *http.Client) {
 	t.Helper()
 	t.Cleanup(upstream.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
-	proxy, err := apiproxy.Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, realToken, rule, filter)
+	proxy, err := apiproxy.Start(&rest.Config{Host: upstream.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, realToken, filter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +201,7 @@ func TestAnAnswerThatNobodyReadsIsNotKept(t *testing.T) {
 	}))
 	upstream.EnableHTTP2 = true
 	upstream.StartTLS()
-	proxy, client := startTo(t, upstream, nil, apiproxy.NamespaceFilter{})
+	proxy, client := startTo(t, upstream, apiproxy.NamespaceFilter{})
 	heap := func() uint64 {
 		var all runtime.MemStats
 		runtime.GC()
@@ -348,25 +341,6 @@ func TestWhatIsRememberedOfOneRequestIsShort(t *testing.T) {
 	}
 }
 
-func TestWhatARuleRefusesNeverArrives(t *testing.T) {
-	rule := func(_ *http.Request, info *request.RequestInfo) string {
-		if info.Subresource == "exec" {
-			return "nobody may do that"
-		}
-		return ""
-	}
-	arrived := 0
-	proxy, client := startUnder(t, rule, func(http.ResponseWriter, *http.Request) { arrived++ })
-	send(t, client, http.MethodGet, proxy.URL()+"/api/v1/namespaces/n/pods/p")
-	answer := send(t, client, http.MethodPost, proxy.URL()+"/api/v1/namespaces/n/pods/p/exec?command=sh")
-	if arrived != 1 || !strings.Contains(answer, `"reason":"Forbidden"`) || !strings.Contains(answer, "nobody may do that") {
-		t.Errorf("%d requests arrived, and the answer was %s", arrived, answer)
-	}
-	if got := proxy.Since(1); len(got) != 1 || got[0].Status != http.StatusForbidden || got[0].Subresource != "exec" || !got[0].Refused() {
-		t.Errorf("it is remembered as %+v", got)
-	}
-}
-
 func TestARequestHasALimitWithoutItsBody(t *testing.T) {
 	arrived := 0
 	proxy, client := start(t, func(http.ResponseWriter, *http.Request) { arrived++ })
@@ -379,35 +353,6 @@ func TestARequestHasALimitWithoutItsBody(t *testing.T) {
 		if arrived != want {
 			t.Errorf("%d bytes: %d requests arrived, want %d (%v)", size, arrived, want, err)
 		}
-	}
-}
-
-// What waits for an answer takes memory of ours, and not of the program that waits.
-func TestARuleLimitsOpenRequests(t *testing.T) {
-	const limit = 256
-	places, answer := make(chan struct{}, limit), make(chan struct{})
-	var waiting, done sync.WaitGroup
-	waiting.Add(limit)
-	allowed := func(*http.Request, *request.RequestInfo) string { return "" }
-	proxy, client := startUnder(t, allowed, func(http.ResponseWriter, *http.Request) {
-		select {
-		case places <- struct{}{}:
-			waiting.Done()
-			<-answer
-		default: // one too many, and later ones
-		}
-	})
-	for range limit {
-		done.Go(func() { send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods") })
-	}
-	waiting.Wait()
-	if got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods"); !strings.Contains(got, `"code":429`) {
-		t.Errorf("one more is answered %q", got)
-	}
-	close(answer)
-	done.Wait()
-	if got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods"); got != "" {
-		t.Errorf("later: %q", got)
 	}
 }
 

@@ -32,7 +32,7 @@ func Generator(ctx context.Context) (generate.Generator, error) {
 		return generate.Generator{}, err
 	}
 	c := current.config
-	return generate.Generator{Binary: c.ControllerGen, Workspace: c.Workspace, Scratch: c.Scratch, Env: env, Runner: c.Runner()}, nil
+	return generate.Generator{Binary: c.ControllerGen, Workspace: c.Workspace, Scratch: c.Scratch, Env: env}, nil
 }
 
 // derived is the definition made from the learner's types, or what is wrong with them.

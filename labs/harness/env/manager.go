@@ -26,6 +26,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/loopback"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
@@ -62,10 +63,9 @@ type ManagerProcess struct {
 	kill    context.CancelFunc
 	ended   chan struct{}
 	wanted  bool
-	image   string           // of the operand, as it was told at its last start
-	exited  string           // how it ended, "" while it runs
-	greedy  string           // what it took too much of, "" when that is not why it ended
-	failed  *finding.Finding // why the machine could not start it, nil when it ran
+	image   string // of the operand, as it was told at its last start
+	exited  string // how it ended, "" while it runs
+	greedy  string // what it took too much of, "" when that is not why it ended
 	started time.Time
 	lasted  time.Duration // how long it had run when it exited
 	before  int           // requests that earlier processes of it had sent
@@ -152,19 +152,16 @@ type program struct {
 
 // ask asks the program which flags it has: an operator is free to have none.
 func (m *ManagerProcess) ask() (p program) {
-	ctx, cancel := context.WithTimeout(context.Background(), helpLimit+current.config.Runner().Delay())
+	ctx, cancel := context.WithTimeout(context.Background(), helpLimit)
 	defer cancel()
 	help := &process.Head{Limit: helpSize}
-	cmd, err := untrusted(ctx, m.home, process.Job{}, current.config.Manager, "-h")
+	cmd, err := untrusted(ctx, m.home, nil, current.config.Manager, "-h")
 	if err == nil {
 		cmd.Stdout, cmd.Stderr = help, help
 		err = cmd.Run()
 		process.EndUserOf(m.home)
 	}
 	if ctx.Err() != nil {
-		return p
-	}
-	if p.Refused = notStarted(cmd, help.String()); p.Refused != nil {
 		return p
 	}
 	if panicked := diagnostics.FindPanic(help.String(), current.config.Workspace, diagnostics.LogFilter{}); err != nil && panicked != nil {
@@ -210,14 +207,11 @@ func (m *ManagerProcess) Start(image string) error {
 	}
 	m.starts()
 	ctx, kill := context.WithCancel(context.Background())
-	job := process.Job{
-		Env:     []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"},
-		Reaches: []string{m.server}, Serves: m.metrics,
-	}
+	env := []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"}
 	if m.registry != nil {
-		job.Env, job.Reaches = append(job.Env, "REGISTRY_URL="+m.registry.URL()), append(job.Reaches, m.registry.Address())
+		env = append(env, "REGISTRY_URL="+m.registry.URL())
 	}
-	cmd, err := untrusted(ctx, m.home, job, current.config.Manager, m.arguments()...)
+	cmd, err := untrusted(ctx, m.home, env, current.config.Manager, m.arguments()...)
 	if err != nil {
 		kill()
 		return err
@@ -244,21 +238,12 @@ func (m *ManagerProcess) wait(cmd *exec.Cmd, ended chan struct{}) {
 	m.mu.Lock()
 	m.exited, m.lasted = cmd.ProcessState.String(), time.Since(m.started)
 	wanted := m.wanted
-	m.greedy = process.Exceeded(cmd.ProcessState.ExitCode())
-	m.failed = notStarted(cmd, m.output.String())
+	m.greedy = supervisor.Exceeded(cmd.ProcessState.ExitCode())
 	m.mu.Unlock()
 	if wanted {
 		m.note(trace.Manager, "ended by itself ("+cmd.ProcessState.String()+")")
 	}
 	close(ended)
-}
-
-// notStarted is the machine's part of a program that ended without ever having run, nil when it ran.
-func notStarted(cmd *exec.Cmd, output string) *finding.Finding {
-	if current.config.Launcher == nil || cmd == nil || cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != process.NotStarted {
-		return nil
-	}
-	return finding.Machine("start a container", errors.New(strings.TrimSpace(output)))
 }
 
 // Stop asks the manager to end, as Kubernetes does, and kills its process tree when it does not.
@@ -329,9 +314,6 @@ func (m *ManagerProcess) gone() *finding.Finding {
 	defer m.mu.Unlock()
 	if !m.wanted || m.exited == "" {
 		return nil
-	}
-	if m.failed != nil {
-		return m.failed
 	}
 	if m.greedy != "" {
 		return finding.New(suite.CauseManagerExited, "the manager leaves something of the machine to others",

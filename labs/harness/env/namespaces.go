@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -177,9 +176,6 @@ func newNamespace(ctx context.Context, burdens func(ctx context.Context, namespa
 	if err := current.admin.Create(ctx, ns); err != nil {
 		require(fmt.Errorf("create namespace: %w", err))
 	}
-	if restrictsPods() {
-		require(withoutTokens(ctx, name))
-	}
 	ginkgo.DeferCleanup(func(ctx context.Context) {
 		if current.env != nil {
 			current.env.trace.End(name)
@@ -202,15 +198,6 @@ func newNamespace(ctx context.Context, burdens func(ctx context.Context, namespa
 		}
 	})
 	return name
-}
-
-// withoutTokens keeps the token of the namespace's ServiceAccount out of its Pods, as [apiproxy.InstallPodPolicy] wants it.
-func withoutTokens(ctx context.Context, namespace string) error {
-	account := corev1ac.ServiceAccount("default", namespace).WithAutomountServiceAccountToken(false)
-	if err := current.admin.Apply(ctx, account, client.FieldOwner("lab")); err != nil {
-		return fmt.Errorf("keep tokens out of the Pods of namespace %s: %w", namespace, err)
-	}
-	return nil
 }
 
 // PodlessNamespace is a [Namespace] in which a quota admits no Pods. Checks that judge objects alone

@@ -54,7 +54,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 		return nil, err
 	}
 	c := current.config
-	builder := probe.Builder{Workspace: c.Workspace, Scratch: c.Scratch, Env: env, Limit: process.BuildLimit, Runner: c.Runner()}
+	builder := probe.Builder{Workspace: c.Workspace, Scratch: c.Scratch, Env: env, Limit: process.BuildLimit}
 	program, err := builder.Build(ctx)
 	if err != nil {
 		return nil, err
@@ -64,9 +64,9 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 		return nil, err
 	}
 	defer func() { _ = process.RemoveAll(home) }()
-	limited, cancel := context.WithTimeout(ctx, programLimit+c.Runner().Delay())
+	limited, cancel := context.WithTimeout(ctx, programLimit)
 	defer cancel()
-	cmd, err := untrusted(limited, home, process.Job{Returns: probe.ReportLimit}, program, filepath.Join(home, "report.json"))
+	cmd, err := untrusted(limited, home, nil, program, filepath.Join(home, "report.json"))
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 		return nil, fmt.Errorf("run probe: %w", ctx.Err())
 	case limited.Err() != nil:
 		return nil, finding.New(probe.CauseNoAnswer, probe.Expected, "it was still running after %v; is there a loop in an init function?", programLimit)
-	case cmd.ProcessState == nil, cmd.ProcessState.ExitCode() == supervisor.CannotRun, notStarted(cmd, "") != nil:
+	case cmd.ProcessState == nil, cmd.ProcessState.ExitCode() == supervisor.CannotRun:
 		// It never ran, so it says nothing about the learner.
 		return nil, finding.Machine("start a small program", fmt.Errorf("%w: %s", ended, output))
 	}

@@ -13,13 +13,10 @@ import (
 )
 
 // untrusted prepares a program that contains the learner's code. It sees PATH, its home, TMPDIR and env alone, and its
-// whole process tree ends with it, with ctx, and with this process. Under `classroom grade` it runs in a container, elsewhere
-// as a user of its own when the lab runs as root. Args, Env and Dir of the job are set here.
-func untrusted(ctx context.Context, home string, job process.Job, program string, args ...string) (*exec.Cmd, error) {
-	job.Args = append([]string{program}, args...)
-	job.Dir, job.Writes = home, home
-	job.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}, job.Env...)
-	cmd, err := current.config.Runner().Program(ctx, job)
+// whole process tree ends with it, with ctx, and with this process. It runs as a user of its own when the lab runs as root.
+func untrusted(ctx context.Context, home string, env []string, program string, args ...string) (*exec.Cmd, error) {
+	env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}, env...)
+	cmd, err := process.Program(ctx, current.config.Supervisor, home, env, program, args...)
 	if err != nil {
 		return nil, finding.Machine("start a program", err)
 	}

@@ -82,7 +82,7 @@ func SetUp(ctx context.Context) ([]byte, error) {
 // so that what was a file becomes a link to a file of root's. The checks read what was found then.
 func probeEarly(ctx context.Context) {
 	c := current.config
-	if c.Has(2) && c.NeedsManager() && c.Launcher == nil && os.Geteuid() == 0 {
+	if c.Has(2) && c.NeedsManager() && os.Geteuid() == 0 {
 		_, _ = ProbeCopies(ctx) // a failure is the checks' to tell
 	}
 }
@@ -92,10 +92,7 @@ func startManager(ctx context.Context) (err error) {
 	if current.shared.CRD == nil {
 		awaitDiscovery(ctx)
 	}
-	if err = restrictPods(ctx); err == nil {
-		err = createAccount(ctx)
-	}
-	switch {
+	switch err = createAccount(ctx); {
 	case full(err): // the suite begins anew, see [suite.RunsOnlyOnce], and this is what the manager of the first one has left
 		current.shared.Gone = findingOf(err)
 		return nil

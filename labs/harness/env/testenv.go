@@ -46,7 +46,7 @@ func openTestEnv(ctx context.Context, w *trace.Watcher, known *program) (*testEn
 	if err != nil {
 		return nil, err
 	}
-	proxy, err := apiproxy.Start(current.adminConfig, token, admissionRule(),
+	proxy, err := apiproxy.Start(current.adminConfig, token,
 		namespaceFilter(hiddenFrom(process, total, current.shared.Run, current.config.Checks)))
 	if err != nil {
 		return nil, err
@@ -163,25 +163,6 @@ func (e *testEnv) note(actor, text string) {
 	for _, namespace := range current.place.all() {
 		e.trace.Note(namespace, actor, text)
 	}
-}
-
-// restrictPods keeps the Pods of a manager that nobody trusts to its own cluster; a trusted one may do everything that
-// it has a right to.
-func restrictPods(ctx context.Context) error {
-	if !restrictsPods() {
-		return nil
-	}
-	return apiproxy.InstallPodPolicy(ctx, current.admin, current.config.MemcachedImage)
-}
-
-func restrictsPods() bool { return current.config.Launcher != nil && current.config.RealPods }
-
-// admissionRule is the proxy's rule for the requests of a manager that nobody trusts, nil for others.
-func admissionRule() apiproxy.Rule {
-	if current.config.Launcher == nil {
-		return nil
-	}
-	return apiproxy.AdmissionRule
 }
 
 // gone is the finding about a manager that cannot do its work: it ended, or it runs and has asked the

@@ -48,8 +48,6 @@ type Generator struct {
 	Scratch string
 	// Env is the whole environment of controller-gen, which calls the go command.
 	Env []string
-	// Runner is how controller-gen is run.
-	Runner process.Runner
 }
 
 // outcome is what one run of controller-gen gave: files, or a complaint about the learner's code.
@@ -215,23 +213,15 @@ func packagesWith(dir string, marks []string) (map[string]bool, error) {
 // comes late, and children of a killed command may hold the pipe open for ever.
 const pipeDelay = 10 * time.Second
 
-// generatedLimit is how much may be in the copy once controller-gen has added to it.
-const generatedLimit = 256 << 20
-
 // execute runs controller-gen in copied, which is in dir, where it may write, and returns what it prints, with a little more
 // than [filesLimit] at most. Its exit code is the learner's business; that it could not be run, or did not end in time, is
 // not.
 func (g Generator) execute(ctx context.Context, dir, copied string, args []string) (printed string, _ *finding.Finding, _ error) {
-	cmd, err := g.Runner.Tool(ctx, process.Job{
-		Args: append([]string{g.Binary}, args...), Dir: copied, Env: g.Env, Writes: dir, Returns: generatedLimit,
-	})
-	if err != nil {
-		return "", nil, finding.Machine("run controller-gen", err)
-	}
+	cmd := process.Tool(ctx, copied, dir, g.Env, g.Binary, args...)
 	cmd.WaitDelay = pipeDelay
 	output, complaints := &process.Head{Limit: filesLimit + 1}, &process.Head{Limit: filesLimit}
 	cmd.Stdout, cmd.Stderr = output, complaints
-	err = cmd.Run()
+	err := cmd.Run()
 	var exited *exec.ExitError
 	switch {
 	case err == nil:
@@ -240,11 +230,8 @@ func (g Generator) execute(ctx context.Context, dir, copied string, args []strin
 		return "", nil, fmt.Errorf("run controller-gen %s: %w", args[0], ctx.Err())
 	case !errors.As(err, &exited):
 		return "", nil, finding.Machine("run controller-gen", err)
-	case exited.ExitCode() == process.NotStarted:
-		return "", nil, finding.Machine("run controller-gen", errors.New(strings.TrimSpace(output.String()+complaints.String())))
 	}
-	// Where a launcher runs it, both come as one.
-	return "", finding.New(CauseFailed, "types that controller-gen can read", "%s", complaint(output.String()+complaints.String(), copied)), nil
+	return "", finding.New(CauseFailed, "types that controller-gen can read", "%s", complaint(complaints.String(), copied)), nil
 }
 
 // complaint keeps the lines that name a place in the learner's code, with paths as the learner knows

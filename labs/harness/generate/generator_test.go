@@ -13,7 +13,6 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
@@ -46,7 +45,7 @@ func generator(t *testing.T, workspace string) generate.Generator {
 		t.Fatal(err)
 	}
 	env := append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
-	return generate.Generator{Binary: path, Workspace: workspace, Scratch: t.TempDir(), Env: env, Runner: process.Runner{}}
+	return generate.Generator{Binary: path, Workspace: workspace, Scratch: t.TempDir(), Env: env}
 }
 
 func TestARightModuleHasNoDifferences(t *testing.T) {

@@ -61,8 +61,6 @@ type Builder struct {
 	Env []string
 	// Limit bounds the compilation.
 	Limit time.Duration
-	// Runner is how the go command is run.
-	Runner process.Runner
 }
 
 // Build compiles the program and returns its path. It takes one argument, the file to write its
@@ -122,20 +120,12 @@ func (b Builder) overlay(dir, sharingImport, apiImport string) (string, error) {
 // comes late, and children of a killed command may hold the pipe open for ever.
 const pipeDelay = 10 * time.Second
 
-// programLimit is the size of the program. Most of it are the libraries of Kubernetes.
-const programLimit = 256 << 20
-
 func (b Builder) compile(ctx context.Context, dir, overlay, program string) error {
 	const tried = "compile a small program"
 	limited, cancel := context.WithTimeout(ctx, b.Limit)
 	defer cancel()
-	cmd, err := b.Runner.Tool(limited, process.Job{
-		Args: []string{"go", "build", "-buildvcs=false", process.LinkerFlags, "-overlay=" + overlay, "-o", program, "./" + folder},
-		Dir:  b.Workspace, Env: b.Env, Reads: []string{b.Workspace}, Writes: dir, Returns: programLimit,
-	})
-	if err != nil {
-		return finding.Machine(tried, err)
-	}
+	cmd := process.Tool(limited, b.Workspace, dir, b.Env,
+		"go", "build", "-buildvcs=false", process.LinkerFlags, "-overlay="+overlay, "-o", program, "./"+folder)
 	cmd.WaitDelay = pipeDelay
 	output, err := cmd.CombinedOutput()
 	var exited *exec.ExitError
@@ -144,14 +134,10 @@ func (b Builder) compile(ctx context.Context, dir, overlay, program string) erro
 		return os.Chmod(program, 0o755) // whatever the umask: another user runs it
 	case ctx.Err() != nil:
 		return fmt.Errorf("compile probe: %w", ctx.Err())
-	case limited.Err() != nil && b.Runner.Launcher != nil:
-		return finding.New(CauseBuild, "types that compile", "compiling them took more than %v", b.Limit)
 	case limited.Err() != nil:
 		return finding.Machine(tried, fmt.Errorf("the go command was still at it after %v", b.Limit))
 	case !errors.As(err, &exited):
 		return finding.Machine(tried, err)
-	case exited.ExitCode() == process.NotStarted:
-		return finding.Machine(tried, errors.New(strings.TrimSpace(string(output))))
 	}
 	return finding.New(CauseBuild, "types that compile", "%s", b.complaint(string(output)))
 }

@@ -75,3 +75,14 @@ func within(v reflect.Value) {
 	default: // has no text
 	}
 }
+
+// Cell is text that no spreadsheet takes for a formula.
+func Cell(text string) string {
+	// Where lists have semicolons, a spreadsheet begins a cell there; a text with a comma is quoted.
+	text = strings.ReplaceAll(text, ";", ",")
+	// Spreadsheets of East Asia take the wide letters for the others.
+	if first, _ := utf8.DecodeRuneInString(text); strings.ContainsRune("=+-@\t\r＝＋－＠", first) {
+		return "'" + text
+	}
+	return text
+}

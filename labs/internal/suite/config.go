@@ -8,8 +8,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-
-	"github.com/example/operator-lab/labs/internal/process"
 )
 
 // ConfigEnv names the environment variable that holds the path of the run's configuration.
@@ -35,9 +33,6 @@ type Config struct {
 	ControllerGen string `json:"controllerGen"`
 	// Supervisor is the binary that runs a learner's program and ends its whole process tree.
 	Supervisor string `json:"supervisor"`
-	// Launcher runs what contains or reads the learner's code somewhere else, such as in containers, and has what their
-	// program may ask of the cluster restricted; nil trusts them.
-	Launcher *process.Launcher `json:"launcher,omitempty"`
 	// MemcachedImage is the operand's image, present in every node.
 	MemcachedImage string `json:"memcachedImage"`
 	// UnderRole runs the manager with exactly the generated role instead of cluster-admin (lab 7).
@@ -66,11 +61,6 @@ type Config struct {
 
 // Has says whether lab n is part of the run.
 func (c Config) Has(n int) bool { return slices.Contains(c.Labs, n) }
-
-// Runner is how what contains or reads the learner's code is run.
-func (c Config) Runner() process.Runner {
-	return process.Runner{Supervisor: c.Supervisor, Launcher: c.Launcher}
-}
 
 // NeedsManager says whether a lab of the run judges a running manager.
 func (c Config) NeedsManager() bool {

@@ -17,7 +17,6 @@ import (
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 const (
@@ -42,37 +41,8 @@ func (c compilation) trusted(ctx context.Context) (*Build, error) {
 	if c.env, err = process.BuildEnv(ctx); err != nil {
 		return nil, err
 	}
-	c.limit, c.known, c.runner, c.mod = process.BuildLimit, ingredient(), process.Runner{}, "readonly"
+	c.limit, c.known, c.mod = process.BuildLimit, ingredient(), "readonly"
 	return c.judge(ctx)
-}
-
-// confined is the compilation by a launcher, where nothing can be downloaded: what is missing of modules is found in
-// the workspace's vendor folder, or on this machine, or nowhere. out is in a folder of its own.
-func (c compilation) confined(ctx context.Context, launcher *process.Launcher) (*Build, error) {
-	if why := noModule(c.workspace); why != "" {
-		return &Build{Output: why}, nil
-	}
-	var err error
-	if c.env, err = process.BuildEnv(ctx); err != nil {
-		return nil, err
-	}
-	c.limit, c.runner, c.mod = process.BuildLimit, process.Runner{Launcher: launcher}, "readonly"
-	build, err := c.run(ctx)
-	if build == nil || err != nil {
-		return nil, err
-	}
-	missing, err := c.missing(ctx)
-	if err != nil || len(missing) == 0 {
-		return build, err
-	}
-	if _, err := os.Stat(filepath.Join(c.workspace, "vendor", "modules.txt")); err == nil {
-		c.mod = "vendor"
-		return c.run(ctx)
-	}
-	return nil, &clusters.Problem{
-		What: fmt.Sprintf("their code needs Go modules that this machine does not have, and grading downloads nothing: %s", strings.Join(missing, ", ")),
-		Fix:  "go mod download MODULE@VERSION for those that you know",
-	}
 }
 
 // judge compiles, and asks the machine before it tells the learner.
@@ -80,6 +50,10 @@ func (c compilation) judge(ctx context.Context) (*Build, error) {
 	build, err := c.run(ctx)
 	if build == nil {
 		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(c.workspace, "vendor", "modules.txt")); err == nil && c.offline() {
+		c.mod = "vendor"
+		return c.run(ctx)
 	}
 	// A module may be missing because the learner asks for one that does not exist, or for want of a
 	// network.
@@ -100,8 +74,7 @@ type compilation struct {
 	env            []string
 	limit          time.Duration
 	known          module.Version // one that certainly exists
-	runner         process.Runner
-	mod            string // where modules come from: readonly, or vendor
+	mod            string         // where modules come from: readonly, or vendor
 }
 
 // pipeDelay is how long pipes are read that children of a killed command hold open.
@@ -115,20 +88,11 @@ func (c compilation) command(ctx context.Context, env []string, args ...string) 
 	return cmd
 }
 
-// builtLimit is the size of a manager. The course's has 50 MB.
-const builtLimit = 256 << 20
-
 // tool prepares the Go command for work on the workspace, where it may write to the folder of what is made.
-func (c compilation) tool(ctx context.Context, env []string, args ...string) (*exec.Cmd, error) {
-	cmd, err := c.runner.Tool(ctx, process.Job{
-		Args: append([]string{"go"}, args...), Dir: c.workspace, Env: append(slices.Clone(c.env), env...),
-		Reads: []string{c.workspace}, Writes: filepath.Dir(c.out), Returns: builtLimit,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("run the Go command: %w", err)
-	}
+func (c compilation) tool(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := process.Tool(ctx, c.workspace, filepath.Dir(c.out), c.env, "go", args...)
 	cmd.WaitDelay = pipeDelay
-	return cmd, nil
+	return cmd
 }
 
 // goal are the arguments of the Go command. It has no word for compiling a program without linking it, but compiles what
@@ -143,10 +107,7 @@ func (c compilation) goal() []string {
 func (c compilation) run(ctx context.Context) (*Build, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	cmd, err := c.tool(limited, nil, c.goal()...)
-	if err != nil {
-		return nil, err
-	}
+	cmd := c.tool(limited, c.goal()...)
 	watch := doctor.Begin(limited, doctor.Options{})
 	output, err := cmd.CombinedOutput()
 	lacking := shortage(watch.End())
@@ -158,20 +119,14 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 		return nil, os.Chmod(c.out, 0o755) // whatever the umask: another user runs it
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.As(err, &exited) && exited.ExitCode() == process.NotStarted:
-		return nil, fmt.Errorf("build the manager: %s", strings.TrimSpace(string(output)))
-	case exited != nil && exited.ExitCode() == supervisor.TooMuchMemory:
-		return &Build{Output: "compiling it took more memory than there is for it"}, nil // of a container
 	case lacking != nil:
 		return nil, lacking
-	case limited.Err() != nil && c.runner.Launcher != nil:
-		return &Build{Output: fmt.Sprintf("compiling it took more than %s", c.limit)}, nil // nobody trusts it to be small
 	case limited.Err() != nil:
 		return nil, &clusters.Problem{
 			What: fmt.Sprintf("your code was not compiled within %s: this machine is too busy, or too small", c.limit),
 			Fix:  "make doctor",
 		}
-	case exited == nil:
+	case !errors.As(err, &exited):
 		return nil, fmt.Errorf("build the manager: %w", err)
 	}
 	return &Build{Output: c.readable(string(output))}, nil

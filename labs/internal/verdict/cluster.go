@@ -3,8 +3,6 @@ package verdict
 import (
 	"context"
 	"time"
-
-	"github.com/example/operator-lab/clusters"
 )
 
 // cleanupLimit is how long a run may take to delete its cluster, also after an interrupt.
@@ -15,10 +13,7 @@ func (r *run) takeCluster(ctx context.Context) error {
 	if err := r.findCluster(ctx); err != nil {
 		return err
 	}
-	if err := r.introduce(ctx); err != nil {
-		return err
-	}
-	return r.isolatePods(ctx)
+	return r.introduce(ctx)
 }
 
 func (r *run) findCluster(ctx context.Context) (err error) {
@@ -33,21 +28,8 @@ func (r *run) findCluster(ctx context.Context) (err error) {
 	}
 	r.Progress("creating a fresh cluster")
 	spec := r.NodeImage.Spec(r.Clusters.Provider(), r.Cache)
-	spec.ForOthers = r.Launcher != nil
 	r.cluster, err = r.Clusters.Create(ctx, "check", spec, r.Keep)
 	return err
-}
-
-// isolatePods keeps the Pods of a learner whom nobody trusts from all networks.
-func (r *run) isolatePods(ctx context.Context) error {
-	if r.Launcher == nil || !r.cluster.RealPods {
-		return nil
-	}
-	isolator, ok := r.Clusters.Provider().(clusters.PodIsolator)
-	if !ok {
-		return &clusters.Problem{What: "Pods of a learner's operator cannot be kept from the network on this kind of cluster", Fix: "CLUSTER=kind"}
-	}
-	return isolator.IsolatePods(ctx, r.cluster.Name)
 }
 
 // deleteCluster deletes the run's own cluster. Where the machine is at fault and does not let it, the

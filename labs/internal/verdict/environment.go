@@ -73,9 +73,6 @@ func (r *run) environment(ctx context.Context, c Classification, numbers []int) 
 	}
 	err := r.monitor.Problem(ctx)
 	if err == nil {
-		err = r.intact(ctx)
-	}
-	if err == nil {
 		err = shortage(doctor.Disks(ctx, doctor.Options{Root: r.Course.Root}))
 	}
 	if err == nil {
@@ -91,14 +88,6 @@ func (r *run) environment(ctx context.Context, c Classification, numbers []int) 
 		return Finding{Finding: c.Defect, Fix: defect}
 	}
 	return Finding{}
-}
-
-// intact is an error if what runs the learner's code was lost.
-func (r *run) intact(ctx context.Context) error {
-	if r.Intact == nil {
-		return nil
-	}
-	return r.Intact(ctx)
 }
 
 // incapable is what the machine could not do for a check, nil when it could do everything.

@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -35,11 +33,6 @@ type Judge struct {
 	Pool *pool.Pool
 	// Tools are what [BuildTools] made; the zero value has it make them.
 	Tools Tools
-	// Launcher runs what contains or reads the learner's code, which nobody trusts; nil trusts it. Its Scratch is set for
-	// each run.
-	Launcher *process.Launcher
-	// Intact, if it is not nil, is asked when a run fails: an error says that what Launcher runs programs in was lost meanwhile.
-	Intact func(ctx context.Context) error
 	// Seed decides what a run draws; 0 draws the seed itself.
 	Seed int64
 	// Storm is how hard the storm of lab 5 blows: "" or [suite.StormLong].
@@ -113,10 +106,7 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 
 // results judges, or says what kept it from judging.
 func (r *run) results(ctx context.Context, labs []int) (results []*Result, err error) {
-	if err = r.prepare(ctx); err == nil && r.build != nil {
-		err = r.intact(ctx)
-	}
-	if err == nil {
+	if err = r.prepare(ctx); err == nil {
 		results, err = r.judge(ctx, labs)
 	}
 	if ctx.Err() != nil {
@@ -149,9 +139,6 @@ func (j *Judge) newRun() (*run, error) {
 	sweepScratch()
 	r.scratch, err = newScratch()
 	r.manager = filepath.Join(r.scratch, "manager")
-	if j.Launcher != nil {
-		r.manager = filepath.Join(r.scratch, "built", "manager") // where the build may write
-	}
 	if j.Seed == 0 {
 		j.Seed = newSeed()
 	}
@@ -198,14 +185,7 @@ func (r *run) prepare(ctx context.Context) error {
 
 // compile compiles the learner's manager, and links it where a check runs it.
 func (r *run) compile(ctx context.Context) (*Build, error) {
-	c := compilation{workspace: r.Workspace, out: r.manager, unlinked: !r.runsManager()}
-	if r.Launcher == nil {
-		return c.trusted(ctx)
-	}
-	if err := os.Mkdir(filepath.Dir(r.manager), 0o755); err != nil {
-		return nil, fmt.Errorf("make a folder for the manager: %w", err)
-	}
-	return c.confined(ctx, r.launcher())
+	return compilation{workspace: r.Workspace, out: r.manager, unlinked: !r.runsManager()}.trusted(ctx)
 }
 
 // runsManager says whether a check of this run wants a manager.
@@ -215,16 +195,6 @@ func (r *run) runsManager() bool {
 		suite.Labs = append(suite.Labs, lab.Number)
 	}
 	return suite.NeedsManager()
-}
-
-// launcher is the judge's, with a folder of this run; nil when there is none.
-func (r *run) launcher() *process.Launcher {
-	if r.Launcher == nil {
-		return nil
-	}
-	own := *r.Launcher
-	own.Scratch = r.scratch
-	return &own
 }
 
 // interrupted is err, and the end of ctx where err does not say so itself.
@@ -290,7 +260,7 @@ func (r *run) suiteLabs(numbers []int) []*course.Lab {
 func (r *run) config(numbers []int) suite.Config {
 	c := suite.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig,
-		ControllerGen: r.tools.ControllerGen, Supervisor: r.tools.Supervisor, Launcher: r.launcher(), MemcachedImage: nodeimage.Operand,
+		ControllerGen: r.tools.ControllerGen, Supervisor: r.tools.Supervisor, MemcachedImage: nodeimage.Operand,
 		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch,
 		Artifacts: r.artifacts,
 	}

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/example/operator-lab/labs/classroom/board/room"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -24,24 +24,13 @@ func writeCSV(w io.Writer, r *Records) error {
 				continue
 			}
 			lines = append(lines, []string{
-				harmless(l.Name), strconv.Itoa(lab.Number), lab.Title, string(last.Verdict), strconv.FormatBool(l.Passed(lab.Number)),
+				plain.Cell(l.Name), strconv.Itoa(lab.Number), lab.Title, string(last.Verdict), strconv.FormatBool(l.Passed(lab.Number)),
 				strconv.Itoa(l.Tries(lab.Number)), last.At.Format(time.RFC3339), strconv.Itoa(last.Holds), strconv.Itoa(last.Of),
-				harmless(strings.Join(ids(last.Red), " ")), harmless(last.Run),
+				plain.Cell(strings.Join(ids(last.Red), " ")), plain.Cell(last.Run),
 			})
 		}
 	}
 	return table.WriteAll(lines)
-}
-
-// harmless is text that no spreadsheet takes for a formula.
-func harmless(text string) string {
-	// Where lists have semicolons, a spreadsheet begins a cell there; a text with a comma is quoted.
-	text = strings.ReplaceAll(text, ";", ",")
-	// Spreadsheets of East Asia take the wide letters for the others.
-	if first, _ := utf8.DecodeRuneInString(text); strings.ContainsRune("=+-@\t\r＝＋－＠", first) {
-		return "'" + text
-	}
-	return text
 }
 
 func ids(red []room.Red) []string {

@@ -70,22 +70,6 @@ func Read(ctx context.Context, s *store.Store, c *course.Course, rules room.Rule
 	return r, nil
 }
 
-// NewRecords are of results that no board has; [Records.Add] adds them.
-func NewRecords(c *course.Course, at time.Time) *Records {
-	return &Records{At: at, Course: c, Rules: room.DefaultRules, results: map[int64]*verdict.Result{}}
-}
-
-// Add adds a learner with one result for each lab. Names need not differ.
-func (r *Records) Add(name string, results []*verdict.Result) {
-	learner := room.NewLearner(int64(len(r.Learners)+1), name)
-	for _, result := range results {
-		id := int64(len(r.results) + 1)
-		r.results[id] = result
-		learner.Add(room.NewAttempt(id, room.Ended(result, time.Time{}, r.At), result))
-	}
-	r.Learners = append(r.Learners, learner)
-}
-
 // Format is a way to write records.
 type Format struct {
 	// Name is what the command line calls it.

@@ -14,9 +14,9 @@ import (
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/classroom/checkout"
+	"github.com/example/operator-lab/labs/classroom/grade"
 	"github.com/example/operator-lab/labs/classroom/room"
 	"github.com/example/operator-lab/labs/classroom/roster"
-	"github.com/example/operator-lab/labs/classroom/sandbox"
 	"github.com/example/operator-lab/labs/internal/cli"
 )
 
@@ -70,7 +70,7 @@ func newRoomDoctor(c *roomCommand) *roomDoctor {
 		image:       func(ctx context.Context) (nodeimage.Image, bool, error) { return c.LocalNodeImage(ctx, c.Engine()) },
 		packed:      func(ctx context.Context) (bool, error) { return nodeimage.IsPacked(ctx, c.Engine(), c.Cache) },
 		runtimes: func(ctx context.Context) ([]string, string, error) {
-			return (&sandbox.Container{Engine: c.Engine()}).Runtimes(ctx)
+			return grade.Runtimes(ctx, c.Engine())
 		},
 	}
 }
@@ -236,21 +236,14 @@ func (d *roomDoctor) port(ctx context.Context) []doctor.Finding {
 	return append(all, good(name, "%s is free", where))
 }
 
-// gVisor is the name that its runtime has in its documentation (https://gvisor.dev/docs/user_guide/quick_start/docker/).
-const gVisor = "runsc"
-
 // grading says what graded code would run in.
 func (d *roomDoctor) grading(ctx context.Context) []doctor.Finding {
 	all, standard, err := d.runtimes(ctx)
-	if err != nil || standard == "" || standard == gVisor {
+	if err != nil || slices.Contains(all, gVisor) {
 		return nil // what is wrong with the engine, others say
 	}
-	fix := "install gVisor: docs/classroom.md#grading"
-	if slices.Contains(all, gVisor) {
-		fix = "make grade SANDBOX_RUNTIME=" + gVisor
-	}
 	return []doctor.Finding{{
-		Name: "graded code", OK: true, Severity: doctor.Tells, Fix: fix,
+		Name: "graded code", OK: true, Severity: doctor.Tells, Fix: "install gVisor: docs/classroom.md#grading",
 		Detail: fmt.Sprintf("runs in containers of %s, which share this machine's kernel; gVisor gives them one of their own", standard),
 	}}
 }

@@ -1,27 +1,26 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
+	"github.com/google/renameio/v2/maybe"
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/classroom/board/export"
+	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/labs/classroom/grade"
-	"github.com/example/operator-lab/labs/classroom/hosting"
+	"github.com/example/operator-lab/labs/classroom/judge"
 	"github.com/example/operator-lab/labs/classroom/roster"
-	"github.com/example/operator-lab/labs/classroom/sandbox"
-	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -29,22 +28,13 @@ import (
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
-// sweepLimit bounds the removal of containers at the end, also after an interrupt.
-const sweepLimit = time.Minute
+// gVisor is the name that its runtime has in its documentation (https://gvisor.dev/docs/user_guide/quick_start/docker/).
+const gVisor = "runsc"
 
 // gradeRun is what `classroom grade` is asked for.
 type gradeRun struct {
-	dir  string
-	labs string
-	lab  int // 0 for labs
-	out  string
-	seed int64
-	// runtime is the container engine's for what was handed in, "" for its default.
-	runtime string
-	// hosted judges on a Kubernetes that was prepared for it.
-	hosted bool
-	// force grades on a machine that learners may have been root on.
-	force bool
+	dir, labs, out, runtime string
+	seed                    int64
 }
 
 func newGradeCommand(a *app) *cobra.Command {
@@ -52,11 +42,11 @@ func newGradeCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grade DIR",
 		Short: "Judge what many learners handed in, and trust none of it (make grade DIR=...)",
-		Long: `grade judges every folder and every repository in DIR: the checks of lab check, each learner on fresh clusters of
-their own. What they handed in is built and run in containers without network, rights and this machine's files. A folder
-is judged as it lies there, a bare repository at HEAD. Nothing in DIR is changed.
+		Long: `grade judges every folder and every zip in DIR: the checks of lab check on an embedded control plane, each learner in a
+throwaway container without network, rights and this machine's files. Nothing in DIR is changed.
 
-It prints a table, and writes grades.csv, grades.json, and a folder with report and evidence for each learner.`,
+It prints a table, and writes grades.csv, grades.json, and a folder with the report for each learner. Run again after an
+interrupt, it goes on: a grade that is there is kept, if nothing else was handed in since.`,
 		Args: cli.One("grade DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run.dir = args[0]
@@ -64,26 +54,23 @@ It prints a table, and writes grades.csv, grades.json, and a folder with report 
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&run.labs, "labs", "", "labs to judge, such as 1-4 or 2,5 (default: all)")
-	flags.IntVar(&run.lab, "lab", 0, "judge this lab alone")
+	flags.StringVar(&run.labs, "labs", "", "labs to judge, such as 4, 1-4 or 2,5 (default: all)")
 	flags.StringVar(&run.out, "out", filepath.Join(a.State, "grade"), "folder for the results")
 	flags.StringVar(&run.runtime, "runtime", "",
-		"the container engine's runtime for what was handed in, such as runsc, which is gVisor (default: the engine's own)")
-	flags.BoolVar(&run.hosted, "hosted", false, "judge on the Kubernetes of KUBECONFIG, in the namespace that hosted install has prepared (docs/hosted.md)")
-	flags.BoolVar(&run.force, "force", false, "grade although learners may be root on this machine: those of its room have kind clusters")
+		"the container engine's runtime (default: runsc, which is gVisor, where the engine has it, else the engine's own)")
 	flags.Int64Var(&run.seed, "seed", 0, "names and sizes of an earlier run (default: drawn once for all learners)")
 	return cmd
 }
 
 func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
-	if run.hosted && run.runtime != "" {
-		return exit.Usage("--runtime is for containers of this machine; bin/classroom hosted install --runtime-class chooses that of a cluster")
-	}
 	c, err := a.Course()
 	if err != nil {
 		return err
 	}
-	labs, err := run.chosen(c)
+	if run.labs == "" {
+		run.labs = fmt.Sprintf("1-%d", len(c.Labs))
+	}
+	labs, err := labsIn(c, run.labs)
 	if err != nil {
 		return err
 	}
@@ -95,48 +82,39 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 		return err
 	}
 	if len(others) > 0 {
-		a.Progress(fmt.Sprintf("left out, because it is no folder, or hidden: %s", strings.Join(others, ", ")))
+		a.Progress(fmt.Sprintf("left out, because it is neither folder nor zip, or hidden: %s", strings.Join(others, ", ")))
 	}
 	unlock, err := a.lockGrading()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := a.refuseToGrade(run.force); err != nil { // a room can be opened until the lock is taken
+	if err := a.refuseToGrade(); err != nil { // a room can be opened until the lock is taken
 		return err
 	}
-	if run.seed == 0 {
-		run.seed = 1 + rand.Int64N(1<<32)
+	if err := clusters.PingEngine(ctx, a.Engine()); err != nil {
+		return err
 	}
-	grader := &grade.Grader{Course: c, Labs: labs, Out: run.out, Progress: a.Progress}
-	begin := func(where string) {
-		fmt.Fprintf(a.Out, "%s, labs %s, seed %d, %s\n", cli.Count(len(all), "learner"), strings.Trim(fmt.Sprint(labs), "[]"), run.seed, where)
-	}
-	if run.hosted {
-		where := ""
-		if grader.Judge, where, err = a.elsewhere(run); err != nil {
-			return err
-		}
-		grader.Parallel = hosting.Outstanding
-		begin(where)
-		return a.gradeAll(ctx, grader, all)
-	}
-	container, err := a.container(ctx, c, run.runtime)
+	kit, err := judge.NewKit(ctx, c, a.State, a.Cache, a.Progress)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.sweepContainers(ctx, container)) }()
-	begin("containers of " + runtimeOf(ctx, container))
-	judge, closeJudge, err := a.distrusting(ctx, c, container, run.seed)
+	containers, err := a.containers(ctx, kit, run.runtime)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeJudge()) }()
-	grader.Judge = judge
-	return a.gradeAll(ctx, grader, all)
+	if containers.Seed = run.seed; run.seed == 0 {
+		containers.Seed = 1 + rand.Int64N(1<<32)
+	}
+	fmt.Fprintf(a.Out, "%s, labs %s, seed %d, containers of %s\n",
+		cli.Count(len(all), "learner"), strings.Trim(fmt.Sprint(labs), "[]"), containers.Seed, containers.Runtime)
+	return a.gradeAll(ctx, &grade.Grader{
+		Course: c, Labs: labs, Judge: containers.Judge, Checks: kit.Checks, Runtime: containers.Runtime, Out: run.out,
+		Parallel: runtime.NumCPU() / 2, Progress: a.Progress,
+	}, all)
 }
 
-// apart refuses to keep results with what was handed in: what an earlier run left of a learner is removed.
+// apart refuses to keep results with what was handed in.
 func (r gradeRun) apart() error {
 	dir, dirErr := filepath.Abs(r.dir)
 	out, outErr := filepath.Abs(r.out)
@@ -144,98 +122,104 @@ func (r gradeRun) apart() error {
 		return err
 	}
 	if workspace.Contains(dir, out) || workspace.Contains(out, dir) {
-		return exit.Usage("%s would be mixed with the results, which go to %s, and what lies there may be removed: "+
+		return exit.Usage("%s would be mixed with the results, which go to %s: "+
 			"move what was handed in, or name another folder with bin/classroom grade --out", dir, out)
 	}
 	return nil
 }
 
-// elsewhere makes judges of Jobs, and says where they are.
-func (a *app) elsewhere(run gradeRun) (judge grade.Judge, where string, err error) {
-	judges, where, err := hosted.Connect("")
-	if err != nil {
-		return nil, "", exit.Usage("%v", err)
+// refuseToGrade is an error on a machine that is open to learners.
+func (a *app) refuseToGrade() error {
+	r, err := roster.Load(a.State)
+	if err == nil && (len(r.OpenOn) > 0 || r.Provider == cli.Kind && r.Address != "") {
+		err = exit.Usage("whoever has a kubeconfig of this room %s, and could change grades: grade on another machine", rootHere)
 	}
-	judges.Progress = func(string) {} // of many at a time
-	return func(ctx context.Context, state, workspace string, labs []int) ([]*verdict.Result, error) {
-		results, err := judges.Check(ctx, state, workspace, hosted.Question{Labs: labs, Seed: run.seed})
-		if unfit, ok := errors.AsType[*hosted.Unfit](err); ok {
-			err = &grade.Refused{Why: unfit.Finding()}
-		}
-		return results, err
-	}, where, nil
+	return err
 }
 
-// refuseToGrade is an error on a machine that is open to learners.
-func (a *app) refuseToGrade(force bool) error {
-	r, err := roster.Load(a.State)
-	open := err == nil && (len(r.OpenOn) > 0 || r.Provider == cli.Kind && r.Address != "")
-	if !open {
+// containers are ready to be used: of the runtime that is wanted, or of gVisor where that works, or of the engine's own.
+func (a *app) containers(ctx context.Context, kit *judge.Kit, wanted string) (*grade.Containers, error) {
+	all, standard, err := grade.Runtimes(ctx, a.Engine())
+	if err != nil {
+		return nil, exit.Environment(err)
+	}
+	if wanted != "" && !slices.Contains(all, wanted) {
+		return nil, exit.Usage("%s has no runtime %q; it has %s", a.Engine(), wanted, strings.Join(all, ", "))
+	}
+	c := &grade.Containers{Engine: a.Engine(), Runtime: wanted, Owner: a.Root, Kit: kit}
+	if err := c.Prepare(ctx); err != nil {
+		return nil, exit.Environment(err)
+	}
+	if wanted == "" && slices.Contains(all, gVisor) {
+		c.Runtime = gVisor
+		why := a.installGVisor(ctx)
+		if why == nil {
+			why = c.Try(ctx)
+		}
+		if why != nil {
+			a.Progress(fmt.Sprintf("gVisor does not work here, so containers share this machine's kernel: %v", why))
+			c.Runtime = ""
+		}
+	}
+	if c.Runtime == "" {
+		c.Runtime = standard
+	}
+	return c, ctx.Err()
+}
+
+// engineDir is where the engine that scripts/engine.sh starts looks for gVisor.
+const engineDir = "/var/lib/operator-lab/engine"
+
+// installGVisor builds gVisor for that engine. Others have their own.
+func (a *app) installGVisor(ctx context.Context) error {
+	if _, err := os.Stat(filepath.Join(engineDir, "daemon.json")); err != nil || os.Geteuid() != 0 {
+		return nil //nolint:nilerr // it is another engine
+	}
+	builder := &components.Builder{Root: a.Root, CacheDir: a.Cache, Log: a.Progress}
+	built, err := builder.Build(ctx, gVisor)
+	if err != nil {
 		return err
 	}
-	if force {
-		a.Progress("whoever has a kubeconfig of this room " + rootHere + ", and could change grades; going on all the same (FORCE=1)")
+	link := filepath.Join(engineDir, gVisor)
+	if there, err := os.Readlink(link); err == nil && there == built[gVisor] {
 		return nil
 	}
-	return exit.Usage("whoever has a kubeconfig of this room %s, and could change grades: grade on another machine, "+
-		"or, if you trust all of them, with FORCE=1", rootHere)
+	_ = os.Remove(link) // one to another version
+	return os.Symlink(built[gVisor], link)
 }
 
 // gradeAll grades, and writes what came of it after each learner: whatever ends it, the grades so far are there.
 func (a *app) gradeAll(ctx context.Context, grader *grade.Grader, all []grade.Submission) error {
-	records, out := export.NewRecords(grader.Course, time.Now()), grader.Out
+	csvPath, jsonPath := filepath.Join(grader.Out, "grades.csv"), filepath.Join(grader.Out, "grades.json")
+	var grades []grade.Grade
 	var results []*verdict.Result
 	table := grade.NewTable(a.Out, grader.Labs, all)
-	write := func() error {
-		for _, f := range []struct{ format, name string }{{"csv", "grades.csv"}, {"json", "grades.json"}} {
-			if err := writeRecords(records, f.format, filepath.Join(out, f.name)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	unwritten := write()
+	var unwritten error
 	err := grader.Run(ctx, all, func(g grade.Grade) {
 		table.Tell(g)
-		records.At = time.Now()
-		records.Add(g.Name, g.Results)
-		results = append(results, g.Results...)
-		unwritten = write()
+		grades, results = append(grades, g), append(results, g.Results...)
+		slices.SortFunc(grades, func(a, b grade.Grade) int { return strings.Compare(a.Name, b.Name) })
+		unwritten = errors.Join(
+			writeGrades(csvPath, func(w io.Writer) error { return grade.WriteCSV(w, grader.Course, grades) }),
+			writeGrades(jsonPath, func(w io.Writer) error { return grade.WriteJSON(w, grades) }))
 	})
 	if err := errors.Join(unwritten, err); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "\nGrades: %s, %s; reports and evidence: %s\n", filepath.Join(out, "grades.csv"), filepath.Join(out, "grades.json"), out)
+	fmt.Fprintf(a.Out, "\nGrades: %s, %s; reports: %s\n", csvPath, jsonPath, filepath.Join(grader.Out, "*", "report.txt"))
 	return verdict.Worst(results).Err()
 }
 
-func writeRecords(records *export.Records, format, path string) (err error) {
-	f, err := export.ByName(format)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+// writeGrades replaces a file: a reader never sees half of it.
+func writeGrades(path string, write func(io.Writer) error) error {
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
 		return fmt.Errorf("write grades: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := maybe.WriteFile(path, text.Bytes(), 0o600); err != nil {
 		return fmt.Errorf("write grades: %w", err)
 	}
-	return errors.Join(f.Write(file, records), file.Close())
-}
-
-// chosen are the labs to judge.
-func (r gradeRun) chosen(c *course.Course) ([]int, error) {
-	switch {
-	case r.lab != 0 && r.labs != "":
-		return nil, exit.Usage("--lab and --labs say the same in two ways: use one of them")
-	case r.lab != 0:
-		n, err := cli.LabNumber(c, strconv.Itoa(r.lab))
-		return []int{n}, err
-	case r.labs == "":
-		return labsIn(c, fmt.Sprintf("1-%d", len(c.Labs)))
-	}
-	return labsIn(c, r.labs)
+	return nil
 }
 
 // labsIn reads a list of labs: numbers and ranges, with commas between them.
@@ -263,87 +247,4 @@ func labsIn(c *course.Course, list string) ([]int, error) {
 	}
 	slices.Sort(labs)
 	return slices.Compact(labs), nil
-}
-
-// container is how what nobody trusts is built and run, ready to be used.
-func (a *app) container(ctx context.Context, c *course.Course, runtime string) (*sandbox.Container, error) {
-	if err := clusters.PingEngine(ctx, a.Engine()); err != nil {
-		return nil, err // also for embedded clusters: without an engine there are no containers
-	}
-	shim, err := sandbox.BuildShim(ctx, c.Root, filepath.Join(a.State, "bin"))
-	if err != nil {
-		return nil, err
-	}
-	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT", "GOMODCACHE").Output()
-	if err != nil {
-		return nil, exit.Environment(fmt.Errorf("go env: %w", err))
-	}
-	settings := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if len(settings) != 2 {
-		return nil, exit.Environment(fmt.Errorf("go env says %q, and not where Go and its modules are", out))
-	}
-	container := &sandbox.Container{Engine: a.Engine(), Runtime: runtime, Shim: shim, Owner: c.Root, Toolchain: sandbox.Toolchain{GoRoot: settings[0], ModCache: settings[1]}}
-	if err := container.Prepare(ctx); err != nil {
-		return nil, exit.Environment(err)
-	}
-	if container.BuildCache, err = grade.BuildCache(ctx, c, shim, a.Cache, a.Progress); err != nil {
-		return nil, err
-	}
-	return container, a.sweepContainers(ctx, container)
-}
-
-// runtimeOf says what runs the containers.
-func runtimeOf(ctx context.Context, container *sandbox.Container) string {
-	if container.Runtime != "" {
-		return container.Runtime
-	}
-	if _, standard, err := container.Runtimes(ctx); err == nil && standard != "" {
-		return standard
-	}
-	return container.Engine
-}
-
-// sweepContainers removes what this run, or one that was killed, has left.
-func (a *app) sweepContainers(ctx context.Context, container *sandbox.Container) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepLimit)
-	defer cancel()
-	if err := container.Sweep(ctx); err != nil {
-		return exit.Environment(fmt.Errorf("remove the containers of learners' programs: %w", err))
-	}
-	return nil
-}
-
-// distrusting makes a judge that trusts nobody.
-func (a *app) distrusting(ctx context.Context, c *course.Course, container *sandbox.Container, seed int64) (grade.Judge, func() error, error) {
-	owned, image, err := a.Ready(ctx, 3) // one in use, one that waits, and one that goes away
-	if err != nil {
-		return nil, nil, err
-	}
-	launcher, err := container.Launcher(filepath.Join(a.State, "grade.json"))
-	if err != nil {
-		return nil, nil, err
-	}
-	a.Progress("compiling the checks")
-	tools, err := verdict.BuildTools(ctx, c.Root, a.State)
-	if err != nil {
-		return nil, nil, err
-	}
-	common := verdict.Judge{
-		Course: c, Cache: a.Cache, Clusters: owned, NodeImage: image, Tools: tools, Launcher: launcher, Progress: a.Progress,
-		Seed: seed,
-	}
-	closing := func() error { return nil }
-	if a.Chosen(ctx) == cli.Kind {
-		waiting := a.StartPool(owned, a.Spec(owned, image), 1) // the next learner's, while this one is judged
-		common.Pool, closing = waiting, waiting.Close
-	}
-	return func(ctx context.Context, state, workspace string, labs []int) ([]*verdict.Result, error) {
-		// Nothing of the learner before is to take anything from this one.
-		if err := a.sweepContainers(ctx, container); err != nil {
-			return nil, err
-		}
-		judge := common // its own for each learner
-		judge.State, judge.Workspace = state, workspace
-		return judge.Check(ctx, labs)
-	}, closing, nil
 }

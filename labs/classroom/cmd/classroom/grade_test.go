@@ -13,6 +13,7 @@ import (
 
 	"github.com/example/operator-lab/labs/classroom/board/boardtest"
 	"github.com/example/operator-lab/labs/classroom/grade"
+	"github.com/example/operator-lab/labs/classroom/judge"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -21,28 +22,25 @@ import (
 func TestLabsToGrade(t *testing.T) {
 	c := boardtest.Course(t)
 	for _, tc := range []struct {
-		run  gradeRun
+		labs string
 		want []int // nil is wrong usage
 	}{
-		{gradeRun{}, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
-		{gradeRun{lab: 4}, []int{4}},
-		{gradeRun{labs: "2"}, []int{2}},
-		{gradeRun{labs: "1-3"}, []int{1, 2, 3}},
-		{gradeRun{labs: "5, 1-2,2"}, []int{1, 2, 5}},
-		{gradeRun{labs: "3-1"}, nil},
-		{gradeRun{labs: "0-2"}, nil},
-		{gradeRun{labs: "1-99"}, nil},
-		{gradeRun{labs: "all"}, nil},
-		{gradeRun{labs: "1-"}, nil},
-		{gradeRun{lab: 99}, nil},
-		{gradeRun{lab: 1, labs: "1"}, nil},
+		{"1-10", []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		{"2", []int{2}},
+		{"1-3", []int{1, 2, 3}},
+		{"5, 1-2,2", []int{1, 2, 5}},
+		{"3-1", nil},
+		{"0-2", nil},
+		{"1-99", nil},
+		{"all", nil},
+		{"1-", nil},
 	} {
-		got, err := tc.run.chosen(c)
+		got, err := labsIn(c, tc.labs)
 		if tc.want == nil && exit.Code(err) != exit.UsageError {
-			t.Errorf("%+v: %v, %v, want wrong usage", tc.run, got, err)
+			t.Errorf("%s: %v, %v, want wrong usage", tc.labs, got, err)
 		}
 		if diff := cmp.Diff(tc.want, got); tc.want != nil && (diff != "" || err != nil) {
-			t.Errorf("%+v: %v, %s", tc.run, err, diff)
+			t.Errorf("%s: %v, %s", tc.labs, err, diff)
 		}
 	}
 }
@@ -56,7 +54,6 @@ func TestGradingNobodyIsWrongUsage(t *testing.T) {
 	}
 }
 
-// What an earlier run left of a learner is removed, by the learner's name.
 func TestResultsAreNotMixedWithWhatWasHandedIn(t *testing.T) {
 	class := t.TempDir()
 	ada := mkdir(t, class, "ada")
@@ -92,10 +89,10 @@ func TestGradesAreWrittenAfterEachLearner(t *testing.T) {
 	c := boardtest.Course(t)
 	a := &app{cli.App{State: t.TempDir(), Out: io.Discard, Err: io.Discard}}
 	var before []string
-	judge := func(context.Context, string, string, []int) ([]*verdict.Result, error) {
-		data, err := os.ReadFile(filepath.Join(out, "grades.csv"))
+	judge := func(context.Context, string, []int) (judge.HandIn, error) {
+		data, _ := os.ReadFile(filepath.Join(out, "grades.csv"))
 		before = append(before, string(data))
-		return []*verdict.Result{boardtest.Result(c, 1, "run", time.Now())}, err
+		return judge.HandIn{Results: []*verdict.Result{boardtest.Result(c, 1, "run", time.Now())}}, nil
 	}
 	if err := a.gradeAll(t.Context(), &grade.Grader{Course: c, Labs: []int{1}, Out: out, Judge: judge, Progress: func(string) {}}, all); err != nil {
 		t.Fatal(err)

@@ -31,6 +31,6 @@ Exit codes: 0 done, 1 a learner's work fails (grade), 2 wrong usage, 3 the machi
 	a.Flags(root)
 	root.AddCommand(newRoomCommands(newRoom(a))...)
 	root.AddCommand(newDoctorCommand(newRoom(a)), newModulesCommand(a), newImageCommand(a), newServeCommand(a), newHandoutsCommand(a),
-		newBoardCommand(a), newGradeCommand(a), newJudgeImageCommand(a), newHostedCommand(a))
+		newBoardCommand(a), newGradeCommand(a), newJudgeImageCommand(a))
 	return root
 }

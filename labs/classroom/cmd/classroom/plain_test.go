@@ -18,6 +18,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board/boardtest"
 	boardroom "github.com/example/operator-lab/labs/classroom/board/room"
 	"github.com/example/operator-lab/labs/classroom/grade"
+	"github.com/example/operator-lab/labs/classroom/judge"
 	seen "github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain/plaintest"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -34,15 +35,11 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 			_, others := handedIn(t)
 			return others[0]
 		},
-		"grade: the name of a refused file": func(t *testing.T) string {
-			dir := t.TempDir()
-			if err := os.Symlink("/etc/hosts", filepath.Join(dir, plaintest.Name)); err != nil {
-				t.Fatal(err)
-			}
-			return graded(t, dir, nil).Build.Output
+		"grade: why something is refused": func(t *testing.T) string {
+			return graded(t, judge.HandIn{Refused: plaintest.Hostile}, nil).Build.Output
 		},
 		"grade: why nobody could judge": func(t *testing.T) string {
-			return graded(t, t.TempDir(), errors.New(plaintest.Hostile)).Environment.Finding
+			return graded(t, judge.HandIn{}, errors.New(plaintest.Hostile)).Environment.Finding
 		},
 		"grade: the table": func(t *testing.T) string {
 			var out bytes.Buffer
@@ -71,13 +68,13 @@ func handedIn(t *testing.T) (all []grade.Submission, others []string) {
 	return all, others
 }
 
-// graded is the result of lab 1 of a submission, which nobody can judge because of err.
-func graded(t *testing.T, dir string, err error) (result *verdict.Result) {
+// graded is the result of lab 1 of a submission of which a container says so.
+func graded(t *testing.T, answer judge.HandIn, err error) (result *verdict.Result) {
 	t.Helper()
 	g := grade.Grader{Course: boardtest.Course(t), Labs: []int{1}, Out: t.TempDir(), Progress: func(string) {}}
-	g.Judge = func(context.Context, string, string, []int) ([]*verdict.Result, error) { return nil, err }
+	g.Judge = func(context.Context, string, []int) (judge.HandIn, error) { return answer, err }
 	told := func(g grade.Grade) { result = g.Result(1) }
-	if err := g.Run(t.Context(), []grade.Submission{{Name: "ada", ID: "ada", Path: dir}}, told); err != nil {
+	if err := g.Run(t.Context(), []grade.Submission{{Name: "ada", ID: "ada", Path: t.TempDir()}}, told); err != nil {
 		t.Fatal(err)
 	}
 	return result

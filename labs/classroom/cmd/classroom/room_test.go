@@ -429,7 +429,7 @@ func TestARoomThatIsOpenToANetworkHasNoKindClustersUnlessAsked(t *testing.T) {
 	if r := s.room(t); r.Provider != cli.Embedded || len(r.OpenOn) > 0 {
 		t.Errorf("%+v", r)
 	}
-	if err := s.refuseToGrade(false); err != nil {
+	if err := s.refuseToGrade(); err != nil {
 		t.Errorf("grading beside embedded clusters: %v", err)
 	}
 
@@ -458,7 +458,7 @@ func TestARoomThatIsOpenToANetworkHasNoKindClustersUnlessAsked(t *testing.T) {
 	}
 	s.In = strings.NewReader("yes\n")
 	s.meanwhile = func() {
-		if err := s.refuseToGrade(false); exit.Code(err) != exit.UsageError {
+		if err := s.refuseToGrade(); exit.Code(err) != exit.UsageError {
 			t.Errorf("grading while the clusters are prepared: %v", err)
 		}
 	}
@@ -468,16 +468,12 @@ func TestARoomThatIsOpenToANetworkHasNoKindClustersUnlessAsked(t *testing.T) {
 	if got := s.room(t).OpenOn; !slices.Equal(got, []string{"192.168.1.5"}) {
 		t.Errorf("the room knows that it is open on %v", got)
 	}
-	if err := s.refuseToGrade(false); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "FORCE=1") {
+	if err := s.refuseToGrade(); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "another machine") {
 		t.Errorf("grading on a machine on which learners are root: %v", err)
 	}
-	if err := s.refuseToGrade(true); err != nil {
-		t.Errorf("with force: %v", err)
-	}
-	contains(t, s.progress.String(), "root on this machine by way of a privileged Pod, and could change grades; going on all the same")
 	s.In = strings.NewReader("yes\n")
 	s.must(t, "down")
-	if err := s.refuseToGrade(false); err != nil {
+	if err := s.refuseToGrade(); err != nil {
 		t.Errorf("after the end of the room: %v", err)
 	}
 }

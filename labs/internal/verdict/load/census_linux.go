@@ -2,12 +2,8 @@ package load
 
 import (
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/prometheus/procfs"
-
-	"github.com/example/operator-lab/labs/internal/process"
 )
 
 // census counts threads from one reading to the next.
@@ -42,33 +38,18 @@ func (c *census) others() int {
 	return n
 }
 
-// threads are those of a process that run or wait, and are neither of graded code nor of a runtime such as gVisor that runs it. Each is
-// asked for its own control group: a process whose first thread has ended, or any thread that is about to, is at "/" in groups of version 1.
+// threads are those of a process that run or wait.
 func threads(fs procfs.FS, pid int) (n int) {
 	all, err := fs.AllThreads(pid)
 	if err != nil {
 		return 0
 	}
 	for _, t := range all {
-		if !runs(t) {
-			continue
-		}
-		if groups, err := t.Cgroups(); err == nil && !slices.ContainsFunc(groups, launched) && runs(t) { // else the group was that of its end
+		if stat, err := t.Stat(); err == nil && stat.State == running && stat.Flags&exiting == 0 {
 			n++
 		}
 	}
 	return n
-}
-
-func runs(t procfs.Proc) bool {
-	stat, err := t.Stat()
-	return err == nil && stat.State == running && stat.Flags&exiting == 0
-}
-
-func launched(c procfs.Cgroup) bool {
-	return slices.ContainsFunc(strings.Split(c.Path, "/"), func(name string) bool {
-		return strings.TrimSuffix(name, process.SliceSuffix) == process.LauncherCgroup
-	})
 }
 
 // running is the state of a thread that has a processor or waits for one, as proc_pid_stat(5) has it.

@@ -1,4 +1,4 @@
-package grade
+package buildcache
 
 import (
 	"context"
@@ -17,15 +17,13 @@ import (
 // complete marks a build cache that has all that it should.
 const complete = "complete"
 
-// BuildCache is a folder with what compiling the course's own solution makes, and nothing else of this machine's build
+// Fill is a folder with what compiling the course's own solution makes, and nothing else of this machine's build
 // cache, for builds that nobody trusts: without it each of them would compile the libraries of Kubernetes, which takes
-// minutes. It is made once for each version of Go and of the solution's modules. shim is the program labs/classroom/cmd/sandbox-shim.
-func BuildCache(ctx context.Context, c *course.Course, shim, cache string, progress func(line string)) (string, error) {
+// minutes. It is made once below cache, for each version of Go and of the solution's modules. program is one that answers
+// `program cache [-keep] BASE OWN` with [Cache.Serve]; env is that of the Go command, from process.BuildEnv, with the
+// module cache that those builds will have.
+func Fill(ctx context.Context, c *course.Course, program, cache string, env []string, progress func(line string)) (string, error) {
 	solution, err := c.Render(len(c.Labs))
-	if err != nil {
-		return "", err
-	}
-	env, err := process.BuildEnv(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -33,8 +31,11 @@ func BuildCache(ctx context.Context, c *course.Course, shim, cache string, progr
 	if err != nil {
 		return "", fmt.Errorf("go version: %w", err)
 	}
-	modules := sha256.Sum256(append(append(version, solution["go.mod"].Data...), solution["go.sum"].Data...))
-	dir := filepath.Join(cache, "grade", fmt.Sprintf("built-%.6x", modules))
+	key := sha256.New()
+	for _, part := range [][]byte{version, solution["go.mod"].Data, solution["go.sum"].Data, []byte(setting(env, "GOMODCACHE"))} {
+		key.Write(part)
+	}
+	dir := filepath.Join(cache, "grade", fmt.Sprintf("built-%.6x", key.Sum(nil)))
 	if _, err := os.Stat(filepath.Join(dir, complete)); err == nil {
 		return dir, nil
 	}
@@ -49,7 +50,7 @@ func BuildCache(ctx context.Context, c *course.Course, shim, cache string, progr
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-mod=readonly", process.LinkerFlags, "-o", filepath.Join(work, "manager"), "./cmd")
 	cmd.Dir = filepath.Join(work, "workspace")
-	cmd.Env = append(env, "GOCACHEPROG="+strings.Join([]string{quote(shim), "cache", "-keep", quote(setting(env, "GOCACHE")), quote(dir)}, " "))
+	cmd.Env = append(env, "GOCACHEPROG="+strings.Join([]string{quote(program), "cache", "-keep", quote(setting(env, "GOCACHE")), quote(dir)}, " "))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the solution: %w\n%s", errors.Join(err, ctx.Err()), out)
 	}
@@ -64,11 +65,13 @@ func quote(word string) string {
 	return word
 }
 
+// setting is that of an environment, "" where there is none.
 func setting(env []string, name string) string {
+	found := ""
 	for _, entry := range env {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value
+			found = value // the last one counts
 		}
 	}
-	return ""
+	return found
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/example/operator-lab/labs/classroom/sandbox/buildcache"
+	"github.com/example/operator-lab/labs/classroom/buildcache"
 )
 
 // This test is a cache program, too: BASE and OWN are its arguments, and -keep.

@@ -1,2 +1,0 @@
-// Package sandboxtest tries what must not be possible, in real containers.
-package sandboxtest
