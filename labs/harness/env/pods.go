@@ -150,10 +150,10 @@ func hopelessState(pod string, status corev1.ContainerStatus) *finding.Finding {
 }
 
 // memcachedVersion is what memcached says when it is asked; answerTimeout is how long to listen, and answerLimit how many
-// bytes at most.
+// bytes at most. An answer takes some milliseconds, and seconds through the API server of a machine that is very busy.
 const (
 	memcachedVersion = "VERSION "
-	answerTimeout    = 5 * time.Second
+	answerTimeout    = 30 * time.Second
 	answerLimit      = 64 << 10
 )
 
