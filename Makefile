@@ -8,16 +8,12 @@ export GOWORK := off
 
 # Settings become flags; a flag beats the default, and there is no configuration file. What somebody gave is a text, which
 # neither make nor the shell reads as anything else: make does not expand it, and the shell takes it from the environment.
-override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR EXPIRES FILE FORCE JUDGE_IMAGE KEEP LAB LABS LEND LIST N NODE_IMAGE ONLY PLAYGROUND POOL PORT \
-  READY REFUSE REPEAT ROSTER RUNTIME SAVE SEED SERVER SHA256 STORM WORKSPACE YES
+override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR FORCE JUDGE_IMAGE KEEP KEY LAB LABS LIST N NAME NAMES NODE_IMAGE ONLY POOL PORT \
+  REFUSE REPEAT REPLACE ROOM RUNTIME SAVE SEED STORM WORKSPACE YES
 $(foreach s,$(SETTINGS),$(if $(filter-out undefined,$(origin $s)),$(eval export override $s := $$(value $s))))
 # $(call flag,--seed,SEED) is nothing without a SEED.
 override flag = $${$2:+$1 "$$$2"}
 override FLAGS := $${CLUSTER+--cluster "$$CLUSTER"} $(call flag,--node-image,NODE_IMAGE) $(if $(filter 1,$(YES)),--yes)
-# Who comes to a room, where it answers, and what it lends.
-override ROOM := $(call flag,--learners,N) $(call flag,--roster,ROSTER) $(call flag,--address,ADDRESS) \
-  $(call flag,--lend,LEND) $(call flag,--ready,READY) $(if $(filter 0,$(PLAYGROUND)),--playground=false)
-override LISTEN := $${PORT:+--listen "127.0.0.1:$$PORT"}
 override lab := @bin/lab $(FLAGS) $${WORKSPACE+--workspace "$$WORKSPACE"}
 override classroom := @bin/classroom $(FLAGS)
 # The N of a target's name.
@@ -63,6 +59,10 @@ reset-%: bin/lab ## save your work, then write the starting point of step N into
 undo: bin/lab ## bring back what the last solve or reset saved (LIST=1: all saves, SAVE=one of them)
 	$(lab) undo $(if $(filter 1,$(LIST)),--list) $(call flag,--,SAVE)
 
+.PHONY: join
+join: bin/lab ## join a classroom: your verdicts go to its board (ROOM=address KEY=key NAME=you)
+	$(lab) join -- "$$ROOM" "$$KEY" "$$NAME"
+
 .PHONY: progress
 progress: bin/lab ## which steps pass, when, how long they took
 	$(lab) progress
@@ -96,39 +96,27 @@ down: bin/lab ## remove everything that is still running (ALL=1: what other comm
 ##@ Teach
 
 .PHONY: board
-board: bin/classroom ## who is where, and who is stuck: a page for the instructor (ADDRESS=ip PORT=n)
-	$(classroom) board $(call flag,--address,ADDRESS) $(LISTEN)
+board: bin/classroom ## who is where, and who is stuck: the classroom's server, until Ctrl-C (ADDRESS=ip PORT=n)
+	$(classroom) serve $(call flag,--address,ADDRESS) $(call flag,--port,PORT)
 
 .PHONY: classroom
-classroom: bin/classroom ## a cluster for every learner in the room, made or fixed (N=12 or ROSTER=file, ADDRESS=ip LEND=n READY=n PLAYGROUND=0 FORCE=1)
-	$(classroom) up $(ROOM) $(if $(filter 1,$(FORCE)),--force)
+classroom: bin/classroom ## a cluster for each learner; run again, what is missing (N=12 or NAMES=file, ADDRESS=ip REPLACE=name)
+	$(classroom) up $(call flag,--learners,N) $(call flag,--names,NAMES) $(call flag,--address,ADDRESS) $(call flag,--replace,REPLACE)
 
 .PHONY: classroom-status
-classroom-status: bin/classroom ## who is in the room, and how their clusters are
+classroom-status: bin/classroom ## who has a cluster, and how it is
 	$(classroom) status
 
 .PHONY: classroom-down
-classroom-down: bin/classroom ## remove the clusters of the room, and all that is in them
+classroom-down: bin/classroom ## remove the clusters of the classroom, and all that is in them
 	$(classroom) down
 
 .PHONY: classroom-modules
-classroom-modules: bin/classroom ## download the Go modules that a room needs, where the internet is good (CHECK=1: only say what is missing)
-	$(classroom) modules $(if $(filter 1,$(CHECK)),--check)
-
-.PHONY: classroom-image
-classroom-image: bin/classroom ## pack the node image for learners who have a container engine of their own
-	$(classroom) image
-
-.PHONY: classroom-serve
-classroom-serve: bin/classroom ## the room's server: board, Go modules, course, node image, and clusters for verdicts (ADDRESS=ip PORT=n)
-	$(classroom) serve $(call flag,--address,ADDRESS) $(LISTEN)
-
-.PHONY: classroom-handouts
-classroom-handouts: bin/classroom ## what each learner of the room is given (SERVER=address of classroom-serve, EXPIRES=48h)
-	$(classroom) handouts $(call flag,--server,SERVER) $(call flag,--expires,EXPIRES)
+classroom-modules: bin/classroom ## collect what a classroom on a weak network needs, where the internet is good
+	$(classroom) modules
 
 .PHONY: grade
-grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=1-7; RUNTIME=runc takes another runtime than gVisor)
+grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=4,5; RUNTIME=runc takes another runtime than gVisor)
 	$(classroom) grade $(call flag,--labs,LABS) $(call flag,--runtime,RUNTIME) -- "$$DIR"
 
 .PHONY: judge-image
@@ -138,16 +126,16 @@ judge-image: bin/classroom ## make the image of a Pod that judges on a Kubernete
 ##@ Prepare the machine
 
 .PHONY: doctor
-doctor: bin/$(if $(N)$(ROSTER),classroom,lab) ## what on this machine would stop a lab, or a room, and the command that fixes it (for a room: N=12 or ROSTER=file, ADDRESS=ip PORT=n LEND=n READY=n PLAYGROUND=0)
-	$(if $(N)$(ROSTER),$(classroom) doctor $(ROOM) $(LISTEN),$(lab) doctor)
+doctor: bin/lab ## what on this machine would stop a lab, and the command that fixes it
+	$(lab) doctor
 
 .PHONY: setup
 setup: bin/lab ## container engine, kernel settings, node image: what the doctor found missing
 	$(lab) setup
 
 .PHONY: node-image
-node-image: bin/lab ## build the node image from Debian packages and Go modules (or load the room's: FILE=path SHA256=digest)
-	$(lab) node-image $(call flag,--file,FILE) $(call flag,--sha256,SHA256)
+node-image: bin/lab ## build the node image from Debian packages and Go modules
+	$(lab) node-image
 
 ##@ Work on the project
 
@@ -186,6 +174,7 @@ lint: bin/lab ## static analysis of Go, shell and the course itself
 	@cd operator && ../bin/golangci-lint run ./...
 	@cd operator/test/e2e && ../../../bin/golangci-lint run ./...
 	@cd clusters/e2e/example && ../../../bin/golangci-lint run ./...
+	@cd labs/classroom/board/browsertest && ../../../../bin/golangci-lint run ./...
 
 .PHONY: vulncheck
 vulncheck: ## known holes in what the programs, and those of a node, are made of (asks https://vuln.go.dev)
@@ -207,4 +196,4 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: CLUSTER=kind|embedded|auto|room|hosted  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  POOL=n  YES=1\n'
+	@printf '\nSettings: CLUSTER=kind|embedded|auto|hosted  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  POOL=n  YES=1\n'

@@ -3,13 +3,11 @@
 package hosted
 
 import (
+	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 	"time"
@@ -24,91 +22,42 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/restconfig"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 const (
 	// sentLimit is the size of a packed workspace: that of a Secret. The solution of the last lab has 60 KB.
 	sentLimit = 1 << 20
-	// cleanupLimit bounds the removal of a Job.
-	cleanupLimit = 15 * time.Second
+	// requestLimit bounds a request to the cluster.
+	requestLimit = 15 * time.Second
 	// settingsName is that of the ConfigMap that says what verdicts in a namespace are made with.
 	settingsName = "operator-lab"
 )
 
 // Request is what a judge is asked.
 type Request struct {
-	// Labs are those to judge in one run, as [verdict.Judge.Check] takes them.
-	Labs  []int  `json:"labs"`
-	Seed  int64  `json:"seed,omitempty"`
-	Storm string `json:"storm,omitempty"`
-	// Workspace are the files to judge.
-	Workspace course.Tree `json:"workspace"`
+	Lab   int
+	Seed  int64
+	Storm string
 }
 
-// Event is a line of a judge's output, as JSON. It has one of these.
-type Event struct {
-	// Progress is what takes long.
-	Progress string `json:"progress,omitempty"`
-	// Outcome is certain before the verdict.
-	Outcome *verdict.Outcome `json:"outcome,omitempty"`
-	// Result is in the last line.
-	Result *Result `json:"result,omitempty"`
-	// Problem is in the last line where there is no result.
-	Problem *Problem `json:"problem,omitempty"`
-}
-
-// Result is what a judge has found out.
-type Result struct {
-	// Results are those of the labs, in the order of the request.
-	Results []*verdict.Result `json:"results"`
-	// Artifacts are files, packed ([Pack]); nil where there are too many.
-	Artifacts []byte `json:"artifacts,omitempty"`
-	// Cost is nil where it is not to be seen.
-	Cost *Cost `json:"cost,omitempty"`
-}
-
-// Cost is what a Pod has taken of its node.
-type Cost struct {
-	CPUSeconds float64 `json:"cpuSeconds"`
-	// MemoryPeak is the most that it had at a time, in bytes, with the files that the kernel kept for it.
-	MemoryPeak int64 `json:"memoryPeak"`
-}
-
-// Problem is what kept a judge from its verdict, as [clusters.Problem] has it.
-type Problem struct {
-	What string `json:"what"`
-	Fix  string `json:"fix"`
+// Answer is what a judge has found out: the last line of its output, as JSON. It has one of these.
+type Answer struct {
+	// Results are one for each lab that was to be judged, in their order.
+	Results []*verdict.Result `json:"results,omitempty"`
+	// Refused is why nothing can be judged, which is the learner's to fix.
+	Refused string `json:"refused,omitempty"`
+	// Problem is what kept the judge from a verdict.
+	Problem *clusters.Problem `json:"problem,omitempty"`
 }
 
 // ProblemOf is an error as a judge tells it.
-func ProblemOf(err error) *Problem {
+func ProblemOf(err error) *clusters.Problem {
 	if p, ok := errors.AsType[*clusters.Problem](err); ok {
-		return &Problem{What: p.Finding(), Fix: p.Fix}
+		return &clusters.Problem{What: p.Finding(), Fix: p.Fix}
 	}
-	return &Problem{What: err.Error(), Fix: "make doctor"}
-}
-
-// Pack makes JSON small.
-func Pack(what any) ([]byte, error) {
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	if err := errors.Join(json.NewEncoder(w).Encode(what), w.Close()); err != nil {
-		return nil, fmt.Errorf("pack: %w", err)
-	}
-	return packed.Bytes(), nil
-}
-
-// Unpack reads what [Pack] made.
-func Unpack(r io.Reader, to any) error {
-	unpacked, err := gzip.NewReader(r)
-	if err == nil {
-		err = json.NewDecoder(unpacked).Decode(to)
-	}
-	if err != nil {
-		return fmt.Errorf("unpack: %w", err)
-	}
-	return nil
+	return &clusters.Problem{What: err.Error(), Fix: "make doctor"}
 }
 
 // Judges gives verdicts by Jobs.
@@ -125,8 +74,6 @@ type Judges struct {
 	HostUsers bool
 	// Progress is told what takes long, in one line each.
 	Progress func(line string)
-	// OnOutcome, if it is not nil, is told what is certain before the verdict.
-	OnOutcome func(verdict.Outcome)
 }
 
 // Connect gives the judges of the cluster that KUBECONFIG, or ~/.kube/config, has as its current context, and of its namespace.
@@ -164,29 +111,11 @@ func Connect(ctx context.Context, image string) (j *Judges, where string, err er
 	return j, fmt.Sprintf("namespace %s of %s", namespace, config.Host), nil
 }
 
-// Check judges the workspace, a folder here, and keeps result and artifacts in state, as [verdict.Judge.Check] does.
-func (j *Judges) Check(ctx context.Context, state, workspace string, r Request) ([]*verdict.Result, error) {
-	result, err := j.Run(ctx, workspace, r)
-	if err != nil {
-		return nil, err
-	}
-	var files course.Tree
-	if len(result.Artifacts) > 0 {
-		if err := Unpack(bytes.NewReader(result.Artifacts), &files); err != nil {
-			return nil, err
-		}
-	}
-	return result.Results, verdict.Adopt(state, result.Results, files)
-}
-
-// Run judges the workspace, a folder here, and keeps nothing. The Job and all that belongs to it is gone when Run returns, also
-// when ctx has ended; should this process be killed, the cluster removes it ten minutes after its end. The error is a
-// [*clusters.Problem] where there is something to fix.
-func (j *Judges) Run(ctx context.Context, workspace string, r Request) (result *Result, err error) {
-	if r.Workspace, err = read(workspace); err != nil {
-		return nil, err
-	}
-	packed, err := Pack(r)
+// Check judges the workspace, a folder here. The Job and all that belongs to it is gone when Check returns, also when ctx has ended;
+// should this process be killed, the cluster removes it ten minutes after its end. The error is a [*clusters.Problem] where there is
+// something to fix. A result has no artifacts: they are gone with the Pod.
+func (j *Judges) Check(ctx context.Context, workspace string, r Request) (result *verdict.Result, err error) {
+	packed, err := pack(workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +125,7 @@ func (j *Judges) Run(ctx context.Context, workspace string, r Request) (result *
 			Fix:  "move what is no code out of the workspace",
 		}
 	}
-	job, err := j.Client.BatchV1().Jobs(j.Namespace).Create(ctx, j.newJob(fmt.Sprintf("lab-%d", r.Labs[0])), metav1.CreateOptions{})
+	job, err := j.Client.BatchV1().Jobs(j.Namespace).Create(ctx, j.newJob(r), metav1.CreateOptions{})
 	if err != nil {
 		return nil, problem(ctx, "cannot make a Job", err)
 	}
@@ -206,26 +135,50 @@ func (j *Judges) Run(ctx context.Context, workspace string, r Request) (result *
 		ObjectMeta: metav1.ObjectMeta{Name: job.Name, Labels: job.Labels, OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job")),
 		}},
-		Data: map[string][]byte{requestFile: packed},
+		Data: map[string][]byte{handInFile: packed},
 	}
 	if _, err := j.Client.CoreV1().Secrets(j.Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		return nil, problem(ctx, "cannot send the workspace", err)
 	}
-	if result, err = j.follow(ctx, job.Name); err != nil {
-		return nil, err
+	answer, err := j.follow(ctx, job.Name)
+	switch {
+	case err != nil:
+		return nil, problem(ctx, "no verdict", err)
+	case answer.Problem != nil:
+		plain.Within(answer.Problem)
+		return nil, answer.Problem
+	case len(answer.Results) != 1 || answer.Results[0] == nil || answer.Results[0].Lab != r.Lab:
+		return nil, problem(ctx, "no verdict", fmt.Errorf("the judge judged something else: %s", plain.Text(answer.Refused)))
 	}
-	for _, one := range result.Results {
-		one.Plain()
-		one.Workspace = workspace // it was another folder in the Pod
-	}
+	result = answer.Results[0]
+	result.Plain()
+	result.Workspace, result.Artifacts, result.Trace = workspace, "", "" // they were other folders in the Pod, and gone with it
 	return result, nil
 }
 
-// read reads a workspace without what no verdict needs: binaries, and hidden folders, in which secrets may be.
-func read(workspace string) (course.Tree, error) {
-	return course.ReadTreeExcept(workspace, func(name string, d fs.DirEntry) bool {
+// pack makes a zip of a workspace without what no verdict needs: binaries, and hidden folders, in which secrets may be.
+func pack(workspace string) ([]byte, error) {
+	tree, err := course.ReadTreeExcept(workspace, func(name string, d fs.DirEntry) bool {
 		return d.IsDir() && (name == "bin" || strings.HasPrefix(d.Name(), "."))
 	})
+	if err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	for _, path := range tree.Paths() {
+		w, err := archive.Create(path)
+		if err == nil {
+			_, err = w.Write(tree[path].Data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pack the workspace: %w", err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return nil, fmt.Errorf("pack the workspace: %w", err)
+	}
+	return packed.Bytes(), nil
 }
 
 // problem makes err a [*clusters.Problem], unless the caller has ended ctx.
@@ -238,7 +191,7 @@ func problem(ctx context.Context, what string, err error) error {
 
 // remove removes a Job with its Pod and Secret.
 func (j *Judges) remove(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestLimit)
 	defer cancel()
 	background := metav1.DeletePropagationBackground
 	err := j.Client.BatchV1().Jobs(j.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})

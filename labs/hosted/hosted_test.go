@@ -1,44 +1,24 @@
 package hosted
 
 import (
+	"archive/zip"
 	"bytes"
 	"crypto/rand"
 	"errors"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/internal/course"
 )
-
-func TestARequestArrivesAsItWasSent(t *testing.T) {
-	sent := Request{Labs: []int{4}, Seed: 5, Storm: "long", Workspace: course.Tree{
-		"cmd/main.go": {Data: []byte("package main\n"), Mode: 0o644}, "hack/run.sh": {Data: []byte("#!/bin/sh\n"), Mode: 0o755},
-	}}
-	packed, err := Pack(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got Request
-	if err := Unpack(bytes.NewReader(packed), &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(sent, got); diff != "" {
-		t.Error(diff)
-	}
-}
 
 func TestHiddenFoldersAreNotSent(t *testing.T) {
 	dir := t.TempDir()
@@ -48,11 +28,19 @@ func TestHiddenFoldersAreNotSent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tree, err := read(dir)
+	packed, err := pack(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{".golangci.yml", "cmd/main.go", "hack/bin/run.sh"}, slices.Sorted(maps.Keys(tree))); diff != "" {
+	archive, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range archive.File {
+		got = append(got, f.Name)
+	}
+	if diff := cmp.Diff([]string{".golangci.yml", "cmd/main.go", "hack/bin/run.sh"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -64,86 +52,73 @@ func TestAWorkspaceThatNoSecretHoldsIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "film.mp4"), large, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := (&Judges{}).Run(t.Context(), dir, Request{Labs: []int{4}})
+	_, err := (&Judges{}).Check(t.Context(), dir, Request{Lab: 4})
 	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(problem.Fix, "move") {
-		t.Errorf("Run() = %v, want a Problem that says what to do", err)
+		t.Errorf("Check() = %v, want a Problem that says what to do", err)
 	}
 }
 
-// A judge that is killed has said something, and given no verdict. Whoever lost the connection to one asks for its log again.
-func TestALogIsPassedOnOnceAndToItsEnd(t *testing.T) {
-	var told []string
-	j := Judges{Progress: func(line string) { told = append(told, strings.TrimSpace(line)) }}
-	const begin, end = "{\"progress\":\"checking\"}\npanic: no space\n", "{\"result\":{\"results\":[{\"lab\":4,\"verdict\":\"pass\"}],\"cost\":{\"cpuSeconds\":2}}}\n"
-	broken := io.MultiReader(strings.NewReader(begin+end[:20]), &failing{})
-	result, _, lines, err := j.readEvents(broken, 0)
-	if result != nil || lines != 2 || err == nil {
-		t.Errorf("%+v, %v after %d lines of a log that breaks off", result, err, lines)
+func TestTheLastLineIsTheAnswer(t *testing.T) {
+	answer, err := lastAnswer([]byte("… checking\npanic: {\n{\"results\":[{\"lab\":4,\"verdict\":\"pass\"}]}\n"))
+	if err != nil || len(answer.Results) != 1 || answer.Results[0].Lab != 4 || answer.Results[0].Verdict != "pass" {
+		t.Errorf("%+v, %v", answer, err)
 	}
-	result, _, lines, err = j.readEvents(strings.NewReader(begin), lines)
-	if result != nil || lines != 2 || err != nil {
-		t.Errorf("%+v, %v after %d lines of one without a result", result, err, lines)
-	}
-	result, _, _, err = j.readEvents(strings.NewReader(begin+end), lines)
-	if err != nil || result == nil || result.Results[0].Lab != 4 || result.Results[0].Verdict != "pass" || result.Cost.CPUSeconds != 2 {
-		t.Errorf("%+v, %v", result, err)
-	}
-	if diff := cmp.Diff([]string{"checking", "panic: no space"}, told); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// failing is a connection that was lost.
-type failing struct{}
-
-func (*failing) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
-
-func TestAJudgeSaysWhatKeptItFromItsVerdict(t *testing.T) {
-	j := Judges{Progress: func(string) {}}
-	_, why, _, _ := j.readEvents(strings.NewReader("{\"problem\":{\"what\":\"no space\",\"fix\":\"make room\"}}\n"), 0)
-	if why == nil || why.What != "no space" || why.Fix != "make room" {
-		t.Errorf("%+v", why)
+	for _, output := range []string{"", "… checking\n", "{\"results\":[{\"la"} {
+		if answer, err := lastAnswer([]byte(output)); err == nil {
+			t.Errorf("%q is the answer %+v", output, answer)
+		}
 	}
 }
 
 func TestWhatAJobWaitsFor(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ana", Name: "judge", UID: "job"}}
 	owned := []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
-	pod := func(edit func(*corev1.PodStatus)) []*corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "pod", OwnerReferences: owned}}
+	pod := func(edit func(*corev1.PodStatus)) []corev1.Pod {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "pod", OwnerReferences: owned}}
 		edit(&p.Status)
-		return []*corev1.Pod{p}
+		return []corev1.Pod{p}
 	}
-	running := func(s *corev1.PodStatus) {
-		s.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	in := func(phase corev1.PodPhase) []corev1.Pod { return pod(func(s *corev1.PodStatus) { s.Phase = phase }) }
+	now := time.Now()
+	lost := func(ago time.Duration) []corev1.Pod {
+		pods := in(corev1.PodRunning)
+		pods[0].DeletionTimestamp, pods[0].Spec.NodeName = &metav1.Time{Time: now.Add(-ago)}, "n1"
+		return pods
 	}
+	broken := pod(func(s *corev1.PodStatus) {
+		s.Phase = corev1.PodFailed
+		s.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: "no space"}}}}
+	})
 	suspended, failed := job.DeepCopy(), job.DeepCopy()
 	suspended.Spec.Suspend = ptr.To(true)
-	failed.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "DeadlineExceeded"}}
-	strangers := pod(running)
+	failed.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded"}}
+	strangers := in(corev1.PodSucceeded)
 	strangers[0].OwnerReferences = nil
 	for name, tc := range map[string]struct {
 		job  *batchv1.Job
-		pods []*corev1.Pod
-		read bool
+		pods []corev1.Pod
 		want string // "pod", or a part of what is said
 	}{
-		"it is queued":      {suspended, nil, false, "waits in the queue"},
-		"it has no Pod":     {job, nil, false, "not begun yet"},
-		"a stranger's Pod":  {job, strangers, false, "not begun yet"},
-		"a Pod that starts": {job, pod(func(*corev1.PodStatus) {}), false, "is starting"},
+		"it is queued":      {suspended, nil, "waits in the queue"},
+		"it has no Pod":     {job, nil, "not begun yet"},
+		"a stranger's Pod":  {job, strangers, "not begun yet"},
+		"a Pod that starts": {job, pod(func(*corev1.PodStatus) {}), "is starting"},
 		"a Pod without a node": {job, pod(func(s *corev1.PodStatus) {
 			s.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes"}}
-		}), false, "0/1 nodes"},
+		}), "0/1 nodes"},
 		"no image": {job, pod(func(s *corev1.PodStatus) {
 			s.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}
-		}), false, "ErrImagePull"},
-		"a Pod that runs":                {job, pod(running), false, "pod"},
-		"one of which all was read":      {job, pod(running), true, "not begun yet"},
-		"the end":                        {failed, pod(running), true, "DeadlineExceeded"},
-		"the end, and a log is not read": {failed, pod(running), false, "pod"},
+		}), "ErrImagePull"},
+		"a Pod that runs":                 {job, in(corev1.PodRunning), "it is judging"},
+		"one that has ended":              {job, in(corev1.PodSucceeded), "pod"},
+		"one that is being removed":       {job, lost(time.Second), "not begun yet"},
+		"one on a node that is gone":      {job, lost(3 * time.Minute), "node n1"},
+		"one of several has ended":        {job, append(lost(3*time.Second), in(corev1.PodSucceeded)...), "pod"},
+		"one that failed, and waits":      {job, broken, "not begun yet"},
+		"the end":                         {failed, broken, "BackoffLimitExceeded  no space"},
+		"the end, and there is an answer": {failed, in(corev1.PodSucceeded), "pod"},
 	} {
-		p, waitsFor, err := next(tc.job, tc.pods, map[types.UID]bool{"pod": tc.read})
+		p, waitsFor, err := next(tc.job, tc.pods, now)
 		got := waitsFor
 		if p != nil {
 			got = "pod"

@@ -3,6 +3,8 @@ package hosted
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
+	"strconv"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -10,20 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-
-	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 const (
 	// ImageRef is what `make judge-image` calls the image.
 	ImageRef = "operator-lab.local/judge:1"
-	// RequestPath is where the Pod finds its [Request], packed.
-	RequestPath = requestDir + "/" + requestFile
-
-	requestDir, requestFile = "/request", "request"
-
-	// NodeEnv is where the Pod finds the address of its node.
+	// CheckCommand is that of the image's program, before the numbers of labs, the seed and the storm.
+	CheckCommand = "check"
+	// HandInPath is where a judge finds what it judges: a folder, or a zip.
+	HandInPath = "/lab/" + handInFile
+	// NodeEnv is where a Pod finds the address of its node.
 	NodeEnv = "NODE_IP"
+
+	handInFile = "hand-in"
 
 	// verdictLabel is on all that belongs to one verdict, with its name.
 	verdictLabel = "operator-lab.example.com/verdict"
@@ -32,7 +33,7 @@ const (
 
 	// judgeSeconds bounds a verdict, with all attempts. One takes half a minute.
 	judgeSeconds = 30 * 60
-	// attempts is how often a Pod is replaced that was lost, or could not judge.
+	// attempts is how often a Pod is replaced that was lost. One that judged, or knows why it cannot, ends well.
 	attempts = 2
 	// lostSeconds is how long a Pod is waited for whose node does not answer.
 	lostSeconds = 30
@@ -50,24 +51,15 @@ var (
 // Security level baseline allows them.
 var capabilities = []corev1.Capability{"SETUID", "SETGID", "CHOWN", "KILL", "DAC_OVERRIDE", "FOWNER"}
 
-// newJob is the Job of a verdict. A verdict is no reason for another attempt, and a Pod that had to make room for others is none
-// of the attempts.
-func (j *Judges) newJob(what string) *batchv1.Job {
-	name := fmt.Sprintf("judge-%s-%s", what, strings.ToLower(rand.Text()[:10]))
+// newJob is the Job of a verdict.
+func (j *Judges) newJob(r Request) *batchv1.Job {
+	name := fmt.Sprintf("judge-lab-%d-%s", r.Lab, strings.ToLower(rand.Text()[:10]))
 	labels := map[string]string{"app.kubernetes.io/managed-by": "operator-lab", verdictLabel: name}
 	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "operator-lab", verdictLabel: name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(labels)}, // a Pod has no queue
 		Spec: batchv1.JobSpec{
 			BackoffLimit: ptr.To[int32](attempts), ActiveDeadlineSeconds: ptr.To[int64](judgeSeconds), TTLSecondsAfterFinished: ptr.To[int32](keepSeconds),
-			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
-				{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
-					{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue},
-				}},
-				{Action: batchv1.PodFailurePolicyActionFailJob, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-					Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{exit.Fail, exit.UsageError, exit.EnvironmentError},
-				}},
-			}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: j.podSpec(name)},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: j.podSpec(name, r)},
 		},
 	}
 	if j.Queue != "" {
@@ -76,8 +68,8 @@ func (j *Judges) newJob(what string) *batchv1.Job {
 	return job
 }
 
-// podSpec has root in a user namespace of its own, so that it is nobody on the node, unless HostUsers is set. request is the name of the Secret.
-func (j *Judges) podSpec(request string) corev1.PodSpec {
+// podSpec has root in a user namespace of its own, so that it is nobody on the node, unless HostUsers is set.
+func (j *Judges) podSpec(secret string, r Request) corev1.PodSpec {
 	spec := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
 		HostUsers: ptr.To(j.HostUsers),
@@ -90,19 +82,20 @@ func (j *Judges) podSpec(request string) corev1.PodSpec {
 			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 				Medium: corev1.StorageMediumMemory, SizeLimit: ptr.To(resource.MustParse("4Gi")),
 			}}},
-			{Name: "request", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: request}}},
+			{Name: handInFile, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}},
 		},
 		Containers: []corev1.Container{{
-			Name: "judge", Image: j.Image, Args: []string{"check"},
+			Name: "judge", Image: j.Image, Args: []string{CheckCommand, strconv.Itoa(r.Lab), strconv.FormatInt(r.Seed, 10), r.Storm},
 			Env: []corev1.EnvVar{
 				{Name: NodeEnv, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"}}},
 			},
-			Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits},
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			Resources:                corev1.ResourceRequirements{Requests: requests, Limits: limits},
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: capabilities},
 			},
-			VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}, {Name: "request", MountPath: requestDir, ReadOnly: true}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}, {Name: handInFile, MountPath: HandInPath, SubPath: handInFile, ReadOnly: true}},
 		}},
 	}
 	if j.RuntimeClass != "" {

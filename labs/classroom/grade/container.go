@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/labs/classroom/judge"
+	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
 )
@@ -27,6 +28,8 @@ const (
 	// memory is what a container may have, its files among it: all of them are in memory. Compiling the libraries of Kubernetes
 	// in another version than the course's takes most of it.
 	memory = "6g"
+	// cpus keep what takes all that it gets from the verdicts beside it.
+	cpus = "2"
 	// tasks are processes and threads. A verdict has some 300.
 	tasks = "4096"
 	// limit is for one learner. All labs take six minutes on two quiet cores, and in gVisor three times as long.
@@ -54,8 +57,7 @@ type Containers struct {
 	Seed int64
 }
 
-// Prepare removes what a run that was killed has left, and makes the image, which has no file: two empty blocks are the end of a
-// tar file.
+// Prepare removes what a run that was killed has left, and makes the image, which has no file: two empty blocks are the end of a tar file.
 func (c *Containers) Prepare(ctx context.Context) error {
 	out, err := c.engine(ctx, nil, "ps", "--all", "--quiet", "--filter", "label="+label+"="+c.Owner)
 	if ids := strings.Fields(out); err == nil && len(ids) > 0 {
@@ -80,13 +82,13 @@ func (c *Containers) Try(ctx context.Context) error {
 func newName() string { return "operator-lab-grade-" + strings.ToLower(rand.Text()[:10]) }
 
 // Judge has a container judge labs of what was handed in at a path. An error is this machine's fault.
-func (c *Containers) Judge(ctx context.Context, path string, labs []int) (answer judge.HandIn, err error) {
+func (c *Containers) Judge(ctx context.Context, path string, labs []int) (answer hosted.Answer, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	name := newName()
 	numbers := strings.Trim(strings.ReplaceAll(fmt.Sprint(labs), " ", ","), "[]")
 	cmd := exec.CommandContext(limited, c.Engine,
-		c.args(name, path, judge.Program, judge.HandInCommand, numbers, strconv.FormatInt(c.Seed, 10))...)
+		c.args(name, path, judge.Program, hosted.CheckCommand, numbers, strconv.FormatInt(c.Seed, 10), "")...)
 	process.Own(cmd, syscall.SIGTERM) // which the engine's command passes on
 	stdout, stderr := &process.Head{Limit: answerLimit}, &process.Tail{Limit: 4 << 10}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = stdout, stderr, endLimit
@@ -102,7 +104,7 @@ func (c *Containers) Judge(ctx context.Context, path string, labs []int) (answer
 	case limited.Err() != nil:
 		return answer, fmt.Errorf("there was no verdict within %s", limit)
 	case inspected == nil && killed == "true":
-		return judge.HandIn{Refused: "judging it took more memory than there is for one learner: " + memory}, nil
+		return hosted.Answer{Refused: "judging it took more memory than there is for one learner: " + memory}, nil
 	}
 	if err := json.Unmarshal([]byte(stdout.String()), &answer); err != nil {
 		return answer, fmt.Errorf("the container ended without a verdict: %w: %s", errors.Join(ended, err), plain.Line(stderr.String()))
@@ -115,7 +117,7 @@ func (c *Containers) args(name, handIn string, command ...string) []string {
 	args := []string{
 		"run", "--name", name, "--label", label + "=" + c.Owner, "--pull", "never", "--hostname", "grade",
 		"--network", "none", "--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
-		"--memory", memory, "--memory-swap", memory, "--pids-limit", tasks, "--tmpfs", "/tmp:exec,mode=1777", "--runtime", c.Runtime,
+		"--memory", memory, "--memory-swap", memory, "--pids-limit", tasks, "--cpus", cpus, "--tmpfs", "/tmp:exec,mode=1777", "--runtime", c.Runtime,
 	}
 	for _, capability := range capabilities {
 		args = append(args, "--cap-add", capability)
@@ -123,7 +125,7 @@ func (c *Containers) args(name, handIn string, command ...string) []string {
 	for _, entry := range c.Kit.Env {
 		args = append(args, "--env", entry)
 	}
-	for _, m := range append(slices.Clone(c.Kit.Mounts), judge.Mount{Source: handIn, Target: judge.HandInPath}) {
+	for _, m := range append(slices.Clone(c.Kit.Mounts), judge.Mount{Source: handIn, Target: hosted.HandInPath}) {
 		// The engine reads these words as a line of CSV, and a learner's name may have a comma.
 		source := `"source=` + strings.ReplaceAll(m.Source, `"`, `""`) + `"`
 		args = append(args, "--mount", "type=bind,readonly,"+source+",target="+m.Target)

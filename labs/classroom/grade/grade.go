@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/example/operator-lab/labs/classroom/judge"
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -26,7 +26,7 @@ type Grader struct {
 	// Labs are the numbers of those to judge, in order.
 	Labs []int
 	// Judge judges what was handed in at a path, as [Containers.Judge] does.
-	Judge func(ctx context.Context, path string, labs []int) (judge.HandIn, error)
+	Judge func(ctx context.Context, path string, labs []int) (hosted.Answer, error)
 	// Checks tells those of one version of the course from others, and Runtime what runs them, such as runsc, which is gVisor.
 	Checks, Runtime string
 	// Out has a folder for each learner, with report.txt and grade.json. A grade that is there is kept, if nothing else was
@@ -47,16 +47,6 @@ type Grade struct {
 	Runtime string `json:"runtime"`
 	// Results are one for each lab that was to be judged, in their order.
 	Results []*verdict.Result `json:"results"`
-}
-
-// Result is that of lab n, nil when it was not judged.
-func (g Grade) Result(n int) *verdict.Result {
-	for _, r := range g.Results {
-		if r.Lab == n {
-			return r
-		}
-	}
-	return nil
 }
 
 // Run grades the submissions and tells each grade as soon as it is known, one at a time. Whatever is wrong with one, or with
@@ -93,6 +83,7 @@ func (g *Grader) Run(ctx context.Context, all []Submission, tell func(Grade)) er
 func (g *Grader) judge(ctx context.Context, s Submission) []*verdict.Result {
 	started := time.Now()
 	answer, err := g.Judge(ctx, s.Path, g.Labs)
+	answer.Results = slices.DeleteFunc(answer.Results, func(r *verdict.Result) bool { return r == nil }) // JSON has null
 	judged := make([]int, len(answer.Results))
 	for i, r := range answer.Results {
 		judged[i] = r.Lab
@@ -105,13 +96,13 @@ func (g *Grader) judge(ctx context.Context, s Submission) []*verdict.Result {
 	case answer.Refused == "" && answer.Problem == nil && slices.Equal(judged, g.Labs):
 		return answer.Results
 	case answer.Refused == "" && answer.Problem == nil:
-		answer.Problem = &hosted.Problem{What: fmt.Sprintf("the container judged other labs: %v", judged)}
+		answer.Problem = &clusters.Problem{What: fmt.Sprintf("the container judged other labs: %v", judged)}
 	}
 	return g.blank(started, s, answer)
 }
 
 // blank are results of labs of which no check was asked: fails, or the machine's fault.
-func (g *Grader) blank(started time.Time, s Submission, why judge.HandIn) (results []*verdict.Result) {
+func (g *Grader) blank(started time.Time, s Submission, why hosted.Answer) (results []*verdict.Result) {
 	for _, n := range g.Labs {
 		r := &verdict.Result{
 			Schema: 1, Lab: n, Verdict: verdict.Fail, Started: started, Seconds: time.Since(started).Seconds(), Workspace: s.Path,
@@ -130,7 +121,9 @@ func (g *Grader) blank(started time.Time, s Submission, why judge.HandIn) (resul
 	return results
 }
 
-func (g *Grader) path(s Submission, file string) string { return filepath.Join(g.Out, s.ID, file) }
+func (g *Grader) path(s Submission, file string) string {
+	return filepath.Join(g.Out, filepath.Base(s.Path), file)
+}
 
 // kept is the grade that an earlier run has kept, if it holds.
 func (g *Grader) kept(s Submission) (grade Grade, ok bool) {

@@ -1,7 +1,6 @@
 package grade_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -13,11 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/example/operator-lab/labs/classroom/board/boardtest"
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/grade"
-	"github.com/example/operator-lab/labs/classroom/judge"
 	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -37,13 +36,13 @@ func class(t *testing.T, names ...string) string {
 }
 
 // judging is what a container would say.
-type judging func(ctx context.Context, path string, labs []int) (judge.HandIn, error)
+type judging func(ctx context.Context, path string, labs []int) (hosted.Answer, error)
 
 // grader grades labs in a folder of the test's.
 func grader(t *testing.T, judge judging, labs ...int) *grade.Grader {
 	t.Helper()
 	return &grade.Grader{
-		Course: boardtest.Course(t), Labs: labs, Judge: judge, Checks: "v1", Runtime: "runc", Out: t.TempDir(), Progress: func(string) {},
+		Course: coursetest.Load(t, "../../.."), Labs: labs, Judge: judge, Checks: "v1", Runtime: "runc", Out: t.TempDir(), Progress: func(string) {},
 	}
 }
 
@@ -61,43 +60,41 @@ func graded(t *testing.T, g *grade.Grader, dir string) map[string][]*verdict.Res
 }
 
 // passing lets everybody pass.
-func passing(t *testing.T) judging {
-	c := boardtest.Course(t)
-	return func(_ context.Context, _ string, labs []int) (answer judge.HandIn, _ error) {
-		for _, n := range labs {
-			answer.Results = append(answer.Results, boardtest.Result(c, n, "run", time.Now()))
-		}
-		return answer, nil
+func passing(_ context.Context, _ string, labs []int) (answer hosted.Answer, _ error) {
+	for _, n := range labs {
+		answer.Results = append(answer.Results, &verdict.Result{Lab: n, Verdict: verdict.Pass})
 	}
+	return answer, nil
 }
 
 func TestWhatIsWrongWithOneDoesNotStopTheRest(t *testing.T) {
-	say := map[string]judge.HandIn{
+	say := map[string]hosted.Answer{
 		"eve": {Refused: "the zip cannot be unpacked"},
-		"bob": {Problem: &hosted.Problem{What: "the disk is full", Fix: "make room"}},
+		"bob": {Problem: &clusters.Problem{What: "the disk is full", Fix: "make room"}},
 		"dan": {Results: []*verdict.Result{{Lab: 2, Verdict: verdict.Pass}}}, // another lab than was asked for
+		"nul": {Results: []*verdict.Result{nil, {Lab: 2, Verdict: verdict.Pass}}},
 	}
-	g := grader(t, func(ctx context.Context, path string, labs []int) (judge.HandIn, error) {
+	g := grader(t, func(ctx context.Context, path string, labs []int) (hosted.Answer, error) {
 		name := filepath.Base(path)
 		if answer, ok := say[name]; ok {
 			return answer, nil
 		}
 		if name == "fay" {
-			return judge.HandIn{}, errors.New("the engine does not answer")
+			return hosted.Answer{}, errors.New("the engine does not answer")
 		}
-		return passing(t)(ctx, path, labs)
+		return passing(ctx, path, labs)
 	}, 1, 2)
-	grades := graded(t, g, class(t, "ada", "bob", "dan", "eve", "fay", "zoe"))
+	grades := graded(t, g, class(t, "ada", "bob", "dan", "eve", "fay", "nul", "zoe"))
 	for name, want := range map[string]struct {
 		verdict verdict.Verdict
 		says    string
 	}{
 		"ada": {verdict.Pass, ""}, "bob": {verdict.Environment, "the disk is full"}, "dan": {verdict.Environment, "other labs"},
-		"eve": {verdict.Fail, "cannot be unpacked"}, "fay": {verdict.Environment, "does not answer"}, "zoe": {verdict.Pass, ""},
+		"nul": {verdict.Environment, "other labs"}, "eve": {verdict.Fail, "cannot be unpacked"}, "fay": {verdict.Environment, "does not answer"}, "zoe": {verdict.Pass, ""},
 	} {
 		got := grades[name]
-		if verdict.Worst(got) != want.verdict || len(got) != 2 || !strings.Contains(grade.First(got), want.says) {
-			t.Errorf("%s: %s, %d results, %q", name, verdict.Worst(got), len(got), grade.First(got))
+		if verdict.Worst(got) != want.verdict || len(got) != 2 || !strings.Contains(grade.Grade{Results: got}.Line(), want.says) {
+			t.Errorf("%s: %s, %d results, %q", name, verdict.Worst(got), len(got), grade.Grade{Results: got}.Line())
 		}
 	}
 	report, err := os.ReadFile(filepath.Join(g.Out, "eve", "report.txt"))
@@ -111,13 +108,13 @@ func TestAGradeThatIsThereIsKept(t *testing.T) {
 	dir := class(t, "ada", "bob")
 	var judged []string
 	machine := map[string]bool{"bob": true} // whose machine is at fault
-	g := grader(t, func(ctx context.Context, path string, labs []int) (judge.HandIn, error) {
+	g := grader(t, func(ctx context.Context, path string, labs []int) (hosted.Answer, error) {
 		name := filepath.Base(path)
 		judged = append(judged, name)
 		if machine[name] {
-			return judge.HandIn{}, errors.New("the disk is full")
+			return hosted.Answer{}, errors.New("the disk is full")
 		}
-		return passing(t)(ctx, path, labs)
+		return passing(ctx, path, labs)
 	}, 4)
 	for _, step := range []struct {
 		name   string
@@ -150,12 +147,12 @@ func write(t *testing.T, path, text string) {
 
 func TestManyAreGradedAtATime(t *testing.T) {
 	here := make(chan struct{}, 3)
-	g := grader(t, func(ctx context.Context, path string, labs []int) (judge.HandIn, error) {
+	g := grader(t, func(ctx context.Context, path string, labs []int) (hosted.Answer, error) {
 		here <- struct{}{}
 		for len(here) < cap(here) && ctx.Err() == nil { // until all are
 			time.Sleep(time.Millisecond)
 		}
-		return passing(t)(ctx, path, labs)
+		return passing(ctx, path, labs)
 	}, 4)
 	g.Parallel = 3
 	if grades := graded(t, g, class(t, "ada", "bob", "eve")); len(grades) != 3 {
@@ -169,18 +166,9 @@ func TestNamesAreHarmless(t *testing.T) {
 	if err != nil || len(all) != 6 || len(others) != 0 {
 		t.Fatalf("%v, %v, %v", all, others, err)
 	}
-	var ids, names []string
+	var names []string
 	for _, s := range all {
-		ids, names = append(ids, strings.ToLower(s.ID)), append(names, s.Name)
-	}
-	for _, id := range ids {
-		if id == "" || len(id) > 70 || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-			t.Errorf("%q is no name for a file", id)
-		}
-	}
-	slices.Sort(ids)
-	if len(slices.Compact(ids)) != 6 {
-		t.Errorf("two learners share a folder: %v", ids)
+		names = append(names, s.Name)
 	}
 	for _, wanted := range []string{"a,b red", "José Núñez"} {
 		if !slices.Contains(names, wanted) {
@@ -202,9 +190,9 @@ func TestFoldersAndZipsAreHandedIn(t *testing.T) {
 	}
 	var names []string
 	for _, s := range all {
-		names = append(names, s.Name+" "+s.ID+" "+filepath.Base(s.Path))
+		names = append(names, s.Name+" "+filepath.Base(s.Path))
 	}
-	if diff := cmp.Diff([]string{"ada ada ada", "ada-2 ada-2 ada.zip", "bob bob bob"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"ada ada", "ada ada.zip", "bob bob"}, names); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{".hidden", "notes.txt", "root"}, others); diff != "" {
@@ -224,42 +212,35 @@ func TestAFolderWithNobodyInItIsWrongInput(t *testing.T) {
 	}
 }
 
-func TestTheTableHasALineForEachLearner(t *testing.T) {
-	c := boardtest.Course(t)
-	red := c.Labs[1].Checks[0].ID
-	var out bytes.Buffer
-	table := grade.NewTable(&out, []int{1, 2}, []grade.Submission{{Name: "ada"}, {Name: strings.Repeat("x", 50)}})
-	table.Tell(grade.Grade{Submission: grade.Submission{Name: "ada"}, Results: []*verdict.Result{
-		boardtest.Result(c, 1, "r", time.Now()), boardtest.Result(c, 2, "r", time.Now(), red),
-	}})
-	table.Tell(grade.Grade{Submission: grade.Submission{Name: strings.Repeat("x", 50)}, Results: []*verdict.Result{
-		{Lab: 1, Verdict: verdict.Fail, Build: &verdict.Build{Output: "cmd/main.go:3: \x1b[31mundefined\nsecond line"}},
-	}})
-	table.Tell(grade.Grade{Submission: grade.Submission{Name: "bob"}, Results: []*verdict.Result{
-		boardtest.Result(c, 1, "r", time.Now()), boardtest.Result(c, 2, "r", time.Now()),
-	}})
-	want := "learner                         1      2      failed first\n" +
-		"ada                             pass   fail   lab 2: " + red + "\n" +
-		strings.Repeat("x", 29) + "…  fail   -      lab 1: build: cmd/main.go:3: undefined\n" +
-		"bob                             pass   pass\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Error(diff)
+func TestALineSaysWhatFailedFirst(t *testing.T) {
+	pass, red := &verdict.Result{Lab: 1, Verdict: verdict.Pass}, &verdict.Result{
+		Lab: 2, Verdict: verdict.Fail, Checks: []verdict.Check{{ID: "says-name", State: verdict.Failed}},
+	}
+	for want, results := range map[string][]*verdict.Result{
+		"1 of 2  ada  lab 2: says-name": {pass, red},
+		"0 of 1  ada  lab 1: build: cmd/main.go:3: undefined second line": {
+			{Lab: 1, Verdict: verdict.Fail, Build: &verdict.Build{Output: "cmd/main.go:3: \x1b[31mundefined\nsecond line"}},
+		},
+		"0 of 1  ada  lab 3: the machine: the disk is full": {
+			{Lab: 3, Verdict: verdict.Environment, Environment: verdict.Finding{Finding: "the disk is full"}},
+		},
+		"1 of 1  ada": {pass},
+	} {
+		if got := (grade.Grade{Submission: grade.Submission{Name: "ada"}, Results: results}).Line(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
 func TestNoCellOfTheGradesIsAFormula(t *testing.T) {
-	c := boardtest.Course(t)
+	c := coursetest.Load(t, "../../..")
 	grades := []grade.Grade{{
 		Submission: grade.Submission{Name: "=1+1"}, Runtime: "runsc",
 		Results: []*verdict.Result{{Lab: 4, Verdict: verdict.Fail, Build: &verdict.Build{Output: "undefined: x; y"}, Checks: []verdict.Check{{State: verdict.Blocked}}}},
 	}}
-	var out bytes.Buffer
-	if err := grade.WriteCSV(&out, c, grades); err != nil {
-		t.Fatal(err)
-	}
 	want := "learner,lab,title,verdict,holds,of,failed first,cluster\n" +
 		"'=1+1,4," + c.Labs[3].Title + ",fail,0,1,\"build: undefined: x, y\",embedded in runsc\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
+	if diff := cmp.Diff(want, string(grade.CSV(c, grades))); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/plain"
@@ -28,8 +27,6 @@ const (
 type Submission struct {
 	// Name is that of the folder or zip, without what could do harm on a terminal.
 	Name string `json:"name"`
-	// ID is what files of this learner are called here: a part of a path, and nobody else's.
-	ID string `json:"id"`
 	// Path is where it is.
 	Path string `json:"path"`
 }
@@ -45,7 +42,6 @@ func Find(dir string) (all []Submission, others []string, err error) {
 	if err != nil {
 		return nil, nil, exit.Usage("%s cannot be read: name a folder with a folder or zip for each learner (%v)", dir, errors.Unwrap(err))
 	}
-	names, ids := map[string]bool{}, map[string]bool{}
 	for _, entry := range entries {
 		base, isZip := strings.CutSuffix(entry.Name(), zipExtension)
 		isZip = isZip && entry.Type().IsRegular()
@@ -53,36 +49,13 @@ func Find(dir string) (all []Submission, others []string, err error) {
 			others = append(others, plain.Short(entry.Name(), nameLimit))
 			continue
 		}
-		all = append(all, Submission{
-			Name: unique(plain.Short(base, nameLimit), names), ID: unique(identifier(base), ids), Path: filepath.Join(dir, entry.Name()),
-		})
+		all = append(all, Submission{Name: plain.Short(base, nameLimit), Path: filepath.Join(dir, entry.Name())})
 	}
 	if len(all) == 0 {
 		return nil, others, exit.Usage("%s has no folders and no zips: it should have one for each learner", dir)
 	}
 	slices.SortStableFunc(all, func(a, b Submission) int { return cmp.Compare(a.Name, b.Name) })
 	return all, others, nil
-}
-
-// unique is a name, with a number if it is taken already; some file systems do not tell upper from lower case.
-func unique(name string, taken map[string]bool) string {
-	free := name
-	for n := 2; taken[strings.ToLower(free)]; n++ {
-		free = fmt.Sprintf("%s-%d", name, n)
-	}
-	taken[strings.ToLower(free)] = true
-	return free
-}
-
-// identifier is a name for files.
-func identifier(name string) string {
-	id := strings.Trim(strings.Map(func(r rune) rune {
-		if r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_') {
-			return r
-		}
-		return '-'
-	}, name), "-")
-	return cmp.Or(id[:min(len(id), nameLimit)], "learner")
 }
 
 // digest tells whether something else was handed in since: another name, size or time of a file.

@@ -2,8 +2,6 @@ package judge
 
 import (
 	"archive/zip"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,95 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/hosted"
-	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-// HandInCommand is that of the program that calls [CheckHandIn], and ReadyCommand one that does nothing.
-const (
-	HandInCommand = "hand-in"
-	ReadyCommand  = "ready"
-)
-
-// HandInPath is where a container for grading has what a learner handed in: a folder, or a zip.
-const HandInPath = "/lab/hand-in"
-
-// HandIn is what a container says about it.
-type HandIn struct {
-	// Results are one for each lab that was to be judged, in their order.
-	Results []*verdict.Result `json:"results,omitempty"`
-	// Refused is why nothing can be judged, which is the learner's to fix.
-	Refused string `json:"refused,omitempty"`
-	// Problem is what kept the container from a verdict.
-	Problem *hosted.Problem `json:"problem,omitempty"`
-}
-
-// CheckHandIn judges labs of what was handed in, in a container that has nothing else to lose, and writes a [HandIn] to out.
-func CheckHandIn(ctx context.Context, labs []int, seed int64, out io.Writer, progress func(string)) error {
-	results, err := checkHandIn(ctx, labs, seed, progress)
-	answer := HandIn{Results: results}
-	if theirs := (*refusal)(nil); errors.As(err, &theirs) {
-		answer.Refused = theirs.Error()
-	} else if err != nil {
-		answer.Problem = hosted.ProblemOf(err)
-	}
-	return json.NewEncoder(out).Encode(answer)
-}
-
-func checkHandIn(ctx context.Context, labs []int, seed int64, progress func(string)) ([]*verdict.Result, error) {
-	work, err := os.MkdirTemp("", "hand-in-")
-	if err != nil {
-		return nil, fmt.Errorf("make a folder for the verdict: %w", err)
-	}
-	c, err := course.Load(CourseDir)
-	if err != nil {
-		return nil, err
-	}
-	workspace, err := open(HandInPath, filepath.Join(work, "unpacked"))
-	if err != nil {
-		return nil, err
-	}
-	cache, state := filepath.Join(work, "cache"), filepath.Join(work, "state")
-	provider, err := controlPlane(state, cache, progress)
-	if err != nil {
-		return nil, err
-	}
-	judge := verdict.Judge{
-		Course: c, State: state, Cache: cache, Workspace: workspace, Clusters: clusters.NewOwned(state, provider),
-		Tools: verdict.ToolsIn(BinDir), Seed: seed, Progress: progress,
-	}
-	var all []*verdict.Result
-	for _, together := range groups(c, labs) {
-		results, err := judge.Check(ctx, together)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, results...)
-	}
-	slices.SortFunc(all, func(a, b *verdict.Result) int { return a.Lab - b.Lab })
-	return all, nil
-}
-
-// groups are the labs that one run can judge together. A lab that runs others again does that under the learner's own
-// role, in which the others alone are not judged.
-func groups(c *course.Course, labs []int) (groups [][]int) {
-	var together []int
-	for _, n := range labs {
-		if len(c.Labs[n-1].Reruns) > 0 {
-			groups = append(groups, []int{n})
-		} else {
-			together = append(together, n)
-		}
-	}
-	if len(together) > 0 {
-		groups = append(groups, together)
-	}
-	return groups
-}
-
+// refusal is why nothing can be judged, which is the learner's to fix.
 type refusal struct{ error }
 
 // open finds the learner's module: in the folder itself, in its folder workspace (a whole checkout), or in the one folder that

@@ -1,14 +1,9 @@
-// Package judge is the inside of a container that judges: what it needs, what happens in there, and the image of its Pod
-// (labs/hosted).
 package judge
 
 import (
-	"archive/tar"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -25,20 +20,29 @@ import (
 func (k *Kit) Build(ctx context.Context, engine, ref string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, engine, "build", "--tag", ref, "-")
-	process.Own(cmd, syscall.SIGTERM)
-	said := &process.Tail{Limit: 4 << 10}
-	cmd.Stdout, cmd.Stderr = said, said
-	stdin, err := cmd.StdinPipe()
+	dir, err := os.MkdirTemp("", "lab-image-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(k.dockerfile()), 0o644); err != nil {
+		return err
+	}
+	packer, builder := &process.Tail{Limit: 4 << 10}, &process.Tail{Limit: 4 << 10}
+	pack, build := exec.CommandContext(ctx, "tar", k.packing(dir)...), exec.CommandContext(ctx, engine, "build", "--tag", ref, "-")
+	process.Own(build, syscall.SIGTERM)
+	pack.Stderr, build.Stdout, build.Stderr = packer, builder, builder
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	pack.Stdout, build.Stdin = write, read
+	err = errors.Join(pack.Start(), build.Start(), read.Close(), write.Close()) // each has its end now, and notices that the other is gone
 	if err == nil {
-		err = cmd.Start()
+		err = errors.Join(pack.Wait(), build.Wait())
 	}
 	if err != nil {
-		return fmt.Errorf("make the judge's image: %w", err)
-	}
-	packed := errors.Join(k.pack(stdin), stdin.Close())
-	if err := cmd.Wait(); err != nil || packed != nil {
-		return fmt.Errorf("make the judge's image: %w: %s", errors.Join(ctx.Err(), err, packed), strings.TrimSpace(said.String()))
+		return fmt.Errorf("make the judge's image: %w: %s", errors.Join(ctx.Err(), err), strings.TrimSpace(packer.String()+builder.String()))
 	}
 	return nil
 }
@@ -56,63 +60,14 @@ func (k *Kit) dockerfile() string {
 	return text + "WORKDIR /tmp\nENTRYPOINT [" + strconv.Quote(Program) + "]\n"
 }
 
-// pack writes the Dockerfile and all that it copies as a tar file.
-func (k *Kit) pack(to io.Writer) error {
-	w := tar.NewWriter(to)
-	text := k.dockerfile()
-	if err := w.WriteHeader(&tar.Header{Name: "Dockerfile", Mode: 0o644, Size: int64(len(text))}); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(w, text); err != nil {
-		return err
-	}
+// packing are the arguments of GNU tar that pack the Dockerfile in dir and all that it copies. Everybody may read it.
+func (k *Kit) packing(dir string) []string {
+	args := []string{"--create", "--absolute-names", "--owner=0", "--group=0", "--mode=a+rX"}
+	var sources []string
+	escaped := strings.NewReplacer(`\`, `\\`, `.`, `\.`, `*`, `\*`, `[`, `\[`, `|`, `\|`)
 	for i, m := range k.Mounts {
-		err := filepath.WalkDir(m.Source, func(file string, entry fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			rel, err := filepath.Rel(m.Source, file)
-			if err != nil {
-				return err
-			}
-			return add(w, file, path.Join(strconv.Itoa(i), path.Base(m.Target), filepath.ToSlash(rel)), entry)
-		})
-		if err != nil {
-			return err
-		}
+		args = append(args, fmt.Sprintf(`--transform=flags=r;s|^%s\(/.*\)*$|%d/%s\1|`, escaped.Replace(m.Source), i, path.Base(m.Target)))
+		sources = append(sources, m.Source)
 	}
-	return w.Close()
-}
-
-// add writes one file, folder or link. Everybody may read it, and nobody write.
-func add(w *tar.Writer, from, name string, entry fs.DirEntry) error {
-	info, err := entry.Info()
-	if err != nil {
-		return err
-	}
-	link := ""
-	if info.Mode()&fs.ModeSymlink != 0 {
-		if link, err = os.Readlink(from); err != nil {
-			return err
-		}
-	}
-	header, err := tar.FileInfoHeader(info, link)
-	if err != nil {
-		return err
-	}
-	header.Name, header.Uid, header.Gid, header.Uname, header.Gname = name, 0, 0, "", ""
-	header.Mode |= 0o444
-	if info.IsDir() {
-		header.Mode |= 0o111
-	}
-	if err := w.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
-		return err
-	}
-	file, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	_, err = io.Copy(w, file)
-	return err
+	return append(append(args, sources...), "--directory="+dir, "Dockerfile")
 }

@@ -1,3 +1,4 @@
+// Package judge is the inside of a container that judges: what it needs, what happens in there, and its image (labs/hosted).
 package judge
 
 import (
@@ -8,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
@@ -16,104 +19,115 @@ import (
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-// Check judges in a Pod of the judge's image what it is asked ([hosted.Request]), and writes lines to out ([hosted.Event]).
-// What it needs of the disk it takes in the folder for temporary files. An error means that there is no result.
-func Check(ctx context.Context, out io.Writer) (verdict.Verdict, error) {
-	work, err := os.MkdirTemp("", "judge-")
-	if err != nil {
-		return "", fmt.Errorf("make a folder for the verdict: %w", err)
+// ReadyCommand is that of the image's program that does nothing.
+const ReadyCommand = "ready"
+
+// Check judges labs of what lies at [hosted.HandInPath], in a container that has nothing else to lose, and writes a [hosted.Answer]
+// to out. In a Pod, it judges nothing where that is not cut off. An error means that ctx has ended, or nobody reads.
+func Check(ctx context.Context, labs []int, seed int64, storm string, out io.Writer, progress func(string)) error {
+	results, err := check(ctx, labs, seed, storm, progress)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	defer os.RemoveAll(work)
-	if err := requireClosed(ctx); err != nil {
-		return "", err
+	answer := hosted.Answer{Results: results}
+	if theirs := (*refusal)(nil); errors.As(err, &theirs) {
+		answer.Refused = theirs.Error()
+	} else if err != nil {
+		answer.Problem = hosted.ProblemOf(err)
 	}
-	q, err := request(filepath.Join(work, "workspace"))
-	if err != nil {
-		return "", err
-	}
-	c, err := course.Load(CourseDir)
-	if err != nil {
-		return "", err
-	}
-	for _, n := range q.Labs {
-		if _, err := c.Lab(n); err != nil {
-			return "", err
+	return json.NewEncoder(out).Encode(answer)
+}
+
+func check(ctx context.Context, labs []int, seed int64, storm string, progress func(string)) ([]*verdict.Result, error) {
+	if node := os.Getenv(hosted.NodeEnv); node != "" {
+		if err := requireClosed(ctx, node); err != nil {
+			return nil, err
 		}
 	}
-	lines := json.NewEncoder(out)
-	progress := func(line string) { _ = lines.Encode(hosted.Event{Progress: line}) }
-	cache, state := filepath.Join(work, "cache"), filepath.Join(work, "state")
-	provider, err := controlPlane(state, cache, progress)
+	work, err := os.MkdirTemp("", "judge-")
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("make a folder for the verdict: %w", err)
 	}
-	judge := verdict.Judge{
-		Course: c, State: state, Cache: cache, Workspace: filepath.Join(work, "workspace"), Clusters: clusters.NewOwned(state, provider),
-		Tools: verdict.ToolsIn(BinDir), Seed: q.Seed, Storm: q.Storm, Progress: progress,
-		OnOutcome: func(o verdict.Outcome) { _ = lines.Encode(hosted.Event{Outcome: &o}) },
-	}
-	results, err := judge.Check(ctx, q.Labs)
-	if err != nil {
-		return "", err
-	}
-	artifacts, err := packArtifacts(results[0].Artifacts)
-	if err != nil {
-		progress(fmt.Sprintf("could not send the artifacts: %v", err))
-	}
-	result := hosted.Result{Results: results, Artifacts: artifacts, Cost: cost()}
-	return verdict.Worst(results), lines.Encode(hosted.Event{Result: &result})
-}
-
-// Tell writes what kept a judge from its verdict.
-func Tell(out io.Writer, err error) {
-	_ = json.NewEncoder(out).Encode(hosted.Event{Problem: hosted.ProblemOf(err)})
-}
-
-// artifactsLimit is how much of artifacts goes into the Pod's log, which a kubelet cuts after 10 MiB. They have 100 KB, packed.
-const artifactsLimit = 2 << 20
-
-func packArtifacts(dir string) ([]byte, error) {
-	files, err := course.ReadTree(dir)
+	workspace, err := open(hosted.HandInPath, filepath.Join(work, "unpacked"))
 	if err != nil {
 		return nil, err
 	}
-	packed, err := hosted.Pack(files)
-	if err == nil && len(packed) > artifactsLimit {
-		return nil, fmt.Errorf("they have %d KiB", len(packed)>>10)
-	}
-	return packed, err
-}
-
-// request reads what is asked, and writes the workspace into a folder.
-func request(workspace string) (q hosted.Request, err error) {
-	file, err := os.Open(hosted.RequestPath)
+	judge, err := newJudge(work, workspace, progress)
 	if err != nil {
-		return q, err
+		return nil, err
 	}
-	defer file.Close()
-	if err := hosted.Unpack(file, &q); err != nil {
-		return q, err
+	judge.Seed, judge.Storm = seed, storm
+	var all []*verdict.Result
+	for _, together := range groups(judge.Course, labs) {
+		results, err := judge.Check(ctx, together)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, results...)
 	}
-	return q, q.Workspace.WriteTo(workspace)
+	slices.SortFunc(all, func(a, b *verdict.Result) int { return a.Lab - b.Lab })
+	return all, nil
 }
 
-// controlPlane gives the control planes of this Pod. Beside the programs of the image there is to be a lock: cache becomes a
-// folder of links to them.
-func controlPlane(state, cache string, progress func(string)) (*embedded.Embedded, error) {
-	for _, name := range []string{"components", "embedded"} {
-		there, err := os.ReadDir(filepath.Join(CacheDir, name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
-		dir := filepath.Join(cache, name)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
-		for _, entry := range there {
-			if err := os.Symlink(filepath.Join(CacheDir, name, entry.Name()), filepath.Join(dir, entry.Name())); err != nil {
-				return nil, err
-			}
+// groups are the labs that one run can judge together. A lab that runs others again does that under the learner's own
+// role, in which the others alone are not judged.
+func groups(c *course.Course, labs []int) (groups [][]int) {
+	var together []int
+	for _, n := range labs {
+		if len(c.Labs[n-1].Reruns) > 0 {
+			groups = append(groups, []int{n})
+		} else {
+			together = append(together, n)
 		}
 	}
-	return embedded.New(state, CourseDir, cache, embedded.WithLogger(progress))
+	if len(together) > 0 {
+		groups = append(groups, together)
+	}
+	return groups
+}
+
+// newJudge judges a workspace in this container; what it writes is in the folder work, and in Go's build cache. Those have links to
+// what was compiled before, where nobody can write.
+func newJudge(work, workspace string, progress func(string)) (*verdict.Judge, error) {
+	c, err := course.Load(CourseDir)
+	if err != nil {
+		return nil, err
+	}
+	cache, state, goCache := filepath.Join(work, "cache"), filepath.Join(work, "state"), os.Getenv("GOCACHE")
+	for _, name := range []string{"components", "embedded"} {
+		if err := link(filepath.Join(CacheDir, name), filepath.Join(cache, name)); err != nil {
+			return nil, err
+		}
+	}
+	for i := range 256 { // the folders of a build cache
+		name := fmt.Sprintf("%02x", i)
+		if err := link(filepath.Join(CacheDir, builtDir, name), filepath.Join(goCache, name)); err != nil {
+			return nil, err
+		}
+	}
+	// Else the Go command removes what nobody has used for days, by the times of the files.
+	if err := os.WriteFile(filepath.Join(goCache, "trim.txt"), fmt.Append(nil, time.Now().Unix()), 0o644); err != nil {
+		return nil, err
+	}
+	provider, err := embedded.New(state, CourseDir, cache, embedded.WithLogger(progress))
+	if err != nil {
+		return nil, err
+	}
+	return &verdict.Judge{
+		Course: c, State: state, Cache: cache, Workspace: workspace, Clusters: clusters.NewOwned(state, provider),
+		Tools: verdict.ToolsIn(BinDir), Progress: progress,
+	}, nil
+}
+
+// link makes a folder with links to what is in another one, if that is there.
+func link(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	errs := []error{os.MkdirAll(to, 0o755)}
+	for _, entry := range entries {
+		errs = append(errs, os.Symlink(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())))
+	}
+	return errors.Join(errs...)
 }

@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -10,10 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 
 	"github.com/example/operator-lab/clusters/embedded"
-	"github.com/example/operator-lab/labs/classroom/buildcache"
-	"github.com/example/operator-lab/labs/classroom/modules"
+	"github.com/example/operator-lab/labs/classroom/share"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/process"
@@ -26,8 +26,11 @@ const (
 	BinDir    = "/lab/bin"
 	// CacheDir has what [clusters.CacheDir] has elsewhere. Nobody can write there.
 	CacheDir = "/lab/cache"
-	// Program is the first process of a container, and answers the Go command's build cache.
+	// Program is the first process of a container.
 	Program = BinDir + "/judge"
+
+	// builtDir is a build cache, below CacheDir.
+	builtDir = "built"
 )
 
 // coursePaths are what a verdict reads of the checkout.
@@ -59,8 +62,13 @@ func NewKit(ctx context.Context, c *course.Course, state, cache string, progress
 	}
 	bin := filepath.Join(state, "bin")
 	program := filepath.Join(bin, filepath.Base(Program))
-	if out, err := goCommand(ctx, c.Root, "build", "-o", program, "./labs/classroom/cmd/judge"); err != nil {
-		return nil, fmt.Errorf("build the program for containers: %w: %s", err, out)
+	env, err := process.BuildEnv(ctx)
+	if err != nil {
+		return nil, exit.Environment(err)
+	}
+	build := process.Tool(ctx, c.Root, os.TempDir(), env, "go", "build", "-o", program, "./labs/classroom/cmd/judge")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the program for containers: %w: %s", errors.Join(err, ctx.Err()), out)
 	}
 	provider, err := embedded.New(state, c.Root, cache, embedded.WithLogger(progress))
 	if err != nil {
@@ -69,32 +77,25 @@ func NewKit(ctx context.Context, c *course.Course, state, cache string, progress
 	if err := provider.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	goRoot, err := goCommand(ctx, c.Root, "env", "GOROOT")
-	if err != nil {
-		return nil, exit.Environment(fmt.Errorf("go env: %w", err))
-	}
 	modCache := filepath.Join(cache, "grade", "modules")
 	progress("collecting the modules that learners' code may use, in " + modCache)
-	if err := fill(ctx, c, modCache); err != nil {
+	if err := share.Modules(ctx, c, modCache); err != nil {
 		return nil, err
 	}
-	env, err := process.BuildEnv(ctx)
-	if err != nil {
-		return nil, err
-	}
-	built, err := buildcache.Fill(ctx, c, program, cache, append(env, "GOMODCACHE="+modCache), progress)
+	goRoot := setting(env, "GOROOT")
+	built, err := compileSolution(ctx, c, cache, append(env, "GOMODCACHE="+modCache), progress)
 	if err != nil {
 		return nil, err
 	}
 	kit := &Kit{Checks: checks, Env: []string{
 		"PATH=" + filepath.Join(goRoot, "bin") + ":" + BinDir, "HOME=/tmp", "GOROOT=" + goRoot, "GOMODCACHE=" + modCache,
-		"GOCACHE=/tmp/go-build", "GOCACHEPROG=" + Program + " cache " + built + " /tmp/built",
-		"GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off",
+		"GOCACHE=/tmp/go-build", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off",
 	}}
 	// Go and modules are at their own paths, which are a part of what the build cache knows.
-	for _, dir := range []string{goRoot, modCache, built} {
+	for _, dir := range []string{goRoot, modCache} {
 		kit.Mounts = append(kit.Mounts, Mount{dir, dir})
 	}
+	kit.Mounts = append(kit.Mounts, Mount{built, CacheDir + "/" + builtDir})
 	for _, name := range []string{"components", "embedded"} {
 		kit.Mounts = append(kit.Mounts, Mount{filepath.Join(cache, name), CacheDir + "/" + name})
 	}
@@ -105,26 +106,48 @@ func NewKit(ctx context.Context, c *course.Course, state, cache string, progress
 	return kit, nil
 }
 
-// fill puts the modules of a workspace into a cache of their own: that of this machine has private ones, too.
-func fill(ctx context.Context, c *course.Course, modCache string) error {
-	scratch, err := os.MkdirTemp("", "lab-kit-")
+// compiled marks a build cache that has all that it should.
+const compiled = "compiled"
+
+// compileSolution gives a build cache with what compiling the course's own solution makes, and nothing else of this machine's: without
+// it each container would compile the libraries of Kubernetes, which takes minutes. It is made once below cache, for each version of Go
+// and of the solution's modules. env is that of the Go command, from [process.BuildEnv], with the module cache that containers have.
+func compileSolution(ctx context.Context, c *course.Course, cache string, env []string, progress func(line string)) (string, error) {
+	solution, err := c.Render(len(c.Labs))
 	if err != nil {
-		return fmt.Errorf("collect modules: %w", err)
+		return "", err
 	}
-	defer os.RemoveAll(scratch)
-	needs, err := modules.Needs(c, scratch, false)
+	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s", runtime.Version(), setting(env, "GOMODCACHE"), solution["go.mod"].Data, solution["go.sum"].Data))
+	dir := filepath.Join(cache, "grade", fmt.Sprintf("built-%.6x", key))
+	if _, err := os.Stat(filepath.Join(dir, compiled)); err == nil {
+		return dir, nil
+	}
+	progress("compiling the course's solution once, for what learners' code has in common with it: some minutes")
+	work, err := os.MkdirTemp("", "lab-grade-")
 	if err != nil {
-		return err
+		return "", fmt.Errorf("make a folder for the solution: %w", err)
 	}
-	return modules.FillCache(ctx, modCache, needs[0])
+	defer os.RemoveAll(work)
+	if err := solution.WriteTo(work); err != nil {
+		return "", fmt.Errorf("write the solution: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-mod=readonly", process.LinkerFlags, "-o", os.DevNull, "./cmd")
+	cmd.Dir, cmd.Env = work, append(env, "GOCACHE="+dir, "GOCACHEPROG=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("compile the solution: %w\n%s", errors.Join(err, ctx.Err()), out)
+	}
+	return dir, os.WriteFile(filepath.Join(dir, compiled), nil, 0o644)
 }
 
-func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
-	out, err := cmd.Output()
-	return string(bytes.TrimSpace(out)), errors.Join(err, ctx.Err())
+// setting is that of an environment.
+func setting(env []string, name string) string {
+	found := ""
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			found = value // the last one counts
+		}
+	}
+	return found
 }
 
 func digest(file string) (string, error) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/hosted"
 )
 
 const (
@@ -22,11 +21,11 @@ const (
 
 // requireClosed is an error where this Pod reaches anything: NetworkPolicies are not enforced then, and no code is judged that
 // nobody trusts. It tries until nothing answers, or closeLimit is over.
-func requireClosed(ctx context.Context) error {
+func requireClosed(ctx context.Context, node string) error {
 	addresses := []string{
 		net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")),
-		net.JoinHostPort(os.Getenv(hosted.NodeEnv), "10250"), // the kubelet
-		"169.254.169.254:80", // what clouds tell of a machine
+		net.JoinHostPort(node, "10250"), // the kubelet
+		"169.254.169.254:80",            // what clouds tell of a machine
 		"1.1.1.1:443", "[2606:4700:4700::1111]:443",
 	}
 	for begun := time.Now(); ; {

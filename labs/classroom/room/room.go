@@ -1,198 +1,202 @@
-// Package room keeps many clusters of one owner side by side: one under each of the names that it is given.
-//
-// What is missing is made and what is broken is fixed; a cluster that works is never touched. One that cannot be
-// made is tried once more when the others have had their turn, and then told of; it stops nobody else. The clusters
-// outlive the process that made them.
+// Package room keeps one cluster for each learner of a classroom.
 package room
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
-	"sync"
-	"time"
+	"slices"
+	"strings"
 
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2/maybe"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/cli"
 )
 
 const (
-	// lookTimeout bounds the look at one cluster: one that hangs should not hold up a list.
-	lookTimeout = 20 * time.Second
-	// looksAtOnce is how many clusters are looked at side by side. A look is a handful of requests.
-	looksAtOnce = 8
+	// FileName is where a room is remembered, below the state folder.
+	FileName = "room.json"
+	// Purpose is that of its clusters' records.
+	Purpose = cli.RoomPurpose
 )
 
-// Options say what the clusters of a room are like.
-type Options struct {
-	// Purpose is that of the clusters' records; their names are drawn with [clusters.NewName] of it.
-	Purpose string
-	// Spec is what new clusters are like.
-	Spec clusters.Spec
-	// Limit is how many are made or fixed at once; 0 means [Limit].
-	Limit int
-	// Healthy says what is wrong with a cluster, and is [clusters.Healthy] by default.
-	Healthy func(ctx context.Context, p clusters.Provider, c *clusters.Cluster) error
-	// Progress, if it is not nil, is told of each step with each cluster, one at a time. err is why: what was wrong
-	// with the cluster, or why the step failed.
-	Progress func(name string, step Step, err error)
-}
-
-// Room is the clusters of one owner. Several calls at once work on clusters of different names only.
+// Room is who has a cluster.
 type Room struct {
-	owned *clusters.Owned
-	opts  Options
-
-	mu sync.Mutex // held while Progress is told
+	// Provider makes all clusters: kind or embedded.
+	Provider string `json:"provider"`
+	// Address is where their API servers answer, "" for this machine alone.
+	Address  string    `json:"address,omitempty"`
+	Learners []Learner `json:"learners"`
 }
 
-// New gives the room whose clusters owned records.
-func New(owned *clusters.Owned, opts Options) *Room {
-	if opts.Limit <= 0 {
-		opts.Limit = Limit()
+// Learner is somebody with a cluster.
+type Learner struct {
+	Name    string `json:"name"`
+	Cluster string `json:"cluster"`
+	// Free says that nobody has joined as this learner, whose name is a number.
+	Free bool `json:"free,omitempty"`
+}
+
+// Load reads the room; where there is none, nobody is in it.
+func Load(state string) (*Room, error) {
+	r := &Room{}
+	data, err := os.ReadFile(filepath.Join(state, FileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
 	}
-	if opts.Healthy == nil {
-		opts.Healthy = clusters.Healthy
+	if err == nil {
+		err = json.Unmarshal(data, r)
 	}
-	return &Room{owned: owned, opts: opts}
+	return r, err
 }
 
-// Limit is how many clusters this machine can start at once: one per core that this process may use, and one at least.
-//
-// kind gives the systemd of a new node 30 s to come up (docker/provision.go) and then fails, however well it was
-// going. It takes 2 to 4 s where it has a core to itself, and five at once on two cores were seen to be at the edge of
-// it. More at once would not be faster either: what a start waits for is mostly the processor.
-func Limit() int { return max(1, runtime.GOMAXPROCS(0)) }
-
-// State is how a cluster was found.
-type State string
-
-// The states of a cluster.
-const (
-	// Missing: there is no such cluster, or what is left of one that was never finished.
-	Missing State = "missing"
-	// Making: another process is making it right now.
-	Making State = "being made"
-	// Healthy: it works.
-	Healthy State = "healthy"
-	// Stopped: its machines do not run.
-	Stopped State = "stopped"
-	// Broken: its machines run, or nobody can tell, and it does not work.
-	Broken State = "broken"
-)
-
-// Cluster is one of the room's, as [Room.Look] found it.
-type Cluster struct {
-	Name  string
-	State State
-	// Owner is its record, nil when there is none.
-	Owner *clusters.Owner
-	// Err is what is wrong with one that is Stopped or Broken.
-	Err error
-}
-
-// Look looks at the clusters of those names, and tells of them in that order. The error says that the records could
-// not be read, or the provider does not answer; then nothing is known about any of them.
-func (r *Room) Look(ctx context.Context, names []string) ([]Cluster, error) {
-	if _, err := r.owned.Provider().List(ctx); err != nil {
+// Update changes the room as it is on the disk now. One process at a time does.
+func Update(state string, change func(*Room) error) (*Room, error) {
+	if err := os.MkdirAll(state, 0o755); err != nil {
 		return nil, err
 	}
-	owners, err := r.owned.List(ctx)
+	lock := flock.New(filepath.Join(state, FileName+".lock"))
+	if err := lock.Lock(); err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Unlock() }()
+	r, err := Load(state)
+	if err == nil {
+		err = change(r)
+	}
 	if err != nil {
 		return nil, err
 	}
-	records := map[string]*clusters.Owner{}
-	for i := range owners {
-		records[owners[i].Name] = &owners[i]
+	data, err := json.MarshalIndent(r, "", " ")
+	if err == nil {
+		err = maybe.WriteFile(filepath.Join(state, FileName), append(data, '\n'), 0o600)
 	}
-	found := make([]Cluster, len(names))
-	var g errgroup.Group
-	g.SetLimit(looksAtOnce)
-	for i, name := range names {
-		g.Go(func() error {
-			found[i] = r.inspect(ctx, name, records[name])
-			return nil
-		})
-	}
-	_ = g.Wait() // what is wrong with a cluster is in what was found
-	return found, ctx.Err()
+	return r, err
 }
 
-func (r *Room) inspect(ctx context.Context, name string, owner *clusters.Owner) Cluster {
-	c := Cluster{Name: name, State: Missing, Owner: owner}
-	switch {
-	case owner == nil:
-		return c
-	case owner.Cluster == nil || !owner.Kept:
-		if owner.Alive() {
-			c.State = Making
+// Number adds learners until there are n of them.
+func (r *Room) Number(n int) {
+	for i := 1; len(r.Learners) < n; i++ {
+		r.add(fmt.Sprintf("learner-%d", i), true)
+	}
+}
+
+// Name adds the learners whose names are the lines of a file.
+func (r *Room) Name(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if name := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff")); name != "" {
+			r.add(name, false)
 		}
-		return c
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	if c.Err = r.opts.Healthy(ctx, r.owned.Provider(), owner.Cluster); c.Err == nil {
-		c.State = Healthy
-		return c
-	}
-	c.State = Broken
-	if running, _ := r.machines(ctx, owner.Cluster); !running {
-		c.State = Stopped
-	}
-	return c
+	return lines.Err()
 }
 
-// machines says whether the machines of a cluster run, and whether one of them has no disk space left. Where the
-// provider cannot tell, they do.
-func (r *Room) machines(ctx context.Context, c *clusters.Cluster) (running, full bool) {
-	inspector, ok := r.owned.Provider().(clusters.NodeInspector)
-	if !ok {
-		return true, false
+func (r *Room) add(name string, free bool) {
+	if r.Find(name) == nil {
+		r.Learners = append(r.Learners, Learner{Name: name, Cluster: clusters.NewName(Purpose), Free: free})
 	}
-	nodes, err := inspector.Nodes(ctx, c.Name)
+}
+
+// Find is the learner of that name, nil if there is none.
+func (r *Room) Find(name string) *Learner {
+	i := slices.IndexFunc(r.Learners, func(l Learner) bool { return strings.EqualFold(l.Name, name) })
+	if i < 0 {
+		return nil
+	}
+	return &r.Learners[i]
+}
+
+// Join gives somebody the learner of their name, or the next one that is free; nil if there is none.
+func (r *Room) Join(name string) *Learner {
+	if l := r.Find(name); l != nil {
+		l.Free = false
+		return l
+	}
+	i := slices.IndexFunc(r.Learners, func(l Learner) bool { return l.Free })
+	if i < 0 {
+		return nil
+	}
+	r.Learners[i].Name, r.Learners[i].Free = name, false
+	return &r.Learners[i]
+}
+
+// Owners are the records of clusters, by name.
+func Owners(ctx context.Context, owned *clusters.Owned) (map[string]clusters.Owner, error) {
+	all, err := owned.List(ctx)
+	owners := map[string]clusters.Owner{}
+	for _, o := range all {
+		owners[o.Name] = o
+	}
+	return owners, err
+}
+
+// Up makes the clusters that are missing, as many at once as there are cores. One that cannot be made keeps nobody else from theirs.
+// tell gets a line for each.
+func (r *Room) Up(ctx context.Context, owned *clusters.Owned, spec clusters.Spec, tell func(name, what string)) error {
+	owners, err := Owners(ctx, owned)
 	if err != nil {
-		return true, false
+		return err
 	}
-	running = len(nodes) > 0
-	for _, node := range nodes {
-		running = running && node.Running
-		full = full || node.LowOnDisk()
-	}
-	return running, full
-}
-
-// Down removes the clusters of those names, and tells of each. What cannot be removed is part of the error and stays
-// recorded.
-func (r *Room) Down(ctx context.Context, names []string) error {
-	errs := make([]error, len(names))
-	var g errgroup.Group
-	g.SetLimit(r.opts.Limit)
-	for i, name := range names {
-		g.Go(func() error {
-			if errs[i] = r.owned.Delete(ctx, name); errs[i] != nil {
-				r.report(name, Failed, errs[i])
+	errs := make([]error, len(r.Learners))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, l := range r.Learners {
+		if o, there := owners[l.Cluster]; there && o.Kept || ctx.Err() != nil {
+			continue
+		}
+		group.Go(func() error {
+			tell(l.Name, "creating")
+			_, err := owned.CreateNamed(ctx, l.Cluster, Purpose, spec, true)
+			if err == nil {
+				tell(l.Name, "ready")
 			} else {
-				r.report(name, Removed, nil)
+				errs[i] = fmt.Errorf("%s: %w", l.Name, err)
 			}
 			return nil
 		})
 	}
-	_ = g.Wait() // errs has them all
+	_ = group.Wait() // errs has them all
 	return errors.Join(errs...)
 }
 
-func (r *Room) report(name string, step Step, err error) {
-	if r.opts.Progress == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.opts.Progress(name, step, err)
-}
+const (
+	mega = 1 << 20
+	// kindMemory is what an idle cluster takes: 370 to 540 MiB were seen (docs/performance.md). An embedded one has 485 MB after its
+	// start, and collects its garbage late.
+	kindMemory, embeddedMemory = 450 * mega, 600 * mega
+	// reserve is for a board, a browser, and somebody who compiles.
+	reserve = 1024 * mega
+	// perCore is how many idle clusters a core bears; each takes about a twentieth of one.
+	perCore = 10
+)
 
-// errBusy says that somebody else is at work with a cluster.
-func errBusy(owner *clusters.Owner) error {
-	return fmt.Errorf("process %d is making it", owner.PID)
+// Fits is how many more clusters this machine has room for, and what there is too little of for another one. free is its memory, in bytes.
+func Fits(embedded bool, free uint64, there int) (more int, short string) {
+	each := uint64(kindMemory)
+	if embedded {
+		each = embeddedMemory
+	}
+	more, short = 0, "memory"
+	if free > reserve {
+		more = int((free - reserve) / each)
+	}
+	if cores := max(0, perCore*runtime.GOMAXPROCS(0)-there); cores < more {
+		more, short = cores, "processor cores"
+	}
+	return more, short
 }

@@ -1,4 +1,2 @@
-// Package roomtest plays a small room with the commands that an instructor and learners type: once with real kind
-// clusters and an accident, and once where a learner's machine reaches nothing but the room's server. It has tests only,
-// for Linux and root.
+// Package roomtest has an instructor and learners do what docs/classroom.md says, on one machine.
 package roomtest

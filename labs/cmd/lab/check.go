@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -63,8 +62,8 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm, judgeI
 		return err
 	}
 	switch {
-	case keep && (a.Cluster == cli.Room || a.Cluster == cli.Hosted):
-		return exit.Usage("KEEP=1: a cluster of CLUSTER=%s goes after the verdict; CLUSTER=auto makes one that stays", a.Cluster)
+	case keep && a.Cluster == cli.Hosted:
+		return exit.Usage("KEEP=1: a cluster of CLUSTER=hosted goes after the verdict; CLUSTER=auto makes one that stays")
 	case which == "all" && a.Cluster == cli.Hosted:
 		return exit.Usage("a hosted verdict is about one step: make lab-N")
 	}
@@ -85,10 +84,10 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm, judgeI
 		if err := a.ensure(ctx, c); err != nil {
 			return err
 		}
-		return a.checkHosted(ctx, c, judgeImage, hosted.Request{Labs: labs, Seed: seed, Storm: storm})
+		return a.checkHosted(ctx, c, judgeImage, hosted.Request{Lab: labs[0], Seed: seed, Storm: storm})
 	}
-	a.asked = command(which)
-	owned, image, err := a.readyToJudge(ctx, c.Labs[labs[0]-1], 1)
+	a.Meanwhile = readMeanwhile(c.Labs[labs[0]-1])
+	owned, image, err := a.Ready(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -103,12 +102,6 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm, judgeI
 		Seed: seed, Storm: storm, Keep: keep, Progress: a.Progress,
 		OnOutcome: a.onOutcome(c), Answer: answer,
 	}
-	if a.Cluster == cli.Room {
-		// A program that does not compile takes no turn in the queue: a pool is asked after the build.
-		lent := a.StartPool(owned, a.Spec(owned, image), 0)
-		defer func() { err = errors.Join(err, lent.Close()) }()
-		judge.Pool = lent
-	}
 	results, err := judge.Check(ctx, labs)
 	if err != nil {
 		return err
@@ -116,12 +109,9 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm, judgeI
 	return verdict.Worst(results).Err()
 }
 
-// command is how a learner asks for a check.
-func command(which string) string {
-	if which == "all" {
-		return "make labs"
-	}
-	return "make lab-" + which
+// readMeanwhile is what whoever waits for a compilation can do.
+func readMeanwhile(lab *course.Lab) string {
+	return "meanwhile, read the lesson: " + lab.Dir + "/README.md"
 }
 
 // ensure makes a workspace that does not exist yet, and says so.

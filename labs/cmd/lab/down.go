@@ -67,7 +67,7 @@ func (a *app) down(ctx context.Context, all bool) error {
 }
 
 func (a *app) remove(ctx context.Context, owner clusters.Owner) error {
-	owned, err := a.owner(owner)
+	owned, err := a.Owner(owner)
 	if err != nil {
 		return err
 	}

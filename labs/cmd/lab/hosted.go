@@ -17,9 +17,13 @@ func (a *app) checkHosted(ctx context.Context, c *course.Course, image string, q
 		return exit.Usage("CLUSTER=hosted: %v", err)
 	}
 	a.Progress("a Job in " + where + " judges")
-	judges.Progress, judges.OnOutcome = a.Progress, a.onOutcome(c)
-	results, err := judges.Check(ctx, a.State, a.workspace, q)
+	judges.Progress = a.Progress
+	result, err := judges.Check(ctx, a.workspace, q)
 	if err != nil {
+		return err
+	}
+	results := []*verdict.Result{result}
+	if err := verdict.Adopt(a.State, results); err != nil {
 		return err
 	}
 	answer, sent := a.reporting(ctx, func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, false) })

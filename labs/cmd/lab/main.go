@@ -20,8 +20,6 @@ func main() {
 type app struct {
 	cli.App
 	workspace string // --workspace, absolute
-
-	asked string // the check for which a cluster is needed, as the learner types it; "" for none
 }
 
 func newRootCommand(a *app) *cobra.Command {
@@ -34,19 +32,20 @@ container engine, an embedded control plane.
 Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 130 interrupted.`,
 		RunE: func(*cobra.Command, []string) error { return exit.Usage("no command given; see lab --help") },
 	}
-	a.Flags(root, cli.Room, cli.Hosted)
+	a.Flags(root, cli.Hosted)
 	resolve := root.PersistentPreRunE
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		if err := resolve(cmd, args); err != nil {
 			return err
 		}
+		a.useRoomsModules(cmd.Context())
 		return a.resolve()
 	}
 	root.PersistentFlags().StringVar(&a.workspace, "workspace", filepath.Join(a.Root, "workspace"), "folder that you work in")
 	root.AddCommand(
 		newDemoCommand(a), newCheckCommand(a), newWatchCommand(a), newHintCommand(a), newTraceCommand(a), newDiffCommand(a), newProgressCommand(a),
 		newSolveCommand(a), newResetCommand(a), newUndoCommand(a),
-		newUpCommand(a), newDownCommand(a), newShellCommand(a), newRegistryCommand(a), newStatusCommand(a),
+		newJoinCommand(a), newUpCommand(a), newDownCommand(a), newShellCommand(a), newRegistryCommand(a), newStatusCommand(a),
 		newDoctorCommand(a), newSetupCommand(a), newNodeImageCommand(a),
 		newTestCommand(a), newProofCommand(a), newMutantsCommand(a),
 		newVerifyCommand(a), newLintCommand(a), newRenderCommand(a),

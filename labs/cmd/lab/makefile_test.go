@@ -65,18 +65,16 @@ var arguments = map[string]string{
 	"watch-4": "lab watch 4 --pool VALUE", "hint-4": "lab hint 4", "trace": "lab trace --check VALUE", "trace-4": "lab trace 4 --check VALUE",
 	"diff-4": "lab diff 4", "solve-4": "lab solve 4", "reset-4": "lab reset 4", "undo": "lab undo -- VALUE", "progress": "lab progress",
 	"demo": "lab demo", "up": "lab up", "shell": "lab shell", "registry": "lab registry --port VALUE", "status": "lab status", "down": "lab down",
-	"board":              "classroom board --address VALUE --listen 127.0.0.1:VALUE",
-	"classroom":          "classroom up --learners VALUE --roster VALUE --address VALUE --lend VALUE --ready VALUE",
-	"classroom-status":   "classroom status",
-	"classroom-down":     "classroom down",
-	"classroom-modules":  "classroom modules",
-	"classroom-image":    "classroom image",
-	"judge-image":        "classroom judge-image",
-	"classroom-serve":    "classroom serve --address VALUE --listen 127.0.0.1:VALUE",
-	"classroom-handouts": "classroom handouts --server VALUE --expires VALUE",
-	"grade":              "classroom grade --labs VALUE --runtime VALUE -- VALUE",
-	"doctor":             "classroom doctor --learners VALUE --roster VALUE --address VALUE --lend VALUE --ready VALUE --listen 127.0.0.1:VALUE",
-	"setup":              "lab setup", "node-image": "lab node-image --file VALUE --sha256 VALUE", "test": "lab test", "proof": "lab proof",
+	"board":             "classroom serve --address VALUE --port VALUE",
+	"classroom":         "classroom up --learners VALUE --names VALUE --address VALUE --replace VALUE",
+	"classroom-status":  "classroom status",
+	"classroom-down":    "classroom down",
+	"classroom-modules": "classroom modules",
+	"judge-image":       "classroom judge-image",
+	"grade":             "classroom grade --labs VALUE --runtime VALUE -- VALUE",
+	"doctor":            "lab doctor",
+	"join":              "lab join -- VALUE VALUE VALUE",
+	"setup":             "lab setup", "node-image": "lab node-image", "test": "lab test", "proof": "lab proof",
 	"mutants": "lab mutants --lab VALUE --seed VALUE --only VALUE --repeat VALUE --storm VALUE",
 	"bench":   "test ./labs/internal/proof/benchmark -run none -bench VALUE -benchtime 1x -count VALUE -timeout 3h",
 	"verify":  "lab verify", "generate": "lab verify --fix",
@@ -124,7 +122,7 @@ func (m makefile) settings(t *testing.T) []string {
 		t.Fatal("the Makefile has no SETTINGS")
 	}
 	settings := strings.Fields(strings.ReplaceAll(list[1], "\\\n", " "))
-	own := []string{"SETTINGS", "FLAGS", "ROOM", "LISTEN", "STEP", "MAKEFILE_LIST"}
+	own := []string{"SETTINGS", "FLAGS", "STEP", "MAKEFILE_LIST"}
 	for _, used := range regexp.MustCompile(`(?:\$[({]|\$\$\{?|flag,--[\w-]*,)([A-Z][A-Z0-9_]*)`).FindAllStringSubmatch(text, -1) {
 		if !slices.Contains(settings, used[1]) && !slices.Contains(own, used[1]) {
 			t.Errorf("the Makefile uses %s, which is not one of its SETTINGS", used[1])
@@ -174,21 +172,18 @@ func TestSettingsBecomeFlags(t *testing.T) {
 		"undo LIST=1":                          "undo --list",
 		"undo SAVE=x":                          "undo -- x",
 		"down ALL=1":                           "down --all",
-		"board PORT=7777":                      "board --listen 127.0.0.1:7777",
-		"classroom N=12 LEND=3 PLAYGROUND=0":   "up --learners 12 --lend 3 --playground=false",
-		"classroom-modules CHECK=1":            "modules --check",
-		"classroom-handouts SERVER=u EXPIRES=48h":  "handouts --server u --expires 48h",
-		"grade DIR=x LABS=1-7":                     "grade --labs 1-7 -- x",
-		"doctor":                                   "doctor",
-		"doctor N=12 ADDRESS=a PORT=1":             "doctor --learners 12 --address a --listen 127.0.0.1:1",
-		"node-image FILE=f SHA256=s":               "node-image --file f --sha256 s",
+		"board PORT=7777":                      "serve --port 7777",
+		"classroom N=12 ADDRESS=a":             "up --learners 12 --address a",
+		"grade DIR=x LABS=1,7":                 "grade --labs 1,7 -- x",
+		"doctor":                               "doctor",
+		"join ROOM=r KEY=k NAME=n":             "join -- r k n",
 		"mutants ALL=1 LAB=4 ONLY=solution SEED=1": "mutants --all --lab 4 --seed 1 --only solution",
-		"bench":                              "test ./labs/internal/proof/benchmark -run none -bench . -benchtime 1x -count 5 -timeout 3h",
-		"bench ONLY=Cluster N=2":             "test ./labs/internal/proof/benchmark -run none -bench Cluster -benchtime 1x -count 2 -timeout 3h",
-		"undo SAVE=--list":                   "undo -- --list",
-		"status SETTINGS= WORKSPACE=$(x)":    "--workspace $(x) status",
-		"lab-4 STEP=5":                       "check 4",
-		"classroom ROSTER=r READY=2 FORCE=1": "up --roster r --ready 2 --force",
+		"bench":                           "test ./labs/internal/proof/benchmark -run none -bench . -benchtime 1x -count 5 -timeout 3h",
+		"bench ONLY=Cluster N=2":          "test ./labs/internal/proof/benchmark -run none -bench Cluster -benchtime 1x -count 2 -timeout 3h",
+		"undo SAVE=--list":                "undo -- --list",
+		"status SETTINGS= WORKSPACE=$(x)": "--workspace $(x) status",
+		"lab-4 STEP=5":                    "check 4",
+		"classroom NAMES=f ADDRESS=a":     "up --names f --address a",
 	} {
 		target, settings, _ := strings.Cut(line, " ")
 		args := strings.Fields(settings)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/roomclient/outbox"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -41,7 +41,7 @@ func (a *app) reporting(ctx context.Context, answer answerFunc) (reported answer
 	wait := func() {}
 	reported = func(results []*verdict.Result, cluster *clusters.Cluster) {
 		answer(results, cluster)
-		wait = outbox.Report(ctx, a.State, results, a.Progress)
+		wait = roomclient.Report(ctx, a.State, results, a.Progress)
 	}
 	return reported, func() { wait() }
 }

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/onsi/ginkgo/v2/types"
@@ -33,8 +32,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/plain/plaintest"
 	"github.com/example/operator-lab/labs/internal/proof/gotest"
 	"github.com/example/operator-lab/labs/internal/roomclient"
-	"github.com/example/operator-lab/labs/internal/roomclient/borrow"
-	"github.com/example/operator-lab/labs/internal/roomclient/outbox"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -80,17 +77,13 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 		"trace: whose timeline": written(func(w *bytes.Buffer) {
 			announce(w, &trace.Timeline{Of: k8stypes.NamespacedName{Name: plaintest.Hostile, Namespace: plaintest.Hostile}}, "")
 		}),
-		"diff: a file":                      diff("config/config.yaml", "spec:\n  a: "+plaintest.Name),
-		"diff: the name of a file":          diff("config/"+plaintest.Name, "x"),
-		"undo: the reason of a save":        savedBecause,
-		"the board: the status":             boardSays("418 "+plaintest.Hostile, ""),
-		"the board: what it refuses":        boardSays("422 x", answer(plaintest.Hostile)),
-		"the board: another page":           boardSays("418 x", plaintest.Hostile),
-		"the room: the status":              roomSays("418 "+plaintest.Hostile, ""),
-		"the room: why it lends nothing":    roomSays("410 Gone", answer(plaintest.Hostile)),
-		"the room: the version of its loan": lent,
-		"tests: the output of go test":      goTest(`{"Action":"build-output","Output":` + inJSON(plaintest.Hostile) + `}`),
-		"tests: other output of go test":    goTest(plaintest.Hostile),
+		"diff: a file":                   diff("config/config.yaml", "spec:\n  a: "+plaintest.Name),
+		"diff: the name of a file":       diff("config/"+plaintest.Name, "x"),
+		"undo: the reason of a save":     savedBecause,
+		"the board: what it refuses":     boardSays("422 x"),
+		"the board: another page":        boardSays("418 x"),
+		"tests: the output of go test":   goTest(`{"Action":"build-output","Output":` + inJSON(plaintest.Hostile) + `}`),
+		"tests: other output of go test": goTest(plaintest.Hostile),
 		"tests: why a phase broke": func(t *testing.T) string {
 			var out, progress bytes.Buffer
 			a := &app{App: cli.App{Out: &out, Err: &progress}}
@@ -292,66 +285,28 @@ func made(t *testing.T, a *app) {
 	}
 }
 
-// answer is one of the room's server.
-func answer(text string) string { return `{"error":` + inJSON(text) + `}` }
-
-// server answers everything with a status and a text, as they are.
-func server(t *testing.T, status, text string) roomclient.Config {
-	t.Helper()
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		fmt.Fprintf(conn, "HTTP/1.1 %s\r\nConnection: close\r\n\r\n%s", status, text)
-	}))
-	t.Cleanup(s.Close)
-	return roomclient.Config{URL: s.URL, Key: roomclient.KeyOf(s.Certificate()), Token: "x"}
-}
-
-func boardSays(status, text string) func(*testing.T) string {
+// boardSays is what a learner is told of a board that answers everything with a status and a hostile text.
+func boardSays(status string) func(*testing.T) string {
 	return func(t *testing.T) string {
-		t.Setenv(roomclient.ConfigVariable, "")
+		s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "HTTP/1.1 %s\r\nConnection: close\r\n\r\n%s", status, plaintest.Hostile)
+		}))
+		defer s.Close()
 		state, told := t.TempDir(), ""
-		if err := roomclient.WriteConfig(state, server(t, status, text)); err != nil {
+		data, err := json.Marshal(roomclient.Room{Address: s.Listener.Addr().String(), Key: roomclient.KeyOf(s.Certificate()), Name: "Ana"})
+		if err == nil {
+			err = os.WriteFile(filepath.Join(state, roomclient.ConfigFile), data, 0o600)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		synctest.Test(t, func(t *testing.T) { // its clock stands still while the answer is on its way
-			outbox.Report(t.Context(), state, []*verdict.Result{{Run: "r1"}}, func(line string) { told = line })()
-		})
+		roomclient.Report(t.Context(), state, []*verdict.Result{{Run: "r1"}}, func(line string) { told = line })()
 		return told
 	}
-}
-
-func roomSays(status, text string) func(*testing.T) string {
-	return func(t *testing.T) string {
-		_, err := borrow.New(t.TempDir(), server(t, status, text), borrow.Options{}).List(t.Context())
-		if err == nil {
-			t.Fatal("the room refuses nothing")
-		}
-		return err.Error()
-	}
-}
-
-// lent borrows a cluster that the room describes.
-func lent(t *testing.T) string {
-	data, err := json.Marshal(borrow.Answer{Loan: &borrow.Loan{
-		Cluster: clusters.Cluster{Version: plaintest.Hostile},
-		Kubeconfig: []byte(`{apiVersion: v1, kind: Config, current-context: x, clusters: [{name: x, cluster: {server: "https://127.0.0.1:1"}}],
-contexts: [{name: x, context: {cluster: x, user: x}}], users: [{name: x, user: {token: secret}}]}`),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	room := borrow.New(t.TempDir(), server(t, "200 OK", string(data)), borrow.Options{})
-	c, err := room.Create(t.Context(), "one", clusters.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := room.Delete(t.Context(), "one"); err != nil {
-		t.Fatal(err)
-	}
-	return c.Version
 }

@@ -25,11 +25,11 @@ var clusterPackages = []string{
 	"./clusters/embeddedtest", "./labs/classroom/judge/judgetest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", proofPackage,
 }
 
-// roomPackage plays small rooms: one with an accident and grades, and one without internet.
+// roomPackage plays a classroom of four, in which nothing but the instructor is in reach.
 const roomPackage = "./labs/classroom/roomtest"
 
-// browserPackages have tests that look at pages in Chromium, and measure how quick these are.
-var browserPackages = []string{"./labs/classroom/board/boardtest"}
+// browserModule looks at the board in Chromium. It is a module of its own.
+const browserModule = "labs/classroom/board/browsertest"
 
 const (
 	// clusterTestLimit bounds all cluster tests together; it is far from what they take.
@@ -64,7 +64,7 @@ func (a *app) proof(ctx context.Context) error {
 		phase{"unit tests, race detector", "", a.raceTests},
 		phase{"pages in a browser", "Chromium", a.browserTests},
 		phase{"cluster tests", "kind, embedded", a.clusterTests},
-		phase{"small rooms", "kind, embedded", a.roomTests},
+		phase{"a classroom", cli.Embedded, a.roomTests},
 		phase{"all wrong and right answers", cli.Kind, func(ctx context.Context) (gotest.Count, error) {
 			return counted(a.mutants(ctx, mutantsRun{all: true, seed: seed, keepGoing: true, parallel: 1}))
 		}},
@@ -143,18 +143,19 @@ func (a *app) proofSetUp(ctx context.Context) (gotest.Count, error) {
 	return a.testSetup(proofClusters)(ctx)
 }
 
-// browserTests run alone and after the others: they measure how quick the page is.
 func (a *app) browserTests(ctx context.Context) (gotest.Count, error) {
-	return gotest.Run{Dir: a.Root, Args: append([]string{"-count=1", "-timeout=15m"}, browserPackages...), Out: a.Out}.Test(ctx)
+	return gotest.Run{
+		Dir: filepath.Join(a.Root, browserModule), Args: []string{"-count=1", "-timeout=15m", "."}, Env: []string{"GOWORK=off"}, Out: a.Out,
+	}.Test(ctx)
 }
 
 func (a *app) clusterTests(ctx context.Context) (gotest.Count, error) {
 	return a.clusterTest(ctx, nil, append(slices.Clone(clusterPackages), gradePackage)...)
 }
 
-// roomTests play small rooms, and do all labs from a handout without internet.
+// roomTests do all labs in a classroom.
 func (a *app) roomTests(ctx context.Context) (gotest.Count, error) {
-	return a.clusterTest(ctx, []string{"HANDOUT_LABS=all"}, roomPackage)
+	return a.clusterTest(ctx, []string{"CLASSROOM_LABS=all"}, roomPackage)
 }
 
 // make calls a target of the Makefile.

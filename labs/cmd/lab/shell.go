@@ -75,9 +75,6 @@ func loginShell() string {
 	if shell := os.Getenv("SHELL"); shell != "" {
 		return shell
 	}
-	if runtime.GOOS == "windows" {
-		return "powershell"
-	}
 	return "/bin/sh"
 }
 

@@ -71,7 +71,7 @@ func (a *app) playground(ctx context.Context) (*clusters.Owner, error) {
 
 // healthy says whether the cluster of a record can be worked with.
 func (a *app) healthy(ctx context.Context, owner *clusters.Owner) error {
-	owned, err := a.owner(*owner)
+	owned, err := a.Owner(*owner)
 	if err != nil {
 		return err
 	}

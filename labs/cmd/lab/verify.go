@@ -79,7 +79,7 @@ func (a *app) regenerate(ctx context.Context) error {
 // among them: they need generated files, and `make proof` makes those.
 func (a *app) modules() ([]string, error) {
 	var modules []string
-	for _, pattern := range []string{".", "operator", "operator/test/e2e", "scripts/tools", "clusters/components/*", "clusters/e2e/example"} {
+	for _, pattern := range []string{".", "operator", "operator/test/e2e", "scripts/tools", "clusters/components/*", "clusters/e2e/example", browserModule} {
 		found, err := filepath.Glob(filepath.Join(a.Root, filepath.FromSlash(pattern), "go.mod"))
 		if err != nil {
 			return nil, fmt.Errorf("find modules: %w", err)
@@ -128,7 +128,7 @@ func (a *app) unformatted(ctx context.Context) ([]course.Problem, error) {
 }
 
 // platforms are those that the commands, what suites are made of and the operator have to compile for; CI runs on the first.
-var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"}
+var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64"}
 
 // unbuildable finds what of these would not compile for a platform. Types are checked from
 // source, without the bodies of functions that are not ours: compiling all of Kubernetes for four platforms takes

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,7 +46,8 @@ func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
 	if err := workspace.Possible(c, a.workspace); err != nil {
 		return err
 	}
-	owned, image, err := a.readyToJudge(ctx, c.Labs[n-1], size+2) // one in use, and one that goes away while the next is made
+	a.Meanwhile = readMeanwhile(c.Labs[n-1])
+	owned, image, err := a.Ready(ctx, size+2) // one in use, and one that goes away while the next is made
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,6 @@ func (k *checker) Check(ctx context.Context, lab int, answered func(*verdict.Res
 		return err
 	}
 	defer unlock()
-	k.asked = fmt.Sprintf("make watch-%d", lab)
 	judge := k.judge // its own, because a run draws its seed
 	judge.OnOutcome, judge.Answer = k.onOutcome(k.judge.Course), answer
 	_, err = judge.Check(ctx, []int{lab})

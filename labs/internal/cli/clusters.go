@@ -15,7 +15,6 @@ const (
 	Auto     = "auto" // kind where a container engine answers, embedded elsewhere
 	Kind     = "kind"
 	Embedded = "embedded"
-	Room     = "room"   // for verdicts those that the room lends; for everything else auto
 	Hosted   = "hosted" // one in a Pod of the cluster of the kubeconfig, for one verdict; for everything else auto
 )
 
@@ -33,7 +32,7 @@ func (a *App) Engine() string {
 // Chosen is the kind of cluster to make: that of --cluster, or what this machine can do. Who has agreed beforehand
 // to what a container engine takes gets one, and kind.
 func (a *App) Chosen(ctx context.Context) string {
-	if a.Cluster == Room || a.Cluster == Hosted {
+	if a.Cluster == Hosted {
 		a.Progress("CLUSTER=" + a.Cluster + " is for verdicts only; this cluster is made on this machine")
 		a.Cluster = Auto
 	}

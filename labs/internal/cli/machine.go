@@ -59,7 +59,7 @@ func (a *App) DoctorOptions() doctor.Options {
 		GoVersion: goVersion(a.Root),
 		NodeImage: a.doctorImage,
 		Pullable:  clusters.DefaultNodeImage,
-		NoEngine:  a.Cluster == Embedded || a.Cluster == Room,
+		NoEngine:  a.Cluster == Embedded,
 		Embedded:  a.missingPrograms(),
 	}
 }

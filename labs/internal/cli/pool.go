@@ -19,11 +19,7 @@ func (a *App) StartPool(owned *clusters.Owned, spec clusters.Spec, size int) *po
 
 // Spec is how a cluster is made for the user of this machine.
 func (a *App) Spec(owned *clusters.Owned, image nodeimage.Image) clusters.Spec {
-	spec := image.Spec(owned.Provider(), a.Cache)
-	if a.Cluster == Room {
-		spec.Prepare = nil // the room has seen to it
-	}
-	return spec
+	return image.Spec(owned.Provider(), a.Cache)
 }
 
 // SpecForOthers is how a cluster of a room is made. Its API server answers on an address of this machine, "" for loopback.

@@ -1,20 +1,19 @@
-// Package roomclient is what a learner's machine knows of the room's server: its address and key, the learner's token, and
-// an HTTP client that talks to nobody else. What is asked of the server stands below: outbox, take these results; borrow, lend
-// me a cluster.
+// Package roomclient is a learner's side of a classroom: it joins one, and brings it results. It talks to the server that has the
+// key which the learner has typed, and to nobody else.
 package roomclient
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
+	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,143 +21,179 @@ import (
 
 	"github.com/google/renameio/v2/maybe"
 
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 const (
-	// ConfigFile is where a handout names the board, below the state folder of the checkout.
-	ConfigFile = "board.json"
-	// ConfigVariable names another such file. It holds no token itself: what is in the environment is seen by
-	// every program that is started from there.
-	ConfigVariable = "LAB_BOARD"
+	// ConfigFile is where a learner's machine remembers its classroom, below the state folder of the checkout.
+	ConfigFile = "classroom.json"
+	// KubeconfigFile opens the learner's cluster in the classroom, if there is one. It is beside ConfigFile.
+	KubeconfigFile = "classroom.kubeconfig"
+	// ResultsPath takes a result, as JSON.
+	ResultsPath = "/results"
+	// JoinPath takes the name and the token of a [Room].
+	JoinPath = "/join"
+
+	// keyLength is 80 bits: nobody finds another certificate that has the same.
+	keyLength = 16
+	// requestLimit is for one request over a weak Wi-Fi.
+	requestLimit = 10 * time.Second
+	// answerLimit is how much of an answer is read, in bytes.
+	answerLimit = 1 << 20
 )
 
-// Config is what a handout says about the board.
-type Config struct {
-	// URL is the board's address, such as https://192.168.1.5:7777.
-	URL string `json:"url"`
-	// Key is the public key of the room's server, as [KeyOf] has it. Whoever answers with another one gets no request.
+// Room is a classroom that a learner has joined.
+type Room struct {
+	// Address is its server's, such as 192.168.1.5:7777.
+	Address string `json:"address"`
+	// Key is its server's, as [KeyOf] gives it.
 	Key string `json:"key"`
-	// Token is the learner's.
+	// Name is the learner's in the room, and Token what nobody else has: with it, they may have the name again.
+	Name  string `json:"name"`
 	Token string `json:"token"`
-	// Learner is the name or pseudonym in the room, for people to read.
-	Learner string `json:"learner"`
+	// Modules is a GOPROXY, "" where the room has none.
+	Modules string `json:"modules,omitempty"`
 }
 
-// keyPrefix says what a key is made with; curl has the same form for --pinnedpubkey.
-const keyPrefix = "sha256//"
+// JoinAnswer is what a learner gets.
+type JoinAnswer struct {
+	Token      string     `json:"token"`
+	Modules    string     `json:"modules,omitempty"`
+	Kubeconfig []byte     `json:"kubeconfig,omitempty"`
+	Downloads  []Download `json:"downloads,omitempty"`
+}
 
-// KeyOf names the public key of a certificate, by the SHA-256 sum of its SubjectPublicKeyInfo in base64.
+// Download is a file that a room offers.
+type Download struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+	// SHA256 is the sum of the file, in hexadecimal digits.
+	SHA256 string `json:"sha256"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
+}
+
+// KeyOf is the key of a server with that certificate: the beginning of the SHA-256 sum of its public key, as people read it aloud.
 func KeyOf(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
-	return keyPrefix + base64.StdEncoding.EncodeToString(sum[:])
+	text := base32.StdEncoding.EncodeToString(sum[:])[:keyLength]
+	return strings.Join([]string{text[:4], text[4:8], text[8:12], text[12:]}, "-")
 }
 
-// ErrOtherKey says that somebody answered who has not the key that the handout names.
-var ErrOtherKey = errors.New("the room's server has another key than your handout says, so nothing was sent: ask your instructor")
-
-// ReadConfig reads the configuration below the state folder, or from the file that LAB_BOARD names. Without one
-// the error wraps [os.ErrNotExist].
-func ReadConfig(state string) (*Config, error) {
-	path := os.Getenv(ConfigVariable)
-	if path == "" {
-		path = filepath.Join(state, ConfigFile)
+// ParseKey reads a key as somebody has typed it.
+func ParseKey(typed string) (string, error) {
+	text := strings.NewReplacer("-", "", " ", "", "0", "O", "1", "I").Replace(strings.ToUpper(typed))
+	if _, err := base32.StdEncoding.DecodeString(text); err != nil || len(text) != keyLength {
+		return "", fmt.Errorf("%q is no key of a classroom: it has four times four letters or digits, such as ABCD-EFGH-IJKL-MNOP", typed)
 	}
-	data, err := os.ReadFile(path)
+	return strings.Join([]string{text[:4], text[4:8], text[8:12], text[12:]}, "-"), nil
+}
+
+// ErrOtherKey says that somebody answered who has not the room's key.
+var ErrOtherKey = errors.New("who answers has another key than you typed, so nothing was sent: compare it with the one that your instructor shows")
+
+// Load reads the classroom that was joined. Without one the error is [os.ErrNotExist].
+func Load(state string) (*Room, error) {
+	data, err := os.ReadFile(filepath.Join(state, ConfigFile))
 	if err != nil {
-		return nil, fmt.Errorf("read the board's address: %w", err)
+		return nil, err
 	}
-	c := &Config{}
-	if err := json.Unmarshal(data, c); err != nil {
-		return nil, fmt.Errorf("read the board's address %s: %w", path, err)
+	r := &Room{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("read %s: %w: join the classroom again", filepath.Join(state, ConfigFile), err)
 	}
-	if err := c.valid(); err != nil {
-		return nil, fmt.Errorf("read the board's address %s: %w", path, err)
-	}
-	return c, nil
+	return r, nil
 }
 
-// WriteConfig writes the configuration below the state folder, readable by its owner alone.
-func WriteConfig(state string, c Config) error {
-	if err := c.valid(); err != nil {
-		return fmt.Errorf("write the board's address: %w", err)
+// Join asks the server at address, which has that key, for a name, and keeps what it answers below the state folder. Under the
+// same name one machine may join again.
+func Join(ctx context.Context, state string, r Room) (*Room, *JoinAnswer, error) {
+	if before, err := Load(state); err == nil && before.Name == r.Name && before.Key == r.Key {
+		r.Token = before.Token
 	}
-	data, err := json.MarshalIndent(c, "", " ")
+	answer := &JoinAnswer{}
+	if err := r.post(ctx, JoinPath, r, answer); err != nil {
+		return nil, nil, err
+	}
+	r.Token, r.Modules = answer.Token, answer.Modules
+	data, err := json.MarshalIndent(r, "", " ")
 	if err == nil {
 		err = os.MkdirAll(state, 0o755)
 	}
 	if err == nil {
 		err = maybe.WriteFile(filepath.Join(state, ConfigFile), append(data, '\n'), 0o600)
 	}
-	if err != nil {
-		return fmt.Errorf("write the board's address: %w", err)
+	if err == nil && len(answer.Kubeconfig) > 0 {
+		err = clusters.CheckKubeconfig(answer.Kubeconfig) // it could name programs to run
 	}
-	return nil
+	if err == nil && len(answer.Kubeconfig) > 0 {
+		err = maybe.WriteFile(filepath.Join(state, KubeconfigFile), answer.Kubeconfig, 0o600)
+	}
+	return &r, answer, err
 }
 
-func (c *Config) valid() error {
-	u, err := url.Parse(c.URL)
-	sum, isSum := strings.CutPrefix(c.Key, keyPrefix)
-	digest, notBase64 := base64.StdEncoding.DecodeString(sum)
+// Environ has Go commands take modules from the room first, for which go.sum vouches, and then from proxy.
+func (r *Room) Environ(proxy string) []string {
+	return []string{"GOPROXY=" + r.Modules + "|" + proxy, "GOSUMDB=off"}
+}
+
+// Refusal is an answer that another try would not change.
+type Refusal struct{ error }
+
+// post sends a value, and reads the answer into another one.
+func (r *Room) post(ctx context.Context, path string, value, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+r.Address+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+r.Token)
+	resp, err := r.client().Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
 	switch {
 	case err != nil:
 		return err
-	case u.Scheme == "http" && u.Host != "" && c.Key == "":
-		return errors.New("this handout is of an older version, without a key of the room: ask your instructor for a new one")
-	case u.Scheme != "https" || u.Host == "":
-		return fmt.Errorf("%q is no address like https://192.168.1.5:7777", c.URL)
-	case !isSum || notBase64 != nil || len(digest) != sha256.Size:
-		return fmt.Errorf("%q is no key like %s and 44 characters", c.Key, keyPrefix)
-	case c.Token == "":
-		return errors.New("there is no token in it")
+	case resp.StatusCode == http.StatusOK:
+		if err := json.Unmarshal(body, into); err != nil {
+			return fmt.Errorf("read what the classroom says: %w", err)
+		}
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("the classroom says: %s", plain.Line(string(body)))
+	if resp.StatusCode == http.StatusUnprocessableEntity {
+		return &Refusal{err}
+	}
+	return err
 }
 
-// Request is one of the learner's to the board; path begins with a slash.
-func (c *Config) Request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+c.Token)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	return req, nil
-}
-
-// handshakeTimeout is for the handshake over a weak Wi-Fi.
-const handshakeTimeout = 10 * time.Second
-
-// Client talks to the server that has the key, and to nobody else: otherwise a request fails with [ErrOtherKey].
-func (c *Config) Client() *http.Client {
+// client talks to the server that has the key.
+func (r *Room) client() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy: nil, // the board is in this room, and its token is for nobody else
+			Proxy: nil, // the server is in this room
 			TLSClientConfig: &tls.Config{
-				MinVersion: tls.VersionTLS13,
-				// Nobody vouches for the certificate but the handout, and that for its key.
-				InsecureSkipVerify: true, //nolint:gosec // VerifyConnection does it
+				MinVersion:         tls.VersionTLS13,
+				InsecureSkipVerify: true, //nolint:gosec // nobody vouches for the certificate but its key
 				VerifyConnection: func(s tls.ConnectionState) error {
-					if KeyOf(s.PeerCertificates[0]) != c.Key {
+					if KeyOf(s.PeerCertificates[0]) != r.Key {
 						return ErrOtherKey
 					}
 					return nil
 				},
 			},
-			TLSHandshakeTimeout: handshakeTimeout,
+			DisableKeepAlives: true,
 		},
-		// A board redirects nobody, and a token does not follow whoever says so.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-}
-
-// Said is what an answer of the room's server says, in one line.
-func Said(body []byte) string {
-	var answer struct{ Error string }
-	if json.Unmarshal(body, &answer) == nil && answer.Error != "" {
-		return plain.Line(answer.Error)
-	}
-	return plain.Line(string(body))
 }

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
-
-	"github.com/example/operator-lab/labs/internal/course"
 )
 
 // keptRuns is how many runs keep their artifacts: an evening of `lab watch` makes one on every save, each of
@@ -22,21 +20,10 @@ func newRunID(started time.Time) string {
 	return started.UTC().Format("20060102-150405") + "-" + rand.Text()[:4]
 }
 
-// Adopt keeps the results of one run that happened elsewhere, and its artifacts, where those of runs of this machine are.
-func Adopt(state string, results []*Result, artifacts course.Tree) error {
-	run := results[0].Run
-	if !runID.MatchString(run) {
+// Adopt keeps the results of one run that happened elsewhere where those of runs of this machine are.
+func Adopt(state string, results []*Result) error {
+	if run := results[0].Run; !runID.MatchString(run) {
 		return fmt.Errorf("keep the result: %q is no run", run)
-	}
-	dir, err := makeArtifacts(state, run)
-	if err != nil {
-		return err
-	}
-	if err := artifacts.WriteTo(dir); err != nil {
-		return fmt.Errorf("keep the artifacts: %w", err)
-	}
-	for _, r := range results {
-		r.Artifacts = dir
 	}
 	return keep(state, results)
 }

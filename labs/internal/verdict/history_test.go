@@ -75,7 +75,7 @@ func TestALongLineEndsNoHistory(t *testing.T) {
 		if failed != "" {
 			r.Verdict, r.Checks = verdict.Fail, []verdict.Check{{ID: failed, State: verdict.Failed}}
 		}
-		if err := verdict.Adopt(state, []*verdict.Result{r}, nil); err != nil {
+		if err := verdict.Adopt(state, []*verdict.Result{r}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -221,7 +221,9 @@ func (p *printer) failures() {
 	p.line(fmt.Sprintf("%s: %d of %d checks do not hold yet. `make hint-%d` says more.",
 		p.red("fail"), open, len(p.r.Checks)-p.r.Count(NotChecked), p.r.Lab))
 	p.lastWord()
-	p.line("Objects, events and logs: " + p.artifacts())
+	if p.r.Artifacts != "" { // a container's are gone with it
+		p.line("Objects, events and logs: " + p.artifacts())
+	}
 }
 
 // title is what a check is about, and whether it held before.

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -20,7 +20,6 @@ import (
 	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/labs/classroom/grade"
 	"github.com/example/operator-lab/labs/classroom/judge"
-	"github.com/example/operator-lab/labs/classroom/roster"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -33,8 +32,9 @@ const gVisor = "runsc"
 
 // gradeRun is what `classroom grade` is asked for.
 type gradeRun struct {
-	dir, labs, out, runtime string
-	seed                    int64
+	dir, out, runtime string
+	labs              []int
+	seed              int64
 }
 
 func newGradeCommand(a *app) *cobra.Command {
@@ -54,7 +54,7 @@ interrupt, it goes on: a grade that is there is kept, if nothing else was handed
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&run.labs, "labs", "", "labs to judge, such as 4, 1-4 or 2,5 (default: all)")
+	flags.IntSliceVar(&run.labs, "labs", nil, "labs to judge, such as 4 or 2,5 (default: all)")
 	flags.StringVar(&run.out, "out", filepath.Join(a.State, "grade"), "folder for the results")
 	flags.StringVar(&run.runtime, "runtime", "",
 		"the container engine's runtime (default: runsc, which is gVisor, where the engine has it, else the engine's own)")
@@ -67,15 +67,18 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	if err != nil {
 		return err
 	}
-	if run.labs == "" {
-		run.labs = fmt.Sprintf("1-%d", len(c.Labs))
-	}
 	labs, err := labsIn(c, run.labs)
 	if err != nil {
 		return err
 	}
-	if err := run.apart(); err != nil {
+	dir, dirErr := filepath.Abs(run.dir)
+	out, outErr := filepath.Abs(run.out)
+	if err := errors.Join(dirErr, outErr); err != nil {
 		return err
+	}
+	if workspace.Contains(dir, out) || workspace.Contains(out, dir) {
+		return exit.Usage("%s would be mixed with the results, which go to %s: "+
+			"move what was handed in, or name another folder with bin/classroom grade --out", dir, out)
 	}
 	all, others, err := grade.Find(run.dir)
 	if err != nil {
@@ -84,14 +87,11 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	if len(others) > 0 {
 		a.Progress(fmt.Sprintf("left out, because it is neither folder nor zip, or hidden: %s", strings.Join(others, ", ")))
 	}
-	unlock, err := a.lockGrading()
+	unlock, err := a.Lock("grading", "the grades of this checkout")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := a.refuseToGrade(); err != nil { // a room can be opened until the lock is taken
-		return err
-	}
 	if err := clusters.PingEngine(ctx, a.Engine()); err != nil {
 		return err
 	}
@@ -114,29 +114,6 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	}, all)
 }
 
-// apart refuses to keep results with what was handed in.
-func (r gradeRun) apart() error {
-	dir, dirErr := filepath.Abs(r.dir)
-	out, outErr := filepath.Abs(r.out)
-	if err := errors.Join(dirErr, outErr); err != nil {
-		return err
-	}
-	if workspace.Contains(dir, out) || workspace.Contains(out, dir) {
-		return exit.Usage("%s would be mixed with the results, which go to %s: "+
-			"move what was handed in, or name another folder with bin/classroom grade --out", dir, out)
-	}
-	return nil
-}
-
-// refuseToGrade is an error on a machine that is open to learners.
-func (a *app) refuseToGrade() error {
-	r, err := roster.Load(a.State)
-	if err == nil && (len(r.OpenOn) > 0 || r.Provider == cli.Kind && r.Address != "") {
-		err = exit.Usage("whoever has a kubeconfig of this room %s, and could change grades: grade on another machine", rootHere)
-	}
-	return err
-}
-
 // containers are ready to be used: of the runtime that is wanted, or of gVisor where that works, or of the engine's own.
 func (a *app) containers(ctx context.Context, kit *judge.Kit, wanted string) (*grade.Containers, error) {
 	all, standard, err := grade.Runtimes(ctx, a.Engine())
@@ -146,7 +123,7 @@ func (a *app) containers(ctx context.Context, kit *judge.Kit, wanted string) (*g
 	if wanted != "" && !slices.Contains(all, wanted) {
 		return nil, exit.Usage("%s has no runtime %q; it has %s", a.Engine(), wanted, strings.Join(all, ", "))
 	}
-	c := &grade.Containers{Engine: a.Engine(), Runtime: wanted, Owner: a.Root, Kit: kit}
+	c := &grade.Containers{Engine: a.Engine(), Runtime: cmp.Or(wanted, standard), Owner: a.Root, Kit: kit}
 	if err := c.Prepare(ctx); err != nil {
 		return nil, exit.Environment(err)
 	}
@@ -158,11 +135,8 @@ func (a *app) containers(ctx context.Context, kit *judge.Kit, wanted string) (*g
 		}
 		if why != nil {
 			a.Progress(fmt.Sprintf("gVisor does not work here, so containers share this machine's kernel: %v", why))
-			c.Runtime = ""
+			c.Runtime = standard
 		}
-	}
-	if c.Runtime == "" {
-		c.Runtime = standard
 	}
 	return c, ctx.Err()
 }
@@ -193,15 +167,13 @@ func (a *app) gradeAll(ctx context.Context, grader *grade.Grader, all []grade.Su
 	csvPath, jsonPath := filepath.Join(grader.Out, "grades.csv"), filepath.Join(grader.Out, "grades.json")
 	var grades []grade.Grade
 	var results []*verdict.Result
-	table := grade.NewTable(a.Out, grader.Labs, all)
 	var unwritten error
 	err := grader.Run(ctx, all, func(g grade.Grade) {
-		table.Tell(g)
+		fmt.Fprintln(a.Out, g.Line())
 		grades, results = append(grades, g), append(results, g.Results...)
 		slices.SortFunc(grades, func(a, b grade.Grade) int { return strings.Compare(a.Name, b.Name) })
-		unwritten = errors.Join(
-			writeGrades(csvPath, func(w io.Writer) error { return grade.WriteCSV(w, grader.Course, grades) }),
-			writeGrades(jsonPath, func(w io.Writer) error { return grade.WriteJSON(w, grades) }))
+		text, err := json.MarshalIndent(map[string]any{"schema": 2, "learners": grades}, "", " ")
+		unwritten = errors.Join(err, maybe.WriteFile(csvPath, grade.CSV(grader.Course, grades), 0o600), maybe.WriteFile(jsonPath, text, 0o600))
 	})
 	if err := errors.Join(unwritten, err); err != nil {
 		return err
@@ -210,41 +182,17 @@ func (a *app) gradeAll(ctx context.Context, grader *grade.Grader, all []grade.Su
 	return verdict.Worst(results).Err()
 }
 
-// writeGrades replaces a file: a reader never sees half of it.
-func writeGrades(path string, write func(io.Writer) error) error {
-	var text bytes.Buffer
-	if err := write(&text); err != nil {
-		return fmt.Errorf("write grades: %w", err)
-	}
-	if err := maybe.WriteFile(path, text.Bytes(), 0o600); err != nil {
-		return fmt.Errorf("write grades: %w", err)
-	}
-	return nil
-}
-
-// labsIn reads a list of labs: numbers and ranges, with commas between them.
-func labsIn(c *course.Course, list string) ([]int, error) {
-	var labs []int
-	for part := range strings.SplitSeq(list, ",") {
-		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		if !isRange {
-			last = first
-		}
-		from, err := cli.LabNumber(c, first)
-		if err != nil {
-			return nil, err
-		}
-		to, err := cli.LabNumber(c, last)
-		if err != nil {
-			return nil, err
-		}
-		if from > to {
-			return nil, exit.Usage("%q is no range of labs: use one such as 1-4", part)
-		}
-		for n := from; n <= to; n++ {
-			labs = append(labs, n)
+// labsIn are the numbers of labs, in order.
+func labsIn(c *course.Course, wanted []int) ([]int, error) {
+	if len(wanted) == 0 {
+		for _, lab := range c.Labs {
+			wanted = append(wanted, lab.Number)
 		}
 	}
-	slices.Sort(labs)
-	return slices.Compact(labs), nil
+	for _, n := range wanted {
+		if _, err := c.Lab(n); err != nil {
+			return nil, exit.Usage("%w", err)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(wanted))), nil
 }

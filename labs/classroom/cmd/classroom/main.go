@@ -1,5 +1,5 @@
-// Command classroom is an instructor's: clusters for the learners of a room, a server for all of them, a board that shows
-// how they are doing, and grades. `classroom --help` lists what it does.
+// Command classroom is an instructor's: a cluster for each learner, a board that shows how they are doing, what they need on a weak
+// network, and grades. `classroom --help` lists what it does.
 package main
 
 import (
@@ -21,16 +21,15 @@ type app struct{ cli.App }
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "classroom",
-		Short: "A cluster for every learner in a room, a server for all of them, and grades",
-		Long: `classroom makes a cluster for every learner in a room, serves the room so that the labs need no internet, shows on a
-board who is stuck, and grades what was handed in. docs/classroom.md tells how.
+		Short: "A cluster for each learner, a board, and grades",
+		Long: `classroom makes a cluster for each learner, shows on a board who is stuck, offers what is needed on a weak network, and grades
+what was handed in. docs/classroom.md tells how.
 
 Exit codes: 0 done, 1 a learner's work fails (grade), 2 wrong usage, 3 the machine is at fault, 130 interrupted.`,
 		RunE: func(*cobra.Command, []string) error { return exit.Usage("no command given; see classroom --help") },
 	}
 	a.Flags(root)
-	root.AddCommand(newRoomCommands(newRoom(a))...)
-	root.AddCommand(newDoctorCommand(newRoom(a)), newModulesCommand(a), newImageCommand(a), newServeCommand(a), newHandoutsCommand(a),
-		newBoardCommand(a), newGradeCommand(a), newJudgeImageCommand(a))
+	root.AddCommand(newRoomCommands(a)...)
+	root.AddCommand(newServeCommand(a), newModulesCommand(a), newGradeCommand(a), newJudgeImageCommand(a))
 	return root
 }

@@ -2,105 +2,77 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/example/operator-lab/labs/classroom/modules"
+	"github.com/example/operator-lab/clusters/components"
+	"github.com/example/operator-lab/clusters/embedded"
+	"github.com/example/operator-lab/labs/classroom/share"
 	"github.com/example/operator-lab/labs/internal/cli"
-	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 )
 
 func newModulesCommand(a *app) *cobra.Command {
-	var check bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "modules",
-		Short: "Download the Go modules that a room needs (make classroom-modules)",
-		Long: `modules downloads into .lab/modules what learners' machines download for the labs: the modules of the workspace and
-its tools, of the lab and its suite, and of the embedded control plane (not with --cluster kind), for Linux, macOS and
-Windows. classroom serve then serves that folder to the room.
-
-Run it where the internet is good. What is there is not downloaded again, and an interrupt loses nothing that has
-arrived. --check downloads nothing: it says what is missing, or proves that nothing is.`,
+		Short: "Collect what learners need on a weak network, where the internet is good (make classroom-modules)",
+		Long: `modules fills the folder .lab/share with Go modules, the course as it is committed, Go, the control plane as it is compiled
+here, and the node image if there is one. classroom serve offers all of it. It takes some minutes, and 1.5 GB of disk.`,
 		Args: cli.NoArguments("modules"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			needs, done, err := a.moduleNeeds()
-			if err != nil {
-				return err
-			}
-			defer done()
-			if check {
-				return a.checkModules(cmd.Context(), needs)
-			}
-			return a.fillModules(cmd.Context(), needs)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.collect(cmd.Context()) },
 	}
-	cmd.Flags().BoolVar(&check, "check", false,
-		"say what is missing: a Go command with an empty cache and nothing but .lab/modules in reach tries it, with 2 GB of disk")
-	return cmd
 }
 
-// roomModules are those that the room's server has.
-func (a *app) roomModules() modules.Folder {
-	return modules.Folder(filepath.Join(a.State, "modules"))
+func (a *app) share() share.Folder {
+	dir := filepath.Join(a.State, "share")
+	return share.Folder{Dir: filepath.Join(dir, "files"), Modules: filepath.Join(dir, "modules")}
 }
 
-// moduleNeeds are what learners compile; done removes what was rendered for it.
-func (a *app) moduleNeeds() (needs []modules.Need, done func(), err error) {
+func (a *app) collect(ctx context.Context) error {
 	c, err := a.Course()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	scratch, err := os.MkdirTemp("", "lab-modules-")
-	if err != nil {
-		return nil, nil, exit.Environment(fmt.Errorf("look what the labs need: %w", err))
+	folder := a.share()
+	a.Progress("modules, in " + folder.Modules)
+	if err := share.Modules(ctx, c, folder.Modules, a.Root); err != nil {
+		return err
 	}
-	done = func() { _ = os.RemoveAll(scratch) }
-	needs, err = modules.Needs(c, scratch, a.Cluster != cli.Kind)
-	if err != nil {
-		done()
-		return nil, nil, exit.Usage("%v", err)
+	a.Progress("the course")
+	if err := folder.PackCourse(ctx, a.Root); err != nil {
+		return err
 	}
-	return needs, done, nil
-}
-
-func (a *app) fillModules(ctx context.Context, needs []modules.Need) error {
-	unlock, err := a.Lock("classroom-modules", "the room's modules")
+	a.Progress("Go")
+	if err := folder.PackGo(ctx, a.Root); err != nil {
+		return err
+	}
+	programs, err := (&components.Builder{Root: a.Root, CacheDir: a.Cache, Log: a.Progress}).Build(ctx, append(embedded.Components(), "kubectl")...)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	stock, err := a.roomModules().Fill(ctx, needs, a.Progress)
-	if errors.Is(err, context.Canceled) {
+	var paths []string
+	for _, program := range programs {
+		path, err := filepath.Rel(a.Cache, program)
+		if err != nil {
+			return err
+		}
+		paths = append(paths, path)
+	}
+	a.Progress("the control plane")
+	if err := folder.PackFiles(ctx, roomclient.ControlPlaneFile(), a.Cache, paths...); err != nil {
 		return err
 	}
-	if err != nil {
-		return exit.Environment(fmt.Errorf(
-			"%w; what has arrived stays: run classroom modules again when the internet is in reach", err))
+	if image, here, err := a.LocalNodeImage(ctx, a.Engine()); err == nil && here {
+		a.Progress("the node image")
+		if err := folder.PackImage(ctx, a.Engine(), image.Ref); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintf(a.Out, "%s, in %s\n", stock, a.roomModules())
-	fmt.Fprintln(a.Out, "`make classroom-serve ADDRESS=ip` serves them to the room.")
-	return nil
-}
-
-func (a *app) checkModules(ctx context.Context, needs []modules.Need) error {
-	missing, err := a.roomModules().Missing(needs)
-	if err != nil {
-		return exit.Usage("%v", err)
+	files, err := folder.Files()
+	for _, f := range files {
+		fmt.Fprintf(a.Out, "%s  %s, %d MB\n", f.SHA256, f.Name, f.Size/1e6)
 	}
-	for _, m := range missing {
-		fmt.Fprintln(a.Out, m)
-	}
-	if len(missing) > 0 {
-		return exit.Environment(fmt.Errorf("%s that the labs need, not in %s: make classroom-modules downloads what is missing",
-			cli.Count(len(missing), "module"), a.roomModules()))
-	}
-	if err := modules.Check(ctx, a.roomModules().URL(), os.TempDir(), needs, a.Progress); err != nil {
-		return exit.Environment(err)
-	}
-	fmt.Fprintf(a.Out, "A machine with an empty module cache needs nothing but %s.\n", a.roomModules())
-	return nil
+	return err
 }

@@ -3,22 +3,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
-	"github.com/example/operator-lab/labs/classroom/board/boardtest"
-	boardroom "github.com/example/operator-lab/labs/classroom/board/room"
 	"github.com/example/operator-lab/labs/classroom/grade"
-	"github.com/example/operator-lab/labs/classroom/judge"
+	"github.com/example/operator-lab/labs/classroom/progress"
+	"github.com/example/operator-lab/labs/hosted"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	seen "github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain/plaintest"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -36,21 +33,16 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 			return others[0]
 		},
 		"grade: why something is refused": func(t *testing.T) string {
-			return graded(t, judge.HandIn{Refused: plaintest.Hostile}, nil).Build.Output
+			return graded(t, hosted.Answer{Refused: plaintest.Hostile}, nil).Build.Output
 		},
 		"grade: why nobody could judge": func(t *testing.T) string {
-			return graded(t, judge.HandIn{}, errors.New(plaintest.Hostile)).Environment.Finding
+			return graded(t, hosted.Answer{}, errors.New(plaintest.Hostile)).Environment.Finding
 		},
-		"grade: the table": func(t *testing.T) string {
-			var out bytes.Buffer
-			grade.NewTable(&out, []int{1}, nil).Tell(grade.Grade{Results: []*verdict.Result{
-				{Lab: 1, Verdict: verdict.Fail, Build: &verdict.Build{Output: plaintest.Hostile}},
-			}})
-			return out.String()
+		"grade: the line": func(*testing.T) string {
+			return grade.Grade{Results: []*verdict.Result{{Lab: 1, Verdict: verdict.Fail, Build: &verdict.Build{Output: plaintest.Hostile}}}}.Line()
 		},
 		"the board: what a learner's machine sent": sent(func(r *verdict.Result) string { return fmt.Sprint(r.Checks[0]) }),
 		"the board: an advice":                     sent(func(r *verdict.Result) string { return fmt.Sprint(r.Advice) }),
-		"the room: what is wrong with a cluster":   func(*testing.T) string { return firstLine(errors.New(plaintest.Hostile)) },
 	})
 }
 
@@ -69,12 +61,12 @@ func handedIn(t *testing.T) (all []grade.Submission, others []string) {
 }
 
 // graded is the result of lab 1 of a submission of which a container says so.
-func graded(t *testing.T, answer judge.HandIn, err error) (result *verdict.Result) {
+func graded(t *testing.T, answer hosted.Answer, err error) (result *verdict.Result) {
 	t.Helper()
-	g := grade.Grader{Course: boardtest.Course(t), Labs: []int{1}, Out: t.TempDir(), Progress: func(string) {}}
-	g.Judge = func(context.Context, string, []int) (judge.HandIn, error) { return answer, err }
-	told := func(g grade.Grade) { result = g.Result(1) }
-	if err := g.Run(t.Context(), []grade.Submission{{Name: "ada", ID: "ada", Path: t.TempDir()}}, told); err != nil {
+	g := grade.Grader{Course: coursetest.Load(t, root), Labs: []int{1}, Out: t.TempDir(), Progress: func(string) {}}
+	g.Judge = func(context.Context, string, []int) (hosted.Answer, error) { return answer, err }
+	told := func(g grade.Grade) { result = g.Results[0] }
+	if err := g.Run(t.Context(), []grade.Submission{{Name: "ada", Path: t.TempDir()}}, told); err != nil {
 		t.Fatal(err)
 	}
 	return result
@@ -83,26 +75,22 @@ func graded(t *testing.T, answer judge.HandIn, err error) (result *verdict.Resul
 // sent is what the board keeps of a result.
 func sent(kept func(*verdict.Result) string) func(*testing.T) string {
 	return func(t *testing.T) string {
-		c := boardtest.Course(t)
-		r := boardtest.Result(c, 1, "r1", time.Now(), c.Labs[0].Checks[0].ID)
-		r.Checks[0].Seen, r.Advice = plaintest.Hostile, []string{plaintest.Hostile}
-		r.Checks[0].Evidence = []seen.Evidence{{Title: plaintest.Hostile, Lines: []string{plaintest.Hostile}}}
+		c := coursetest.Load(t, root)
+		r := &verdict.Result{
+			Schema: 1, Lab: 1, Run: "r1", Verdict: verdict.Fail, Started: time.Now(), Advice: []string{plaintest.Hostile},
+			Checks: []verdict.Check{{
+				ID: c.Labs[0].Checks[0].ID, State: verdict.Failed, Seen: plaintest.Hostile,
+				Evidence: []seen.Evidence{{Title: plaintest.Hostile, Lines: []string{plaintest.Hostile}}},
+			}},
+		}
 		data, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		accepted, err := boardroom.Accept(data, c)
+		accepted, err := progress.Accept(data, c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return kept(accepted)
-	}
-}
-
-// A learner who administers a cluster decides what its nodes say, and each line of the table is as wide as the longest.
-func TestALearnersLineIsShort(t *testing.T) {
-	line := firstLine(errors.New("node n: " + strings.Repeat("é", 1<<20)))
-	if n := utf8.RuneCountInString(line); n > lineLimit || !strings.HasPrefix(line, "node n: é") {
-		t.Errorf("it has %d characters: %.100s", n, line)
 	}
 }

@@ -1,7 +1,6 @@
 package judgetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +28,6 @@ import (
 	"github.com/example/operator-lab/labs/classroom/judge"
 	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/trace"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -38,6 +36,8 @@ const (
 	root = "../../../.."
 	// namespace enforces the Pod Security level "baseline".
 	namespace = "judge"
+	// judging is said once a Pod runs.
+	judging = "the judge: it is judging"
 )
 
 func TestMain(m *testing.M) {
@@ -97,17 +97,11 @@ func (h host) judgesAsAtHome(t *testing.T, cache string) {
 			t.Run(fmt.Sprintf("stage %d in lab %d", stage, lab), func(t *testing.T) {
 				workspace := h.workspace(t, stage)
 				begun := time.Now()
-				answer, err := h.judges(t).Run(t.Context(), workspace, hosted.Request{Labs: []int{lab}})
+				there, err := h.judges(t).Check(t.Context(), workspace, hosted.Request{Lab: lab})
 				if err != nil {
 					t.Fatal(err)
 				}
-				there := answer.Results[0]
-				t.Logf("%.1f s with the Job, %.1f s in the Pod: %.1f core-seconds, %d MiB", time.Since(begun).Seconds(), there.Seconds,
-					answer.Cost.CPUSeconds, answer.Cost.MemoryPeak>>20)
-				var files course.Tree
-				if err := hosted.Unpack(bytes.NewReader(answer.Artifacts), &files); err != nil || len(files[trace.File].Data) == 0 {
-					t.Errorf("no trace came with it: %v", err)
-				}
+				t.Logf("%.1f s with the Job, %.1f s in the Pod", time.Since(begun).Seconds(), there.Seconds)
 				here := atHome(lab, workspace)
 				t.Logf("%.1f s at home: %s %s", here.Seconds, here.Verdict, here.Environment.Finding)
 				if there.Verdict != want {
@@ -174,19 +168,19 @@ func (h host) replacesALostPod(t *testing.T) {
 	judges, lost := h.judges(t), false
 	judges.Progress = func(line string) {
 		t.Log(line)
-		if line == "checking" && !lost {
+		if line == judging && !lost {
 			lost = true
 			if err := h.CoreV1().Pods(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{}); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	answer, err := judges.Run(t.Context(), h.workspace(t, 4), hosted.Request{Labs: []int{4}})
+	result, err := judges.Check(t.Context(), h.workspace(t, 4), hosted.Request{Lab: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !lost || answer.Results[0].Verdict != verdict.Pass {
-		t.Errorf("lost %v, %+v", lost, answer.Results[0])
+	if !lost || result.Verdict != verdict.Pass {
+		t.Errorf("lost %v, %+v", lost, result)
 	}
 }
 
@@ -197,12 +191,12 @@ func (h host) leavesNothing(t *testing.T) {
 	judges := h.judges(t)
 	judges.Progress = func(line string) {
 		t.Log(line)
-		if line == "checking" {
+		if line == judging {
 			cancel()
 		}
 	}
-	if _, err := judges.Run(ctx, h.workspace(t, 4), hosted.Request{Labs: []int{4}}); !errors.Is(err, context.Canceled) {
-		t.Errorf("Run() = %v, want %v", err, context.Canceled)
+	if _, err := judges.Check(ctx, h.workspace(t, 4), hosted.Request{Lab: 4}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Check() = %v, want %v", err, context.Canceled)
 	}
 	err := wait.PollUntilContextTimeout(t.Context(), time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
 		jobs, err1 := h.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{})
@@ -221,9 +215,9 @@ func (h host) leavesNothing(t *testing.T) {
 func (h host) saysThatTheImageIsMissing(t *testing.T) {
 	judges := h.judges(t)
 	judges.Image = "operator-lab.local/none:1"
-	_, err := judges.Run(t.Context(), h.workspace(t, 4), hosted.Request{Labs: []int{4}})
+	_, err := judges.Check(t.Context(), h.workspace(t, 4), hosted.Request{Lab: 4})
 	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(problem.Error(), judges.Image) {
-		t.Errorf("Run() = %v, want a Problem that names the image", err)
+		t.Errorf("Check() = %v, want a Problem that names the image", err)
 	}
 }
 
@@ -232,15 +226,15 @@ func (h host) survivesItsNode(t *testing.T) {
 	judges := h.judges(t)
 	judges.Progress = func(line string) {
 		t.Log(line)
-		if line == "checking" {
+		if line == judging {
 			if out, err := exec.CommandContext(t.Context(), h.kind.Engine(), "kill", h.name+"-control-plane").CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 		}
 	}
-	answer, err := judges.Run(t.Context(), h.workspace(t, 3), hosted.Request{Labs: []int{4}})
+	result, err := judges.Check(t.Context(), h.workspace(t, 3), hosted.Request{Lab: 4})
 	if _, ok := errors.AsType[*clusters.Problem](err); !ok {
-		t.Errorf("Run() = %+v, %v; want a Problem", answer, err)
+		t.Errorf("Check() = %+v, %v; want a Problem", result, err)
 	}
 }
 

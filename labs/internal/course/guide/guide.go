@@ -1,5 +1,5 @@
 // Package guide keeps the guide for instructors true. It writes what docs/instructor.md says about each lab
-// from the manifests and from the wrong answers.
+// from the manifests.
 package guide
 
 import (
@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/mutants"
 )
 
 // File is the guide, a slash path below the checkout.
@@ -23,21 +22,17 @@ const (
 	labsEnd   = "<!-- labs end -->"
 )
 
-// Lint returns what is wrong with the guide: a part about the labs that is not what it is made from. What is wrong with
-// a wrong answer itself, [mutants.Lint] says.
+// Lint returns what is wrong with the guide: a part about the labs that is not what it is made from.
 func Lint(c *course.Course) ([]course.Problem, error) {
 	have, want, line, err := compare(c)
 	if problem, ok := errors.AsType[course.Problem](err); ok {
-		if problem.File == File {
-			return []course.Problem{problem}, nil
-		}
-		return nil, nil
+		return []course.Problem{problem}, nil
 	}
 	if err != nil || have == want {
 		return nil, err
 	}
 	return []course.Problem{{
-		File: File, Line: line, Text: "differs from the manifests and the wrong answers: bin/lab lint --fix rewrites it",
+		File: File, Line: line, Text: "differs from the manifests: bin/lab lint --fix rewrites it",
 	}}, nil
 }
 
@@ -45,7 +40,7 @@ func Lint(c *course.Course) ([]course.Problem, error) {
 // without a place for it stays as it is; Lint complains.
 func Fix(c *course.Course) (changed []string, err error) {
 	have, want, _, err := compare(c)
-	if problem, ok := errors.AsType[course.Problem](err); ok && problem.File == File || have == want && err == nil {
+	if _, ok := errors.AsType[course.Problem](err); ok || have == want && err == nil {
 		return nil, nil
 	}
 	if err == nil {
@@ -60,7 +55,7 @@ func Fix(c *course.Course) (changed []string, err error) {
 func path(c *course.Course) string { return filepath.Join(c.Root, filepath.FromSlash(File)) }
 
 // compare returns the guide as it is, as it should be, and the line at which the part about the labs begins. The error is
-// a [course.Problem] when there is no such part, or when a wrong answer cannot be read.
+// a [course.Problem] when there is no such part.
 func compare(c *course.Course) (have, want string, line int, err error) {
 	data, err := os.ReadFile(path(c))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,16 +71,12 @@ func compare(c *course.Course) (have, want string, line int, err error) {
 	if !ok {
 		return "", "", 0, course.Problem{File: File, Text: fmt.Sprintf("has no line %s below %s", labsEnd, labsBegin)}
 	}
-	wrong, err := mutants.Load(c)
-	if err != nil {
-		return "", "", 0, err
-	}
 	before += labsBegin + "\n"
-	return string(data), before + labs(c, wrong) + labsEnd + "\n" + after, 1 + strings.Count(before, "\n"), nil
+	return string(data), before + labs(c) + labsEnd + "\n" + after, 1 + strings.Count(before, "\n"), nil
 }
 
 // labs is the part about the labs.
-func labs(c *course.Course, wrong []*mutants.Mutant) string {
+func labs(c *course.Course) string {
 	var b strings.Builder
 	for _, lab := range c.Labs {
 		fmt.Fprintf(&b, "\n### Lab %d: %s\n\n", lab.Number, lab.Title)
@@ -93,27 +84,7 @@ func labs(c *course.Course, wrong []*mutants.Mutant) string {
 		for i, sentence := range lab.Instructor.Say {
 			fmt.Fprintf(&b, "%d. %s\n", i+1, sentence)
 		}
-		b.WriteString("\nThe two mistakes seen most:\n")
-		for _, m := range wrong {
-			if m.Lab == lab.Number && m.Common {
-				b.WriteString("\n" + mistake(c, m))
-			}
-		}
 		fmt.Fprintf(&b, "\nAsk whoever is stuck: **%s**\n", lab.Instructor.Ask)
 	}
 	return b.String() + "\n"
-}
-
-// mistake is what somebody believes, and what they see then.
-func mistake(c *course.Course, m *mutants.Mutant) string {
-	text := fmt.Sprintf("- They believe: *%s*\n", m.Misconception)
-	_, check, err := c.Check(m.Caught)
-	if err != nil {
-		return text // lint of the wrong answers says so
-	}
-	text += fmt.Sprintf("  They see: **✗ %s**\n", check.Title)
-	if hints := check.Hints[m.Cause]; len(hints) > 0 {
-		text += "  First hint: " + hints[0] + "\n"
-	}
-	return text
 }

@@ -1,8 +1,6 @@
 package guide_test
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -12,18 +10,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/course/guide"
 )
-
-const wrongAnswer = `misconception: %s
-caught: %s
-cause: %s
-common: %v
----
-diff --git a/main.go b/main.go
---- a/main.go
-+++ b/main.go
-@@ -30,1 +30,0 @@
--		fmt.Println("hello", os.Args[1])
-`
 
 const text = `# Guide
 
@@ -36,18 +22,11 @@ Nothing yet.
 That is all.
 `
 
-// room is a small course with a guide and some wrong answers to its second lab.
+// room is a small course with a guide.
 func room(t *testing.T, guideText string) (root string, load func() *course.Course) {
 	t.Helper()
 	root = coursetest.New(t)
 	coursetest.Write(t, root, guide.File, guideText)
-	for name, answer := range map[string]string{
-		"a-rare": fmt.Sprintf(wrongAnswer, "Nobody believes this.", "says-name", "silent", false),
-		"b-one":  fmt.Sprintf(wrongAnswer, "Whoever is named knows it.", "says-name", "silent", true),
-		"c-two":  fmt.Sprintf(wrongAnswer, "Names are private.", "takes-name", "other", true),
-	} {
-		coursetest.Write(t, root, "labs/02-name/mutants/"+name+".patch", answer)
-	}
 	return root, func() *course.Course { return coursetest.Load(t, root) }
 }
 
@@ -74,16 +53,6 @@ Say:
 2. It does so once.
 3. Then it ends.
 
-The two mistakes seen most:
-
-- They believe: *Whoever is named knows it.*
-  They see: **✗ It says the name**
-  First hint: think
-
-- They believe: *Names are private.*
-  They see: **✗ It takes a name**
-  First hint: think
-
 Ask whoever is stuck: **What does it say?**
 
 ### Lab 3: Shout
@@ -91,7 +60,7 @@ Ask whoever is stuck: **What does it say?**
 
 func TestThePartAboutTheLabsIsWrittenFromThem(t *testing.T) {
 	root, load := room(t, text)
-	want := []string{":6: differs from the manifests and the wrong answers: bin/lab lint --fix rewrites it"}
+	want := []string{":6: differs from the manifests: bin/lab lint --fix rewrites it"}
 	if diff := cmp.Diff(want, lint(t, load())); diff != "" {
 		t.Error(diff)
 	}
@@ -117,16 +86,12 @@ func TestThePartAboutTheLabsIsWrittenFromThem(t *testing.T) {
 
 // Whatever the part is made of, a change of it makes the guide stale.
 func TestTheGuideGoesStale(t *testing.T) {
-	const manifest, answer = "labs/02-name/lab.yaml", "labs/02-name/mutants/b-one.patch"
+	const manifest = "labs/02-name/lab.yaml"
 	for name, change := range map[string]struct{ file, old, new string }{
-		"title":         {manifest, "title: Say whom", "title: Say who"},
-		"minutes":       {manifest, "minutes: 20", "minutes: 15"},
-		"sentence":      {manifest, "Then it ends.", "Then it waits."},
-		"question":      {manifest, "What does it say?", "What does it hear?"},
-		"check's title": {manifest, "title: It says the name", "title: It tells the name"},
-		"hint":          {manifest, "silent: [think]", "silent: [listen]"},
-		"misconception": {answer, "knows it", "knew it"},
-		"mark":          {answer, "common: true", "common: false"},
+		"title":    {manifest, "title: Say whom", "title: Say who"},
+		"minutes":  {manifest, "minutes: 20", "minutes: 15"},
+		"sentence": {manifest, "Then it ends.", "Then it waits."},
+		"question": {manifest, "What does it say?", "What does it hear?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, load := room(t, text)
@@ -171,18 +136,5 @@ func TestAMissingGuideIsMissed(t *testing.T) {
 	}
 	if changed, err := guide.Fix(c); err != nil || changed != nil {
 		t.Errorf("%q, %v", changed, err)
-	}
-}
-
-// A wrong answer that cannot be read is named by the lint of the wrong answers, once.
-func TestABrokenWrongAnswerIsNotNamedTwice(t *testing.T) {
-	root, load := room(t, text)
-	coursetest.Write(t, root, "labs/02-name/mutants/d-none.patch", "no answer")
-	if problems := lint(t, load()); problems != nil {
-		t.Errorf("%q", problems)
-	}
-	_, err := guide.Fix(load())
-	if _, known := errors.AsType[course.Problem](err); !known {
-		t.Errorf("fix wrote a guide without it: %v", err)
 	}
 }

@@ -1,0 +1,340 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/example/operator-lab/labs/classroom/progress"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/roomclient"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+func small(t *testing.T) *course.Course {
+	t.Helper()
+	return coursetest.Load(t, coursetest.New(t))
+}
+
+// result is a verdict on a lab with one check, red or not.
+func result(c *course.Course, lab int, run string, red bool) *verdict.Result {
+	check := c.Labs[lab-1].Checks[0]
+	r := &verdict.Result{
+		Schema: 1, Lab: lab, Run: run, Verdict: verdict.Pass, Started: time.Now().Add(-time.Minute), Seconds: 10,
+		Checks: []verdict.Check{{ID: check.ID, Title: check.Title, Lab: lab, State: verdict.Passed}},
+	}
+	if red {
+		r.Verdict, r.Checks[0].State = verdict.Fail, verdict.Failed
+		r.Checks[0].Expected, r.Checks[0].Seen = "hello", "<script>alert(1)</script>"
+	}
+	return r
+}
+
+func reopen(t *testing.T, dir string, c *course.Course) *Store {
+	t.Helper()
+	s, err := Open(dir, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestStoreHasWhatItTookAfterACrash(t *testing.T) {
+	c, dir := small(t), t.TempDir()
+	s := reopen(t, dir, c)
+	token, err := s.Join("Ana", "", time.Now())
+	if err == nil {
+		err = errors.Join(s.Keep("Ana", result(c, 1, "r1", true), time.Now()), s.Keep("Ana", result(c, 1, "r1", true), time.Now()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, FileName)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(whole, []byte(`{"learner":"Ana","res`)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, dir, c)
+	if err := s.Keep("Ana", result(c, 1, "r2", false), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, dir, c)
+	if got := s.Holder(token); got != "Ana" {
+		t.Errorf("the token is %q's", got)
+	}
+	err = s.View(func(all []*progress.Learner) error {
+		if len(all) != 1 || len(all[0].Attempts(1)) != 2 || !all[0].Passed(1) {
+			return fmt.Errorf("%+v", all)
+		}
+		kept, err := s.result(all[0].Attempts(1)[0].ID)
+		if err == nil && kept.Run != "r1" {
+			err = fmt.Errorf("the first is %s", kept.Run)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(string(whole), token) {
+		t.Error("the file has the token itself")
+	}
+}
+
+func TestNamesAreFirstComeFirstServed(t *testing.T) {
+	s := reopen(t, t.TempDir(), small(t))
+	token, err := s.Join("김민준", "", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.Join(" 김민준 ", token, time.Now()); err != nil || again != token {
+		t.Errorf("with the token: %q, %v", again, err)
+	}
+	for name, want := range map[string]error{"김민준": ErrTaken, "": ErrName, "../x": ErrName, strings.Repeat("a", 41): ErrName, "a\nb": ErrName} {
+		if _, err := s.Join(name, "", time.Now()); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", name, err, want)
+		}
+	}
+	if _, err := s.Join("Ana", "", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Join("ANA", "", time.Now()); !errors.Is(err, ErrTaken) {
+		t.Errorf("other letters: %v", err)
+	}
+}
+
+// serve serves a board over TLS, and gives what learners type.
+func serve(t *testing.T, b *Board) (address, key string) {
+	t.Helper()
+	certificate, key, err := Certificate(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewServer(b.ForLearners(), &certificate)
+	go func() { _ = s.ServeTLS(l, "", "") }()
+	t.Cleanup(func() { _ = s.Close() })
+	return l.Addr().String(), key
+}
+
+const kubeconfig = `{apiVersion: v1, kind: Config, current-context: x, clusters: [{name: x, cluster: {server: "https://127.0.0.1:1"}}],
+contexts: [{name: x, context: {cluster: x, user: x}}], users: [{name: x, user: {token: x}}]}`
+
+func newBoard(t *testing.T) *Board {
+	t.Helper()
+	c := small(t)
+	return &Board{
+		Store: reopen(t, t.TempDir(), c), Course: c, Log: func(line string) { t.Log(line) },
+		Offer: func(name string) (roomclient.JoinAnswer, error) {
+			if name == "Eve" {
+				return roomclient.JoinAnswer{Kubeconfig: []byte(strings.Replace(kubeconfig, "token: x", "exec: {command: evil, apiVersion: client.authentication.k8s.io/v1}", 1))}, nil
+			}
+			return roomclient.JoinAnswer{Kubeconfig: []byte(kubeconfig)}, nil
+		},
+	}
+}
+
+func TestALearnerJoinsAndTheirVerdictIsShown(t *testing.T) {
+	b := newBoard(t)
+	address, key := serve(t, b)
+	state := t.TempDir()
+	join := func(state, name, key string) error {
+		_, _, err := roomclient.Join(t.Context(), state, roomclient.Room{Address: address, Key: key, Name: name})
+		return err
+	}
+	if err := join(state, "Ana", "AAAA-AAAA-AAAA-AAAA"); !errors.Is(err, roomclient.ErrOtherKey) {
+		t.Errorf("with another key: %v", err)
+	}
+	if err := errors.Join(join(state, "Ana", key), join(state, "Ana", key)); err != nil {
+		t.Fatal(err)
+	}
+	if err := join(t.TempDir(), "Ana", key); err == nil || !strings.Contains(err.Error(), "take another") {
+		t.Errorf("somebody else under that name: %v", err)
+	}
+	if data, err := os.ReadFile(filepath.Join(state, roomclient.KubeconfigFile)); string(data) != kubeconfig {
+		t.Errorf("kubeconfig %q, %v", data, err)
+	}
+	if err := join(t.TempDir(), "Eve", key); err == nil || !strings.Contains(err.Error(), "programs of the machine") {
+		t.Errorf("a kubeconfig that names a program: %v", err)
+	}
+	r := result(b.Course, 2, "r1", true)
+	r.Workspace = "/home/lovelace/workspace"
+	invalid := result(b.Course, 2, "r0", true)
+	invalid.Checks[0].ID = "invented"
+	var told []string
+	roomclient.Report(t.Context(), state, []*verdict.Result{invalid, r}, func(line string) { told = append(told, line) })()
+	if len(told) != 1 || !strings.Contains(told[0], "invented") {
+		t.Errorf("told %q: one of two is refused, for ever", told)
+	}
+	page := get(t, b, "http://127.0.0.1:7779/")
+	for _, want := range []string{`aria-label="Ana, lab 2: fail, 1 check red`, "2 learners ·"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+	detail := get(t, b, "http://localhost:7779/cell/Ana/2")
+	if strings.Contains(detail, "<script>") || !strings.Contains(detail, "&lt;script&gt;alert(1)") || !strings.Contains(detail, "make hint-2") {
+		t.Errorf("the detail:\n%s", detail)
+	}
+	if strings.Contains(page+detail, "lovelace") {
+		t.Error("the learner's home is shown")
+	}
+}
+
+// get asks the page for what has to be there.
+func get(t *testing.T, b *Board, url string) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	b.Page().ServeHTTP(w, httptest.NewRequest(http.MethodGet, url, http.NoBody))
+	if w.Code != http.StatusOK {
+		t.Fatalf("GET %s: %d %s", url, w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func TestNobodyWritesWithoutAToken(t *testing.T) {
+	b := newBoard(t)
+	for _, header := range []string{"", "Bearer ", "Bearer made-up"} {
+		r := httptest.NewRequest(http.MethodPost, roomclient.ResultsPath, strings.NewReader("{}"))
+		r.Header.Set("Authorization", header)
+		w := httptest.NewRecorder()
+		b.ForLearners().ServeHTTP(w, r)
+		if w.Code != http.StatusUnauthorized {
+			t.Errorf("%q: %d", header, w.Code)
+		}
+	}
+}
+
+func TestThePageIsForThisMachine(t *testing.T) {
+	b := newBoard(t)
+	for url, want := range map[string]int{
+		"http://127.0.0.1:7779/": 200, "http://localhost/": 200, "http://[::1]:1/": 200, "http://evil.example/": 403, "http://127.0.0.1.evil.example/": 403,
+		"http://127.0.0.1/cell/Nobody/1": 404, "http://127.0.0.1/cell/Nobody/x": 404, "http://127.0.0.1/assets/board.css": 200,
+	} {
+		w := httptest.NewRecorder()
+		b.Page().ServeHTTP(w, httptest.NewRequest(http.MethodGet, url, http.NoBody))
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", url, w.Code, want)
+		}
+	}
+	w := httptest.NewRecorder()
+	b.ForLearners().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	if w.Code != http.StatusNotFound {
+		t.Errorf("learners get the page: %d", w.Code)
+	}
+}
+
+// ada has passed lab 1, failed lab 2 twice, and at lab 3 her machine failed.
+func ada(t *testing.T, b *Board) {
+	t.Helper()
+	broken := result(b.Course, 3, "r4", true)
+	broken.Verdict = verdict.Environment
+	if _, err := b.Store.Join("Ada", "", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range []*verdict.Result{
+		result(b.Course, 1, "r1", false), result(b.Course, 2, "r2", true), result(b.Course, 2, "r3", true), broken,
+	} {
+		if err := b.Store.Keep("Ada", r, time.Now().Add(time.Duration(10*i-50)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Whoever sees no colour reads the symbol and the word; whoever sees nothing hears the label.
+func TestAPageSaysWhoAndOnWhat(t *testing.T) {
+	b := newBoard(t)
+	ada(t, b)
+	for i := range 8 {
+		name := fmt.Sprintf("n%d", i)
+		if _, err := b.Store.Join(name, "", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if i == 7 {
+			continue // has not begun
+		}
+		if err := b.Store.Keep(name, result(b.Course, 1, "x", true), time.Now().Add(-time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := get(t, b, "http://127.0.0.1/")
+	for _, want := range []string{
+		"9 learners · 1 stuck · 1 not started", `<a href="/cell/Ada/2">Ada, lab 2</a>`,
+		"red for 40m, 2 attempts", "<b>7 learners</b>", "1 of 9", "environment", `class="stuck"><th scope="row">Ada`,
+		"Ada, lab 3: the machine was at fault", "Ada, lab 1: pass",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+	detail := get(t, b, "http://127.0.0.1/cell/Ada/2")
+	if strings.Count(detail, "aria-current") != 1 || strings.Count(detail, "?result=") != 2 {
+		t.Errorf("the history:\n%s", detail)
+	}
+	if untried := get(t, b, "http://127.0.0.1/cell/n7/1"); !strings.Contains(untried, "Not tried yet.") {
+		t.Error(untried)
+	}
+}
+
+func TestTheKeyStaysTheSame(t *testing.T) {
+	dir := t.TempDir()
+	_, first, err1 := Certificate(dir)
+	_, second, err2 := Certificate(dir)
+	if err := errors.Join(err1, err2); err != nil || first != second {
+		t.Errorf("%s, then %s: %v", first, second, err)
+	}
+	if typed, err := roomclient.ParseKey(strings.ToLower(strings.ReplaceAll(first, "-", " "))); err != nil || typed != first {
+		t.Errorf("typed %s: %v", typed, err)
+	}
+	if _, err := roomclient.ParseKey("ABCD"); err == nil {
+		t.Error("a quarter of a key is taken")
+	}
+}
+
+// A result that is being written when Ctrl-C comes is still taken.
+func TestServeLetsRequestsFinish(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	begun, body := make(chan struct{}), make(chan string, 1)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(begun)
+		<-ctx.Done()
+		_, _ = io.WriteString(w, "taken")
+	})
+	go func() {
+		resp, err := http.Get("http://" + l.Addr().String())
+		if err != nil {
+			body <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		body <- string(text)
+	}()
+	go func() { <-begun; stop() }()
+	if err := Serve(ctx, l, NewServer(handler, nil)); err != nil {
+		t.Error(err)
+	}
+	if got := <-body; got != "taken" {
+		t.Errorf("the request ended with %q", got)
+	}
+}
