@@ -36,7 +36,6 @@ var (
 	_ Identifier          = (*Kind)(nil)
 	_ ImageSaver          = (*Kind)(nil)
 	_ ControllerRestarter = (*Kind)(nil)
-	_ Restarter           = (*Kind)(nil)
 )
 
 // KindOption changes what NewKind makes.

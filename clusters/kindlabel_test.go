@@ -10,6 +10,23 @@ import (
 	"testing"
 )
 
+// scripted is a provider whose engine is a script, and a file with what that was told.
+func scripted(t *testing.T, script string) (k *Kind, told string) {
+	t.Helper()
+	bin := t.TempDir()
+	told = filepath.Join(bin, "told")
+	text := "#!/bin/sh\necho \"$@\" >> " + told + "\n" + script
+	if err := os.WriteFile(filepath.Join(bin, "docker"), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	k, err := NewKind(t.TempDir(), WithEngine("docker"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, told
+}
+
 // twoOwners is an engine with a node of ours and one of somebody else's, both of the cluster lab-x. "rm" takes nodes away.
 const twoOwners = `
 case "$1" in

@@ -181,29 +181,6 @@ func (o *Owned) Claim(name string) error {
 	return o.write(owner)
 }
 
-// Restart starts the machines of a recorded cluster anew, and keeps it if it was kept. The error is
-// errors.ErrUnsupported when its provider cannot do that.
-func (o *Owned) Restart(ctx context.Context, name string) error {
-	owner, err := o.read(name)
-	if err != nil {
-		return fmt.Errorf("restart cluster %s: %w", name, err)
-	}
-	if owner.Provider != o.identity() {
-		return fmt.Errorf("restart cluster %s: it was made by %s, not by %s", name, owner.Provider, o.identity())
-	}
-	restarter, ok := o.provider.(Restarter)
-	if !ok {
-		return fmt.Errorf("restart cluster %s: %w", name, errors.ErrUnsupported)
-	}
-	if err := restarter.Restart(ctx, name); err != nil || !owner.Kept {
-		return err
-	}
-	if owner.PID, err = o.keep(ctx, owner); err != nil {
-		return err
-	}
-	return o.write(owner)
-}
-
 // Delete removes a cluster that is recorded here, and its record. A cluster
 // that exists without a record is refused; one that neither exists nor is
 // recorded is no error.

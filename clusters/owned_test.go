@@ -447,68 +447,6 @@ func TestPurposesThatCannotBePartOfAHostName(t *testing.T) {
 	}
 }
 
-// phoenix is a provider whose clusters can be started again, by processes of their own.
-type phoenix struct {
-	*fake
-	restarted []string
-}
-
-func (p *phoenix) Restart(_ context.Context, name string) error {
-	p.restarted = append(p.restarted, name)
-	return nil
-}
-
-// Keep gives the cluster to the process that runs the tests of this package.
-func (p *phoenix) Keep(context.Context, string) (int, error) { return os.Getppid(), nil }
-
-func TestARestartedClusterIsKeptByItsNewProcess(t *testing.T) {
-	p := &phoenix{fake: &fake{}}
-	o := NewOwned(t.TempDir(), p)
-	c, err := o.Create(t.Context(), "test", Spec{}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	record, err := o.read(c.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	record.PID = 1 << 30
-	if err := o.write(record); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Restart(t.Context(), c.Name); err != nil || !slices.Equal(p.restarted, []string{c.Name}) {
-		t.Fatalf("Restart() = %v, and %v were", err, p.restarted)
-	}
-	if record, err = o.read(c.Name); err != nil || record.PID != os.Getppid() || !record.Kept || record.Cluster == nil {
-		t.Errorf("record %+v, %v", record, err)
-	}
-}
-
-func TestOnlyOurOwnClustersAreRestarted(t *testing.T) {
-	p := &phoenix{fake: &fake{}}
-	state := t.TempDir()
-	c, err := NewOwned(state, &fake{identity: "another"}).Create(t.Context(), "test", Spec{}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{c.Name, "lab-test-00000000"} {
-		if err := NewOwned(state, p).Restart(t.Context(), name); err == nil || len(p.restarted) > 0 {
-			t.Errorf("Restart(%s) = %v, and %v were", name, err, p.restarted)
-		}
-	}
-}
-
-func TestWhatCannotBeRestartedIsSaid(t *testing.T) {
-	o, _ := newTestOwned(t)
-	c, err := o.Create(t.Context(), "test", Spec{}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Restart(t.Context(), c.Name); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("Restart() = %v", err)
-	}
-}
-
 func TestANameThatWasDrawnBeforehand(t *testing.T) {
 	o, _ := newTestOwned(t)
 	name := NewName("test")

@@ -173,16 +173,6 @@ type Keeper interface {
 	Keep(ctx context.Context, name string) (pid int, err error)
 }
 
-// Restarter is a provider that can bring the machines of a cluster to work again
-// with all that is stored in them, after the engine or the whole machine was
-// restarted, for example.
-type Restarter interface {
-	// Restart starts the machines of the cluster, and those that run anew. It returns
-	// when they have begun to start, long before the cluster is ready.
-	// errors.ErrUnsupported says that this cluster cannot be brought back so.
-	Restart(ctx context.Context, name string) error
-}
-
 // ImageSaver is a provider that can write an image of its container engine to a
 // file that LoadImageArchive takes.
 type ImageSaver interface {

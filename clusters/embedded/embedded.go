@@ -50,7 +50,6 @@ var (
 	_ clusters.Identifier          = (*Embedded)(nil)
 	_ clusters.ControllerRestarter = (*Embedded)(nil)
 	_ clusters.Keeper              = (*Embedded)(nil)
-	_ clusters.Restarter           = (*Embedded)(nil)
 )
 
 // Option changes what New makes.
@@ -62,14 +61,8 @@ func WithLogger(log func(line string)) Option {
 }
 
 // New returns a provider that keeps its clusters under stateDir, and builds its
-// programs from the checkout at root into cacheDir, once. The error is a
-// *clusters.Problem on an operating system where it cannot work.
+// programs from the checkout at root into cacheDir, once.
 func New(stateDir, root, cacheDir string, opts ...Option) (*Embedded, error) {
-	if runtime.GOOS == "windows" {
-		return nil, &clusters.Problem{
-			What: "the embedded control plane does not run on Windows itself", Fix: "use WSL2, which is Linux",
-		}
-	}
 	state, err := filepath.Abs(stateDir)
 	if err != nil {
 		return nil, fmt.Errorf("find state directory: %w", err)
@@ -222,18 +215,6 @@ func (e *Embedded) Keep(_ context.Context, name string) (pid int, err error) {
 		return 0, fmt.Errorf("keep cluster %s: this process did not make it", name)
 	}
 	return h.PID(), h.Keep()
-}
-
-// Restart starts a control plane again whose supervisor is gone, with what its etcd has on disk. One that is at
-// work starts its programs again by itself, and there is nothing more that a restart could fix; then the error
-// is errors.ErrUnsupported.
-func (e *Embedded) Restart(_ context.Context, name string) error {
-	h, err := supervisor.Resume(e.plane(name), e.supervisor...)
-	if err != nil {
-		return fmt.Errorf("restart cluster %s: %w", name, err)
-	}
-	e.hold(name, h)
-	return nil
 }
 
 // RestartControllers ends the controller manager; its supervisor starts it again.

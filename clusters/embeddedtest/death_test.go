@@ -93,17 +93,6 @@ func (m *maker) processes(t *testing.T) []process.ID {
 	return ids
 }
 
-// awaitProcesses waits until they have been started again.
-func (m *maker) awaitProcesses(t *testing.T) []process.ID {
-	t.Helper()
-	var ids []process.ID
-	gomega.NewWithT(t).Eventually(func() []process.ID {
-		ids = m.recorded(t)
-		return running(ids)
-	}).WithTimeout(makeTimeout).Should(gomega.HaveLen(6), "a supervisor and five programs")
-	return ids
-}
-
 // recorded are the supervisor and the programs that it has written down.
 func (m *maker) recorded(t *testing.T) []process.ID {
 	t.Helper()

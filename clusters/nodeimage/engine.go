@@ -80,17 +80,6 @@ func (e engine) inspect(ctx context.Context, ref string) (*inspection, error) {
 	return &found[0], nil
 }
 
-// load makes the images of a docker-archive known to the engine.
-func (e engine) load(ctx context.Context, archive string) error {
-	_, err := e.run(ctx, nil, "load", "--quiet", "--input", archive)
-	return err
-}
-
-// save writes an image as a docker-archive.
-func (e engine) save(ctx context.Context, ref string, out io.Writer) error {
-	return runTo(ctx, out, nil, string(e), "save", ref)
-}
-
 // start runs a privileged container that does nothing, until remove is called. An image that is made of it has
 // [stopSignal]. Its folder /build is not on an overlay file system, and no part of that image.
 func (e engine) start(ctx context.Context, ref string) (id string, remove func(), err error) {

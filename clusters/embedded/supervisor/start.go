@@ -55,25 +55,6 @@ func Start(dir string, command ...string) (*Handle, error) {
 	return h, nil
 }
 
-// Resume starts another supervisor for the plan in dir, whose own is gone: it was killed, or the machine was
-// restarted. The error is errors.ErrUnsupported while one is at work.
-func Resume(dir string, command ...string) (*Handle, error) {
-	state, err := ReadState(dir)
-	if err != nil {
-		return nil, err
-	}
-	if state.Supervisor.Alive() {
-		return nil, fmt.Errorf("resume: a supervisor is at work: %w", errors.ErrUnsupported)
-	}
-	for _, id := range state.living() {
-		kill(id.PID)
-	}
-	if !gone(endTimeout, func() bool { return len(state.living()) > 0 }) {
-		return nil, fmt.Errorf("resume: processes %v of the earlier supervisor are still there", state.living())
-	}
-	return Start(dir, command...)
-}
-
 // follow passes on the news. It holds the handle, and with it the parent pipe, for as
 // long as the supervisor runs.
 func (h *Handle) follow(cmd *exec.Cmd, news io.Reader, ended chan<- Running) {

@@ -1,9 +1,6 @@
-//go:build !windows
-
 package supervisor
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -236,30 +233,6 @@ func TestEndEndsWhatAKilledSupervisorLeft(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Errorf("%s is left", dir)
-	}
-}
-
-func TestAnotherSupervisorTakesOverFromAKilledOne(t *testing.T) {
-	dir := planned(t, shell("one", "exec sleep 100"))
-	first := start(t, dir)
-	before := state(t, dir)
-	if _, err := Resume(dir, os.Args[0], runCommand); !errors.Is(err, errors.ErrUnsupported) {
-		t.Fatalf("Resume() beside a supervisor at work = %v", err)
-	}
-	if err := syscall.Kill(first.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	<-first.done
-	second, err := Resume(dir, os.Args[0], runCommand)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gomega.NewWithT(t).Eventually(func() bool {
-		s, err := ReadState(dir)
-		return err == nil && s.Supervisor.PID == second.PID() && s.Programs[0].Ended == "" && s.Programs[0].Process.Alive()
-	}).WithTimeout(deadline).Should(gomega.BeTrue(), "the program runs under the second supervisor")
-	if before.Programs[0].Process.Alive() {
-		t.Errorf("process %d of the first supervisor still runs beside the new one", before.Programs[0].Process.PID)
 	}
 }
 

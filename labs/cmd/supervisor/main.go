@@ -1,7 +1,7 @@
-// Command supervisor runs a program that nobody trusts and ends its whole process tree: when the program
-// ends, when it is told to stop, and when the process that started it is gone.
+// Command supervisor runs a program with a learner's code and ends its whole process tree: when the program ends, when it is told to
+// stop, and when the process that started it is gone.
 //
-//	supervisor [-uid N] [-memory MIB] [-processes N] program [args...]
+//	supervisor [-uid N] program [args...]
 //
 // File descriptor 3 is a pipe whose other end the parent process holds open: when it closes, that process has ended.
 package main
@@ -19,20 +19,14 @@ import (
 const parentPipe = 3
 
 func main() {
-	limits := supervisor.DefaultLimits
 	uid := flag.Int("uid", -1, "user and group id to run as; -1 is that of the supervisor itself")
-	memory := flag.Uint64("memory", limits.Memory>>20, "memory in MiB that the tree may take")
-	flag.IntVar(&limits.Processes, "processes", limits.Processes, "processes that the tree may have")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: supervisor [-uid N] [-memory MIB] [-processes N] program [args...]")
+		fmt.Fprintln(os.Stderr, "usage: supervisor [-uid N] program [args...]")
 		os.Exit(supervisor.CannotRun)
 	}
-	limits.Memory = *memory << 20
 	syscall.CloseOnExec(parentPipe) // not the program's business
-	code, err := supervisor.Run(supervisor.Program{
-		Args: flag.Args(), Limits: limits, UID: *uid, ParentPipe: os.NewFile(parentPipe, "parent"),
-	})
+	code, err := supervisor.Run(flag.Args(), *uid, os.NewFile(parentPipe, "parent"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "supervisor:", err)
 	}

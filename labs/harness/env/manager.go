@@ -26,7 +26,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/loopback"
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/process/supervisor"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
@@ -65,7 +64,6 @@ type ManagerProcess struct {
 	wanted  bool
 	image   string // of the operand, as it was told at its last start
 	exited  string // how it ended, "" while it runs
-	greedy  string // what it took too much of, "" when that is not why it ended
 	started time.Time
 	lasted  time.Duration // how long it had run when it exited
 	before  int           // requests that earlier processes of it had sent
@@ -159,7 +157,6 @@ func (m *ManagerProcess) ask() (p program) {
 	if err == nil {
 		cmd.Stdout, cmd.Stderr = help, help
 		err = cmd.Run()
-		process.EndUserOf(m.home)
 	}
 	if ctx.Err() != nil {
 		return p
@@ -233,12 +230,10 @@ func (m *ManagerProcess) Start(image string) error {
 
 func (m *ManagerProcess) wait(cmd *exec.Cmd, ended chan struct{}) {
 	_ = cmd.Wait()
-	process.EndUserOf(m.home)
 	m.output.Flush()
 	m.mu.Lock()
 	m.exited, m.lasted = cmd.ProcessState.String(), time.Since(m.started)
 	wanted := m.wanted
-	m.greedy = supervisor.Exceeded(cmd.ProcessState.ExitCode())
 	m.mu.Unlock()
 	if wanted {
 		m.note(trace.Manager, "ended by itself ("+cmd.ProcessState.String()+")")
@@ -314,10 +309,6 @@ func (m *ManagerProcess) gone() *finding.Finding {
 	defer m.mu.Unlock()
 	if !m.wanted || m.exited == "" {
 		return nil
-	}
-	if m.greedy != "" {
-		return finding.New(suite.CauseManagerExited, "the manager leaves something of the machine to others",
-			"it %s within %s, and was ended", m.greedy, m.lasted.Round(time.Millisecond))
 	}
 	return finding.New(suite.CauseManagerExited, "the manager goes on running",
 		"it ended by itself (%s) %s after its start; %s", m.exited, m.lasted.Round(time.Millisecond), lastWords(m.output.String()))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -63,7 +64,7 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = process.RemoveAll(home) }()
+	defer func() { _ = os.RemoveAll(home) }()
 	limited, cancel := context.WithTimeout(ctx, programLimit)
 	defer cancel()
 	cmd, err := untrusted(limited, home, nil, program, filepath.Join(home, "report.json"))
@@ -73,7 +74,6 @@ func runProbe(ctx context.Context) (probe.Reports, error) {
 	output := newTail(filepath.Join(home, "output"))
 	cmd.Stdout, cmd.Stderr = output, output
 	ended := cmd.Run()
-	process.EndUserOf(home)
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("run probe: %w", ctx.Err())

@@ -39,10 +39,11 @@ func Build(ctx context.Context, root, dir string) (Programs, error) {
 		return err
 	})
 	g.Go(func() error {
-		cmd, err := process.Command(ctx, root, nil, "go", "build", "-o", programs.Supervisor, "./labs/cmd/supervisor")
+		env, err := process.BuildEnv(ctx)
 		if err != nil {
 			return err
 		}
+		cmd := process.Tool(ctx, root, dir, env, "go", "build", "-o", programs.Supervisor, "./labs/cmd/supervisor")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return errors.Join(ctx.Err(), fmt.Errorf("build supervisor: %w\n%s", err, out))
 		}

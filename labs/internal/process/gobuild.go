@@ -16,10 +16,9 @@ var goSettings = []string{"GOCACHE", "GOCACHEPROG", "GOMODCACHE", "GOPATH", "GOP
 // BuildLimit bounds one compilation of the learner's code.
 const BuildLimit = 5 * time.Minute
 
-// LinkerFlags are the flag of the Go command with which every program with a learner's code is linked. Without symbols and what
-// debuggers need, a build takes a quarter less; panics tell their lines all the same. And Go links alone: what it does not know
-// as an object it would give to the linker of C, for which a text is a script that may make any file of this machine a part of
-// the program.
+// LinkerFlags are the flag of the Go command with which every program with a learner's code is linked. Without symbols and what debuggers
+// need, a build takes a quarter less; panics tell their lines all the same. And Go links alone: what it does not know as an object it would
+// give to the linker of C, for which a text is a script that may make any file of this machine a part of the program.
 const LinkerFlags = "-ldflags=-s -linkmode=internal"
 
 // BuildEnv is the environment in which a learner's code is compiled: no cgo, no workspace file, no
@@ -49,18 +48,4 @@ func BuildEnv(ctx context.Context) ([]string, error) {
 		}
 	}
 	return env, nil
-}
-
-// Command prepares one of our own tools, or the Go command, for work on a copy of the learner's code:
-// in dir, with the clean environment of [BuildEnv] plus env. It is killed when ctx ends.
-func Command(ctx context.Context, dir string, env []string, name string, args ...string) (*exec.Cmd, error) {
-	base, err := BuildEnv(ctx)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
-	cmd.Env = append(base, env...)
-	cmd.WaitDelay = 2 * time.Second // pipes that a killed child's children hold open
-	return cmd, nil
 }

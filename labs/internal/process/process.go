@@ -30,27 +30,17 @@ func Program(ctx context.Context, supervisor, home string, env []string, name st
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := tied(ctx, supervisor, append([]string{"-uid", fmt.Sprint(uid), name}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	cmd.Dir, cmd.Env = home, env
-	return cmd, nil
-}
-
-// tied prepares a program that watches a parent pipe: its file descriptor 3 ends when ctx does, and when this process is
-// gone. It then ends what it has started, and itself.
-func tied(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
-	read, write, err := os.Pipe()
+	read, write, err := os.Pipe() // its other end is the supervisor's file descriptor 3
 	if err != nil {
 		return nil, fmt.Errorf("make a parent pipe: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := exec.CommandContext(ctx, supervisor, append([]string{"-uid", fmt.Sprint(uid), name}, args...)...)
 	cmd.ExtraFiles = []*os.File{read}
 	// A signal to this process's group is not for the supervisor: it has to outlive this process by the moment that it takes
 	// to end the learner's processes.
 	Own(cmd, syscall.SIGTERM)
 	cmd.Cancel = func() error { return write.Close() }
 	context.AfterFunc(ctx, func() { write.Close() })
+	cmd.Dir, cmd.Env = home, env
 	return cmd, nil
 }

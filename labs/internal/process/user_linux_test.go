@@ -2,8 +2,6 @@ package process_test
 
 import (
 	"os"
-	"os/exec"
-	"syscall"
 	"testing"
 
 	"github.com/example/operator-lab/labs/internal/process"
@@ -29,23 +27,4 @@ func TestAHomeHasAUserOfItsOwn(t *testing.T) {
 	if users[0] != users[1] || users[0] == users[2] || users[0] <= process.Unprivileged {
 		t.Errorf("users %d, want one for each home that nobody else is", users)
 	}
-}
-
-// A supervisor that was ended itself, because it was too slow to end its program in time, leaves that behind.
-func TestWhatASupervisorLeavesIsEnded(t *testing.T) {
-	home := t.TempDir()
-	uid, err := process.UserOf(home)
-	if err != nil || uid < 0 {
-		t.Skip("not root: a program runs as its starter", err)
-	}
-	left := exec.Command("sleep", "1000")
-	left.Dir, left.SysProcAttr = "/", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
-	if err := left.Start(); err != nil {
-		t.Fatal(err)
-	}
-	process.EndUserOf(home)
-	if err := left.Wait(); err == nil || err.Error() != "signal: killed" {
-		t.Errorf("it ended with %v", err)
-	}
-	process.EndUserOf(t.TempDir()) // our own: this test goes on
 }

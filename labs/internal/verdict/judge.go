@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -81,7 +81,7 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	if err != nil {
 		return nil, r.blamed(ctx, err, labs)
 	}
-	defer func() { _ = process.RemoveAll(r.scratch) }()
+	defer func() { _ = os.RemoveAll(r.scratch) }()
 	defer func() { err = errors.Join(err, r.deleteCluster(ctx, results)) }()
 	r.wanted = r.suiteLabs(labs)
 	events, err := History(r.State, r.Workspace)

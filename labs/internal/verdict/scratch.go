@@ -48,6 +48,6 @@ func sweepScratch() {
 		if p, err := os.FindProcess(pid); err == nil && p.Signal(syscall.Signal(0)) == nil {
 			continue
 		}
-		_ = process.RemoveAll(dir)
+		_ = os.RemoveAll(dir)
 	}
 }

@@ -1,5 +1,3 @@
-//go:build !windows
-
 package process
 
 import (
@@ -16,16 +14,6 @@ import (
 func Ours(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
-}
-
-// EndUserOf ends what still runs as the user that [UserOf] gave this home, if it is one of its own. Whoever started a program there
-// calls it when that has ended: its supervisor may have been ended before it could.
-func EndUserOf(home string) {
-	if info, err := os.Lstat(home); err == nil {
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
-			supervisor.EndUser(int(stat.Uid))
-		}
-	}
 }
 
 // UserOf is the user id, and group id, that a learner's programs with this home run as: -1, that of this process, unless it

@@ -1,5 +1,3 @@
-//go:build !windows
-
 package process_test
 
 import (

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package disk asks how much space is left.
 package disk
 
