@@ -14,7 +14,6 @@ import (
 	"github.com/example/operator-lab/labs/harness/probe/sharing"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // shown is how many differences of one file are listed.
@@ -26,7 +25,7 @@ func hasGenerated(workspace string, code map[string]string) error {
 		return finding.New("generator-failed", "types that need deep copies", "controller-gen makes none: is the object:generate marker still in the package?")
 	}
 	for _, path := range slices.Sorted(maps.Keys(code)) {
-		have, err := plain.ReadFile(filepath.Join(workspace, filepath.FromSlash(path)), suite.FileLimit)
+		have, err := plain.ReadFile(filepath.Join(workspace, filepath.FromSlash(path)))
 		if errors.Is(err, fs.ErrNotExist) {
 			return finding.New("missing", path, "no such file")
 		}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -67,7 +66,6 @@ type scenario struct {
 	namespace string
 	faults    *faults.Injector
 	targets   []*target
-	tooLarge  atomic.Bool // whether a Deployment was made whose name could not be read
 
 	mu       sync.Mutex
 	started  time.Time
@@ -146,15 +144,10 @@ func anyWrite(r apiproxy.Request) bool {
 	return r.Resource == env.Memcacheds || r.Resource == env.Deployments
 }
 
-// creation is that of a Memcached's Deployment, when what else belongs to it may not have been sent yet; also of one that is too large
-// for its name to be read.
+// creation is that of a Memcached's Deployment, when what else belongs to it may not have been sent yet.
 func (s *scenario) creation(r apiproxy.Request) bool {
 	if r.Resource != env.Deployments || !r.Created() {
 		return false
-	}
-	if r.TooLong() {
-		s.tooLarge.Store(true)
-		return true
 	}
 	return slices.ContainsFunc(s.targets, func(t *target) bool { return t.Name == r.Object })
 }
@@ -176,9 +169,6 @@ func (s *scenario) managerDies(ctx context.Context, moment func(apiproxy.Request
 	s.apply(ctx, steps...)
 	<-done
 	Expect(killed).To(Succeed())
-	if s.tooLarge.Load() { // whoever makes it may have chosen the moment of the kill
-		Expect(finding.New(finding.CauseOther, "Deployments of less than 64 KiB", "your operator made a larger one")).To(Succeed())
-	}
 	s.backAtWork(ctx, max(s.settle, restartTimeout), "your manager was killed and started again")
 	s.ownsWhatIsThere(ctx)
 }

@@ -167,7 +167,7 @@ func (a accounts) grantAtMost(most rights) error {
 			return finding.New("binds-another", "bindings for the manager to the roles in config/rbac, and to no others", "%s binds %s", b.file, b.role())
 		}
 		for _, role := range roles {
-			for f := range most.excesses(rules([]generate.Manifest{role})) {
+			for _, f := range most.excesses(rules([]generate.Manifest{role})) {
 				if role.File == path.Base(suite.RolePath) || b.RoleRef.Kind == "Role" && f.Cause == "too-much" {
 					continue // the generated role is judged by itself
 				}

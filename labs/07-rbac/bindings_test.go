@@ -48,9 +48,6 @@ func readFiles(t *testing.T, files map[string]string) accounts {
 	return accountsOf(dir, manifests)
 }
 
-// longRole has a first rule that nobody combines.
-var longRole = "kind: Role\nmetadata: {name: a}\nrules:\n- {apiGroups: [''], resources: [" + strings.Repeat("pods, ", 300) + "pods], verbs: [get]}\n"
-
 // Who binds a role gets the rules that are installed, whatever stands beside them.
 func TestARoleThatIsNotInstalledGivesNothing(t *testing.T) {
 	a := readFiles(t, map[string]string{
@@ -92,7 +89,6 @@ func TestWhatIsBoundToTheManager(t *testing.T) {
 		"everybody":                            {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", toManager+", "+toAll), "binds-everybody", "system:authenticated"},
 		"whoever is nobody":                    {role("ClusterRole", "a", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "a", "{kind: User, name: 'system:anonymous'}"), "binds-everybody", "system:anonymous"},
 		"who asks who somebody is":             {"", bind("ClusterRoleBinding", "ClusterRole", "'system:auth-delegator'", toManager), "", ""},
-		"secrets behind a rule of 300 words":   {longRole + "- {apiGroups: [''], resources: [secrets], verbs: [get]}\n", bind("RoleBinding", "Role", "a", toManager), "bound-too-much", "hundreds"},
 		"the account of whoever has none":      {"", bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toDefault), "binds-another", "ClusterRole cluster-admin"},
 		"a role that everybody has":            {role("ClusterRole", "'system:basic-user'", "", "secrets"), "", "bound-too-much", "system:basic-user"},
 		"Kubernetes' own role, made anew":      {role("ClusterRole", "cluster-admin", "apps", "deployments"), bind("ClusterRoleBinding", "ClusterRole", "cluster-admin", toManager), "bound-too-much", "cluster-admin"},

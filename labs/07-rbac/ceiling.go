@@ -2,7 +2,6 @@ package rbac
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -50,32 +49,27 @@ func ceilingOf(resource *crd.Resource) rights {
 
 // allows is a finding about the first right that is beyond it, or nil.
 func (most rights) allows(rules []rbacv1.PolicyRule) error {
-	for f := range most.excesses(rules) {
+	for _, f := range most.excesses(rules) {
 		return f
 	}
 	return nil
 }
 
-// excesses are findings about all rights that are beyond it, one after the other: together they may not fit into memory.
-func (most rights) excesses(rules []rbacv1.PolicyRule) iter.Seq[*finding.Finding] {
-	return func(yield func(*finding.Finding) bool) {
-		for _, rule := range rules {
-			if suite.TooLong(rule) {
-				yield(excess(finding.CauseOther, "a rule with hundreds of groups, resources or verbs")) // what follows is not read
-				return
-			}
-			if len(rule.NonResourceURLs) > 0 && !yield(excess("too-much", "paths "+strings.Join(rule.NonResourceURLs, ", "))) {
-				return
-			}
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					if f := most.excess(group, resource, rule.Verbs); f != nil && !yield(f) {
-						return
-					}
+// excesses are findings about all rights that are beyond it.
+func (most rights) excesses(rules []rbacv1.PolicyRule) (all []*finding.Finding) {
+	for _, rule := range rules {
+		if len(rule.NonResourceURLs) > 0 {
+			all = append(all, excess("too-much", "paths "+strings.Join(rule.NonResourceURLs, ", ")))
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if f := most.excess(group, resource, rule.Verbs); f != nil {
+					all = append(all, f)
 				}
 			}
 		}
 	}
+	return all
 }
 
 func (most rights) excess(group, resource string, verbs []string) *finding.Finding {

@@ -1,9 +1,6 @@
 package rbac
 
 import (
-	"runtime"
-	"slices"
-	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -61,31 +58,5 @@ func TestHoldsClusterRole(t *testing.T) {
 	err := holdsClusterRole([]generate.Manifest{role("Role")})
 	if err == nil || finding.Of(err).Cause != "one-namespace" || finding.Of(err).Seen != "a Role in the namespace system" {
 		t.Errorf("a Role alone: %v", err)
-	}
-}
-
-// A rule that combines hundreds of words is one finding, and not as many as there are combinations.
-func TestAHugeRuleIsOneFinding(t *testing.T) {
-	huge := rbacv1.PolicyRule{Verbs: make([]string, 100), APIGroups: make([]string, 100), Resources: make([]string, 100)}
-	if all := slices.Collect(ceiling.excesses([]rbacv1.PolicyRule{huge, huge})); len(all) != 1 {
-		t.Errorf("%d findings", len(all))
-	}
-}
-
-// A rule below the limit of words may combine long ones to findings of a gigabyte. Only the first is of interest.
-func TestLongWordsTakeNoMemory(t *testing.T) {
-	letters := func(n int) (all []string) {
-		for i := range n {
-			all = append(all, strings.Repeat("x", i+1))
-		}
-		return all
-	}
-	rule := rbacv1.PolicyRule{Verbs: []string{strings.Repeat("v", 100_000)}, APIGroups: letters(99), Resources: letters(99)}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	err := ceiling.allows([]rbacv1.PolicyRule{rule})
-	runtime.ReadMemStats(&after)
-	if taken := after.TotalAlloc - before.TotalAlloc; err == nil || taken > 16<<20 {
-		t.Errorf("%d MiB, and %v", taken>>20, err)
 	}
 }

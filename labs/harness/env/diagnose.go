@@ -40,7 +40,7 @@ func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence
 		s.Log = managersLog()
 		s.Requests = recentRequests(ginkgo.CurrentSpecReport().StartTime)
 	}
-	if clientset, err := kubernetes.NewForConfig(diagnostics.Limited(current.adminConfig)); err == nil {
+	if clientset, err := kubernetes.NewForConfig(current.adminConfig); err == nil {
 		s.Read(ctx, current.witness, clientset, gvk)
 	}
 	s.Keep(filepath.Join(current.config.Artifacts, checkID()))

@@ -69,12 +69,10 @@ func rewritten(requests []apiproxy.Request, beside types.NamespacedName) string 
 			continue
 		}
 		object := r.Resource + " " + r.Object
-		if r.TooLong() {
-			object = r.Resource + " of more than 64 KiB"
-		} else if r.Object == "" {
+		if r.Object == "" {
 			continue
 		}
-		if before, known := versions[object]; known && (before != r.ResourceVersion || r.TooLong()) {
+		if before, known := versions[object]; known && before != r.ResourceVersion {
 			return object
 		}
 		versions[object] = r.ResourceVersion

@@ -25,7 +25,6 @@ func TestWhatIsRewritten(t *testing.T) {
 		"written twice":              {[]apiproxy.Request{write("configmaps", "notes", "2"), write("configmaps", "notes", "3")}, "configmaps notes"},
 		"the same":                   {[]apiproxy.Request{created, write("configmaps", "notes", "1")}, ""},
 		"two objects":                {[]apiproxy.Request{created, write("secrets", "notes", "2"), write("configmaps", "more", "3")}, ""},
-		"too long to read, twice":    {[]apiproxy.Request{write("configmaps", "", ""), write("configmaps", "", "")}, "configmaps of more than 64 KiB"},
 		"too long to read, once":     {[]apiproxy.Request{created, write("configmaps", "", "")}, ""},
 		"deleted, twice":             {[]apiproxy.Request{{Verb: "delete", Resource: "configmaps", Namespace: "n", Name: "a", Status: 200}, {Verb: "delete", Resource: "configmaps", Namespace: "n", Name: "b", Status: 200}}, ""},
 		"refused":                    {[]apiproxy.Request{created, refused, refused}, ""},

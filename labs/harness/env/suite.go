@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/clusters/restconfig"
-	"github.com/example/operator-lab/labs/harness/diagnostics"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
@@ -183,7 +182,7 @@ func connect() error {
 	current.admin, err = client.NewWithWatch(rc, client.Options{Scheme: scheme})
 	if err == nil {
 		options := client.Options{Scheme: scheme, Mapper: current.admin.RESTMapper()}
-		current.witness, err = client.New(diagnostics.Limited(rc), options)
+		current.witness, err = client.New(rc, options)
 	}
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)

@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/format"
 	"go/parser"
-	"go/scanner"
 	"go/token"
 	"maps"
 	"slices"
@@ -121,9 +120,6 @@ type function struct{ lines, fields []string }
 // functions reads the functions of a file by name. Other declarations appear as a function called after
 // their keyword, so that nothing in a file goes unnoticed; imports follow from the rest.
 func functions(source string) (map[string]*function, error) {
-	if err := checkCode(source); err != nil {
-		return nil, err
-	}
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, deepCopyFile, source, parser.SkipObjectResolution)
 	if err != nil {
@@ -148,35 +144,6 @@ func functions(source string) (map[string]*function, error) {
 		all[name] = &function{lines: lines(text.String()), fields: fields(declaration)}
 	}
 	return all, nil
-}
-
-const (
-	// codeLimit is how much code of a learner is compared: generated code of this course has some kilobytes.
-	codeLimit = 1 << 20
-	// deepestCode is how deep brackets may stand in each other. Formatting takes the square of it, and a stack.
-	deepestCode = 100
-)
-
-// checkCode refuses code that costs more to parse and to format than any generated code does.
-func checkCode(source string) error {
-	if len(source) > codeLimit {
-		return fmt.Errorf("the file has more than %d MiB", codeLimit>>20)
-	}
-	var s scanner.Scanner
-	set := token.NewFileSet()
-	s.Init(set.AddFile(deepCopyFile, -1, len(source)), []byte(source), func(token.Position, string) {}, 0)
-	for depth := 0; ; {
-		switch _, tok, _ := s.Scan(); tok {
-		case token.EOF:
-			return nil
-		case token.LPAREN, token.LBRACK, token.LBRACE:
-			if depth++; depth > deepestCode {
-				return fmt.Errorf("brackets are nested more than %d deep", deepestCode)
-			}
-		case token.RPAREN, token.RBRACK, token.RBRACE:
-			depth--
-		}
-	}
 }
 
 func functionName(f *ast.FuncDecl) string {

@@ -59,17 +59,3 @@ func TestCodeThatIsNoGo(t *testing.T) {
 		t.Errorf("CodeDifferences = %v, want an error that names line 2", err)
 	}
 }
-
-// Formatting takes the square of how deep brackets stand in each other, and a stack of our own.
-func TestCodeThatIsTooDeepIsNotParsed(t *testing.T) {
-	deep := "package v1alpha1\nvar x = " + strings.Repeat("(", 101) + "1" + strings.Repeat(")", 101) + "\n"
-	for name, code := range map[string]string{"deep": deep, "long": "package v1alpha1\n" + strings.Repeat("// a line\n", 200_000)} {
-		if _, err := generate.CodeDifferences(code, "package v1alpha1"); err == nil || !strings.Contains(err.Error(), "more than") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	shallow := strings.Replace(strings.Replace(deep, "(", "", 1), ")", "", 1)
-	if _, err := generate.CodeDifferences(shallow, "package v1alpha1"); err != nil {
-		t.Errorf("a hundred brackets: %v", err)
-	}
-}

@@ -64,28 +64,22 @@ func (l limits) copyModule(from, to string) error {
 	return rebaseReplaces(from, to)
 }
 
-// copyLimit is how many bytes a file may have that is copied. No code has them.
-const copyLimit = 64 << 20
-
 // copyFile copies the content of a file, or of the file that a symbolic link leads to. What is no code, such as a socket, a link
 // to nowhere or a file that is too long, is left out.
 func copyFile(from, to string) (size int64, err error) {
 	info, err := os.Stat(from)
-	if errors.Is(err, fs.ErrNotExist) || (err == nil && (!info.Mode().IsRegular() || info.Size() > copyLimit)) {
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && (!info.Mode().IsRegular())) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	data, err := plain.ReadFile(from, copyLimit)
+	data, err := plain.ReadFile(from)
 	if err != nil {
 		return 0, err
 	}
 	return int64(len(data)), os.WriteFile(to, data, 0o644)
 }
-
-// replacesLimit is how many replace directives a go.mod may have.
-const replacesLimit = 100
 
 // rebaseReplaces makes relative paths in go.mod's replace directives lead to where they led before, or to the copy of that.
 func rebaseReplaces(from, to string) error {
@@ -100,9 +94,6 @@ func rebaseReplaces(from, to string) error {
 	mod, err := modfile.Parse("go.mod", data, nil)
 	if err != nil {
 		return finding.New(CauseFailed, "a go.mod that the go command can read", "%v", err)
-	}
-	if len(mod.Replace) > replacesLimit { // each is compared with all
-		return finding.New(CauseFailed, fmt.Sprintf("at most %d replace directives in go.mod", replacesLimit), "%d", len(mod.Replace))
 	}
 	changed := false
 	for _, r := range mod.Replace {

@@ -163,8 +163,6 @@ func (g Generator) generate(ctx context.Context, j job) (*outcome, error) {
 	switch {
 	case complaint != nil || err != nil:
 		return &outcome{Complaint: complaint}, err
-	case j.out && len(printed) > filesLimit:
-		return &outcome{Complaint: tooMuch()}, nil
 	case j.out:
 		return &outcome{Files: map[string]string{"made by controller-gen": printed}}, nil
 	}
@@ -185,14 +183,8 @@ func packages(dir string, marks []string) (string, error) {
 	if len(marked) == 0 {
 		return "paths=./...", nil
 	}
-	if paths := "paths=" + strings.Join(slices.Sorted(maps.Keys(marked)), ";"); len(paths) <= pathsLimit {
-		return paths, nil
-	}
-	return "paths=./...", nil
+	return "paths=" + strings.Join(slices.Sorted(maps.Keys(marked)), ";"), nil
 }
-
-// pathsLimit is how long that argument may be. Linux takes 128 KiB.
-const pathsLimit = 64 << 10
 
 // packagesWith are the packages in which one of the marks stands.
 func packagesWith(dir string, marks []string) (map[string]bool, error) {
@@ -213,14 +205,13 @@ func packagesWith(dir string, marks []string) (map[string]bool, error) {
 // comes late, and children of a killed command may hold the pipe open for ever.
 const pipeDelay = 10 * time.Second
 
-// execute runs controller-gen in copied, which is in dir, where it may write, and returns what it prints, with a little more
-// than [filesLimit] at most. Its exit code is the learner's business; that it could not be run, or did not end in time, is
-// not.
+// execute runs controller-gen in copied, which is in dir, where it may write, and returns what it prints. Its exit code is the learner's business;
+// that it could not be run, or did not end in time, is not.
 func (g Generator) execute(ctx context.Context, dir, copied string, args []string) (printed string, _ *finding.Finding, _ error) {
 	cmd := process.Tool(ctx, copied, dir, g.Env, g.Binary, args...)
 	cmd.WaitDelay = pipeDelay
-	output, complaints := &process.Head{Limit: filesLimit + 1}, &process.Head{Limit: filesLimit}
-	cmd.Stdout, cmd.Stderr = output, complaints
+	var output, complaints strings.Builder
+	cmd.Stdout, cmd.Stderr = &output, &complaints
 	err := cmd.Run()
 	var exited *exec.ExitError
 	switch {
@@ -257,30 +248,15 @@ func complaint(output, dir string) string {
 	return strings.Join(places[:min(len(places), complaintLines)], "\n")
 }
 
-// filesLimit is how much generated text is read. That of this course has some kilobytes; types that are made for it give
-// ten times their own size.
-const filesLimit = 4 << 20
-
-func tooMuch() *finding.Finding {
-	return finding.New(CauseFailed, "types of a usual size", "controller-gen makes more than %d MiB of them", filesLimit>>20)
-}
-
-// readFiles reads the files below dir, only those called name unless it is empty. More than [filesLimit] is a finding.
+// readFiles reads the files below dir, only those called name unless it is empty.
 func readFiles(dir, name string) (map[string]string, error) {
-	files, size := map[string]string{}, int64(0)
+	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && path == dir {
 			return fs.SkipAll // the generator had nothing to write
 		}
 		if err != nil || entry.IsDir() || (name != "" && entry.Name() != name) {
 			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		if size += info.Size(); size > filesLimit {
-			return tooMuch()
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {

@@ -3,7 +3,6 @@ package generate_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -142,20 +141,6 @@ func TestReplacesStillLeadWhereTheyLed(t *testing.T) {
 	workspacetest.Write("go.mod", mod+"\nrequire example.com/shared v0.0.0\n\nreplace example.com/shared => ../"+filepath.Base(outside)+"\n")(t, workspace)
 
 	definition(t, generator(t, workspace))
-}
-
-// Each directive is compared with all: 95,000 of them fit into a file of 1 MiB.
-func TestReplacesHaveALimit(t *testing.T) {
-	workspace := workspacetest.New(t)
-	var many strings.Builder
-	for i := range 101 {
-		fmt.Fprintf(&many, "replace example.com/m%d => ./m\n", i)
-	}
-	workspacetest.Write("go.mod", read(t, workspace, "go.mod")+many.String())(t, workspace)
-	_, err := generator(t, workspace).CustomResources(t.Context())
-	if f, ok := errors.AsType[*finding.Finding](err); !ok || f.Cause != generate.CauseFailed || !strings.Contains(f.Expected, "at most 100 replace") {
-		t.Errorf("CustomResources = %v", err)
-	}
 }
 
 func TestAMissingToolIsNobodysMistake(t *testing.T) {

@@ -31,77 +31,9 @@ func (m Manifest) Kind() string { kind, _ := m.Object["kind"].(string); return k
 // Name is the object's name, "" when it has none.
 func (m Manifest) Name() string { name, _ := at(m.Object, "metadata", "name").(string); return name }
 
-// partsLimit is how many maps and lists, and entries of lists, a definition may have. One whose spec holds a whole
-// PodTemplateSpec has 2,000. A schema takes half a kilobyte here, even when it is {}, and a complaint of the API server when it
-// is wrong.
-const partsLimit = 6_000
-
-// defaultsLimit is how many bytes of JSON the defaults of a definition may make of an object whose structs are all there and empty.
-// etcd stores no larger one, but the API server adds those of a status whenever it reads one, and defaults may be in the entries of
-// others.
-const defaultsLimit = 1 << 20
-
-// defaults is how many bytes the defaults of all versions add to an empty object, or some more than [defaultsLimit].
-func defaults(definition map[string]any) int {
-	versions, _ := at(definition, "spec", "versions").([]any)
-	left := defaultsLimit
-	for _, version := range versions {
-		schema, _ := at(version, "schema", "openAPIV3Schema").(map[string]any)
-		fill(schema, map[string]any{}, &left)
-	}
-	return defaultsLimit - left
-}
-
-// fill takes from left what the API server adds to a value, to one of null or none the default. Each step takes something, so that
-// it ends.
-func fill(schema map[string]any, value any, left *int) {
-	if *left--; *left < 0 {
-		return
-	}
-	switch {
-	case value != nil:
-	case schema["default"] != nil:
-		value = schema["default"]
-		text, _ := json.Marshal(value)
-		*left -= len(text)
-	case schema["properties"] != nil:
-		value = map[string]any{} // somebody may write one
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		properties, _ := schema["properties"].(map[string]any)
-		for name, property := range properties {
-			property, _ := property.(map[string]any)
-			there := value[name]
-			if there == nil {
-				*left -= len(name)
-			}
-			fill(property, there, left)
-		}
-		others, _ := schema["additionalProperties"].(map[string]any)
-		for name, there := range value {
-			if properties[name] == nil {
-				fill(others, there, left)
-			}
-		}
-	case []any:
-		items, _ := schema["items"].(map[string]any)
-		for _, item := range value {
-			fill(items, item, left)
-		}
-	}
-}
-
 // Definition reads the object as a custom resource definition. Fields that a definition does not have
-// are an error, as they are for the API server under strict validation. So are more than 6,000 maps, lists and entries of lists, and
-// defaults that come to more than 1 MiB.
+// are an error, as they are for the API server under strict validation.
 func (m Manifest) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
-	if parts(m.Object) > partsLimit {
-		return nil, fmt.Errorf("read %s: a definition has more than %d maps, lists and entries of lists", m.File, partsLimit)
-	}
-	if defaults(m.Object) > defaultsLimit {
-		return nil, fmt.Errorf("read %s: the defaults of a definition make more than %d KiB of an empty object", m.File, defaultsLimit>>10)
-	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	data, err := json.Marshal(m.Object)
 	if err != nil {
@@ -130,8 +62,8 @@ func IsManifest(name string) bool {
 	return name == Kustomization || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-// ReadManifests reads all objects of the YAML and JSON files directly in dir. A missing folder has none. More than 4 MiB are an error, and
-// so is a folder of such a name, which kustomize reads.
+// ReadManifests reads all objects of the YAML and JSON files directly in dir. A missing folder has none. A folder of such a
+// name, which kustomize reads, is an error.
 func ReadManifests(dir string) ([]Manifest, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,7 +77,7 @@ func ReadManifests(dir string) ([]Manifest, error) {
 		if !IsManifest(entry.Name()) {
 			continue
 		}
-		data, err := plain.ReadFile(filepath.Join(dir, entry.Name()), suite.FileLimit)
+		data, err := plain.ReadFile(filepath.Join(dir, entry.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("read manifests: %w", err)
 		}
@@ -155,13 +87,6 @@ func ReadManifests(dir string) ([]Manifest, error) {
 }
 
 func parseAll(files map[string]string) ([]Manifest, error) {
-	size := 0
-	for _, text := range files {
-		size += len(text)
-	}
-	if size > suite.FileLimit {
-		return nil, fmt.Errorf("there are %d MiB of YAML, and at most %d are read", size>>20, suite.FileLimit>>20)
-	}
 	var all []Manifest
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		manifests, err := parse(name, files[name])
@@ -192,21 +117,4 @@ func at(object any, keys ...string) any {
 		object = m[key]
 	}
 	return object
-}
-
-// parts counts the maps, the lists and the entries of lists in a value, itself included.
-func parts(value any) (n int) {
-	switch value := value.(type) {
-	case map[string]any:
-		n = 1
-		for _, field := range value {
-			n += parts(field)
-		}
-	case []any:
-		n = 1
-		for _, item := range value {
-			n += max(1, parts(item))
-		}
-	}
-	return n
 }

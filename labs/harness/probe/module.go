@@ -16,14 +16,13 @@ import (
 	"github.com/example/operator-lab/labs/harness/internal/module"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // kinds are the types that the program needs, and so the mark of the package to look for.
 var kinds = []string{"Memcached", "MemcachedList"}
 
 func modulePath(workspace string) (string, error) {
-	data, err := plain.ReadFile(filepath.Join(workspace, "go.mod"), suite.FileLimit)
+	data, err := plain.ReadFile(filepath.Join(workspace, "go.mod"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", finding.New(CauseBuild, "a Go module", "the workspace has no go.mod")
 	}

@@ -163,15 +163,12 @@ func (b Builder) complaint(output string) string {
 	return strings.Join(places[:min(len(places), complaintLines)], "\n")
 }
 
-// ReportLimit is how long a report may be, in bytes. One has some kilobytes.
-const ReportLimit = 1 << 20
-
 // readReport reads a file in a folder that belongs to the learner's program, which may not have us read another one.
 func readReport(file string) ([]byte, error) {
 	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
 		return nil, errors.New("the report is no plain file")
 	}
-	return plain.ReadFile(file, ReportLimit)
+	return plain.ReadFile(file)
 }
 
 // Read reads what the program wrote. ended is how it ended, and output what it printed; without a

@@ -21,18 +21,8 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-)
-
-// The limits of what a program can make the registry keep. Beyond them, requests have no effect.
-const (
-	bodyLimit    = 1 << 10
-	methodLimit  = 16
-	entriesLimit = 1000
-	recordLimit  = 20_000
-	openLimit    = 64
 )
 
 // Entry is what the registry knows of a cache.
@@ -71,7 +61,6 @@ const BreakOff = -1
 type Registry struct {
 	server   *http.Server
 	listener net.Listener
-	open     chan struct{}
 	tell     func(Request)
 
 	mu         sync.Mutex
@@ -93,7 +82,7 @@ func Start(address string, tell func(Request)) (*Registry, error) {
 		return nil, fmt.Errorf("start the registry: %w", err)
 	}
 	r := &Registry{
-		listener: l, open: make(chan struct{}, openLimit), tell: tell,
+		listener: l, tell: tell,
 		unanswered: map[*Request]bool{}, entries: map[string]Entry{}, behaviours: map[string]Behaviour{},
 	}
 	mux := http.NewServeMux()
@@ -153,16 +142,8 @@ func (r *Registry) Requests(uid string) []Request {
 }
 
 func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
-	select {
-	case r.open <- struct{}{}:
-		defer func() { <-r.open }()
-	default:
-		http.Error(w, "too many requests at a time", http.StatusTooManyRequests)
-		return
-	}
-	// Copies: both are parts of the request's first line, which would be remembered whole with them.
-	q := Request{Began: time.Now(), Method: strings.Clone(req.Method), UID: strings.Clone(req.PathValue("uid"))}
-	if err := q.read(w, req); err != nil {
+	q := Request{Began: time.Now(), Method: req.Method, UID: req.PathValue("uid")}
+	if err := q.read(req); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -188,14 +169,11 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 }
 
 // read takes what a request says.
-func (q *Request) read(w http.ResponseWriter, req *http.Request) error {
+func (q *Request) read(req *http.Request) error {
 	if !uid.MatchString(q.UID) {
 		return errors.New("a uid has letters, digits and dashes only")
 	}
-	if len(q.Method) > methodLimit {
-		return errors.New("a method is a short word")
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, bodyLimit))
+	body, err := io.ReadAll(req.Body)
 	if err != nil || q.Method != http.MethodPut {
 		return err
 	}
@@ -225,9 +203,6 @@ func (r *Registry) answer(q *Request, b Behaviour) (status int, entry Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.unanswered, q)
-	if len(r.record) >= recordLimit {
-		return http.StatusTooManyRequests, Entry{}
-	}
 	q.Ended, entry = time.Now(), r.entries[q.UID]
 	if n := len(b.Statuses); n > 0 {
 		q.Status = b.Statuses[min(r.disturbed[q.UID], n-1)]
@@ -247,8 +222,6 @@ func (r *Registry) answer(q *Request, b Behaviour) (status int, entry Entry) {
 func (r *Registry) apply(q Request) int {
 	_, there := r.entries[q.UID]
 	switch {
-	case q.Method == http.MethodPut && !there && len(r.entries) >= entriesLimit:
-		return http.StatusInsufficientStorage
 	case q.Method == http.MethodPut:
 		r.entries[q.UID] = q.Entry
 		if there {

@@ -104,11 +104,6 @@ const treeLimit = 1 << 30
 // ReadTreeExcept is ReadTree without the files and whole folders that skip
 // names by their slash path below dir. More than 1 GiB is an error, before it is read.
 func ReadTreeExcept(dir string, skip func(path string, entry fs.DirEntry) bool) (Tree, error) {
-	return ReadTreeUpTo(dir, treeLimit, skip)
-}
-
-// ReadTreeUpTo is ReadTreeExcept with another limit, in bytes.
-func ReadTreeUpTo(dir string, limit int64, skip func(path string, entry fs.DirEntry) bool) (Tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
@@ -137,8 +132,8 @@ func ReadTreeUpTo(dir string, limit int64, skip func(path string, entry fs.DirEn
 		if err != nil {
 			return err
 		}
-		if size += info.Size(); size > limit {
-			return fmt.Errorf("it has more than %d MiB: move what is no code elsewhere", limit>>20)
+		if size += info.Size(); size > treeLimit {
+			return fmt.Errorf("it has more than %d MiB: move what is no code elsewhere", treeLimit>>20)
 		}
 		tree[slash], err = ReadFile(root, slash)
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,30 +12,16 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/plain"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // Answers are what somebody predicts: actors by the ids of the questions.
 type Answers map[string]string
 
-// answersLimit is how long a file of answers may be.
-const answersLimit = 16 << 10
-
 // ReadAnswers reads a file of answers. open are the questions that have none yet.
 func ReadAnswers(path string) (answers Answers, open []string, err error) {
-	info, err := os.Lstat(path)
-	switch {
-	case err == nil && !info.Mode().IsRegular():
-		return nil, nil, exit.Usage("%s is no plain file: remove it, and `make lab-0` makes one", path) // a link could have us quote another one
-	case err == nil && info.Size() > answersLimit:
-		return nil, nil, exit.Usage("%s has more than %d KiB: leave only the questions and your answers in it", path, answersLimit>>10)
-	}
-	data, err := plain.ReadFile(path, answersLimit)
+	data, err := plain.ReadFile(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read your answers: %w", err)
-	}
-	if err := suite.CheckYAML(string(data)); err != nil { // 16 KiB of aliases are gigabytes
-		return nil, nil, exit.Usage("%s: %s", path, plain.Line(err.Error()))
 	}
 	if err := yaml.UnmarshalStrict(data, &answers); err != nil {
 		return nil, nil, exit.Usage("%s: write each answer in the line of its question, with a space before it, as in `makes-the-pods: kubelet` (%s)",

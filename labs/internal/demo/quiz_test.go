@@ -57,24 +57,15 @@ func TestTheFileOfLab0HasAllQuestionsAndNoAnswer(t *testing.T) {
 
 func TestAnswersThatAreNone(t *testing.T) {
 	for name, text := range map[string]string{
-		"somebody else":  "makes-the-pods: docker",
-		"another one":    "makes-the-tea: you",
-		"twice":          "makes-the-pods: you\nmakes-the-pods: kubelet",
-		"no YAML":        "makes-the-pods you",
-		"a list":         "makes-the-pods: [you]",
-		"aliases":        "a: &a x\nb: [*a]",
-		"very long text": strings.Repeat("# x\n", answersLimit/4+1),
+		"somebody else": "makes-the-pods: docker",
+		"another one":   "makes-the-tea: you",
+		"twice":         "makes-the-pods: you\nmakes-the-pods: kubelet",
+		"no YAML":       "makes-the-pods you",
+		"a list":        "makes-the-pods: [you]",
 	} {
 		if _, _, err := ReadAnswers(write(t, text)); exit.Code(err) != exit.UsageError || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	link := filepath.Join(t.TempDir(), "answers.yaml")
-	if err := os.Symlink(write(t, "a secret"), link); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := ReadAnswers(link); exit.Code(err) != exit.UsageError || strings.Contains(err.Error(), "secret") {
-		t.Errorf("a link: %v", err)
 	}
 }
 

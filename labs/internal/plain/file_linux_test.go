@@ -8,7 +8,7 @@ import (
 
 // A link of a repository can lead to a file of the kernel's that says it is empty and has 256 GB.
 func TestAFileOfTheKernelsIsNotRead(t *testing.T) {
-	if data, err := plain.ReadFile("/proc/self/pagemap", 1<<20); err != nil || len(data) > 0 {
+	if data, err := plain.ReadFile("/proc/self/pagemap"); err != nil || len(data) > 0 {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
 }

@@ -3,7 +3,6 @@ package suite
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,10 +27,6 @@ const (
 	RolePath = "config/rbac/role.yaml"
 )
 
-// FileLimit is how many bytes of a workspace's YAML, or of another file, are read at once. A parsed object takes a multiple of
-// its text. The definition of a Memcached takes 10 KB.
-const FileLimit = 4 << 20
-
 // RoleRules are the rights that the generated role of a workspace grants.
 func RoleRules(workspace string) ([]rbacv1.PolicyRule, error) {
 	roles, err := ReadRoles(workspace)
@@ -53,34 +48,11 @@ func RoleRules(workspace string) ([]rbacv1.PolicyRule, error) {
 // ReadRoles reads every ClusterRole and Role of a workspace's config/rbac/role.yaml: their rules and namespaces, and nothing
 // else. Neither a name nor an aggregation may give them more rights than their rules say.
 func ReadRoles(workspace string) ([]client.Object, error) {
-	data, err := plain.ReadFile(filepath.Join(workspace, RolePath), FileLimit)
+	data, err := plain.ReadFile(filepath.Join(workspace, RolePath))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", RolePath, err)
 	}
 	return parseRoles(string(data))
-}
-
-// rolesLimit is how many roles a manifest may have: the harness gives each of them to the manager.
-const rolesLimit = 20
-
-// rulesLimit is how many rules a role may have: the API server complains of each, and one with 100,000 that are wrong takes
-// it longer than a request may take.
-const rulesLimit = 200
-
-// wordsLimit is how many groups, resources, names and verbs a rule may have together: whoever judges rights combines them.
-const wordsLimit = 200
-
-// lettersLimit is how many bytes these may have together.
-const lettersLimit = 16 << 10
-
-// TooLong says whether a rule has more words, or longer ones, than anybody combines.
-func TooLong(rule rbacv1.PolicyRule) bool {
-	words := slices.Concat(rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs, rule.Verbs)
-	letters := 0
-	for _, word := range words {
-		letters += len(word)
-	}
-	return len(words) > wordsLimit || letters > lettersLimit
 }
 
 // Rules are the rules of a role. What grants them and what judges them has to see the same ones, so that both ask here.
@@ -111,12 +83,6 @@ func parseRoles(manifest string) ([]client.Object, error) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("read %s: %w", RolePath, err)
-		case len(rules) > rulesLimit:
-			return nil, fmt.Errorf("read %s: a role has more than %d rules", RolePath, rulesLimit)
-		case slices.ContainsFunc(rules, TooLong):
-			return nil, fmt.Errorf("read %s: a rule has more than %d groups, resources and verbs, or %d KiB of them", RolePath, wordsLimit, lettersLimit>>10)
-		case len(roles) == rolesLimit:
-			return nil, fmt.Errorf("read %s: it has more than %d roles", RolePath, rolesLimit)
 		case isRole && namespace == "":
 			return nil, fmt.Errorf("read %s: a Role has no namespace", RolePath)
 		case isRole:

@@ -22,7 +22,6 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/labs/internal/plain"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // controlLimit bounds the download of one small module.
@@ -78,7 +77,7 @@ func (c compilation) setting(name string) string {
 
 // missing are the modules of go.mod that ./cmd imports and that are not in the module cache.
 func (c compilation) missing(ctx context.Context) ([]string, error) {
-	data, err := plain.ReadFile(filepath.Join(c.workspace, "go.mod"), suite.FileLimit)
+	data, err := plain.ReadFile(filepath.Join(c.workspace, "go.mod"))
 	if err != nil {
 		return nil, fmt.Errorf("read go.mod: %w", err)
 	}
@@ -184,7 +183,7 @@ func (c compilation) unresolved(ctx context.Context) (imports []string, known bo
 func (c compilation) download(ctx context.Context, dir string, modules []string) (failure string, err error) {
 	copied := filepath.Join(dir, "go.mod")
 	for _, name := range []string{"go.mod", "go.sum"} {
-		data, err := plain.ReadFile(filepath.Join(c.workspace, name), suite.FileLimit)
+		data, err := plain.ReadFile(filepath.Join(c.workspace, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/example/operator-lab/labs/internal/plain"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // Walk calls visit for every Go file of the module in dir that is no test: pkg is the slash path of the
@@ -34,7 +33,7 @@ func Walk(dir string, visit func(pkg string, text []byte) error) error {
 		if err != nil {
 			return err
 		}
-		text, err := plain.ReadFile(name, suite.FileLimit)
+		text, err := plain.ReadFile(name)
 		if err != nil {
 			return nil //nolint:nilerr // see above
 		}
