@@ -12,12 +12,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded/supervisor"
@@ -59,14 +55,10 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 	if err != nil {
 		return nil, err
 	}
-	snapshot, err := e.snapshot(ctx, programs)
-	if err != nil {
-		return nil, problem(ctx, "cannot prepare the embedded control plane", err)
-	}
 	for n := 1; ; n++ {
 		a := &attempt{
 			Embedded: e, name: name, address: address, forOthers: spec.ForOthers || address != loopback,
-			nodes: 1 + spec.Workers, programs: programs, snapshotDir: snapshot,
+			nodes: 1 + spec.Workers, programs: programs,
 		}
 		c, err := a.run(ctx)
 		if err == nil || n == attempts || !errors.Is(err, errPortTaken) {
@@ -78,13 +70,12 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 // attempt is one creation.
 type attempt struct {
 	*Embedded
-	name        string
-	address     string // of the API server
-	forOthers   bool   // [clusters.Spec.ForOthers]
-	nodes       int
-	programs    map[string]string
-	snapshotDir string // what etcd begins with; "" for nothing
-	handle      *supervisor.Handle
+	name      string
+	address   string // of the API server
+	forOthers bool   // [clusters.Spec.ForOthers]
+	nodes     int
+	programs  map[string]string
+	handle    *supervisor.Handle
 }
 
 // run makes the control plane and waits until it is ready. Whatever happens, a
@@ -101,7 +92,7 @@ func (a *attempt) run(ctx context.Context) (c *clusters.Cluster, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := a.start(programNames()...); err != nil {
+	if err := a.start(); err != nil {
 		return nil, err
 	}
 	version, err := a.awaitReady(ctx)
@@ -126,9 +117,9 @@ func (a *attempt) makeFolder() error {
 	return err
 }
 
-// start starts the named programs.
-func (a *attempt) start(programs ...string) (err error) {
-	if err := a.prepare(programs); err != nil {
+// start starts the programs.
+func (a *attempt) start() (err error) {
+	if err := a.prepare(); err != nil {
 		return err
 	}
 	if a.handle, err = supervisor.Start(a.plane(a.name), a.supervisor...); err != nil {
@@ -139,7 +130,7 @@ func (a *attempt) start(programs ...string) (err error) {
 }
 
 // prepare writes everything that the programs read.
-func (a *attempt) prepare(programs []string) error {
+func (a *attempt) prepare() error {
 	port, err := freePort(a.address)
 	if err != nil {
 		return err
@@ -155,73 +146,11 @@ func (a *attempt) prepare(programs []string) error {
 	if err := os.WriteFile(filepath.Join(plane, egressFile), []byte(egress), 0o600); err != nil {
 		return fmt.Errorf("write egress rules: %w", err)
 	}
-	if err := a.writeIdentities(plane, server); err != nil {
-		return err
-	}
-	if a.snapshotDir != "" {
-		if err := os.CopyFS(filepath.Join(plane, etcdData), os.DirFS(a.snapshotDir)); err != nil {
-			return fmt.Errorf("copy snapshot: %w", err)
-		}
-	}
-	all := plan(a.programs, a.address, port, a.forOthers)
-	all.Programs = slices.DeleteFunc(all.Programs, func(p supervisor.Program) bool { return !slices.Contains(programs, p.Name) })
-	return supervisor.WritePlan(plane, all)
-}
-
-// writeIdentities makes the certificates of the API server and of everybody who
-// talks to it.
-func (a *attempt) writeIdentities(plane, server string) error {
-	ca, err := newAuthority(filepath.Join(plane, pki))
+	token, err := a.writeIdentities(plane, server)
 	if err != nil {
 		return err
 	}
-	serving, err := ca.server(
-		[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-		[]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.ParseIP(serviceIP), net.ParseIP(a.address)})
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(ca.write("apiserver", serving), ca.writeKey("sa")); err != nil {
-		return err
-	}
-	// Its kubeconfig is written by the proxy.
-	manager, err := ca.client("system:kube-controller-manager")
-	if err != nil {
-		return err
-	}
-	if err := ca.write(controllerManager, manager); err != nil {
-		return err
-	}
-	for _, user := range []struct{ file, name string }{
-		{clusters.Kubeconfig(a.state, a.name), "kubernetes-admin"},
-		{filepath.Join(plane, kubeconfigOf(scheduler)), "system:kube-scheduler"},
-		{filepath.Join(plane, kubeconfigOf(kwok)), kwok},
-	} {
-		identity, err := ca.client(user.name)
-		if err != nil {
-			return err
-		}
-		if err := writeKubeconfig(user.file, server, a.name, ca.pem, identity); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func writeKubeconfig(file, server, cluster string, ca []byte, identity pair) error {
-	config := clientcmdapi.NewConfig()
-	config.Clusters[cluster] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
-	config.AuthInfos[cluster] = &clientcmdapi.AuthInfo{ClientCertificateData: identity.cert, ClientKeyData: identity.key}
-	config.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: cluster}
-	config.CurrentContext = cluster
-	data, err := clientcmd.Write(*config)
-	if err == nil {
-		err = os.WriteFile(file, data, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("write kubeconfig: %w", err)
-	}
-	return nil
+	return supervisor.WritePlan(plane, plan(a.programs, a.address, port, a.forOthers, token))
 }
 
 // lowestPort to highestPort lie below the range that kernels draw ports from by

@@ -85,12 +85,6 @@ func New(stateDir, root, cacheDir string, opts ...Option) (*Embedded, error) {
 // Supervise is the life of the process that answers for one cluster: it returns
 // when the cluster is gone.
 func Supervise(dir string) error {
-	g, err := openHealthProxy(dir)
-	if err != nil {
-		return fmt.Errorf("open health proxy: %w", err)
-	}
-	go g.serve()
-	defer g.close()
 	return supervisor.Run(dir)
 }
 
@@ -100,14 +94,8 @@ func (e *Embedded) Identity() string { return Identity }
 // Prepare builds the programs, unless they were built before. That takes minutes
 // the first time; Create does it too.
 func (e *Embedded) Prepare(ctx context.Context) error {
-	programs, err := e.Programs(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := e.snapshot(ctx, programs); err != nil {
-		return problem(ctx, "cannot prepare the embedded control plane", err)
-	}
-	return nil
+	_, err := e.Programs(ctx)
+	return err
 }
 
 // Missing names the programs that Prepare would build.

@@ -3,7 +3,6 @@ package embedded
 import (
 	"fmt"
 	"net"
-	"path/filepath"
 	"strconv"
 
 	"github.com/example/operator-lab/clusters/embedded/supervisor"
@@ -45,19 +44,15 @@ const (
 	egressFile = "egress.yaml"
 )
 
-// pki is the folder of the certificates below that of the control plane.
-const pki = "pki"
-
-func inPKI(name string) string { return filepath.Join(pki, name) }
-
 func kubeconfigOf(program string) string { return program + ".kubeconfig" }
 
 // loopback is where everything listens, unless the API server is asked to listen elsewhere.
 const loopback = "127.0.0.1"
 
-// plan says how to run the programs, with the API server on that address, for others as [clusters.Spec.ForOthers] has it.
+// plan says how to run the programs, with the API server on that address, for others as [clusters.Spec.ForOthers] has it. token is one
+// that the API server knows.
 // Paths are relative to the control plane's folder, in which they work.
-func plan(paths map[string]string, address string, port int, forOthers bool) supervisor.Plan {
+func plan(paths map[string]string, address string, port int, forOthers bool, token string) supervisor.Plan {
 	api := net.JoinHostPort(address, strconv.Itoa(port))
 	apiServerEnv := memory(400)
 	if forOthers {
@@ -66,7 +61,8 @@ func plan(paths map[string]string, address string, port int, forOthers bool) sup
 	return supervisor.Plan{Programs: []supervisor.Program{
 		{Name: etcd, Path: paths[etcd], Args: etcdArgs()},
 		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(address, port, forOthers), After: etcdSocket, Env: apiServerEnv},
-		{Name: controllerManager, Path: paths[controllerManager], Args: controllerManagerArgs(), After: api, Env: memory(200)},
+		// It does nothing before /healthz is green, for which it asks once a second.
+		{Name: controllerManager, Path: paths[controllerManager], Args: controllerManagerArgs(), After: "https://" + api + "/healthz", Token: token, Env: memory(200)},
 		{Name: scheduler, Path: paths[scheduler], Args: schedulerArgs(), After: api, Env: memory(150)},
 		{Name: kwok, Path: paths[kwok], Args: kwokArgs(), After: api, Env: memory(150)},
 	}}
@@ -118,12 +114,13 @@ func apiServerArgs(address string, port int, forOthers bool) []string {
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
-		"--client-ca-file=" + inPKI("ca.crt"),
-		"--tls-cert-file=" + inPKI("apiserver.crt"),
-		"--tls-private-key-file=" + inPKI("apiserver.key"),
+		"--token-auth-file=" + tokensFile,
+		"--client-ca-file=" + certificateFile,
+		"--tls-cert-file=" + certificateFile,
+		"--tls-private-key-file=" + keyFile,
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-account-key-file=" + inPKI("sa.pub"),
-		"--service-account-signing-key-file=" + inPKI("sa.key"),
+		"--service-account-key-file=" + keyFile,
+		"--service-account-signing-key-file=" + keyFile,
 		"--service-cluster-ip-range=" + serviceCIDR,
 	}
 	if forOthers {
@@ -156,10 +153,10 @@ func controllerManagerArgs() []string {
 		// There are no volumes. Deleting one of the kind hostPath would delete a folder of this machine.
 		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller,-persistentvolume-binder-controller," +
 			"-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller",
-		"--root-ca-file=" + inPKI("ca.crt"),
-		"--cluster-signing-cert-file=" + inPKI("ca.crt"),
-		"--cluster-signing-key-file=" + inPKI("ca.key"),
-		"--service-account-private-key-file=" + inPKI("sa.key"),
+		"--root-ca-file=" + certificateFile,
+		"--cluster-signing-cert-file=" + certificateFile,
+		"--cluster-signing-key-file=" + keyFile,
+		"--service-account-private-key-file=" + keyFile,
 		// There is nobody to elect a leader among.
 		"--leader-elect=false",
 		// A laptop that slept did not lose its node.

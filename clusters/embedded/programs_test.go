@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ import (
 func planned(t *testing.T, address string) map[string][]string {
 	t.Helper()
 	args := map[string][]string{}
-	for _, p := range plan(map[string]string{}, address, 12345, false).Programs {
+	for _, p := range plan(map[string]string{}, address, 12345, false, "").Programs {
 		args[p.Name] = p.Args
 	}
 	if len(args) != len(programNames()) {
@@ -104,24 +103,12 @@ func TestOnlyTheAPIServerListensOnAnotherAddress(t *testing.T) {
 }
 
 func TestTheCertificateNamesTheAddress(t *testing.T) {
-	e, err := New(t.TempDir(), t.TempDir(), t.TempDir())
+	const address = "192.168.1.5"
+	text, err := writeCertificate(t.TempDir(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const name, address = "lab-test", "192.168.1.5"
-	plane := e.plane(name)
-	if err := os.MkdirAll(plane, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	a := &attempt{Embedded: e, name: name, address: address}
-	if err := a.writeIdentities(plane, "https://"+address+":12345"); err != nil {
-		t.Fatal(err)
-	}
-	p, err := readPair(filepath.Join(plane, pki), "apiserver")
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, _ := pem.Decode(p.cert)
+	block, _ := pem.Decode(text)
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +149,7 @@ func TestTheAPIServerOfAStrangerCallsNobody(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range plan(map[string]string{}, "192.0.2.1", 12345, true).Programs {
+	for _, p := range plan(map[string]string{}, "192.0.2.1", 12345, true, "").Programs {
 		if got := slices.Contains(p.Env, "NO_PROXY=192.0.2.1:12345"); got != (p.Name == apiServer) {
 			t.Errorf("%s calls others through a proxy, and the API server itself: %v", p.Name, got)
 		}

@@ -101,28 +101,8 @@ func (a *attempt) boot(ctx context.Context) (string, error) {
 		return err
 	})
 	g.Go(func() error { return AwaitPods(all, client) })
-	g.Go(func() error { return a.poll(all, "readyz", func() error { return a.served(all, client) }) })
+	g.Go(func() error { return a.poll(all, "readyz", func() error { return get(all, client, "/readyz") }) })
 	return version, g.Wait()
-}
-
-// served says whether the API server has everything that others rely on. With a snapshot,
-// what the hooks write that begin with a pause is there before them; they only look
-// at it again.
-func (a *attempt) served(ctx context.Context, client kubernetes.Interface) error {
-	if a.snapshotDir == "" {
-		return get(ctx, client, "/readyz")
-	}
-	if _, err := client.RbacV1().ClusterRoles().Get(ctx, "cluster-admin", metav1.GetOptions{}); err != nil {
-		return err
-	}
-	if _, err := client.SchedulingV1().PriorityClasses().Get(ctx, "system-cluster-critical", metav1.GetOptions{}); err != nil {
-		return err
-	}
-	request := client.Discovery().RESTClient().Get().AbsPath("/readyz")
-	for _, hook := range slowHooks["exclude"] {
-		request = request.Param("exclude", hook)
-	}
-	return request.Do(ctx).Error()
 }
 
 func get(ctx context.Context, client kubernetes.Interface, path string) error {

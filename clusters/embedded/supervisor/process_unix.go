@@ -17,8 +17,5 @@ func ask(pid int) error {
 	return nil
 }
 
-// freeze stops a process where it is.
-func freeze(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
-
 // kill ends a process at once. Whether it did is seen afterwards.
 func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,6 +22,8 @@ import (
 const (
 	// beginPoll is how often to try an address that a program waits for.
 	beginPoll = 5 * time.Millisecond
+	// greenPoll is how often to ask a URL: each question is work for who is starting.
+	greenPoll = 50 * time.Millisecond
 	// shortLife is what a program that works lives at least. One that ends sooner
 	// is started again after a pause that doubles each time, up to longPause.
 	shortLife = 5 * time.Second
@@ -140,8 +143,11 @@ func (s *supervisor) begin(ctx context.Context, index int, wait time.Duration) {
 	case <-ctx.Done():
 		return
 	}
-	after := s.plan.Programs[index].After
-	for tick := time.NewTicker(beginPoll); after != "" && !s.answers(ctx, after); {
+	p, every := s.plan.Programs[index], beginPoll
+	if isURL(p.After) {
+		every = greenPoll
+	}
+	for tick := time.NewTicker(every); p.After != "" && !answers(ctx, p.After, p.Token); {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -158,14 +164,18 @@ func (s *supervisor) begin(ctx context.Context, index int, wait time.Duration) {
 // answers says whether somebody takes connections at an address. For one with a
 // port that means TLS: the system takes connections for a server that only listens
 // and is far from serving.
-func (s *supervisor) answers(ctx context.Context, address string) bool {
+func answers(ctx context.Context, address, token string) bool {
 	var conn net.Conn
 	var err error
-	if strings.Contains(address, ":") {
-		// Who answers is checked by those who have something to say.
-		d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+	// Who answers is checked by those who have something to say.
+	insecure := &tls.Config{InsecureSkipVerify: true}
+	switch {
+	case isURL(address):
+		return isGreen(ctx, address, token, insecure)
+	case strings.Contains(address, ":"):
+		d := tls.Dialer{Config: insecure}
 		conn, err = d.DialContext(ctx, "tcp", address)
-	} else {
+	default:
 		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", address)
 	}
 	if err != nil {
@@ -173,6 +183,24 @@ func (s *supervisor) answers(ctx context.Context, address string) bool {
 	}
 	_ = conn.Close()
 	return true
+}
+
+func isURL(address string) bool { return strings.HasPrefix(address, "https://") }
+
+// isGreen says whether an address answers with 200.
+func isGreen(ctx context.Context, address, token string, config *tls.Config) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: time.Second}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }
 
 // start starts a program. One that cannot be started counts as ended.

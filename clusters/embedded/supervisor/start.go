@@ -122,19 +122,6 @@ func Restart(dir, program string) error {
 	return nil
 }
 
-// Freeze stops a program of the plan in dir in the middle of whatever it does, so
-// that its files can be copied. It is not meant to go on afterwards.
-func Freeze(dir, program string) error {
-	pid, err := running(dir, program)
-	if err == nil {
-		err = freeze(pid)
-	}
-	if err != nil {
-		return fmt.Errorf("freeze %s: %w", program, err)
-	}
-	return nil
-}
-
 // running is the process of a program of the plan in dir.
 func running(dir, program string) (pid int, err error) {
 	state, err := ReadState(dir)

@@ -35,8 +35,10 @@ type Program struct {
 	Args []string `json:"args"`
 	Env  []string `json:"env,omitempty"`
 	// After is an address that must take connections before the program starts: a
-	// path for a socket in the plan's folder, or host:port. "" starts it at once.
+	// path for a socket in the plan's folder, or host:port. For a URL the answer has to be 200. "" starts it at once.
 	After string `json:"after,omitempty"`
+	// Token is the bearer token with which a URL is asked.
+	Token string `json:"token,omitempty"`
 }
 
 // State is what a supervisor keeps about itself, for everybody who has to find
