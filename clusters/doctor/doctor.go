@@ -1,184 +1,155 @@
-// Package doctor looks for what on this machine would stop a lab cluster, or
-// make it fail later in a way that nobody would understand, and names the
-// command that fixes it. It changes nothing.
+// Package doctor finds what on this machine stops a cluster, or makes it fail later, and names the command that fixes
+// it. It changes nothing.
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/internal/disk"
 )
 
-// Severity says what a finding that is not OK means.
-type Severity string
+// Severity is how bad a finding is.
+type Severity int
 
+// What a finding means.
 const (
-	// Stops means that no lab could run.
-	Stops Severity = "stops"
-	// Warns means that labs run, but something will fail sooner or later.
-	Warns Severity = "warns"
-	// Tells means that nothing is wrong, and it is good to know when something else is.
-	Tells Severity = "tells"
+	Info    Severity = iota // nothing is wrong
+	Warning                 // clusters work, and something will fail sooner or later
+	Error                   // no cluster can work
 )
 
 // Finding is the answer to one question about the machine.
 type Finding struct {
-	// Name is what was looked at, such as "disk".
-	Name string `json:"name"`
-	OK   bool   `json:"ok"`
-	// Severity is what it means when OK is false.
-	Severity Severity `json:"severity"`
-	// Detail is one line: what was seen and, if that is not enough, what would be.
-	Detail string `json:"detail"`
-	// Fix is the command that fixes it, "" when there is nothing to fix or no
-	// command that could.
-	Fix string `json:"fix,omitempty"`
+	Name     string // the subject, such as "disk"
+	Severity Severity
+	Detail   string // one line: what was found and, where that is too little, what is enough
+	Fix      string // the command that fixes it, "" where there is none
 }
 
-// Options say what to look at. The zero value looks at everything that needs
-// neither a checkout nor a node image.
-type Options struct {
-	// Engine is the container engine; "" takes the first that answers.
-	Engine string
-	// Root is the checkout, where the state goes. "" means the working directory.
-	Root string
-	// GoVersion is the oldest Go that will do, such as "1.26"; "" asks for none.
-	GoVersion string
-	// NodeImage finds a node image that is on this machine; the zero Image says that
-	// there is none. It must not pull. nil leaves out the node image and everything
-	// that is tried in a container of it.
-	NodeImage func(ctx context.Context, engine string) (Image, error)
-	// Pullable is the image that could be pulled where there is no other, by its
-	// full name. "" means that pulling is no way out.
-	Pullable string
-	// NoEngine leaves out everything about container engines, because none is wanted.
-	NoEngine bool
-	// Embedded tells which programs of the embedded control plane have yet to be built.
-	// With it, a machine without an engine can run labs all the same. nil leaves it out.
-	Embedded func(ctx context.Context) (missing []string, err error)
-}
-
-// Image is a node image.
-type Image struct {
-	// Ref is what the engine calls it.
-	Ref string
-	// Stale says that it was built from an older recipe than the checkout's.
-	Stale bool
-}
-
-// Run answers all questions. What depends on another answer is left out when
-// that is bad: without an engine there is no node image.
-func Run(ctx context.Context, o Options) []Finding {
-	return examine(ctx, o, thisMachine())
-}
-
-// Disks answers only whether there is room for a run and its compilations. It asks
-// neither the engine nor the network, so it takes no time.
-func Disks(ctx context.Context, o Options) []Finding {
-	e := &examination{Options: o.withDefaults(), machine: thisMachine()}
-	e.checkDisks(ctx)
-	return e.findings
-}
-
-func (o Options) withDefaults() Options {
-	if o.Root == "" {
-		o.Root = "."
-	}
-	return o
-}
-
-func examine(ctx context.Context, o Options, m machine) []Finding {
-	e := &examination{Options: o.withDefaults(), machine: m}
-	if !e.NoEngine {
-		e.findEngine(ctx)
-	}
-	if e.engine != "" {
-		e.checkEngine(ctx)
-		e.checkNodeImage(ctx)
-	} else {
-		e.checkEmbedded(ctx)
-	}
-	if !e.NoEngine {
-		e.checkKernel()
-	}
-	e.checkRoom(ctx)
-	e.checkTools(ctx)
-	e.checkClock()
-	return e.findings
-}
-
-// examination is one run.
-type examination struct {
-	Options
-	machine
-	findings []Finding
-
-	// engine is the one that answers, "" if none does.
-	engine string
-	// local says that the engine's kernel is this machine's.
-	local bool
-	// image is a node image on this machine, "" if there is none.
-	image string
-	// inside is what a container of the node image saw, nil if none ran.
-	inside *inside
-}
-
-func (e *examination) ok(name, format string, args ...any) {
-	e.findings = append(e.findings, Finding{Name: name, OK: true, Severity: Tells, Detail: fmt.Sprintf(format, args...)})
-}
-
-func (e *examination) bad(s Severity, name, fix, format string, args ...any) {
-	// A finding of the severity Tells is OK.
-	e.findings = append(e.findings, Finding{
-		Name: name, OK: s == Tells, Severity: s, Detail: fmt.Sprintf(format, args...), Fix: fix,
-	})
-}
-
-// Problem is nil when a lab could run, and otherwise a *clusters.Problem that
-// names all findings that would stop it, and the command that fixes the first.
-func Problem(findings []Finding) error {
-	var names []string
-	fix := ""
-	for _, f := range findings {
-		if f.OK || f.Severity != Stops {
-			continue
-		}
-		names = append(names, f.Name)
-		if fix == "" {
-			fix = f.Fix
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return &clusters.Problem{What: "this machine is not ready yet: see " + strings.Join(names, ", "), Fix: fix}
-}
-
-// Worst is the finding that explains best why a lab failed: the first that stops labs,
-// else the first that warns. ok is false when nothing is wrong.
-func Worst(findings []Finding) (worst Finding, ok bool) {
-	for _, severity := range []Severity{Stops, Warns} {
-		for _, f := range findings {
-			if !f.OK && f.Severity == severity {
-				return f, true
-			}
-		}
-	}
-	return Finding{}, false
-}
-
-// String is one line: a mark, the name, the detail, and the command that fixes
-// it.
+// String is one line: the severity, the name, the detail, and the command that fixes it.
 func (f Finding) String() string {
-	mark := "ok"
-	if !f.OK {
-		mark = map[Severity]string{Stops: "STOPS", Warns: "warns"}[f.Severity]
-	}
-	line := fmt.Sprintf("%-6s %-18s %s", mark, f.Name, f.Detail)
+	line := fmt.Sprintf("%-8s %-17s %s", [...]string{"ok", "warning", "error"}[f.Severity], f.Name, f.Detail)
 	if f.Fix != "" {
 		line += "  ->  " + f.Fix
 	}
 	return line
+}
+
+// Options say what to look at. The zero value looks at everything that needs no node image.
+type Options struct {
+	// Engine is the command of the container engine; "" takes the first of [clusters.Engines] that answers.
+	Engine string
+	// NoEngine leaves out all questions about container engines.
+	NoEngine bool
+	// Dir is a folder whose disk is looked at. "" is the working directory.
+	Dir string
+	// GoVersion is the oldest Go that is enough, such as "1.26"; "" leaves out Go.
+	GoVersion string
+	// NodeImage finds a node image on this machine, "" if there is none, and does not pull. stale means that an older
+	// version of the build made it. nil leaves out the node image and what is tried in a container of it.
+	NodeImage func(ctx context.Context, engine string) (ref string, stale bool, err error)
+	// Instead looks at what clusters run on without an engine, whose lack is then a warning. nil means that there is nothing.
+	Instead func(context.Context) Finding
+	// Commands are those of the program that asks. The zero value has plain instructions.
+	Commands Commands
+}
+
+// Commands fix what a program fixes itself. An empty one becomes an instruction that needs no program.
+type Commands struct {
+	Setup     string // starts a container engine, and raises kernel settings
+	NodeImage string // makes a node image
+	Down      string // deletes clusters that still run
+	Instead   string // uses no container engine
+}
+
+// Run asks all questions. It leaves out those that depend on what is missing: without an engine there is no node image.
+func Run(ctx context.Context, o Options) []Finding {
+	r := newRun(o)
+	r.ask(ctx)
+	return r.findings
+}
+
+func (r *run) ask(ctx context.Context) {
+	if !r.NoEngine {
+		r.checkEngine(ctx)
+	}
+	if r.engine == "" && r.Instead != nil {
+		r.findings = append(r.findings, r.Instead(ctx))
+	}
+	r.checkDisks(ctx)
+	if free, ok := r.freeMemory(); ok {
+		// An idle node takes up to 0.55 GB, and the compilation of an operator as much.
+		r.checkRoom("memory", r.Commands.Down+", then close other programs", free, 1*giga, 3*giga)
+	}
+	r.checkGo(ctx)
+}
+
+// Disks asks only whether there is room for a run and its compilations. It asks no engine.
+func Disks(ctx context.Context, o Options) []Finding {
+	r := newRun(o)
+	r.checkDisks(ctx)
+	return r.findings
+}
+
+// Problem is the first error as a *clusters.Problem, nil without one.
+func Problem(findings []Finding) error {
+	first, _ := First(findings)
+	if first.Severity < Error {
+		return nil
+	}
+	return &clusters.Problem{What: first.Name + ": " + first.Detail, Fix: first.Fix}
+}
+
+// First is the finding that best explains a failure: the first error, else the first warning. ok is false without either.
+func First(findings []Finding) (first Finding, ok bool) {
+	for _, f := range findings {
+		if f.Severity > first.Severity {
+			first = f
+		}
+	}
+	return first, first.Severity > Info
+}
+
+// run asks the questions. Tests replace files and free.
+type run struct {
+	Options
+	files    fs.FS                             // the root of the file system
+	free     func(path string) (uint64, error) // the free space of a file system
+	engine   string                            // the one that answers, "" for none
+	findings []Finding
+}
+
+func newRun(o Options) *run {
+	o.Dir, o.Commands.Down = cmp.Or(o.Dir, "."), cmp.Or(o.Commands.Down, "delete clusters that you do not need")
+	return &run{Options: o, files: os.DirFS("/"), free: disk.Free}
+}
+
+func (r *run) add(s Severity, name, fix, format string, args ...any) {
+	detail, _, _ := strings.Cut(fmt.Sprintf(format, args...), "\n")
+	r.findings = append(r.findings, Finding{Name: name, Severity: s, Detail: detail, Fix: fix})
+}
+
+// command returns what a program prints. The error is what it complains about.
+func command(ctx context.Context, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // a container starts within a second
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
+		err = errors.New(strings.TrimSpace(string(exit.Stderr)))
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return strings.TrimSpace(string(out)), err
 }

@@ -1,184 +1,118 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os/exec"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/example/operator-lab/clusters"
 )
 
-const (
-	fixSetup = "make setup"
-	// fixEngine goes without an engine: somebody may need the one that does not cope.
-	fixEngine = "set CLUSTER=embedded"
-)
-
-// findEngine looks for a container engine that answers. A client without a
-// daemon behind it is common, and so is a daemon that this user may not talk to.
-func (e *examination) findEngine(ctx context.Context) {
+// checkEngine looks for a container engine that answers, and then at what clusters need of it.
+func (r *run) checkEngine(ctx context.Context) {
 	const name = "container engine"
-	candidates := clusters.Engines()
-	if e.Engine != "" {
-		candidates = []string{e.Engine}
+	engines, lack := clusters.Engines(), Error
+	if r.Engine != "" {
+		engines = []string{r.Engine}
 	}
-	var silent []string
-	for _, engine := range candidates {
-		if _, err := e.look(engine); err != nil {
+	if r.Instead != nil {
+		lack = Warning
+	}
+	detail := "none is installed (" + strings.Join(engines, ", ") + ")"
+	for _, engine := range engines {
+		format := "{{.ServerVersion}} {{.CgroupVersion}} {{.SecurityOptions}}"
+		if engine == "podman" {
+			format = "{{.Version.Version}} {{.Host.CgroupsVersion}} {{if .Host.Security.Rootless}}rootless{{end}}"
+		}
+		out, err := command(ctx, engine, "info", "--format", format)
+		switch fields := strings.Fields(out); {
+		case errors.Is(err, exec.ErrNotFound):
 			continue
-		}
-		version, err := e.run(ctx, engine, engineVersion(engine)...)
-		if err == nil {
-			e.engine = engine
-			e.ok(name, "%s %s answers", engine, version)
+		case err != nil && strings.Contains(err.Error(), "permission denied"):
+			r.add(lack, name, "sudo usermod -aG docker $USER, then log in again", "%s runs, but this user may not use it", engine)
+			return
+		case err != nil || len(fields) < 2:
+			detail = fmt.Sprintf("%s is installed, but does not answer: %v", engine, err)
+			continue
+		default:
+			r.engine = engine
+			r.add(Info, name, "", "%s %s answers", engine, fields[0])
+			r.checkCgroup(strings.TrimPrefix(fields[1], "v"), strings.Contains(out, "rootless"))
+			r.checkInotify(r.checkNodeImage(ctx))
 			return
 		}
-		if strings.Contains(err.Error(), "permission denied") {
-			e.bad(e.withoutEngine(), name, "sudo usermod -aG docker $USER, then log in again",
-				"%s runs, but this user may not talk to it", engine)
-			return
-		}
-		silent = append(silent, fmt.Sprintf("%s is installed, but does not answer (%s)", engine, firstLine(err.Error())))
 	}
-	if len(silent) == 0 {
-		silent = []string{"none is installed (" + strings.Join(candidates, ", ") + ")"}
-	}
-	e.bad(e.withoutEngine(), name, fixSetup, "%s; the node image is fetched or built with it", strings.Join(silent, "; "))
+	r.add(lack, name, cmp.Or(r.Commands.Setup, "install and start Docker: https://docs.docker.com/engine/install"), "%s", detail)
+	r.checkInotify(false)
 }
 
-// withoutEngine is what the lack of an engine means.
-func (e *examination) withoutEngine() Severity {
-	if e.Embedded == nil {
-		return Stops
-	}
-	return Warns
-}
-
-// checkEmbedded looks at what labs run on where there is no engine.
-func (e *examination) checkEmbedded(ctx context.Context) {
-	const name = "control plane"
-	if e.Embedded == nil {
-		return
-	}
-	switch missing, err := e.Embedded(ctx); {
-	case err != nil:
-		e.bad(Stops, name, "", "the embedded one cannot be built: %s", firstLine(err.Error()))
-	case len(missing) > 0:
-		e.bad(Tells, name, "", "embedded; the first lab builds it, which takes some minutes (%s)", strings.Join(missing, ", "))
-	default:
-		e.ok(name, "embedded, and built")
+func (r *run) checkCgroup(version string, rootless bool) {
+	if version == "1" && rootless {
+		r.add(Error, "cgroup", "start a rootful engine, or boot with systemd.unified_cgroup_hierarchy=1", "version 1, on which a rootless engine runs no node")
+	} else {
+		r.add(Info, "cgroup", "", "version %s", version)
 	}
 }
 
-// engineVersion asks for the version of the daemon; podman has none on Linux, so
-// it is asked for what it could not tell without working.
-func engineVersion(engine string) []string {
-	if engine == "podman" {
-		return []string{"info", "--format", "{{.Version.Version}}"}
-	}
-	return []string{"version", "--format", "{{.Server.Version}}"}
-}
-
-// checkEngine looks at what the engine says about itself.
-func (e *examination) checkEngine(ctx context.Context) {
-	format := "{{.CgroupVersion}} {{.KernelVersion}} {{.SecurityOptions}}"
-	if e.engine == "podman" {
-		format = "{{.Host.CgroupsVersion}} {{.Host.Kernel}} {{if .Host.Security.Rootless}}name=rootless{{end}}"
-	}
-	out, err := e.run(ctx, e.engine, "info", "--format", format)
-	fields := strings.Fields(out)
-	if err != nil || len(fields) < 2 {
-		e.bad(Tells, "cgroup", "", "%s does not say which version it uses", e.engine)
-		return
-	}
-	release, _ := e.text("proc/sys/kernel/osrelease")
-	e.local = e.os == "linux" && release == fields[1]
-	rootless := strings.Contains(out, "rootless")
-	switch version := strings.TrimPrefix(fields[0], "v"); {
-	case version == "2":
-		e.ok("cgroup", "version 2")
-	case rootless:
-		e.bad(Stops, "cgroup", "start a rootful engine, or boot with systemd.unified_cgroup_hierarchy=1",
-			"version 1, on which a rootless engine cannot run a node")
-	default:
-		e.bad(Tells, "cgroup", "", "version 1, which works here; Kubernetes is about to drop it")
-	}
-}
-
-// checkNodeImage looks for a node image and tries what every node needs: a
-// privileged container.
-func (e *examination) checkNodeImage(ctx context.Context) {
+// checkNodeImage looks for a node image, and starts a privileged container of it, as each node is. exhausted means that
+// root gets no inotify instance any more.
+func (r *run) checkNodeImage(ctx context.Context) (exhausted bool) {
 	const name = "node image"
-	if e.NodeImage == nil {
-		return
+	if r.NodeImage == nil {
+		return false
 	}
-	image, err := e.NodeImage(ctx, e.engine)
-	e.image = image.Ref
+	fix := cmp.Or(r.Commands.NodeImage, r.engine+" pull "+clusters.DefaultNodeImage)
+	image, stale, err := r.NodeImage(ctx, r.engine)
 	switch {
 	case err != nil:
-		e.bad(Stops, name, "make node-image", "%s", firstLine(err.Error()))
-	case image.Stale:
-		e.bad(Warns, name, "make node-image", "%s was built from an older recipe than this checkout's", image.Ref)
-		e.inspect(ctx)
-	case image.Ref != "":
-		e.ok(name, "%s", image.Ref)
-		e.inspect(ctx)
-	case e.Pullable == "":
-		e.bad(Stops, name, "make node-image", "there is none on this machine")
+		r.add(Error, name, fix, "%v", err)
+		return false
+	case image == "":
+		r.add(Warning, name, fix, "none on this machine: the first cluster has to pull or build one")
+		return false
+	case stale:
+		r.add(Warning, name, fix, "an older version of the build made %s", image)
 	default:
-		if err := e.pull(ctx, e.Pullable); err != nil {
-			e.bad(Stops, name, "make node-image", "there is none on this machine, and no registry to pull one from")
-			return
-		}
-		short, _, _ := strings.Cut(e.Pullable, "@")
-		e.ok(name, "none yet; the first lab pulls %s", short)
+		r.add(Info, name, "", "%s", image)
 	}
-}
-
-// inside is what a privileged container saw: the kernel, disk and clock that
-// matter. They are not this machine's where the engine has a virtual machine.
-type inside struct {
-	instances, watches, memory, disk uint64
-	// exhausted says that root can have no inotify instance any more.
-	exhausted bool
-	clock     time.Time
-	// asked is the time here when the container said its own.
-	asked time.Time
-}
-
-// insideScript prints one number per line; "-" where there is none. tail says so
-// when it cannot be told of changes, and then looks again and again.
-const insideScript = `n() { cat "$1" 2>/dev/null || echo -; }
-n /proc/sys/fs/inotify/max_user_instances
-n /proc/sys/fs/inotify/max_user_watches
-awk '/^MemAvailable/ {print $2 * 1024}' /proc/meminfo
-df --output=avail --block-size=1 / | tail -n 1
-timeout 0.2 tail -n 0 -f /proc/version 2>&1 | grep -c inotify
-date +%s`
-
-// inspect runs a privileged container of the node image. Its success answers
-// whether there can be any; what it prints answers more.
-func (e *examination) inspect(ctx context.Context) {
-	const name = "privileged"
-	out, err := e.run(ctx, e.engine, "run", "--rm", "--privileged", "--network=none",
-		"--entrypoint", "/bin/sh", e.image, "-c", insideScript)
+	// tail complains when it gets no inotify instance, and works without one.
+	out, err := command(ctx, r.engine, "run", "--rm", "--privileged", "--network=none", "--entrypoint=/bin/sh", image,
+		"-c", "timeout 0.2 tail -n 0 -f /proc/version 2>&1; :")
 	if err != nil {
-		e.bad(Stops, name, fixEngine, "the engine cannot start a privileged container: %s", firstLine(err.Error()))
-		return
+		r.add(Error, "privileged", cmp.Or(r.Commands.Instead, "use an engine that runs as root"), "the engine starts no privileged container: %v", err)
+		return false
 	}
-	e.ok(name, "privileged containers start")
-	lines := strings.Fields(out)
-	var n [6]uint64
-	if len(lines) != len(n) {
-		return
-	}
-	for i, line := range lines {
-		n[i], _ = strconv.ParseUint(line, 10, 64) // 0 means not known
-	}
-	e.inside = &inside{
-		instances: n[0], watches: n[1], memory: n[2], disk: n[3], exhausted: n[4] > 0,
-		clock: time.Unix(int64(n[5]), 0), asked: e.now(),
+	r.add(Info, "privileged", "", "privileged containers start")
+	return strings.Contains(out, "inotify")
+}
+
+// inotifyPerCluster are the inotify instances of a kind cluster with one node: systemd, containerd with its shims, kubelet,
+// kube-proxy. With the kernel's default of 128, the fourth cluster works and the fifth does not.
+const inotifyPerCluster = 31
+
+// InotifyFor is how many inotify instances the kernel has to grant to root for n kind clusters side by side: theirs, and
+// as many as one more for the machine's own programs.
+func InotifyFor(n int) uint64 { return uint64(n+1) * inotifyPerCluster }
+
+// checkInotify asks this machine's kernel. Nothing is known of that of an engine's virtual machine.
+func (r *run) checkInotify(exhausted bool) {
+	const sysctl = "sudo sysctl -w fs.inotify.max_user_instances="
+	var n uint64
+	data, _ := fs.ReadFile(r.files, "proc/sys/fs/inotify/max_user_instances")
+	_, err := fmt.Sscan(string(data), &n)
+	switch {
+	case err != nil:
+	case exhausted:
+		r.add(Error, "inotify", sysctl+strconv.FormatUint(2*n, 10), "all %d instances are in use, and no node can start", n)
+	case n < 512:
+		r.add(Warning, "inotify", cmp.Or(r.Commands.Setup, sysctl+"8192"), "max_user_instances is %d, enough for %d clusters side by side (8192 is enough for all)",
+			n, max(n/inotifyPerCluster, 1)-1)
+	default:
+		r.add(Info, "inotify", "", "%d instances", n)
 	}
 }

@@ -1,24 +1,19 @@
-// Package setup brings up what a machine lacks for lab clusters: a container engine, kernel settings, a node image.
-//
-// Each of these needs root or minutes, so nothing is done before somebody agreed to it.
+// Package setup brings what a machine lacks for clusters: a container engine, kernel settings, a node image. Each needs
+// root or minutes, so it asks first.
 package setup
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
@@ -27,260 +22,145 @@ import (
 
 // Options say what to set up and whom to ask.
 type Options struct {
-	// Root is the checkout: scripts and component modules come from there.
-	Root string
-	// CacheDir keeps what building a node image can use again.
-	CacheDir string
-	// Engine is the container engine's command line; "" means docker.
-	Engine string
-	// NodeImage is the requested node image; "" means any. A requested one is never built.
-	NodeImage string
-	// Thorough sets up also what a single cluster can do without: kernel settings for many clusters side by side, and a
-	// node image of today's recipe in place of an older one. By default only what would stop a lab is missing.
-	Thorough bool
-	// Clusters is how many clusters the caller will have at the same time, besides those that run already. Where the
-	// kernel grants too few inotify instances for all of them, it is told to grant more. 0 means 1.
-	Clusters int
-	// Yes is consent that was given in advance.
-	Yes bool
-	// Meanwhile is a line for those who wait, before a step that takes many minutes. "" is none.
-	Meanwhile string
-	// In is asked for consent if it is a terminal. May be nil.
-	In io.Reader
-	// Out is told what happens, line by line. nil means nobody.
-	Out io.Writer
+	Root      string    // the checkout, whose scripts/engine.sh and component modules are used
+	CacheDir  string    // keeps what later builds of a node image use again
+	Engine    string    // the command of the container engine; "" is docker
+	NodeImage string    // the requested node image, which is never built; "" is any
+	Clusters  int       // how many will run side by side; 0 is 1
+	All       bool      // also what would not stop a cluster: kernel settings for many clusters, a stale node image
+	Yes       bool      // consent given in advance
+	Consent   string    // the command that gives it; "" is none
+	In        io.Reader // a terminal that is asked for consent; nil is nobody
+	Out       io.Writer // gets a line for what happens
 
-	instancesFile string // in place of the kernel's own, in tests
+	inotifyFile string // in place of the kernel's, in tests
 }
 
-// withDefaults fills in what was left out.
-func (o Options) withDefaults() Options {
-	if o.Engine == "" {
-		o.Engine = "docker"
-	}
-	if o.Out == nil {
-		o.Out = io.Discard
-	}
-	if o.instancesFile == "" {
-		o.instancesFile = instancesFile
-	}
-	return o
-}
+// instances is what scripts/engine.sh makes the kernel grant.
+const instances = 8192
 
-// fixConsent is what to run to give consent in advance.
-const fixConsent = "make setup YES=1"
-
-const (
-	// instances is what the kernel is told to grant where its default of 128 is too little.
-	instances = 8192
-	// instancesFile is where the kernel says what it grants.
-	instancesFile = "/proc/sys/fs/inotify/max_user_instances"
-	// endDelay is what a cancelled script has for its own clean-up.
-	endDelay = 20 * time.Second
-)
-
-// Run does what is missing, and nothing when nothing is. It asks once, for all of it. Whatever cannot be fixed, and
-// missing consent, is a [*clusters.Problem].
+// Run does what is missing, and nothing when nothing is. It asks once, for all of it. What cannot be fixed, and missing
+// consent, is a [*clusters.Problem].
 func Run(ctx context.Context, o Options) error {
-	o = o.withDefaults()
-	steps, err := plan(ctx, o)
-	if err != nil || len(steps) == 0 {
-		return err
-	}
-	if err := consent(o, steps); err != nil {
-		return err
-	}
-	for _, s := range steps {
-		if s.long && o.Meanwhile != "" {
-			fmt.Fprintln(o.Out, o.Meanwhile)
-		}
-		if err := s.do(ctx); err != nil {
-			return fmt.Errorf("set up %s: %w", s.name, err)
-		}
-	}
-	return nil
-}
-
-// step is one thing to set up.
-type step struct {
-	name string
-	what string // what will be done, and what it costs
-	do   func(context.Context) error
-	long bool // takes many minutes
-}
-
-// plan finds out what is missing.
-func plan(ctx context.Context, o Options) ([]step, error) {
-	var steps []step
+	o.Engine, o.inotifyFile = cmp.Or(o.Engine, "docker"), cmp.Or(o.inotifyFile, "/proc/sys/fs/inotify/max_user_instances")
 	engineErr := clusters.PingEngine(ctx, o.Engine)
-	if engineErr != nil {
-		if err := canStartEngine(o, engineErr); err != nil {
-			return nil, err
-		}
-		steps = append(steps, step{name: "container engine", do: o.startEngine,
-			what: "installs docker.io, iptables, iproute2 and jq from this machine's package sources, removes the network bridges of an engine that " +
-				"has ended, and starts dockerd (root, 1 minute)"})
+	noImage, imageErr := o.noImage(ctx, engineErr == nil)
+	if err := cmp.Or(o.unfixable(engineErr), imageErr); err != nil {
+		return err
 	}
-	few, err := o.fewInstances(ctx, engineErr == nil)
-	if err != nil {
-		return nil, err
+	few := o.fewInstances()
+	var plan []string // what will be done, and what it costs
+	if engineErr != nil {
+		plan = append(plan, "container engine: installs docker.io, iptables, iproute2 and jq with apt-get, and starts dockerd (root, 1 minute)")
 	}
 	if few {
-		steps = append(steps, step{name: "kernel settings", do: o.raiseSettings,
-			what: fmt.Sprintf("raises fs.inotify.max_user_instances to %d, and max_user_watches, until the next boot (root)", instances)})
+		plan = append(plan, "kernel settings: raises fs.inotify.max_user_instances and max_user_watches until the next boot (root)")
 	}
-	missing, err := imageMissing(ctx, o, engineErr == nil)
-	if err != nil {
-		return nil, err
+	if noImage {
+		plan = append(plan, "node image: pulls kind's, or installs debootstrap and builds one from source (root, 10 minutes on two cores)")
 	}
-	if missing {
-		steps = append(steps, step{name: "node image", do: o.provideImage, long: true,
-			what: "pulls kind's image if a registry is in reach, else installs debootstrap and debian-archive-keyring and builds one from source (root, 10 minutes on two cores)"})
+	if len(plan) == 0 {
+		return nil
 	}
-	return steps, nil
+	fmt.Fprintf(o.Out, "This machine lacks something that clusters need. To be done:\n  %s\n", strings.Join(plan, "\n  "))
+	err := o.ask()
+	if err == nil && engineErr != nil {
+		err = o.startEngine(ctx)
+	}
+	if err == nil && few {
+		err = o.engineScript(ctx, "sysctl")
+	}
+	if err == nil && noImage {
+		err = o.provideImage(ctx)
+	}
+	return err
 }
 
-// canStartEngine returns why scripts/engine.sh cannot help with an engine that does not answer.
-func canStartEngine(o Options, pingErr error) error {
-	switch {
+// unfixable is why scripts/engine.sh cannot help with an engine that does not answer, nil if it can.
+func (o Options) unfixable(pingErr error) error {
+	switch host := os.Getenv("DOCKER_HOST"); {
+	case pingErr == nil:
 	case strings.Contains(pingErr.Error(), "permission denied"):
-		return &clusters.Problem{What: "you may not use the container engine",
-			Fix: "sudo usermod -aG docker $USER, then log in again", Err: pingErr}
+		return &clusters.Problem{What: "you may not use the container engine", Fix: "sudo usermod -aG docker $USER, then log in again", Err: pingErr}
 	case o.Engine != "docker":
 		return &clusters.Problem{What: o.Engine + " does not answer, and only docker can be set up here", Err: pingErr}
-	case os.Getenv("DOCKER_HOST") != "":
-		return &clusters.Problem{What: "no engine answers at DOCKER_HOST=" + os.Getenv("DOCKER_HOST"),
-			Fix: "unset DOCKER_HOST, or start that engine", Err: pingErr}
-	case runtime.GOOS != "linux":
-		return &clusters.Problem{What: "no container engine answers", Fix: "start Docker Desktop", Err: pingErr}
+	case host != "":
+		return &clusters.Problem{What: "no engine answers at DOCKER_HOST=" + host, Fix: "unset DOCKER_HOST, or start that engine", Err: pingErr}
 	}
 	return nil
 }
 
-// fewInstances says whether the kernel grants fewer inotify instances than the clusters need, those that run included. The
-// engine is only asked for these where it matters.
-func (o Options) fewInstances(ctx context.Context, engineAnswers bool) (bool, error) {
-	data, err := os.ReadFile(o.instancesFile)
-	if err != nil {
-		return false, nil //nolint:nilerr // no Linux; the engine's own machine decides
-	}
-	granted, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
-	if err != nil || granted >= instances {
-		return false, nil //nolint:nilerr // nothing that the script would raise
-	}
-	if o.Thorough {
-		return true, nil
-	}
-	running := 0
-	if engineAnswers {
-		if running, err = clusters.CountNodes(ctx, o.Engine); err != nil {
-			return false, err
-		}
-	}
-	return granted < doctor.InotifyFor(running+max(o.Clusters, 1)), nil
+// fewInstances says whether the kernel grants fewer inotify instances than the clusters need.
+func (o Options) fewInstances() bool {
+	granted := uint64(instances)
+	data, _ := os.ReadFile(o.inotifyFile) // there is none where the kernel is not Linux
+	_, _ = fmt.Sscan(string(data), &granted)
+	return granted < doctor.InotifyFor(max(o.Clusters, 1)) || o.All && granted < instances
 }
 
-// imageMissing says whether there is no node image, or, to be thorough, only one of an older recipe.
-func imageMissing(ctx context.Context, o Options, engineAnswers bool) (bool, error) {
-	if o.NodeImage != "" {
-		return false, nil // whether it is any good is said when it is used
-	}
-	if !engineAnswers {
-		return true, nil
+// noImage says whether there is no node image, or, with All, only a stale one.
+func (o Options) noImage(ctx context.Context, engineAnswers bool) (bool, error) {
+	if o.NodeImage != "" || !engineAnswers {
+		return o.NodeImage == "", nil // what is wrong with a requested one is said when it is used
 	}
 	available, err := nodeimage.Available(ctx, o.Engine, "")
-	if err != nil || !available || !o.Thorough {
+	if err != nil || !available || !o.All {
 		return !available, err
 	}
 	image, err := nodeimage.Resolve(ctx, o.Engine, "")
 	return image.Stale, err
 }
 
-// consent asks for it, unless it was given.
-func consent(o Options, steps []step) error {
-	fmt.Fprintln(o.Out, "This machine lacks something that lab clusters need. To be done:")
-	for _, s := range steps {
-		fmt.Fprintf(o.Out, "  %s: %s\n", s.name, s.what)
+// ask wants a yes, unless it was given.
+func (o Options) ask() error {
+	answer := "no"
+	switch {
+	case o.Yes:
+		answer = "yes"
+	case o.In != nil:
+		fmt.Fprint(o.Out, "Do it? [y/N] ")
+		answer, _ = bufio.NewReader(o.In).ReadString('\n') // without a line, it is no
 	}
-	if o.Yes {
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
 		return nil
 	}
-	file, ok := o.In.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return &clusters.Problem{What: "not set up, because nobody agreed to it", Fix: fixConsent}
-	}
-	fmt.Fprint(o.Out, "Do it? [y/N] ")
-	return answer(file)
-}
-
-// answer reads a yes.
-func answer(in io.Reader) error {
-	line, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read consent: %w", err)
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return nil
-	}
-	return &clusters.Problem{What: "not set up, because the answer was not yes", Fix: fixConsent}
+	return &clusters.Problem{What: "not set up, because nobody agreed to it", Fix: o.Consent}
 }
 
 func (o Options) startEngine(ctx context.Context) error {
-	for _, command := range []string{"install", "start"} {
-		if err := o.engineScript(ctx, command); err != nil {
-			return err
-		}
-	}
-	if err := clusters.PingEngine(ctx, o.Engine); err != nil {
-		if unusable := canStartEngine(o, err); unusable != nil {
-			return unusable
-		}
+	if err := o.engineScript(ctx, "install", "start"); err != nil {
 		return err
 	}
-	return nil
+	err := clusters.PingEngine(ctx, o.Engine) // as this user, and not as root
+	return cmp.Or(o.unfixable(err), err)
 }
 
-func (o Options) raiseSettings(ctx context.Context) error { return o.engineScript(ctx, "sysctl") }
-
-// provideImage prefers a pull: it takes less time, and is what everybody else uses.
+// provideImage prefers a pull: it takes less time.
 func (o Options) provideImage(ctx context.Context) error {
 	log := func(line string) { fmt.Fprintln(o.Out, line) }
 	image, err := nodeimage.Resolver{Engine: o.Engine, Log: log}.Resolve(ctx, "")
-	if _, none := errors.AsType[*clusters.Problem](err); err != nil && !none {
-		return err
-	}
-	if err == nil && !image.Stale {
-		return nil
+	if ctx.Err() != nil || err == nil && !image.Stale {
+		return ctx.Err()
 	}
 	if err := o.engineScript(ctx, "install-image-tools"); err != nil {
 		return err
 	}
-	_, err = nodeimage.Build(ctx, nodeimage.Options{
-		Engine: o.Engine, CacheDir: o.CacheDir, Root: o.Root, WithOperand: true,
-		Log: log,
-	})
+	_, err = nodeimage.Build(ctx, nodeimage.Options{Engine: o.Engine, CacheDir: o.CacheDir, Root: o.Root, WithOperand: true, Log: log})
 	return err
 }
 
-// engineScript runs a command of scripts/engine.sh as root.
-func (o Options) engineScript(ctx context.Context, command string) error {
-	script := filepath.Join(o.Root, "scripts", "engine.sh")
-	args := []string{script, command}
-	if os.Geteuid() != 0 {
-		args = append([]string{"sudo"}, args...)
+// engineScript runs commands of scripts/engine.sh as root.
+func (o Options) engineScript(ctx context.Context, commands ...string) error {
+	args := append([]string{"sudo", filepath.Join(o.Root, "scripts", "engine.sh")}, commands...)
+	if os.Geteuid() == 0 {
+		args = args[1:]
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = o.Out, o.Out
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = endDelay
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return ctx.Err()
+	cmd.WaitDelay = 20 * time.Second // for its own clean-up
+	if err := cmd.Run(); err != nil && ctx.Err() == nil {
+		return &clusters.Problem{What: "scripts/engine.sh failed; its messages are above", Fix: strings.Join(args, " "), Err: err}
 	}
-	if err != nil {
-		return &clusters.Problem{What: "scripts/engine.sh " + command + " failed; its messages are above",
-			Fix: "sudo scripts/engine.sh " + command, Err: err}
-	}
-	return nil
+	return ctx.Err()
 }

@@ -11,8 +11,8 @@ func newDoctorCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what on this machine would stop a lab, and the command that fixes it",
-		Long: `Look at the container engine, the kernel's settings, disk, memory, the node image, Go and the clock, and say
-in one line each what was found and which command fixes it. Nothing is changed.
+		Long: `Look at the container engine, the node image, inotify, disks, memory and Go, and say in one line each what was
+found and which command fixes it. Nothing is changed.
 
 The exit code is 3 when a lab could not run.`,
 		Args: cobra.NoArgs,

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/mod/modfile"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/setup"
+	"github.com/example/operator-lab/labs/internal/machine"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
@@ -42,25 +43,28 @@ func (a *App) prepare(ctx context.Context, provider *embedded.Embedded) error {
 // system that runs us.
 func (a *App) SetUp(ctx context.Context, n int) error { return a.setUpMachine(ctx, n, false) }
 
-// setUpMachine is thorough when it also does what only several clusters side by side, or the authors of the node image, can
-// miss.
-func (a *App) setUpMachine(ctx context.Context, n int, thorough bool) error {
-	return setup.Run(ctx, setup.Options{
-		Root: a.Root, CacheDir: a.Cache, Engine: a.Engine(), NodeImage: a.NodeImage, Thorough: thorough,
-		Clusters: n, Yes: a.Consents(), Meanwhile: a.Meanwhile, In: a.In, Out: a.Err,
-	})
+// setUpMachine with all also does what only several clusters side by side, or the authors of the node image, can miss.
+func (a *App) setUpMachine(ctx context.Context, n int, all bool) error {
+	o := setup.Options{
+		Root: a.Root, CacheDir: a.Cache, Engine: a.Engine(), NodeImage: a.NodeImage, All: all,
+		Clusters: n, Yes: a.Consents(), Consent: "make setup YES=1", Out: a.Err,
+	}
+	if a.AtTerminal() {
+		o.In = a.In
+	}
+	return setup.Run(ctx, o)
 }
 
 // DoctorOptions are what the doctor is asked about this machine.
 func (a *App) DoctorOptions() doctor.Options {
 	return doctor.Options{
 		Engine:    a.Engine(),
-		Root:      a.Root,
+		Dir:       a.Root,
 		GoVersion: goVersion(a.Root),
 		NodeImage: a.doctorImage,
-		Pullable:  clusters.DefaultNodeImage,
 		NoEngine:  a.Cluster == Embedded,
-		Embedded:  a.missingPrograms(),
+		Instead:   a.embeddedFinding(),
+		Commands:  machine.Commands(),
 	}
 }
 
@@ -71,24 +75,32 @@ func (a *App) ShowFindings(findings []doctor.Finding) {
 	}
 }
 
-// missingPrograms tells the doctor what the embedded control plane lacks, unless only kind will do.
-func (a *App) missingPrograms() func(context.Context) ([]string, error) {
+// embeddedFinding tells the doctor what the embedded control plane lacks, unless only kind will do.
+func (a *App) embeddedFinding() func(context.Context) doctor.Finding {
 	if a.Cluster == Kind {
 		return nil
 	}
-	return func(ctx context.Context) ([]string, error) {
+	return func(ctx context.Context) doctor.Finding {
+		f := doctor.Finding{Name: "control plane", Detail: "embedded, and built"}
 		_, provider, err := a.OwnedEmbedded()
-		if err != nil {
-			return nil, err
+		var missing []string
+		if err == nil {
+			missing, err = provider.Missing(ctx)
 		}
-		return provider.Missing(ctx)
+		switch {
+		case err != nil:
+			f.Severity, f.Detail = doctor.Error, "the embedded one cannot be built: "+plain.Line(err.Error())
+		case len(missing) > 0:
+			f.Detail = "embedded; the first lab builds it, which takes some minutes (" + strings.Join(missing, ", ") + ")"
+		}
+		return f
 	}
 }
 
 // doctorImage tells the doctor which node image the labs would use, if it is on this machine.
-func (a *App) doctorImage(ctx context.Context, engine string) (doctor.Image, error) {
+func (a *App) doctorImage(ctx context.Context, engine string) (ref string, stale bool, err error) {
 	image, _, err := a.LocalNodeImage(ctx, engine)
-	return doctor.Image{Ref: image.Ref, Stale: image.Stale}, err
+	return image.Ref, image.Stale, err
 }
 
 // LocalNodeImage is the node image that the labs would use, if it is on this machine.

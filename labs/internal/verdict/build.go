@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/labs/internal/machine"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
 )
@@ -108,10 +110,7 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	cmd := c.tool(limited, c.goal()...)
-	watch := doctor.Begin(limited, doctor.Options{})
 	output, err := cmd.CombinedOutput()
-	lacking := shortage(watch.End())
-	var exited *exec.ExitError
 	switch {
 	case err == nil && c.unlinked:
 		return nil, nil
@@ -119,8 +118,12 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 		return nil, os.Chmod(c.out, 0o755) // whatever the umask: another user runs it
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case lacking != nil:
+	}
+	if lacking := shortage(ctx, ""); lacking != nil {
 		return nil, lacking
+	}
+	var exited *exec.ExitError
+	switch {
 	case limited.Err() != nil:
 		return nil, &clusters.Problem{
 			What: fmt.Sprintf("your code was not compiled within %s: this machine is too busy, or too small", c.limit),
@@ -128,17 +131,21 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 		}
 	case !errors.As(err, &exited):
 		return nil, fmt.Errorf("build the manager: %w", err)
+	case killedTool.Match(output):
+		return nil, &clusters.Problem{
+			What: "something killed the compiler or the linker, as the kernel does when memory runs out", Fix: "make down, then close other programs",
+		}
 	}
 	return &Build{Output: c.readable(string(output))}, nil
 }
 
-// shortage is what the machine lacked so much that no lab could run on it, nil when it had enough.
-func shortage(findings []doctor.Finding) error {
-	f, bad := doctor.Worst(findings)
-	if !bad || f.Severity != doctor.Stops {
-		return nil
-	}
-	return &clusters.Problem{What: f.Name + ": " + f.Detail, Fix: f.Fix}
+// killedTool is how the go command reports a tool that something killed. No code of a learner makes a tool kill itself.
+var killedTool = regexp.MustCompile(`(?m)/(compile|asm|link): signal: killed$`)
+
+// shortage is a disk that has no room for a compilation, nil when all have. Of what a failed compilation has written, the
+// go command removes less than a disk needs to have free.
+func shortage(ctx context.Context, dir string) error {
+	return doctor.Problem(doctor.Disks(ctx, doctor.Options{Dir: dir, Commands: machine.Commands()}))
 }
 
 // readable is the beginning of what the compiler said, with paths as the learner knows them.

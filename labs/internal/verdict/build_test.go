@@ -320,6 +320,27 @@ func TestABuildThatTakesTooLongIsTheMachines(t *testing.T) {
 	requireBlame(t, build, err, "not compiled within 1ms", "make doctor")
 }
 
+// The code does not compile either, and that may be for want of room.
+func TestABuildWithoutRoomIsTheMachines(t *testing.T) {
+	c := newCompilation(t, newProxy(t), "package main\n\nfunc main() { x }\n")
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	build, err := c.judge(t.Context())
+	requireBlame(t, build, err, "temporary folder", "TMPDIR")
+}
+
+// The kernel kills a compiler when memory runs out.
+func TestAKilledCompilerIsTheMachines(t *testing.T) {
+	c := newCompilation(t, newProxy(t), hello)
+	compiler := filepath.Join(t.TempDir(), "compile")
+	writeFiles(t, filepath.Dir(compiler), map[string]string{"compile": "#!/bin/sh\ncase $* in *-V=full*) exec \"$@\" ;; esac\nkill -KILL $$\n"})
+	if err := os.Chmod(compiler, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.env = append(c.env, "GOFLAGS=-modcacherw -toolexec="+compiler, "GOCACHE="+t.TempDir())
+	build, err := c.judge(t.Context())
+	requireBlame(t, build, err, "killed the compiler", "close other programs")
+}
+
 func TestAnInterruptedBuildBlamesNobody(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

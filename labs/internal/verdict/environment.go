@@ -15,6 +15,7 @@ import (
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/machine"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict/load"
@@ -73,7 +74,7 @@ func (r *run) environment(ctx context.Context, c Classification, numbers []int) 
 	}
 	err := r.monitor.Problem(ctx)
 	if err == nil {
-		err = shortage(doctor.Disks(ctx, doctor.Options{Root: r.Course.Root}))
+		err = shortage(ctx, r.Course.Root)
 	}
 	if err == nil {
 		err = incapable(c.Checks)
@@ -163,8 +164,8 @@ func (r *run) doctor(ctx context.Context) (doctor.Finding, bool) {
 	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
 	defer cancel()
 	engine, needed := r.engine()
-	return doctor.Worst(doctor.Run(ctx, doctor.Options{
-		Root: r.Course.Root, Engine: engine, NoEngine: !needed, NodeImage: r.nodeImage,
+	return doctor.First(doctor.Run(ctx, doctor.Options{
+		Dir: r.Course.Root, Engine: engine, NoEngine: !needed, NodeImage: r.nodeImage, Commands: machine.Commands(),
 	}))
 }
 
@@ -177,12 +178,12 @@ func (r *run) engine() (name string, needed bool) {
 }
 
 // nodeImage is the run's node image, if it is on this machine.
-func (r *run) nodeImage(ctx context.Context, engine string) (doctor.Image, error) {
+func (r *run) nodeImage(ctx context.Context, engine string) (ref string, stale bool, err error) {
 	available, err := nodeimage.Available(ctx, engine, r.NodeImage.Ref)
 	if err != nil || !available {
-		return doctor.Image{}, err
+		return "", false, err
 	}
-	return doctor.Image{Ref: r.NodeImage.Ref, Stale: r.NodeImage.Stale}, nil
+	return r.NodeImage.Ref, r.NodeImage.Stale, nil
 }
 
 // blamed is err as a [*clusters.Problem] that names what is wrong with the machine, for what goes wrong

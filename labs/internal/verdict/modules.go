@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
@@ -234,20 +233,21 @@ func ingredient() (known module.Version) {
 func (c compilation) fetched(ctx context.Context, limit time.Duration, command func(context.Context) *exec.Cmd) (failure string, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	watch := doctor.Begin(limited, doctor.Options{})
 	cmd := command(limited)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()
-	lacking := shortage(watch.End())
 	var exited *exec.ExitError
 	switch {
 	case err == nil:
 		return "", nil
 	case ctx.Err() != nil:
 		return "", ctx.Err()
-	case lacking != nil:
+	}
+	if lacking := shortage(ctx, ""); lacking != nil {
 		return "", lacking
+	}
+	switch {
 	case limited.Err() != nil:
 		return fmt.Sprintf("no answer within %s", limit), nil
 	case !errors.As(err, &exited):

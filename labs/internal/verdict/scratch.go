@@ -17,7 +17,7 @@ const scratchPrefix = "operator-lab-"
 // newScratch makes a folder outside the checkout: learner programs run as an unprivileged user, who may
 // not be able to enter the home folder that the checkout is in. They can pass through it, not list it.
 func newScratch() (string, error) {
-	if err := shortage([]doctor.Finding{doctor.TemporaryFiles()}); err != nil {
+	if err := doctor.Problem([]doctor.Finding{doctor.TemporaryFolder()}); err != nil {
 		return "", err
 	}
 	dir, err := os.MkdirTemp("", scratchPrefix+strconv.Itoa(os.Getpid())+"-")
