@@ -21,7 +21,7 @@ import (
 
 // clusterPackages have tests that need a container engine and a node image, beside the securityPackages.
 var clusterPackages = []string{
-	"./clusters/setup/enginetest", "./clusters/kindtest", "./clusters/e2e/e2etest", "./clusters/nodeimage/imagetest",
+	"./clusters/kindtest", "./clusters/e2e/e2etest", "./clusters/nodeimage/imagetest",
 	"./clusters/embeddedtest", "./labs/classroom/judge/judgetest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", proofPackage,
 }
 

@@ -3,106 +3,129 @@
 package faulttest
 
 import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
 	"testing"
-	"time"
+
+	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-const (
-	// answerLimit is how long a verdict may take from the moment at which something broke. What cannot be
-	// seen at once has to last for some seconds before anybody believes it: 5 to 12 s here, and far from the
-	// two minutes that a check may take.
-	answerLimit = 40 * time.Second
-	// createLimit is the same where no node starts: kind waits 30 s for systemd in it.
-	createLimit = 90 * time.Second
-	// squeezeLimit is how long a node may outgrow each limit of its memory: it does while it starts Pods, which takes
-	// seconds on a quiet machine. A run that ends before takes its node along.
-	squeezeLimit = time.Minute
-	// answerShare is how many times longer than the beginning of the checks an answer may take. They begin within seconds,
-	// so this only counts on a busy machine, where both take longer.
-	answerShare = 5
-	// disk is for the engine's images, and for one node beside them.
-	disk = "2600m"
-)
+// lab is the one that is judged: the first with a manager. The workspace is its solution, so that only the machine can be at
+// fault.
+const lab = 4
 
-// TestWhateverIsTheMachinesFaultIsEnvironment goes through the faults one after the other, because they
-// share an engine, and some of them a cluster.
-func TestWhateverIsTheMachinesFaultIsEnvironment(t *testing.T) {
-	b := newFixture(t)
+// fault is one way in which a machine fails a run.
+type fault struct {
+	breaks func(node string) // after the first check
+	says   string            // a regular expression for the finding
+	fix    string            // a part of the command that fixes it
+	passes bool              // it is over so soon that the checks may hold after all
+}
 
-	t.Run("the node image is missing", func(t *testing.T) {
-		b.fails(t, fault{says: "is not on this machine", fix: "make node-image"})
-	})
-	started := time.Now()
-	b.engine.Copy(b.image.Ref)
-	t.Logf("copied the node image in %.1f s", time.Since(started).Seconds())
-	t.Run("inotify instances are used up", func(t *testing.T) {
-		release := exhaustInotify(t)
-		defer release()
-		b.fails(t, fault{says: "instances are in use", fix: "max_user_instances=", limit: createLimit})
-	})
-
-	t.Run("on one cluster", func(t *testing.T) {
-		cluster := b.create(t)
-		node := cluster.Name + "-control-plane"
-		inNode := func(command ...string) func() {
-			return func() { b.engine.Docker(append([]string{"exec", node}, command...)...) }
+// TestAFaultOfTheMachineIsEnvironment goes through the faults one after the other, because they share an engine.
+func TestAFaultOfTheMachineIsEnvironment(t *testing.T) {
+	course := coursetest.Load(t, "../../../..")
+	image, err := nodeimage.Resolve(t.Context(), "docker", os.Getenv("NODE_IMAGE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := verdict.BuildTools(t.Context(), course.Root, filepath.Join(course.Root, ".lab", "proof"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, state := newEngineProxy(t), t.TempDir()
+	kind, err := clusters.NewKind(state, clusters.WithEngine("docker"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned := clusters.NewOwned(state, kind)
+	judge := verdict.Judge{
+		Course: course, State: state, Cache: t.TempDir(), Workspace: coursetest.Stage(t, course, lab), Tools: tools,
+		Clusters: owned, NodeImage: image, WithoutReruns: true, Progress: func(line string) { t.Log(line) },
+	}
+	docker := func(args ...string) { // goes past the proxy
+		if out, err := exec.Command("docker", append([]string{"-H", proxy.engine}, args...)...).CombinedOutput(); err != nil {
+			t.Errorf("docker %q: %v: %s", args, err, out)
 		}
-		docker := func(args ...string) func() { return func() { b.engine.Docker(args...) } }
-		for _, tc := range []struct {
-			name  string
-			fault fault
-		}{
-			{"the node is paused", fault{
-				breaks: docker("pause", node), heals: docker("unpause", node),
-				says: "is paused", fix: "make down",
-			}},
-			{"the kubelet stops", fault{
-				breaks: inNode("systemctl", "stop", "kubelet"), heals: inNode("systemctl", "start", "kubelet"),
-				says: "kubelet", fix: "make down",
-			}},
-			{"the kubelet hangs", fault{
-				breaks: inNode("pkill", "-STOP", "-x", "kubelet"), heals: inNode("pkill", "-CONT", "-x", "kubelet"),
-				says: "kubelet", fix: "make down",
-			}},
-			{"the API server hangs", fault{
-				breaks: inNode("pkill", "-STOP", "-x", "kube-apiserver"), heals: inNode("pkill", "-CONT", "-x", "kube-apiserver"),
-				says: "API server", fix: "make down",
-			}},
-			{"the API server is killed, and comes back", fault{
-				breaks: inNode("pkill", "-KILL", "-x", "kube-apiserver"),
-				says:   "API server", fix: "make down", passing: true,
-			}},
-			{"somebody deletes the cluster", fault{
-				breaks: docker("rm", "-f", "-v", node),
-				says:   "0 of its 1 nodes|is exited", // killed, and then removed
-				fix:    "make down",
-			}},
-		} {
-			t.Run(tc.name, func(t *testing.T) {
-				tc.fault.cluster = cluster
-				b.fails(t, tc.fault)
-				if tc.fault.heals != nil {
-					b.awaitHealthy(t, cluster)
-				}
-			})
-		}
-	})
-
-	t.Run("the disk is full", func(t *testing.T) {
-		b.engine.Fill()
-		defer b.engine.Empty()
-		b.fails(t, fault{says: "disk", fix: "docker image ls", limit: createLimit})
-	})
-	t.Run("memory runs out", func(t *testing.T) {
-		b.fails(t, fault{breaks: func() { squeeze(t, b) }, says: "memory ran out", fix: "make down, then close other programs"})
-	})
-	for _, signal := range []string{"TERM", "KILL"} {
-		t.Run("the engine gets SIG"+signal, func(t *testing.T) {
-			heal := func() {
-				b.engine.AwaitEnd()
-				b.engine.Start()
-			}
-			b.fails(t, fault{breaks: func() { b.engine.Signal(signal) }, heals: heal, says: "docker", fix: "make setup", orphans: true})
+	}
+	inNode := func(command ...string) func(string) {
+		return func(node string) { docker(append([]string{"exec", node}, command...)...) }
+	}
+	for name, f := range map[string]fault{
+		"the node is paused":               {breaks: func(node string) { docker("pause", node) }, says: "is paused", fix: "make lab-4"},
+		"the node is killed":               {breaks: func(node string) { docker("kill", node) }, says: "is exited", fix: "make lab-4"},
+		"somebody deletes it":              {breaks: func(node string) { docker("rm", "-f", "-v", node) }, says: "0 of its 1 nodes|is exited", fix: "make lab-4"},
+		"the kubelet stops":                {breaks: inNode("systemctl", "stop", "kubelet"), says: "kubelet", fix: "make lab-4"},
+		"the API server hangs":             {breaks: inNode("pkill", "-STOP", "-x", "kube-apiserver"), says: "API server", fix: "make lab-4"},
+		"the API server is killed":         {breaks: inNode("pkill", "-KILL", "-x", "kube-apiserver"), says: "API server", fix: "make lab-4", passes: true},
+		"the engine and the node are gone": {func(node string) { proxy.gone.Store(true); docker("kill", node) }, "cannot list the nodes", "make setup", false},
+		"the engine and the node hang":     {func(node string) { proxy.hangs.Store(true); docker("pause", node) }, "no answer within", "make setup", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, once := judge, sync.Once{}
+			j.OnOutcome = func(verdict.Outcome) { once.Do(func() { f.breaks(currentNode(t, owned)) }) }
+			results, err := j.Check(t.Context(), []int{lab})
+			proxy.gone.Store(false)
+			proxy.hangs.Store(false)
+			requireEnvironment(t, results, err, f)
+			deleteLeft(t, owned)
 		})
+	}
+	t.Run("the node image is missing", func(t *testing.T) {
+		j := judge
+		j.NodeImage.Ref = "operator-lab.local/no-node:v1"
+		results, err := j.Check(t.Context(), []int{lab})
+		requireEnvironment(t, results, err, fault{says: "is not on this machine", fix: "make node-image"})
+	})
+}
+
+func requireEnvironment(t *testing.T, results []*verdict.Result, err error, f fault) {
+	t.Helper()
+	if err != nil || len(results) != 1 {
+		t.Fatalf("the run gives %v and the error %v, want one result", results, err)
+	}
+	r := results[0]
+	t.Logf("%s after %.1f s: %s\nfix: %s\nartifacts: %s", r.Verdict, r.Seconds, r.Environment.Finding, r.Environment.Fix, r.Artifacts)
+	if f.passes && r.Verdict == verdict.Pass {
+		return
+	}
+	if r.Verdict != verdict.Environment {
+		t.Errorf("the verdict is %s, want environment", r.Verdict)
+	}
+	if !regexp.MustCompile(f.says).MatchString(r.Environment.Finding) || !strings.Contains(r.Environment.Fix, f.fix) {
+		t.Errorf("want a finding that says %q and is fixed by %q", f.says, f.fix)
+	}
+}
+
+// currentNode is the container of the cluster that the run made.
+func currentNode(t *testing.T, owned *clusters.Owned) string {
+	owners, err := owned.List(t.Context())
+	if err != nil || len(owners) != 1 {
+		t.Errorf("clusters: %+v, %v, want one", owners, err)
+		return ""
+	}
+	return owners[0].Name + "-control-plane"
+}
+
+// deleteLeft deletes what a run had to leave, as the next command of the lab does.
+func deleteLeft(t *testing.T, owned *clusters.Owned) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	owners, err := owned.List(ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, owner := range owners {
+		if err := owned.Delete(ctx, owner.Name); err != nil {
+			t.Error(err)
+		}
 	}
 }
