@@ -19,179 +19,107 @@ override classroom := @bin/classroom $(FLAGS)
 # The N of a target's name.
 lab-% watch-% hint-% trace-% diff-% solve-% reset-%: export override STEP = $*
 
+override simple := progress up shell status doctor setup node-image test proof verify
+.PHONY: $(simple) labs watch trace undo join demo registry down board classroom classroom-status classroom-down classroom-modules \
+  grade judge-image mutants bench generate lint vulncheck help bin/lab bin/classroom
+$(simple): bin/lab
+	$(lab) $@
+
 ##@ Learn
 
 lab-%: bin/lab ## judge step N of your operator on a fresh cluster (0 is a quiz, without code)
 	$(lab) check "$$STEP" $(if $(filter 1,$(KEEP)),--keep) $(call flag,--seed,SEED) $(call flag,--storm,STORM) \
 	  $(call flag,--judge-image,JUDGE_IMAGE)
-
-.PHONY: labs
 labs: bin/lab ## judge every step up to where you are
 	$(lab) check all $(if $(filter 1,$(KEEP)),--keep)
-
-.PHONY: watch
 watch: bin/lab ## judge again on every save, from the first step that you have not passed (POOL=n)
 	$(lab) watch $(call flag,--pool,POOL)
-
 watch-%: bin/lab ## the same for step N
 	$(lab) watch "$$STEP" $(call flag,--pool,POOL)
-
 hint-%: bin/lab ## the next hint for what failed last in step N
 	$(lab) hint "$$STEP"
-
-.PHONY: trace
 trace: bin/lab ## who did what when, in the last run (CHECK=id for another check)
 	$(lab) trace $(call flag,--check,CHECK)
-
 trace-%: bin/lab ## the same for the last run of step N
 	$(lab) trace "$$STEP" $(call flag,--check,CHECK)
-
 diff-%: bin/lab ## after step N passed: where our solution does it differently (FORCE=1: before, too)
 	$(lab) diff "$$STEP" $(if $(filter 1,$(FORCE)),--force)
-
 solve-%: bin/lab ## save your work, then write the solution of step N into the workspace
 	$(lab) solve "$$STEP"
-
 reset-%: bin/lab ## save your work, then write the starting point of step N into the workspace
 	$(lab) reset "$$STEP"
-
-.PHONY: undo
 undo: bin/lab ## bring back what the last solve or reset saved (LIST=1: all saves, SAVE=one of them)
 	$(lab) undo $(if $(filter 1,$(LIST)),--list) $(call flag,--,SAVE)
-
-.PHONY: join
 join: bin/lab ## join a classroom: your verdicts go to its board (ROOM=address KEY=key NAME=you)
 	$(lab) join -- "$$ROOM" "$$KEY" "$$NAME"
-
-.PHONY: progress
-progress: bin/lab ## which steps pass, when, how long they took
-	$(lab) progress
+progress: ## which steps pass, when, how long they took
 
 ##@ Look around
 
-.PHONY: demo
 demo: bin/lab ## the finished operator at work, in two minutes
 	$(lab) demo $(if $(filter 1,$(KEEP)),--keep)
-
-.PHONY: up
-up: bin/lab ## a cluster to play with, and your CRD in it
-	$(lab) up
-
-.PHONY: shell
-shell: bin/lab ## a shell whose kubectl talks to that cluster
-	$(lab) shell
-
-.PHONY: registry
+up: ## a cluster to play with, and your CRD in it
+shell: ## a shell whose kubectl talks to that cluster
 registry: bin/lab ## a registry of caches to try lab 10 with, until Ctrl-C (PORT=n REFUSE=1)
 	$(lab) registry $(call flag,--port,PORT) $(if $(filter 1,$(REFUSE)),--refuse)
-
-.PHONY: status
-status: bin/lab ## what is still running
-	$(lab) status
-
-.PHONY: down
+status: ## what is still running
 down: bin/lab ## remove everything that is still running (ALL=1: what other commands use, and the classroom, too)
 	$(lab) down $(if $(filter 1,$(ALL)),--all)
 
 ##@ Teach
 
-.PHONY: board
 board: bin/classroom ## who is where, and who is stuck: the classroom's server, until Ctrl-C (ADDRESS=ip PORT=n)
 	$(classroom) serve $(call flag,--address,ADDRESS) $(call flag,--port,PORT)
-
-.PHONY: classroom
 classroom: bin/classroom ## a cluster for each learner; run again, what is missing (N=12 or NAMES=file, ADDRESS=ip REPLACE=name)
 	$(classroom) up $(call flag,--learners,N) $(call flag,--names,NAMES) $(call flag,--address,ADDRESS) $(call flag,--replace,REPLACE)
-
-.PHONY: classroom-status
 classroom-status: bin/classroom ## who has a cluster, and how it is
 	$(classroom) status
-
-.PHONY: classroom-down
 classroom-down: bin/classroom ## remove the clusters of the classroom, and all that is in them
 	$(classroom) down
-
-.PHONY: classroom-modules
 classroom-modules: bin/classroom ## collect what a classroom on a weak network needs, where the internet is good
 	$(classroom) modules
-
-.PHONY: grade
 grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=4,5; RUNTIME=runc takes another runtime than gVisor)
 	$(classroom) grade $(call flag,--labs,LABS) $(call flag,--runtime,RUNTIME) -- "$$DIR"
-
-.PHONY: judge-image
 judge-image: bin/classroom ## make the image of a Pod that judges on a Kubernetes that you have
 	$(classroom) judge-image
 
 ##@ Prepare the machine
 
-.PHONY: doctor
-doctor: bin/lab ## what on this machine would stop a lab, and the command that fixes it
-	$(lab) doctor
-
-.PHONY: setup
-setup: bin/lab ## container engine, kernel settings, node image: what the doctor found missing
-	$(lab) setup
-
-.PHONY: node-image
-node-image: bin/lab ## build the node image from Debian packages and Go modules
-	$(lab) node-image
+doctor: ## what on this machine would stop a lab, and the command that fixes it
+setup: ## container engine, kernel settings, node image: what the doctor found missing
+node-image: ## build the node image from Debian packages and Go modules
 
 ##@ Work on the project
 
-.PHONY: test
-test: bin/lab ## what every change is asked, in ten minutes: unit tests, then the course on real clusters
-	$(lab) test
-
-.PHONY: proof
-proof: bin/lab ## everything that can be asked, in two and a half hours (Linux, root; YES=1 installs what it lacks); ends with a table for docs/testing.md
-	$(lab) proof
-
-.PHONY: mutants
+test: ## what every change is asked, in ten minutes: unit tests, then the course on real clusters
+proof: ## everything that can be asked, in two and a half hours (Linux, root; YES=1 installs what it lacks); ends with a table for docs/testing.md
 mutants: bin/lab ## judge wrong answers: each has to be caught by the check that is there for it (ALL=1, LAB=n, ONLY=id, REPEAT=n; ONLY=solution judges the right answers)
 	$(lab) mutants $(if $(filter 1,$(ALL)),--all) $(call flag,--lab,LAB) $(call flag,--seed,SEED) \
 	  $(call flag,--only,ONLY) $(call flag,--repeat,REPEAT) $(call flag,--storm,STORM)
-
-.PHONY: bench
 bench: ## how long a cluster and a verdict take, for benchstat (ONLY=Cluster or Verdict/lab=4, N=5)
 	@go test ./labs/internal/proof/benchmark -run none -bench "$${ONLY:-.}" -benchtime 1x -count "$${N:-5}" -timeout 3h
-
-.PHONY: verify
-verify: bin/lab ## generated code, lessons, stages, go.mod files, formatting, platforms, and all that bin/lab lint finds
-	$(lab) verify
-
-.PHONY: generate
+verify: ## generated code, lessons, stages, go.mod files, formatting, platforms, and all that bin/lab lint finds
 generate: bin/lab ## regenerate what verify compares
 	$(lab) verify --fix
 
-.PHONY: lint
+# $(call modules,DIRS) are the folders of go.mod files that are not below DIRS.
+modules = $(foreach file,$(shell git ls-files '*go.mod' | grep -Ev '^($1)/'),$(or $(patsubst %/,%,$(filter-out ./,$(dir $(file)))),.))
 lint: bin/lab ## static analysis of Go, shell and the course itself
 	$(lab) lint
-	@cd scripts/tools && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@go -C scripts/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@command -v shellcheck >/dev/null || { echo "shellcheck is missing: apt-get install shellcheck" >&2; exit 3; }
 	@shellcheck scripts/*.sh .ci/run
-	@bin/golangci-lint run ./...
-	@cd operator && ../bin/golangci-lint run ./...
-	@cd operator/test/e2e && ../../../bin/golangci-lint run ./...
-	@cd clusters/e2e/example && ../../../bin/golangci-lint run ./...
-	@cd labs/classroom/board/browsertest && ../../../../bin/golangci-lint run ./...
-
-.PHONY: vulncheck
+	@root=$$(pwd); for dir in $(call modules,scripts|clusters/components|labs/correct); do (cd $$dir && "$$root/bin/golangci-lint" run ./...) || exit; done
 vulncheck: ## known holes in what the programs, and those of a node, are made of (asks https://vuln.go.dev)
-	@cd scripts/tools && go build -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
-	@bin/govulncheck -C clusters/components/cni -scan package tool >/dev/null; [ $$? != 1 ] || \
-	  { echo "vulncheck: the database of known holes cannot be read, so nothing was looked up" >&2; exit 3; }
-	@holes=0; for module in . operator operator/test/e2e clusters/e2e/example; do \
-	  echo "== $$module"; bin/govulncheck -C $$module ./... || holes=1; done; \
-	for module in clusters/components/*/go.mod; do \
-	  echo "== $${module%/go.mod}"; bin/govulncheck -C $${module%/go.mod} -scan package tool || holes=1; done; exit $$holes
+	@go -C scripts/tools build -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+	@status=0; for dir in $(call modules,scripts|labs); do echo "== $$dir"; case $$dir in \
+	  clusters/components/*) bin/govulncheck -C $$dir -scan package tool ;; *) bin/govulncheck -C $$dir ./... ;; \
+	esac || status=$$?; done; exit $$status
 
-.PHONY: bin/lab bin/classroom
 bin/lab bin/classroom: # the Go build cache decides whether there is anything to do
 	@command -v go >/dev/null || { echo "Go is missing: install the version that go.mod names from your distribution or https://go.dev/dl" >&2; exit 3; }
 	@go build -o $@ ./labs/$(if $(filter bin/lab,$@),cmd/lab,classroom/cmd/classroom)
 
-.PHONY: help
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
