@@ -1,306 +1,240 @@
-// Package components builds the upstream programs of a Kubernetes node from source.
+// Package components builds the upstream programs of a Kubernetes node from source, or downloads those of Kubernetes.
 //
-// Every program is pinned by a small nested module beside this file, so that its dependencies are its own and go.sum
-// vouches for each of them. Nothing is downloaded but Go modules, unless the builder has [Releases] to take programs from.
+// A Go module pins each program, so that its dependencies are its own and go.sum vouches for them. To change a version:
+//
+//	go -C scripts/tools get -modfile=$PWD/clusters/components/modules/etcd.mod go.etcd.io/etcd/server/v3@v3.6.9
 package components
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"embed"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/mod/modfile"
+
 	"github.com/example/operator-lab/clusters/internal/lock"
 )
 
-// module is a folder below clusters/components that can be built.
-type module struct {
-	// dir is relative to clusters/components; "." is this folder, part of the root module.
-	dir string
-	// packages by the name of the program they make.
-	packages map[string]string
-	// outside says that no node image contains it.
-	outside bool
+// sources are compiled in, because the zip of a Go module, which importers have, leaves out the modules below it.
+//
+//go:embed modules pause/main.go
+var sources embed.FS
+
+// component is a program that can be built.
+type component struct {
+	name    string
+	module  string // has a go.mod and perhaps a go.sum in the folder modules
+	pkg     string // that it is compiled from
+	version string // of the upstream module, "" for pause, which is ours
+	flags   string // for the linker
+	inputs  string // everything that decides what is compiled, except for the version of Go
 }
 
-// versionPackage is where Kubernetes programs look for their version. Without it kubeadm does not know which
-// configuration to write, and the API server reports v0.0.0.
-const versionPackage = "k8s.io/component-base/version"
-
-// modules is the list of everything that can be built.
-func modules() []module {
-	kubernetes := module{dir: "kubernetes", packages: map[string]string{}}
-	for _, name := range []string{
-		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubeadm", "kubectl",
-	} {
-		kubernetes.packages[name] = "k8s.io/kubernetes/cmd/" + name
-	}
-	return []module{
-		kubernetes,
-		{dir: "etcd", packages: map[string]string{"etcd": "go.etcd.io/etcd/server/v3"}},
-		{dir: "coredns", packages: map[string]string{"coredns": "github.com/coredns/coredns"}},
-		{dir: "containerd", packages: map[string]string{
-			"containerd":              "github.com/containerd/containerd/v2/cmd/containerd",
-			"containerd-shim-runc-v2": "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
-			"ctr":                     "github.com/containerd/containerd/v2/cmd/ctr",
-		}},
-		{dir: "cni", packages: map[string]string{
-			"host-local": "github.com/containernetworking/plugins/plugins/ipam/host-local",
-			"loopback":   "github.com/containernetworking/plugins/plugins/main/loopback",
-			"portmap":    "github.com/containernetworking/plugins/plugins/meta/portmap",
-			"ptp":        "github.com/containernetworking/plugins/plugins/main/ptp",
-		}},
-		{dir: ".", packages: map[string]string{"pause": "./pause"}},
-		{dir: "kwok", packages: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, outside: true},
-		{dir: "gvisor", packages: map[string]string{"runsc": "gvisor.dev/gvisor/runsc"}, outside: true},
-	}
-}
-
-// Names lists every program that can be built, sorted.
-func Names() []string { return namesOf(modules()) }
-
-// nodeModules is what a node image is made of.
-func nodeModules() []module {
-	return slices.DeleteFunc(modules(), func(m module) bool { return m.outside })
-}
-
-func namesOf(modules []module) []string {
-	var names []string
-	for _, m := range modules {
-		for name := range m.packages {
-			names = append(names, name)
+// components are all that can be built, by name: the tools of the modules.
+func components() map[string]component {
+	all := map[string]component{}
+	for _, module := range []string{"cni", "containerd", "coredns", "etcd", "gvisor", "kubernetes", "kwok", "pause"} {
+		c := component{module: module, flags: "-s -w"}
+		for _, file := range []string{module + "/main.go", "modules/" + module + ".mod", "modules/" + module + ".sum"} {
+			if data, err := sources.ReadFile(file); err == nil {
+				c.inputs += fmt.Sprintf("%s/go%s %x\n", module, path.Ext(file), sha256.Sum256(data))
+			}
+		}
+		data, _ := sources.ReadFile("modules/" + module + ".mod")
+		mod, _ := modfile.Parse(module+".mod", data, nil) // it is compiled in, and valid
+		for _, r := range mod.Require {
+			if strings.HasPrefix(mod.Tool[0].Path+"/", r.Mod.Path+"/") {
+				c.version = r.Mod.Version
+			}
+		}
+		if module == "kubernetes" { // kubeadm and the API server ask for their version
+			const set = " -X k8s.io/component-base/version.git"
+			c.flags += set + "Version=" + c.version + set + "Major=1" + set + "Minor=" + strings.Split(c.version, ".")[1] + set + "TreeState=clean"
+		}
+		packages := map[string]string{}
+		for _, tool := range mod.Tool {
+			packages[strings.Replace(path.Base(tool.Path), "v3", "etcd", 1)] = tool.Path // go.etcd.io/etcd/server/v3
+		}
+		for _, name := range slices.Sorted(maps.Keys(packages)) {
+			c.inputs += name + " " + packages[name] + "\n"
+		}
+		c.inputs += c.flags + " " + runtime.GOARCH + "\n"
+		for c.name, c.pkg = range packages {
+			all[c.name] = c
 		}
 	}
-	slices.Sort(names)
-	return names
+	return all
+}
+
+// Version is the version of the upstream module that the named component is built from, such as v1.36.3. Components that
+// do not exist, and pause, which is ours, have none.
+func Version(name string) string { return components()[name].version }
+
+// Digest writes everything that decides what Build makes of the named components, except for the version of Go.
+func Digest(w io.Writer, names ...string) {
+	all := components()
+	for _, name := range names {
+		fmt.Fprintln(w, name, all[name].inputs)
+	}
 }
 
 // Builder builds programs for the architecture of this process. It is for one goroutine at a time.
 type Builder struct {
-	// Root is the checkout.
-	Root string
 	// CacheDir is where programs are kept between runs; each version has its own folder below it.
 	CacheDir string
 	// OS is the operating system that they run on; "" means linux, as in every node.
 	OS string
-	// Releases are where programs are taken from, if their servers can be reached. The default compiles all of them.
-	Releases *Releases
+	// Download takes the programs of Kubernetes for Linux from https://dl.k8s.io, if that can be reached, and checks their
+	// published SHA-256 sums. The default compiles all of them.
+	Download bool
 	// Log is told in one line what takes long. The default tells nobody.
 	Log func(line string)
 
-	version  string  // of Go, once it was asked for
-	packages counter // compiled so far
-	estimate estimate
+	transport http.RoundTripper // nil means Go's own
 }
 
-// Build returns the path of each named program, and of all that a node image contains when no name is given. What was built before from
-// the same module files with the same Go version is not built again. Several processes may build at once: one builds,
-// the others wait for it.
+// Build returns the path of each named program. What is in the cache is not built again: what was compiled from the same
+// module with the same Go version, or downloaded in the same version. Of several processes that build at once, one builds
+// and the others wait for it. Compiling needs Go.
+//
+// Build deletes from the cache what no Build has asked for in 30 days: programs of other versions and interrupted builds. A
+// deleted program that runs goes on, but cannot be started again.
 func (b *Builder) Build(ctx context.Context, names ...string) (map[string]string, error) {
-	if len(names) == 0 {
-		names = namesOf(nodeModules())
+	if b.Log == nil {
+		b.Log = func(string) {}
 	}
-	if unknown := without(names, Names()); len(unknown) > 0 {
-		return nil, fmt.Errorf("build components: no component is called %s", strings.Join(unknown, ", "))
-	}
-	unlock, err := lock.Wait(ctx, filepath.Join(b.CacheDir, "components", "lock"))
+	dir := filepath.Join(b.CacheDir, "components")
+	unlock, err := lock.Wait(ctx, filepath.Join(dir, "lock"))
 	if err != nil {
 		return nil, fmt.Errorf("build components: %w", err)
 	}
 	defer unlock()
-	missing, err := b.Missing(ctx, names...)
-	if err != nil {
-		return nil, err
+	all, paths := components(), map[string]string{}
+	for _, name := range names {
+		c, ok := all[name]
+		if !ok {
+			return nil, fmt.Errorf("build components: no component is called %s", name)
+		}
+		if paths[name] = b.cached(c); paths[name] == "" {
+			if paths[name], err = b.build(ctx, c, filepath.Join(dir, "building")); err != nil {
+				return nil, fmt.Errorf("build component %s: %w", name, err)
+			}
+		}
+		_ = os.Chtimes(filepath.Dir(paths[name]), time.Time{}, time.Now()) // the last use; fails in a cache that others own
 	}
-	b.estimate = estimate{begun: time.Now(), all: usually(missing)}
-	paths := map[string]string{}
-	for _, m := range modules() {
-		if err := b.buildModule(ctx, m, names, paths); err != nil {
-			return nil, fmt.Errorf("build components of clusters/components/%s: %w", m.dir, err)
+	entries, _ := os.ReadDir(dir) // the next Build tries again
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && entry.IsDir() && time.Since(info.ModTime()) > 30*24*time.Hour {
+			_ = os.RemoveAll(filepath.Join(dir, entry.Name()))
 		}
 	}
 	return paths, nil
 }
 
-// without returns the elements of list that are not in known.
-func without(list, known []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(known, s) })
-}
-
 // Missing returns those of the named programs that Build would have to build.
-func (b *Builder) Missing(ctx context.Context, names ...string) ([]string, error) {
-	var missing []string
-	for _, m := range modules() {
-		_, wanted, err := b.missing(ctx, m, names, map[string]string{})
-		if err != nil {
-			return nil, fmt.Errorf("look for components: %w", err)
-		}
-		missing = append(missing, wanted...)
-	}
-	return missing, nil
+func (b *Builder) Missing(names ...string) []string {
+	all := components()
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return b.cached(all[name]) != "" })
 }
 
-// missing adds to paths those of the named programs that m makes, and returns the folder they belong into and which of
-// them are not there.
-func (b *Builder) missing(ctx context.Context, m module, names []string, paths map[string]string) (dir string, missing []string, err error) {
-	wanted := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		_, ok := m.packages[name]
-		return !ok
-	})
-	if len(wanted) == 0 {
-		return "", nil, nil
-	}
-	key, err := b.key(ctx, m)
-	if err != nil {
-		return "", nil, err
-	}
-	dir = filepath.Join(b.CacheDir, "components", key)
-	for _, name := range wanted {
-		paths[name] = filepath.Join(dir, name)
-		if _, err := os.Stat(paths[name]); err == nil {
-			continue
-		}
-		if released := filepath.Join(dir+releasedSuffix, name); b.Releases != nil && isFile(released) {
-			paths[name] = released
-			continue
-		}
-		missing = append(missing, name)
-	}
-	slices.Sort(missing)
-	return dir, missing, nil
-}
-
-// buildModule adds to paths those of the named programs that m makes.
-func (b *Builder) buildModule(ctx context.Context, m module, names []string, paths map[string]string) error {
-	dir, missing, err := b.missing(ctx, m, names, paths)
-	if err != nil || len(missing) == 0 {
-		return err
-	}
-	if b.Releases != nil && b.os() == nodeOS && m.published() {
-		released := dir + releasedSuffix
-		err := b.download(ctx, m, missing, released)
-		if err == nil {
-			for _, name := range missing {
-				paths[name] = filepath.Join(released, name)
-			}
-			b.estimate.built += usually(missing)
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		b.log(fmt.Sprintf("compiling %s instead: %v", strings.Join(missing, " "), err))
-	}
-	b.announce(missing)
-	if err := b.compile(ctx, m, missing, dir); err != nil {
-		return err
-	}
-	b.estimate.built += usually(missing)
-	return nil
-}
-
-// releasedSuffix ends the name of a folder with programs that were not compiled here. A node image never has them: it is
-// made from source.
-const releasedSuffix = "-released"
-
-func isFile(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
-}
-
-// temporary makes a folder beside dir, and the folders above.
-func temporary(dir string) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("create component cache: %w", err)
-	}
-	tmp, err := os.MkdirTemp(filepath.Dir(dir), "building-")
-	if err != nil {
-		return "", fmt.Errorf("create component cache: %w", err)
-	}
-	return tmp, nil
-}
-
-// keep moves programs from tmp, where they have the names of built, to dir.
-func keep(tmp, dir string, names []string, built func(name string) string) error {
-	for _, name := range names {
-		if err := os.Rename(filepath.Join(tmp, built(name)), filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("keep %s: %w", name, err)
+// cached is where a program is, or "".
+func (b *Builder) cached(c component) string {
+	compiled, downloaded := b.places(c)
+	for _, path := range []string{compiled, downloaded} {
+		if _, err := os.Stat(path); err == nil {
+			return path
 		}
 	}
-	return nil
+	return ""
 }
 
-// compile builds the programs into a folder of their own and moves them to dir when all of them are there.
-func (b *Builder) compile(ctx context.Context, m module, names []string, dir string) error {
-	tmp, err := temporary(dir)
+// places are where a program belongs when it was compiled, and when it was downloaded, "" if it cannot be.
+func (b *Builder) places(c component) (compiled, downloaded string) {
+	key := fmt.Sprintf("%s-%.6x", c.module, sha256.Sum256([]byte(runtime.Version()+"\n"+c.inputs)))
+	compiled = filepath.Join(b.CacheDir, "components", key+strings.TrimPrefix("-"+b.os(), "-linux"), c.name)
+	if b.Download && b.os() == "linux" && c.module == "kubernetes" {
+		downloaded = filepath.Join(b.CacheDir, "components", "kubernetes-"+c.version+"-"+runtime.GOARCH, c.name)
+	}
+	return compiled, downloaded
+}
+
+// build makes a program in dir, which is for one build at a time, and moves it to its place.
+func (b *Builder) build(ctx context.Context, c component, dir string) (path string, err error) {
+	defer os.RemoveAll(dir)
+	// With -modfile, Go wants a go.mod all the same, but does not read it.
+	if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, sources), os.WriteFile(filepath.Join(dir, "go.mod"), nil, 0o600)); err != nil {
+		return "", err
+	}
+	made := filepath.Join(dir, "program")
+	path, downloaded := b.places(c)
+	if downloaded != "" {
+		if err := b.download(ctx, c, made); err == nil {
+			path = downloaded
+		} else {
+			b.Log("cannot download it: " + err.Error())
+		}
+	}
+	if path != downloaded {
+		b.Log("compiling " + c.name + ", once, which can take minutes")
+		cmd := exec.CommandContext(ctx, "go", "build", "-modfile=modules/"+c.module+".mod", "-trimpath", "-buildvcs=false",
+			"-ldflags", c.flags, "-o", "program", c.pkg)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+b.os(), "GOARCH="+runtime.GOARCH, "GOWORK=off", "GOFLAGS=")
+		cmd.WaitDelay = 2 * time.Second // compilers may hold the output of a go command that was killed
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("run go build: %w\n%s", errors.Join(ctx.Err(), err), out[max(0, len(out)-2000):])
+		}
+	}
+	return path, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.Rename(made, path))
+}
+
+// download writes a program of Kubernetes to a file.
+func (b *Builder) download(ctx context.Context, c component, to string) error {
+	url := fmt.Sprintf("https://dl.k8s.io/release/%s/bin/linux/%s/%s", c.version, runtime.GOARCH, c.name)
+	b.Log("downloading " + url)
+	want, err := b.get(ctx, url+".sha256", 10*time.Second) // without internet, compiling begins soon
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(tmp) }()
-	stop := b.follow(ctx, m, names)
-	defer stop()
-	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", m.linkerFlags(b.Root), "-o", tmp + "/"}
-	for _, name := range names {
-		args = append(args, m.packages[name])
-	}
-	if _, err := b.goCommand(ctx, m, args...); err != nil {
+	program, err := b.get(ctx, url, 10*time.Minute)
+	if err != nil {
 		return err
 	}
-	return keep(tmp, dir, names, func(name string) string { return programName(m.packages[name]) })
+	if got := fmt.Sprintf("%x", sha256.Sum256(program)); got != strings.TrimSpace(string(want)) {
+		return fmt.Errorf("%s has the SHA-256 sum %s, not the published %.64s", url, got, want)
+	}
+	return os.WriteFile(to, program, 0o755)
 }
 
-// goCommand runs go in the module's folder, independent of what the caller's environment says about Go.
-func (b *Builder) goCommand(ctx context.Context, m module, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = filepath.Join(b.Root, "clusters", "components", m.dir)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+b.os(), "GOARCH="+arch, "GOWORK=off", "GOFLAGS=")
-	var stderr strings.Builder
-	cmd.Stderr = io.MultiWriter(&stderr, &b.packages)
-	// Compilers that go started may hold the pipes after go was killed.
-	cmd.WaitDelay = killDelay
-	out, err := cmd.Output()
-	if ctx.Err() != nil {
-		return "", fmt.Errorf("run go %s: %w", args[0], ctx.Err())
-	}
+// get returns what is at a URL.
+func (b *Builder) get(ctx context.Context, url string, timeout time.Duration) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return "", fmt.Errorf("run go %s: %w\n%s", args[0], err, tail(stderr.String()))
+		return nil, err
 	}
-	return strings.TrimSpace(string(out)), nil
+	resp, err := (&http.Client{Transport: b.transport, Timeout: timeout}).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	return io.ReadAll(resp.Body)
 }
 
-// tail is the last lines of what go printed, where the reason stands.
-func tail(output string) string {
-	const keep = 10
-	lines := strings.Split(strings.TrimSpace(output), "\n")
-	return strings.Join(lines[max(0, len(lines)-keep):], "\n")
-}
-
-func (b *Builder) log(line string) {
-	if b.Log != nil {
-		b.Log(line)
-	}
-}
-
-// os is the operating system to build for.
-func (b *Builder) os() string {
-	if b.OS == "" {
-		return nodeOS
-	}
-	return b.OS
-}
-
-// Digest writes everything that decides what Build makes for a node image of the checkout, except for the version of
-// Go.
-func Digest(root string, w io.Writer) error {
-	for _, m := range nodeModules() {
-		if err := m.digest(root, w); err != nil {
-			return fmt.Errorf("read component modules: %w", err)
-		}
-	}
-	return nil
-}
+func (b *Builder) os() string { return cmp.Or(b.OS, "linux") }

@@ -4,7 +4,7 @@
 // nodes. Everything about the API is real; Pods are scheduled and count as running,
 // but nothing runs in them.
 //
-// The programs are the stock ones, built from source by clusters/components.
+// The programs are the stock ones, which clusters/components downloads or builds from source.
 package embedded
 
 import (
@@ -60,9 +60,9 @@ func WithLogger(log func(line string)) Option {
 	return func(e *Embedded) { e.log = log }
 }
 
-// New returns a provider that keeps its clusters under stateDir, and builds its
-// programs from the checkout at root into cacheDir, once.
-func New(stateDir, root, cacheDir string, opts ...Option) (*Embedded, error) {
+// New returns a provider that keeps its clusters under stateDir, and downloads or
+// builds its programs into cacheDir, once.
+func New(stateDir, cacheDir string, opts ...Option) (*Embedded, error) {
 	state, err := filepath.Abs(stateDir)
 	if err != nil {
 		return nil, fmt.Errorf("find state directory: %w", err)
@@ -78,7 +78,7 @@ func New(stateDir, root, cacheDir string, opts ...Option) (*Embedded, error) {
 	for _, opt := range opts {
 		opt(e)
 	}
-	e.builder = components.Builder{Root: root, CacheDir: cacheDir, OS: runtime.GOOS, Releases: components.Upstream(), Log: e.log}
+	e.builder = components.Builder{CacheDir: cacheDir, OS: runtime.GOOS, Download: true, Log: e.log}
 	return e, nil
 }
 
@@ -99,8 +99,8 @@ func (e *Embedded) Prepare(ctx context.Context) error {
 }
 
 // Missing names the programs that Prepare would build.
-func (e *Embedded) Missing(ctx context.Context) ([]string, error) {
-	return e.builder.Missing(ctx, programNames()...)
+func (e *Embedded) Missing(context.Context) ([]string, error) {
+	return e.builder.Missing(programNames()...), nil
 }
 
 // Programs tells where each program was built, and builds what is missing.

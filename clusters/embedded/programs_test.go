@@ -124,7 +124,7 @@ func TestTheCertificateNamesTheAddress(t *testing.T) {
 }
 
 func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
-	e, err := New(t.TempDir(), t.TempDir(), t.TempDir())
+	e, err := New(t.TempDir(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

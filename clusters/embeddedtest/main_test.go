@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -52,20 +51,13 @@ func makeCluster(state string, keep bool) error {
 	return err
 }
 
-// checkout is where this test's own checkout begins.
-const checkout = "../.."
-
 // provider keeps its programs where everybody does.
 func provider(state string, opts ...embedded.Option) (*embedded.Embedded, error) {
-	root, err := filepath.Abs(checkout)
-	if err != nil {
-		return nil, err
-	}
 	cache, err := clusters.CacheDir()
 	if err != nil {
 		return nil, err
 	}
-	return embedded.New(state, root, cache, opts...)
+	return embedded.New(state, cache, opts...)
 }
 
 // newProvider returns a provider whose state is the test's own.

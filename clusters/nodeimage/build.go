@@ -79,8 +79,8 @@ type builder struct {
 }
 
 func (b *builder) build(ctx context.Context) (err error) {
-	cb := &components.Builder{Root: b.Root, CacheDir: b.CacheDir, Log: b.Log}
-	if b.programs, err = cb.Build(ctx); err != nil {
+	cb := &components.Builder{CacheDir: b.CacheDir, Log: b.Log}
+	if b.programs, err = cb.Build(ctx, nodeComponents()...); err != nil {
 		return err
 	}
 	rootfs, err := buildRootfs(ctx, b.CacheDir, b.Log)
@@ -166,7 +166,7 @@ func (b *builder) componentImages(ctx context.Context, container string) (map[st
 	images := map[string]v1.Image{}
 	for _, ref := range append(strings.Fields(list), sandbox) {
 		component, version := componentOf(ref)
-		if err := checkVersion(b.Root, component, version); err != nil {
+		if err := checkVersion(component, version); err != nil {
 			return nil, err
 		}
 		var parts []v1.Layer
@@ -194,16 +194,12 @@ func (b *builder) componentImages(ctx context.Context, container string) (map[st
 }
 
 // checkVersion makes sure that the image kubeadm asks for holds the version that its tag promises.
-func checkVersion(root, component, asked string) error {
+func checkVersion(component, asked string) error {
 	if component == "pause" { // ours, whatever the number
 		return nil
 	}
-	built, err := components.Version(root, component)
-	if err != nil {
-		return err
-	}
-	if built != asked {
-		return fmt.Errorf("kubeadm %s asks for %s %s, and clusters/components pins %s: change its go.mod",
+	if built := components.Version(component); built != asked {
+		return fmt.Errorf("kubeadm %s asks for %s %s, and clusters/components pins %q: change its module",
 			KubernetesVersion, component, asked, built)
 	}
 	return nil

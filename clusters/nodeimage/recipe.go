@@ -42,15 +42,21 @@ func recipeDigest(root string, withOperand bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read recipe: %w", err)
 	}
-	if err := components.Digest(root, hash); err != nil {
-		return "", err
-	}
+	components.Digest(hash, nodeComponents()...)
 	kind, err := kindVersion(root)
 	if err != nil {
 		return "", err
 	}
 	fmt.Fprintln(hash, kindModule, kind)
 	return fmt.Sprintf("%x", hash.Sum(nil)), nil
+}
+
+// nodeComponents are the programs of a node and of the images in it.
+func nodeComponents() []string {
+	return []string{
+		"kubeadm", "kubelet", "kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd", "coredns",
+		"containerd", "containerd-shim-runc-v2", "ctr", "host-local", "loopback", "portmap", "ptp", "pause",
+	}
 }
 
 // kindModule is where the node's own scripts come from.

@@ -109,7 +109,7 @@ func newJudge(work, workspace string, progress func(string)) (*verdict.Judge, er
 	if err := os.WriteFile(filepath.Join(goCache, "trim.txt"), fmt.Append(nil, time.Now().Unix()), 0o644); err != nil {
 		return nil, err
 	}
-	provider, err := embedded.New(state, CourseDir, cache, embedded.WithLogger(progress))
+	provider, err := embedded.New(state, cache, embedded.WithLogger(progress))
 	if err != nil {
 		return nil, err
 	}

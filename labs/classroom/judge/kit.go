@@ -70,7 +70,7 @@ func NewKit(ctx context.Context, c *course.Course, state, cache string, progress
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the program for containers: %w: %s", errors.Join(err, ctx.Err()), out)
 	}
-	provider, err := embedded.New(state, c.Root, cache, embedded.WithLogger(progress))
+	provider, err := embedded.New(state, cache, embedded.WithLogger(progress))
 	if err != nil {
 		return nil, err
 	}

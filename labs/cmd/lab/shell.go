@@ -81,7 +81,7 @@ func loginShell() string {
 // kubectl gets kubectl and returns its folder.
 func (a *app) kubectl(ctx context.Context) (string, error) {
 	a.Progress("this machine has no kubectl; getting it, which takes some minutes where it has to be compiled")
-	builder := components.Builder{Root: a.Root, CacheDir: a.Cache, OS: runtime.GOOS, Releases: components.Upstream(), Log: a.Progress}
+	builder := components.Builder{CacheDir: a.Cache, OS: runtime.GOOS, Download: true, Log: a.Progress}
 	built, err := builder.Build(ctx, "kubectl")
 	if err != nil {
 		return "", err

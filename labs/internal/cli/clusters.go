@@ -102,7 +102,7 @@ func (a *App) OwnedKind() (*clusters.Owned, error) {
 
 // OwnedEmbedded gives the clusters of this checkout that are processes.
 func (a *App) OwnedEmbedded() (*clusters.Owned, *embedded.Embedded, error) {
-	provider, err := embedded.New(a.State, a.Root, a.Cache, embedded.WithLogger(a.Progress))
+	provider, err := embedded.New(a.State, a.Cache, embedded.WithLogger(a.Progress))
 	if err != nil {
 		return nil, nil, err
 	}

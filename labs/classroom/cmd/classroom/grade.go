@@ -149,7 +149,7 @@ func (a *app) installGVisor(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(engineDir, "daemon.json")); err != nil || os.Geteuid() != 0 {
 		return nil //nolint:nilerr // it is another engine
 	}
-	builder := &components.Builder{Root: a.Root, CacheDir: a.Cache, Log: a.Progress}
+	builder := &components.Builder{CacheDir: a.Cache, Log: a.Progress}
 	built, err := builder.Build(ctx, gVisor)
 	if err != nil {
 		return err

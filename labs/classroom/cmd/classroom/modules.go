@@ -48,7 +48,7 @@ func (a *app) collect(ctx context.Context) error {
 	if err := folder.PackGo(ctx, a.Root); err != nil {
 		return err
 	}
-	programs, err := (&components.Builder{Root: a.Root, CacheDir: a.Cache, Log: a.Progress}).Build(ctx, append(embedded.Components(), "kubectl")...)
+	programs, err := (&components.Builder{CacheDir: a.Cache, Log: a.Progress}).Build(ctx, append(embedded.Components(), "kubectl")...)
 	if err != nil {
 		return err
 	}

@@ -355,7 +355,7 @@ func newHost(t *testing.T, c *course.Course, cache string) host {
 func judgeAtHome(t *testing.T, c *course.Course, cache string) func(lab int, workspace string) *verdict.Result {
 	t.Helper()
 	state := t.TempDir()
-	provider, err := embedded.New(state, c.Root, cache)
+	provider, err := embedded.New(state, cache)
 	if err != nil {
 		t.Fatal(err)
 	}

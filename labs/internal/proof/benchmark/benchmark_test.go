@@ -237,7 +237,7 @@ func (s stock) Create(_ context.Context, name string, spec clusters.Spec) (*clus
 func controlPlanes(b *testing.B) *clusters.Owned {
 	b.Helper()
 	state := b.TempDir()
-	provider, err := embedded.New(state, root, cache(b))
+	provider, err := embedded.New(state, cache(b))
 	if err == nil {
 		err = provider.Prepare(b.Context())
 	}
