@@ -10,207 +10,303 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/example/operator-lab/clusters/internal/ready"
 )
 
 const (
-	// healthTimeout bounds the questions to the API server. One that works answers
-	// within milliseconds; one that needs longer than this cannot judge anybody.
+	// healthTimeout bounds a look at what the API server shows. One that works answers within milliseconds; what one shows
+	// that needs longer than this cannot be trusted.
 	healthTimeout = 10 * time.Second
-	// enoughDisk is what a node needs in bytes to go on: the kubelets of kind
-	// never report pressure, so the writes of etcd and of Pods would just fail.
-	enoughDisk = 256 << 20
+	// hookTimeout is what the hooks of an API server that just started may take. An embedded cluster is handed out while
+	// two of them look once more, a second after the start, at what is there.
+	hookTimeout = 3 * time.Second
+	// lowDisk is what a node needs in bytes to go on: the kubelets of kind never report pressure, so the writes of etcd
+	// and of Pods would just fail.
+	lowDisk = 256 << 20
 )
 
-// Healthy says whether what a cluster shows can be trusted: its node containers
-// run and have disk space, their services are at work, its API server is ready,
-// its nodes are Ready and not short of anything, and their kubelets answer. If
-// not, the error is a *Problem that names the cause.
-func Healthy(ctx context.Context, p Provider, c *Cluster) error {
-	if _, err := healthyMachines(ctx, p, c); err != nil {
+// Healthy says whether what a cluster shows can be trusted: its node containers run and have disk space, their services
+// are at work, its API server is ready, its nodes are Ready and not short of anything, and their kubelets answer. If not,
+// the error is a *Problem that names the cause.
+func (m *Manager) Healthy(ctx context.Context, c *Cluster) error {
+	if err := m.healthyNodes(ctx, c); err != nil {
 		return err
 	}
-	api, err := newAPIHealth(c, healthTimeout)
+	client, err := newClient(c)
 	if err != nil {
 		return err
 	}
-	return api.check(ctx)
+	return healthyAPI(ctx, client, c, healthTimeout)
 }
 
-// healthyMachines looks at the machines of the cluster, without its API server.
-// A provider that cannot tell has no machines, and no problem.
-func healthyMachines(ctx context.Context, p Provider, c *Cluster) ([]Node, error) {
-	inspector, ok := p.(NodeInspector)
-	if !ok {
-		return nil, nil
-	}
-	nodes, err := inspector.Nodes(ctx, c.Name)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, problem(err, fixEngine, "cannot look at the nodes of cluster %s", c.Name)
-	}
-	if len(nodes) < c.Nodes {
-		return nodes, &Problem{
-			What: fmt.Sprintf("cluster %s has %d of its %d nodes left", c.Name, len(nodes), c.Nodes),
-			Fix:  FixCluster,
-		}
+// healthyNodes looks at the machines of the cluster, without its API server.
+func (m *Manager) healthyNodes(ctx context.Context, c *Cluster) error {
+	nodes, err := m.provider.Nodes(ctx, c.Name)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil
+	case err != nil:
+		return problem(err, ErrNoEngine, "cannot look at the nodes of cluster %s", c.Name)
+	case len(nodes) < c.Nodes:
+		return &Problem{What: fmt.Sprintf("cluster %s has %d of its %d nodes left", c.Name, len(nodes), c.Nodes), Reason: ErrBroken}
 	}
 	for _, node := range nodes {
-		if err := healthyMachine(node); err != nil {
-			return nodes, err
-		}
-	}
-	return nodes, nil
-}
-
-func healthyMachine(node Node) error {
-	switch {
-	case !node.Running:
-		return &Problem{What: fmt.Sprintf("node %s is %s", node.Name, node.State), Fix: FixCluster}
-	case node.LowOnDisk():
-		return &Problem{
-			What: fmt.Sprintf("node %s has %d MB of disk space left", node.Name, node.FreeDisk>>20),
-			Fix:  "make doctor",
-		}
-	case len(node.Stopped) > 0:
-		return &Problem{
-			What: fmt.Sprintf("%s does not run on node %s", strings.Join(node.Stopped, " and "), node.Name),
-			Fix:  FixCluster,
+		switch {
+		case !node.Running:
+			return &Problem{What: fmt.Sprintf("node %s is %s", node.Name, node.State), Reason: ErrBroken}
+		case node.FreeDisk > 0 && node.FreeDisk < lowDisk: // a matter of its machine: a new cluster would have no more
+			return &Problem{What: fmt.Sprintf("node %s has %d MB of disk space left", node.Name, node.FreeDisk>>20)}
+		case len(node.Stopped) > 0:
+			return &Problem{What: fmt.Sprintf("%s does not run on node %s", strings.Join(node.Stopped, " and "), node.Name), Reason: ErrBroken}
 		}
 	}
 	return nil
 }
 
-// FixCluster takes a broken cluster away; the next command makes a new one. It
-// is the Fix of a [Problem] that one cluster has, and not its machine.
-const FixCluster = "make down"
-
-// apiHealth asks one cluster's API server how it is.
-type apiHealth struct {
-	cluster *Cluster
-	client  rest.Interface
-}
-
-// newAPIHealth prepares questions that take as long as timeout at most, each.
-func newAPIHealth(c *Cluster, timeout time.Duration) (*apiHealth, error) {
-	client, err := c.client(timeout)
+// newClient asks the cluster's API server, without a limit of questions in a second.
+func newClient(c *Cluster) (kubernetes.Interface, error) {
+	config, err := c.RESTConfig()
 	if err != nil {
-		return nil, err
+		return nil, problem(err, ErrBroken, "cluster %s cannot be reached", c.Name)
 	}
-	return &apiHealth{c, client.CoreV1().RESTClient()}, nil
-}
-
-// client asks the cluster's API server. Each question takes as long as timeout at most, and none waits for its turn.
-func (c *Cluster) client(timeout time.Duration) (kubernetes.Interface, error) {
-	config, err := RESTConfig(c.Kubeconfig)
-	if err != nil {
-		return nil, problem(err, FixCluster, "cluster %s cannot be reached", c.Name)
-	}
-	config.Timeout, config.QPS = timeout, -1
+	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, problem(err, FixCluster, "cluster %s cannot be reached", c.Name)
+		return nil, problem(err, ErrBroken, "cluster %s cannot be reached", c.Name)
 	}
 	return client, nil
 }
 
 // get asks once: retries hide failures.
-func (h *apiHealth) get() *rest.Request { return h.client.Get().MaxRetries(0) }
+func get(client kubernetes.Interface) *rest.Request {
+	return client.CoreV1().RESTClient().Get().MaxRetries(0)
+}
 
-func (h *apiHealth) check(ctx context.Context) error {
-	if err := h.ready(ctx); err != nil {
-		return h.unanswered(err, "the API server of cluster %s is not ready", h.cluster.Name)
+// healthyAPI looks at what the API server shows.
+func healthyAPI(ctx context.Context, client kubernetes.Interface, c *Cluster, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := readyAPI(ctx, client); err != nil {
+		return unanswered(err, c, "the API server of cluster %s is not ready", c.Name)
 	}
 	var nodes corev1.NodeList
-	if err := h.get().Resource("nodes").Do(ctx).Into(&nodes); err != nil {
-		return h.unanswered(err, "cluster %s does not tell its nodes", h.cluster.Name)
+	if err := get(client).Resource("nodes").Do(ctx).Into(&nodes); err != nil {
+		return unanswered(err, c, "cluster %s does not list its nodes", c.Name)
 	}
-	if unready := unreadyNodes(nodes.Items); len(unready) > 0 {
-		return problem(errors.New(strings.Join(unready, "; ")), "make doctor", "cluster %s is not healthy", h.cluster.Name)
+	if unready := ready.UnreadyNodes(nodes.Items); len(unready) > 0 {
+		return problem(errors.New(strings.Join(unready, "; ")), nil, "cluster %s is not healthy", c.Name)
 	}
-	return h.checkKubelets(ctx, nodes.Items)
+	if !c.RealPods {
+		return nil
+	}
+	// kind.yaml has the API server notice so late that a node is lost that a node's conditions say nothing about a
+	// kubelet that just stopped.
+	for _, node := range nodes.Items {
+		err := get(client).Resource("nodes").Name(node.Name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
+		if err != nil {
+			return unanswered(err, c, "the kubelet of node %s does not answer", node.Name)
+		}
+	}
+	return nil
 }
 
-// unanswered is the problem of a question without an answer: what, unless the API
-// server was not there to be asked. It may go between any two questions.
-func (h *apiHealth) unanswered(err error, what string, args ...any) error {
+// unanswered is the problem of a question without an answer: what, unless the API server was not there to be asked.
+func unanswered(err error, c *Cluster, what string, args ...any) error {
 	if unreachable(err) {
-		return problem(err, FixCluster, "the API server of cluster %s does not answer", h.cluster.Name)
+		return problem(err, ErrBroken, "the API server of cluster %s does not answer", c.Name)
 	}
-	return problem(err, FixCluster, what, args...)
+	return problem(err, ErrBroken, what, args...)
 }
 
-// unreachable says that a server was not there, in contrast to one that is slow
-// or that answers something unpleasant: those may be busy with a client's flood.
+// unreachable says that a server was not there, in contrast to one that is slow or that answers something unpleasant:
+// those may be busy with a client's flood.
 func unreachable(err error) bool {
 	u, ok := errors.AsType[*url.Error](err)
 	return ok && !u.Timeout()
 }
 
-const (
-	// hookTimeout is what the hooks of an API server that just started may take. An
-	// embedded cluster is handed out while two of them look once more, a second after
-	// the start, at what is there.
-	hookTimeout = 3 * time.Second
-	// hookPoll is how often to ask meanwhile.
-	hookPoll = 100 * time.Millisecond
-)
-
-// ready is nil when the API server says that it is ready. One that only waits for
-// hooks of its start gets the time for them.
-func (h *apiHealth) ready(ctx context.Context) error {
+// readyAPI is nil when the API server says that it is ready. One that only waits for hooks of its start gets the time for
+// them.
+func readyAPI(ctx context.Context, client kubernetes.Interface) error {
 	for end := time.Now().Add(hookTimeout); ; {
-		answer, err := h.get().AbsPath("/readyz").DoRaw(ctx)
+		answer, err := get(client).AbsPath("/readyz").DoRaw(ctx)
 		if err == nil {
 			return nil
 		}
-		parts := unready(answer)
-		if len(parts) == 0 {
+		var waits []string
+		onlyHooks := true
+		for line := range strings.Lines(string(answer)) {
+			if part, ok := strings.CutPrefix(line, "[-]"); ok { // one of some forty parts, that is not ready
+				waits = append(waits, strings.Fields(part)[0])
+				onlyHooks = onlyHooks && strings.HasPrefix(part, "poststarthook/")
+			}
+		}
+		if len(waits) == 0 {
 			return err
 		}
-		if !onlyHooks(parts) || time.Now().After(end) {
-			return errors.New("it waits for " + strings.Join(parts, ", "))
+		if !onlyHooks || time.Now().After(end) || pause(ctx, 100*time.Millisecond) != nil {
+			return errors.New("it waits for " + strings.Join(waits, ", "))
 		}
+	}
+}
+
+const (
+	// monitorInterval is the time from one look to the next. It costs the API server a few requests in a second.
+	monitorInterval = 500 * time.Millisecond
+	// monitorTimeout bounds one look. A missing answer is no news yet: the machine may be busy.
+	monitorTimeout = 2 * time.Second
+	// monitorTolerance is for how long a cluster may look bad before it is given up, in time in which this process got its
+	// turn. An API server that is started anew is back sooner.
+	monitorTolerance = 5 * time.Second
+)
+
+// Monitor watches a cluster while it is in use. What is seen on a cluster that was interrupted says nothing about the code
+// under test, even when all is well again at the end: a killed API server is back within seconds.
+type Monitor struct {
+	manager *Manager
+	cluster *Cluster
+	client  kubernetes.Interface
+	cancel  context.CancelCauseFunc
+	ended   chan struct{}
+
+	// What follows is written until the monitor has ended, and read afterwards.
+	baseline    map[container]int32 // restarts of the system's containers, when the monitor began
+	firstOutage error               // what was heard when the API server was away for the first time
+	cause       error               // why the cluster was given up
+}
+
+// Monitor begins to watch a cluster. The context ends when ctx does, when the monitor is ended, and, with a *Problem as its
+// cause, as soon as the cluster has to be given up: so nobody waits for it in vain.
+func (m *Manager) Monitor(ctx context.Context, c *Cluster) (*Monitor, context.Context, error) {
+	client, err := newClient(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, ctx := m.monitor(ctx, c, client)
+	return w, ctx, nil
+}
+
+func (m *Manager) monitor(ctx context.Context, c *Cluster, client kubernetes.Interface) (*Monitor, context.Context) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := &Monitor{manager: m, cluster: c, client: client, cancel: cancel, ended: make(chan struct{})}
+	go w.watch(ctx)
+	return w, ctx
+}
+
+// End ends the monitor and the context that came with it.
+func (w *Monitor) End() {
+	w.cancel(context.Canceled)
+	<-w.ended
+}
+
+func (w *Monitor) watch(ctx context.Context) {
+	defer close(w.ended)
+	w.baseline, _ = restarts(ctx, w.client) // a cluster that cannot be asked is about to be given up
+	tick := time.NewTicker(monitorInterval)
+	defer tick.Stop()
+	bad, before := time.Duration(0), time.Now()
+	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(hookPoll):
+			return
+		case <-tick.C:
+		}
+		err := healthyAPI(ctx, w.client, w.cluster, monitorTimeout)
+		elapsed := min(time.Since(before), monitorInterval+monitorTimeout)
+		before = time.Now()
+		if err == nil || ctx.Err() != nil {
+			bad = 0
+			continue
+		}
+		bad += elapsed
+		// What has happened to its machines is certain; what its API server says, or does not say, becomes so with time.
+		final := w.manager.healthyNodes(ctx, w.cluster)
+		if final == nil && bad >= monitorTolerance {
+			final = err
+		}
+		if ctx.Err() != nil {
+			return // the monitor is over; what failed now failed because of that
+		}
+		if final != nil {
+			w.cause = final
+			w.cancel(final)
+			return
+		}
+		if w.firstOutage == nil && unreachable(err) {
+			w.firstOutage = err
 		}
 	}
 }
 
-// unready picks out of an answer of /readyz what is not ready: of some forty lines
-// those that begin with [-].
-func unready(answer []byte) []string {
-	var parts []string
-	for line := range strings.Lines(string(answer)) {
-		if part, ok := strings.CutPrefix(line, "[-]"); ok {
-			part, _, _ = strings.Cut(part, " ")
-			parts = append(parts, part)
+// Problem ends the monitor and says what was wrong with the cluster meanwhile, or is now, as a *Problem. It is nil when
+// what was seen there can be trusted.
+func (w *Monitor) Problem(ctx context.Context) error {
+	w.End()
+	if w.cause != nil {
+		return w.cause
+	}
+	if err := w.manager.healthyNodes(ctx, w.cluster); err != nil {
+		return err
+	}
+	if err := healthyAPI(ctx, w.client, w.cluster, healthTimeout); err != nil {
+		return err
+	}
+	if w.firstOutage != nil {
+		return &Problem{What: fmt.Sprintf("cluster %s was interrupted while it was in use", w.cluster.Name), Reason: ErrBroken, Err: w.firstOutage}
+	}
+	now, err := restarts(ctx, w.client)
+	if err != nil {
+		return unanswered(err, w.cluster, "cluster %s does not list its Pods", w.cluster.Name)
+	}
+	var names []string
+	for c, n := range now {
+		if before, known := w.baseline[c]; known && before >= 0 && n != before {
+			names = append(names, c.name)
 		}
 	}
-	return parts
-}
-
-func onlyHooks(parts []string) bool {
-	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.HasPrefix(part, "poststarthook/") })
-}
-
-// checkKubelets asks the kubelets themselves. A lab cluster is told so late that
-// a node is lost that its conditions say nothing about a kubelet that just
-// stopped; see kind.yaml.
-func (h *apiHealth) checkKubelets(ctx context.Context, nodes []corev1.Node) error {
-	if !h.cluster.RealPods {
+	if len(names) == 0 {
 		return nil
 	}
-	for _, node := range nodes {
-		err := h.get().Resource("nodes").Name(node.Name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
-		if err != nil {
-			return h.unanswered(err, "the kubelet of node %s does not answer", node.Name)
+	slices.Sort(names)
+	return &Problem{
+		What:   fmt.Sprintf("%s of cluster %s went down while it was in use", strings.Join(names, " and "), w.cluster.Name),
+		Reason: ErrBroken,
+	}
+}
+
+// container is one container of one Pod.
+type container struct {
+	pod  types.UID
+	name string
+}
+
+// forPodsAlone are the Pods of Kubernetes, by their label k8s-app, that serve other Pods and nobody else: DNS, and kind's
+// network. Both have a limit of memory that whoever writes Services or policies can exceed.
+var forPodsAlone = []string{"kube-dns", "kindnet"}
+
+// restarts counts how often each container of Kubernetes itself was started anew, and is -1 for one that does not run. It
+// leaves out [forPodsAlone].
+func restarts(ctx context.Context, client kubernetes.Interface) (map[container]int32, error) {
+	var pods corev1.PodList
+	if err := get(client).Namespace(metav1.NamespaceSystem).Resource("pods").Do(ctx).Into(&pods); err != nil {
+		return nil, err
+	}
+	counts := map[container]int32{}
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp != nil || slices.Contains(forPodsAlone, pod.Labels["k8s-app"]) {
+			continue // it is meant to end, or its end means nothing
+		}
+		for _, status := range pod.Status.ContainerStatuses {
+			counts[container{pod.UID, status.Name}] = status.RestartCount
+			if status.State.Running == nil {
+				counts[container{pod.UID, status.Name}] = -1
+			}
 		}
 	}
-	return nil
+	return counts, nil
 }

@@ -7,21 +7,18 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kind/pkg/apis/config/defaults"
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
+
+	"github.com/example/operator-lab/clusters/internal/layout"
 )
 
 // DefaultNodeImage is the node image that kind of this version was released
 // with, pinned by digest.
 const DefaultNodeImage = defaults.Image
-
-// RecipeLabel is a label of the node images that [github.com/example/operator-lab/clusters/nodeimage.Build] makes. All of
-// them give Pods the addresses 10.244.0.0/24, so a cluster of them has one node.
-const RecipeLabel = "operator-lab.recipe"
 
 // labConfig is the kind configuration of a lab cluster, which is what an empty [Spec.Config] means.
 //
@@ -44,7 +41,7 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 		return nil, fmt.Errorf("read kind configuration: Spec.Workers is %d, and must not be negative", spec.Workers)
 	}
 	if spec.APIServerAddress != "" {
-		if err := CheckAddress(spec.APIServerAddress); err != nil {
+		if err := layout.CheckAddress(spec.APIServerAddress); err != nil {
 			return nil, err
 		}
 		// kind puts it into the certificate of the API server, too.
@@ -57,7 +54,7 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 		config.Nodes = append(config.Nodes, v1alpha4.Node{Role: v1alpha4.WorkerRole})
 	}
 	for i := range config.Nodes {
-		config.Nodes[i].Image = cmp.Or(spec.NodeImage, config.Nodes[i].Image, DefaultNodeImage)
+		config.Nodes[i].Image = cmp.Or(spec.Image, config.Nodes[i].Image, DefaultNodeImage)
 	}
 	config.KubeadmConfigPatches = append(config.KubeadmConfigPatches, bootstrapToken()...)
 	v1alpha4.SetDefaultsCluster(config)
@@ -82,16 +79,6 @@ func bootstrapToken() []string {
 		"kind: InitConfiguration\nbootstrapTokens: [{token: " + token + ", ttl: 15m0s}]\n",
 		"kind: JoinConfiguration\ndiscovery: {bootstrapToken: {token: " + token + "}}\n",
 	}
-}
-
-// CheckAddress says what is wrong with a [Spec.APIServerAddress], nil when it can be one. Whether this machine
-// has it is not asked.
-func CheckAddress(address string) error {
-	ip, err := netip.ParseAddr(address)
-	if err != nil || !ip.Is4() || ip.IsUnspecified() || ip.IsMulticast() {
-		return fmt.Errorf("%q is no IPv4 address that an API server could answer on, such as 192.168.1.5", address)
-	}
-	return nil
 }
 
 // errOneControlPlane: several control planes need kind's load balancer. It is an image that no

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 )
 
-func TestLabConfigurationIsOneNodeOnLoopback(t *testing.T) {
+func TestDefaultConfig(t *testing.T) {
 	config, err := kindConfig(Spec{})
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestLabConfigurationIsOneNodeOnLoopback(t *testing.T) {
 	}
 }
 
-func TestDefaultNodeImageIsPinnedByDigest(t *testing.T) {
+func TestDefaultNodeImageHasDigest(t *testing.T) {
 	if !strings.Contains(DefaultNodeImage, "@sha256:") {
 		t.Errorf("DefaultNodeImage = %q, want one with a digest", DefaultNodeImage)
 	}
@@ -61,8 +61,8 @@ func TestPatchesNameNoVersion(t *testing.T) {
 	}
 }
 
-func TestWorkersAndImageReachEveryNode(t *testing.T) {
-	config, err := kindConfig(Spec{Workers: 2, NodeImage: "example/node:v1"})
+func TestWorkers(t *testing.T) {
+	config, err := kindConfig(Spec{Workers: 2, Image: "example/node:v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,15 +79,15 @@ func TestWorkersAndImageReachEveryNode(t *testing.T) {
 	}
 }
 
-func TestAnImageInTheConfigurationIsKept(t *testing.T) {
+func TestConfigImages(t *testing.T) {
 	own := []byte("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- {role: control-plane, image: own/node:v1}\n- role: worker\n")
 	for name, tc := range map[string]struct {
 		spec Spec
 		want []string
 	}{
 		"by default":          {Spec{Config: own}, []string{"own/node:v1", DefaultNodeImage}},
-		"another was asked":   {Spec{Config: own, NodeImage: "example/node:v1"}, []string{"example/node:v1", "example/node:v1"}},
-		"without any node":    {Spec{Config: []byte("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n"), NodeImage: "example/node:v1"}, []string{"example/node:v1"}},
+		"another was asked":   {Spec{Config: own, Image: "example/node:v1"}, []string{"example/node:v1", "example/node:v1"}},
+		"without any node":    {Spec{Config: []byte("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n"), Image: "example/node:v1"}, []string{"example/node:v1"}},
 		"the lab's own nodes": {Spec{}, []string{DefaultNodeImage}},
 	} {
 		config, err := kindConfig(tc.spec)
@@ -104,7 +104,7 @@ func TestAnImageInTheConfigurationIsKept(t *testing.T) {
 	}
 }
 
-func TestConfigurationsThatAreRefused(t *testing.T) {
+func TestConfigRefused(t *testing.T) {
 	two := []byte("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- role: control-plane\n- role: control-plane\n")
 	if _, err := kindConfig(Spec{Config: two}); !errors.Is(err, errOneControlPlane) {
 		t.Errorf("two control planes: %v, want a refusal (kind would pull a load balancer)", err)
@@ -121,7 +121,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 }
 
 // kind puts its APIServerAddress into the kubeconfig and into the certificate (certSANs of its kubeadm template).
-func TestTheAPIServerAnswersWhereItIsAskedTo(t *testing.T) {
+func TestAPIServerAddress(t *testing.T) {
 	config, err := kindConfig(Spec{APIServerAddress: "192.168.1.5"})
 	if err != nil || config.Networking.APIServerAddress != "192.168.1.5" {
 		t.Errorf("API server on %+v, %v", config, err)
@@ -134,7 +134,7 @@ func TestTheAPIServerAnswersWhereItIsAskedTo(t *testing.T) {
 }
 
 // kind's own token is the same for every cluster.
-func TestNodesJoinWithATokenOfTheirOwn(t *testing.T) {
+func TestJoinTokenIsDrawn(t *testing.T) {
 	drawn := map[string]bool{}
 	for range 2 {
 		config, err := kindConfig(Spec{})

@@ -15,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/example/operator-lab/clusters"
 )
 
 const (
@@ -30,14 +28,14 @@ var kettles = schema.GroupVersionResource{Group: "contract.example.com", Version
 
 // collection wants the garbage collector to know a kind that was defined a moment ago, once the controllers were
 // restarted: what belongs to a resource of that kind goes with it.
-func (s *suite) collection(t *testing.T, restarter clusters.ControllerRestarter) {
-	config, err := clusters.RESTConfig(s.cluster.Kubeconfig)
+func (s *suite) collection(t *testing.T) {
+	config, err := s.cluster.RESTConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
 	define(t, clientset.NewForConfigOrDie(config))
-	if err := restarter.RestartControllers(ctx, s.cluster.Name); err != nil {
+	if err := s.provider.RestartControllers(ctx, s.cluster.Name); err != nil {
 		t.Fatal(err)
 	}
 	owners := dynamic.NewForConfigOrDie(config).Resource(kettles).Namespace(metav1.NamespaceDefault)

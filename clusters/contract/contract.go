@@ -4,7 +4,6 @@ package contract
 
 import (
 	"context"
-	"crypto/rand"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,12 +13,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/internal/ready"
 )
 
 // createTimeout is more than any provider needs, so that a test that hangs fails
@@ -29,20 +29,23 @@ const createTimeout = 10 * time.Minute
 // Test runs the contract on a provider. The state directory of the provider must
 // be the test's own, and spec must be one that the provider can make at once.
 func Test(t *testing.T, p clusters.Provider, spec clusters.Spec) {
-	s := &suite{provider: p, spec: spec, home: snapshot(t)}
+	manager, err := clusters.New(t.TempDir(), clusters.WithProvider(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &suite{manager: manager, provider: p, spec: spec, home: snapshot(t)}
 	t.Run("deleting a cluster that does not exist is no error", s.deleteAbsent)
 	t.Run("a name that cannot be one is refused", s.badName)
 	s.create(t)
-	t.Run("a new cluster is ready and healthy", s.healthy)
+	t.Run("a new cluster is healthy", s.healthy)
 	t.Run("a new cluster is fresh", s.fresh)
 	t.Run("its kubeconfig is private", s.kubeconfig)
 	t.Run("it is listed under exactly its name", s.listed)
 	t.Run("its name cannot be used twice", s.nameTaken)
 	t.Run("deleting similar names leaves it alone", s.similarNames)
-	t.Run("images of an archive can be used by Pods", s.images)
-	if restarter, ok := p.(clusters.ControllerRestarter); ok { // which nobody has to be
-		t.Run("garbage of a new kind is collected after a restart of the controllers", func(t *testing.T) { s.collection(t, restarter) })
-	}
+	t.Run("an archive that does not exist is an error", s.noArchive)
+	t.Run("garbage of a new kind is collected after a restart of the controllers", s.collection)
+	t.Run("it works after a pause", s.pause)
 	t.Run("logs are collected", s.logs)
 	t.Run("nothing is left of it after its deletion", s.deleted)
 	t.Run("nothing is left of a creation that was cancelled", s.cancelled)
@@ -50,6 +53,7 @@ func Test(t *testing.T, p clusters.Provider, spec clusters.Spec) {
 }
 
 type suite struct {
+	manager  *clusters.Manager // to look at clusters
 	provider clusters.Provider
 	spec     clusters.Spec
 	home     map[string]string
@@ -91,7 +95,7 @@ func (s *suite) remove(t *testing.T, name string) {
 
 func client(t *testing.T, c *clusters.Cluster) *kubernetes.Clientset {
 	t.Helper()
-	config, err := clusters.RESTConfig(c.Kubeconfig)
+	config, err := c.RESTConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,14 +127,38 @@ func (s *suite) badName(t *testing.T) {
 
 func (s *suite) healthy(t *testing.T) {
 	// One look: a wait would hide that it was handed out too early, and a time limit would blame it for a busy machine.
-	missing, err := clusters.Unready(t.Context(), s.cluster.Kubeconfig, s.cluster.Readiness())
+	missing, err := ready.Missing(t.Context(), client(t, s.cluster), ready.Wanted{Nodes: s.cluster.Nodes, DNS: s.cluster.RealPods})
 	if err != nil || len(missing) > 0 {
 		t.Errorf("handed out before it was ready: %v, %s", err, strings.Join(missing, "; "))
 	}
-	if err := clusters.Healthy(t.Context(), s.provider, s.cluster); err != nil {
+	if err := s.manager.Healthy(t.Context(), s.cluster); err != nil {
 		t.Errorf("Healthy() = %v, want nil", err)
 	}
 }
+
+func (s *suite) pause(t *testing.T) {
+	if err := s.provider.Pause(t.Context(), s.cluster.Name); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), collectPoll, collectTimeout, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, pauseTime)
+		defer cancel()
+		_, err := client(t, s.cluster).CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+		return err != nil, nil
+	})
+	if err != nil {
+		t.Error("the API server of a paused cluster answers")
+	}
+	if err := s.provider.Resume(t.Context(), s.cluster.Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.manager.Healthy(t.Context(), s.cluster); err != nil {
+		t.Errorf("Healthy() = %v after a pause", err)
+	}
+}
+
+// pauseTime is for how long a paused cluster is asked for an answer.
+const pauseTime = 2 * time.Second
 
 func (s *suite) fresh(t *testing.T) {
 	client := client(t, s.cluster)
@@ -170,7 +198,7 @@ func (s *suite) kubeconfig(t *testing.T) {
 	if !filepath.IsAbs(s.cluster.Kubeconfig) || info.Mode().Perm() != 0o600 {
 		t.Errorf("kubeconfig %s has mode %v, want an absolute path and 0600", s.cluster.Kubeconfig, info.Mode())
 	}
-	config, err := clusters.RESTConfig(s.cluster.Kubeconfig)
+	config, err := s.cluster.RESTConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +217,7 @@ func (s *suite) nameTaken(t *testing.T) {
 	if _, err := s.provider.Create(t.Context(), s.cluster.Name, s.spec); err == nil {
 		t.Error("Create() = nil error for a name that is taken: the cluster is not fresh")
 	}
-	if err := clusters.Healthy(t.Context(), s.provider, s.cluster); err != nil {
+	if err := s.manager.Healthy(t.Context(), s.cluster); err != nil {
 		t.Errorf("the refused creation harmed the cluster: %v", err)
 	}
 }
@@ -201,105 +229,18 @@ func (s *suite) similarNames(t *testing.T) {
 			t.Errorf("Delete(%s) = %v, want nil: there is no such cluster", similar, err)
 		}
 	}
-	if err := clusters.Healthy(t.Context(), s.provider, s.cluster); err != nil {
+	if err := s.manager.Healthy(t.Context(), s.cluster); err != nil {
 		t.Error(err)
 	}
 }
 
-func (s *suite) images(t *testing.T) {
+func (s *suite) noArchive(t *testing.T) {
 	if err := s.provider.LoadImageArchive(t.Context(), s.cluster.Name, filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("LoadImageArchive() = nil error for a file that does not exist")
 	}
-	if s.cluster.RealPods {
-		Images(t, s.provider, s.cluster)
-	}
-}
-
-// Images checks that LoadImageArchive reaches every node of a cluster with real
-// Pods. It loads an image without a program to run and looks how a Pod of it fails:
-// a node that lacks the image would say ErrImageNeverPull.
-func Images(t *testing.T, p clusters.Provider, c *clusters.Cluster) {
-	t.Helper()
-	ref, archive := otherImage(t)
-	if err := p.LoadImageArchive(t.Context(), c.Name, archive); err != nil {
-		t.Fatal(err)
-	}
-	client := client(t, c)
-	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, node := range nodes.Items {
-		if reason := podFailure(t, client, node.Name, ref); reason == "ErrImageNeverPull" {
-			t.Errorf("node %s does not have the image", node.Name)
-		}
-	}
-}
-
-// podFailure starts a Pod of an image without a program on a node and returns
-// why it does not run.
-func podFailure(t *testing.T, client *kubernetes.Clientset, node, image string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	pods := client.CoreV1().Pods("default")
-	pod, err := pods.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "image-"},
-		Spec: corev1.PodSpec{
-			NodeName:      node,
-			RestartPolicy: corev1.RestartPolicyNever,
-			Containers: []corev1.Container{{
-				Name: "c", Image: image, Command: []string{"/none"}, ImagePullPolicy: corev1.PullNever,
-			}},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	reason := ""
-	err = clusters.WaitForPod(ctx, client, pod.Namespace, pod.Name, func(pod *corev1.Pod) bool {
-		reason = failureReason(pod)
-		return reason != ""
-	})
-	if err != nil {
-		t.Fatalf("Pod of %s on node %s shows no reason for its failure: %v", image, node, err)
-	}
-	return reason
-}
-
-// failureReason says why the Pod's container does not run, "" while that is not
-// known.
-func failureReason(pod *corev1.Pod) string {
-	for _, status := range pod.Status.ContainerStatuses {
-		switch {
-		case status.State.Terminated != nil:
-			return status.State.Terminated.Reason
-		case status.State.Waiting != nil && status.State.Waiting.Reason != "ContainerCreating":
-			return status.State.Waiting.Reason
-		}
-	}
-	return ""
-}
-
-// otherImage writes an image that no node has, and returns its name and the archive.
-func otherImage(t *testing.T) (ref, archive string) {
-	t.Helper()
-	dir := t.TempDir()
-	content := filepath.Join(dir, "content")
-	if err := os.WriteFile(content, []byte(rand.Text()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ref, archive = "operator-lab.local/contract:"+strings.ToLower(rand.Text()), filepath.Join(dir, "image.tar")
-	if err := clusters.WriteProgramImage(archive, ref, content); err != nil {
-		t.Fatal(err)
-	}
-	return ref, archive
 }
 
 func (s *suite) logs(t *testing.T) {
-	if !s.cluster.Logs {
-		return
-	}
 	dir := filepath.Join(t.TempDir(), "logs")
 	if err := s.provider.CollectLogs(t.Context(), s.cluster.Name, dir); err != nil {
 		t.Fatal(err)
@@ -335,7 +276,7 @@ func (s *suite) deleted(t *testing.T) {
 	if _, err := client.ServerVersion(); err == nil {
 		t.Error("the API server still answers")
 	}
-	if err := clusters.Healthy(t.Context(), s.provider, s.cluster); err == nil {
+	if err := s.manager.Healthy(t.Context(), s.cluster); err == nil {
 		t.Error("Healthy() = nil for a deleted cluster")
 	}
 }

@@ -46,7 +46,7 @@ func (f Finding) String() string {
 
 // Options say what to look at. The zero value looks at everything that needs no node image.
 type Options struct {
-	// Engine is the command of the container engine; "" takes the first of [clusters.Engines] that answers.
+	// Engine is the command of the container engine; "" takes the first of [engine.Names] that answers.
 	Engine string
 	// NoEngine leaves out all questions about container engines.
 	NoEngine bool

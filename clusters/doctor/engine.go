@@ -11,12 +11,13 @@ import (
 	"strings"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/engine"
 )
 
 // checkEngine looks for a container engine that answers, and then at what clusters need of it.
 func (r *run) checkEngine(ctx context.Context) {
 	const name = "container engine"
-	engines, lack := clusters.Engines(), Error
+	engines, lack := engine.Names(), Error
 	if r.Engine != "" {
 		engines = []string{r.Engine}
 	}

@@ -1,11 +1,9 @@
-// Package e2e lets the tests of sigs.k8s.io/e2e-framework run on a
-// clusters.Provider.
+// Package e2e lets the tests of sigs.k8s.io/e2e-framework run on clusters of a clusters.Manager.
 //
-// The framework's own kind provider runs a kind program, installs one when there
-// is none, takes over a cluster of the same name and edits ~/.kube/config. This
-// one does nothing of the kind:
+// The framework's own kind provider runs a kind program, installs one when there is none, takes over a cluster of the same
+// name and edits ~/.kube/config. This one does nothing of the kind:
 //
-//	provider := e2e.New(owned.Named("e2e")) // removes what a killed run left, if its state folder is the same
+//	provider := e2e.New(manager) // removes what a killed run left, if its state folder is the same
 //	testenv.Setup(envfuncs.CreateCluster(provider, name))
 //	testenv.Finish(envfuncs.DestroyCluster(name))
 package e2e
@@ -15,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -28,9 +25,9 @@ import (
 // Cluster is one cluster in the eyes of the framework. The methods that
 // configure it return a changed copy, so one Cluster can be the origin of many.
 type Cluster struct {
-	provider clusters.Provider
-	name     string
-	spec     clusters.Spec
+	manager *clusters.Manager
+	name    string
+	spec    clusters.Spec
 	// misuse is what Create reports about an earlier call that has no meaning here.
 	misuse error
 
@@ -40,8 +37,8 @@ type Cluster struct {
 
 var _ support.E2EClusterProviderWithImageLoader = (*Cluster)(nil)
 
-// New makes a provider one of the framework's.
-func New(p clusters.Provider) *Cluster { return &Cluster{provider: p} }
+// New makes a manager a provider of the framework.
+func New(m *clusters.Manager) *Cluster { return &Cluster{manager: m} }
 
 // WithSpec chooses the node image, the number of workers and the configuration.
 // Other providers ignore it.
@@ -106,7 +103,9 @@ func (c *Cluster) Create(ctx context.Context, args ...string) (string, error) {
 	if len(args) > 0 {
 		return "", fmt.Errorf("create cluster %s: arguments %q mean nothing here: use e2e.WithSpec", c.name, args)
 	}
-	cluster, err := c.provider.Create(ctx, c.name, c.spec)
+	spec := c.spec
+	spec.Name, spec.Label = c.name, "e2e"
+	cluster, err := c.manager.Create(ctx, spec)
 	if err != nil {
 		return "", err
 	}
@@ -154,11 +153,11 @@ func (c *Cluster) GetKubectlContext() string {
 
 // ExportLogs writes the logs of the nodes into the folder dest.
 func (c *Cluster) ExportLogs(ctx context.Context, dest string) error {
-	return c.provider.CollectLogs(ctx, c.name, dest)
+	return c.manager.Provider().CollectLogs(ctx, c.name, dest)
 }
 
 // Destroy removes the cluster. Doing so twice is no error.
-func (c *Cluster) Destroy(ctx context.Context) error { return c.provider.Delete(ctx, c.name) }
+func (c *Cluster) Destroy(ctx context.Context) error { return c.manager.Delete(ctx, c.name) }
 
 // WaitForControlPlane checks that the cluster is ready, which it is since Create
 // returned. When it is not any more it removes the cluster, because the
@@ -167,9 +166,8 @@ func (c *Cluster) WaitForControlPlane(ctx context.Context, _ klient.Client) erro
 	if c.cluster == nil {
 		return fmt.Errorf("wait for cluster %s: %w", c.name, errNotCreated)
 	}
-	_, err := clusters.WaitReady(ctx, c.cluster.Kubeconfig, c.cluster.Readiness(), clusters.ReadyTimeout)
-	if err != nil {
-		return errors.Join(err, c.provider.Delete(context.WithoutCancel(ctx), c.name))
+	if err := c.manager.Healthy(ctx, c.cluster); err != nil {
+		return errors.Join(err, c.manager.Delete(context.WithoutCancel(ctx), c.name))
 	}
 	return nil
 }
@@ -179,33 +177,20 @@ func (c *Cluster) KubernetesRestConfig() *rest.Config {
 	if c.cluster == nil {
 		return nil
 	}
-	config, err := clusters.RESTConfig(c.cluster.Kubeconfig)
+	config, err := c.cluster.RESTConfig()
 	if err != nil {
 		return nil
 	}
 	return config
 }
 
-// LoadImage brings an image of the container engine into every node. It fails
-// with errors.ErrUnsupported on a provider without an engine.
+// LoadImage brings an image of the container engine into every node. It fails with errors.ErrUnsupported on a provider
+// without an engine.
 func (c *Cluster) LoadImage(ctx context.Context, image string, _ ...string) error {
-	saver, ok := c.provider.(clusters.ImageSaver)
-	if !ok {
-		return fmt.Errorf("load image %s: %w", image, errors.ErrUnsupported)
-	}
-	dir, err := os.MkdirTemp("", "image-")
-	if err != nil {
-		return fmt.Errorf("load image %s: %w", image, err)
-	}
-	defer os.RemoveAll(dir)
-	archive := filepath.Join(dir, "image.tar")
-	if err := saver.SaveImage(ctx, image, archive); err != nil {
-		return err
-	}
-	return c.provider.LoadImageArchive(ctx, c.name, archive)
+	return c.manager.LoadImage(ctx, c.name, image)
 }
 
 // LoadImageArchive brings the images of a docker-archive tar into every node.
 func (c *Cluster) LoadImageArchive(ctx context.Context, archive string, _ ...string) error {
-	return c.provider.LoadImageArchive(ctx, c.name, archive)
+	return c.manager.Provider().LoadImageArchive(ctx, c.name, archive)
 }

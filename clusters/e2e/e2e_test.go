@@ -15,6 +15,7 @@ import (
 
 // recorder is a provider that notes what it was asked for.
 type recorder struct {
+	clusters.Provider
 	kubeconfig    string
 	name, deleted string
 	spec          clusters.Spec
@@ -24,10 +25,22 @@ func (r *recorder) Create(_ context.Context, name string, spec clusters.Spec) (*
 	r.name, r.spec = name, spec
 	return &clusters.Cluster{Name: name, Kubeconfig: r.kubeconfig}, nil
 }
-func (r *recorder) Delete(_ context.Context, name string) error             { r.deleted = name; return nil }
-func (r *recorder) List(context.Context) ([]string, error)                  { return nil, nil }
-func (r *recorder) LoadImageArchive(context.Context, string, string) error  { return nil }
-func (r *recorder) CollectLogs(_ context.Context, _ string, _ string) error { return nil }
+func (r *recorder) Delete(_ context.Context, name string) error { r.deleted = name; return nil }
+func (r *recorder) List(context.Context) ([]string, error)      { return nil, nil }
+func (r *recorder) Identity() string                            { return "recorder" }
+func (r *recorder) SaveImage(context.Context, string, string) error {
+	return errors.ErrUnsupported
+}
+
+// start makes the recorder the provider of a manager.
+func start(t *testing.T, r *recorder) *Cluster {
+	t.Helper()
+	manager, err := clusters.New(t.TempDir(), clusters.WithProvider(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(manager)
+}
 
 func newRecorder(t *testing.T) *recorder {
 	t.Helper()
@@ -43,12 +56,12 @@ func newRecorder(t *testing.T) *recorder {
 
 func TestNameSpecAndKubeconfigArePassedOn(t *testing.T) {
 	r := newRecorder(t)
-	c := New(r).SetDefaults().WithName("mine").WithOpts(WithSpec(clusters.Spec{NodeImage: "image", Workers: 1}))
+	c := start(t, r).SetDefaults().WithName("mine").WithOpts(WithSpec(clusters.Spec{Image: "image", Workers: 1}))
 	kubeconfig, err := c.Create(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.name != "mine" || r.spec.NodeImage != "image" || r.spec.Workers != 1 {
+	if r.name != "mine" || r.spec.Image != "image" || r.spec.Workers != 1 {
 		t.Errorf("created %q with %+v", r.name, r.spec)
 	}
 	if kubeconfig != r.kubeconfig || c.GetKubeconfig() != r.kubeconfig {
@@ -67,7 +80,7 @@ func TestNameSpecAndKubeconfigArePassedOn(t *testing.T) {
 
 func TestOneProviderIsTheOriginOfManyClusters(t *testing.T) {
 	r := newRecorder(t)
-	origin := New(r)
+	origin := start(t, r)
 	first, second := origin.WithName("first"), origin.WithName("second")
 	if _, err := first.Create(t.Context()); err != nil {
 		t.Fatal(err)
@@ -86,13 +99,13 @@ func TestConfigurationFileIsPassedOn(t *testing.T) {
 	if err := os.WriteFile(file, []byte("kind: Cluster"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(r).WithName("mine").CreateWithConfig(t.Context(), file); err != nil {
+	if _, err := start(t, r).WithName("mine").CreateWithConfig(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
 	if string(r.spec.Config) != "kind: Cluster" {
 		t.Errorf("configuration = %q", r.spec.Config)
 	}
-	if _, err := New(r).CreateWithConfig(t.Context(), file+".none"); err == nil {
+	if _, err := start(t, r).CreateWithConfig(t.Context(), file+".none"); err == nil {
 		t.Error("a configuration that does not exist was accepted")
 	}
 }
@@ -105,7 +118,7 @@ func TestWhatHasNoMeaningHereIsRefused(t *testing.T) {
 	}
 	for word, ask := range cases {
 		r := newRecorder(t)
-		c, args := ask(New(r))
+		c, args := ask(start(t, r))
 		_, err := c.WithName("mine").Create(t.Context(), args...)
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("Create() error = %v, want one that names %s", err, word)
@@ -117,7 +130,7 @@ func TestWhatHasNoMeaningHereIsRefused(t *testing.T) {
 }
 
 func TestBeforeCreate(t *testing.T) {
-	c := New(newRecorder(t)).WithName("mine")
+	c := start(t, newRecorder(t)).WithName("mine")
 	if _, err := c.GenerateKubeconfig(); err == nil {
 		t.Error("GenerateKubeconfig() = nil error before Create")
 	}
@@ -130,7 +143,7 @@ func TestBeforeCreate(t *testing.T) {
 }
 
 func TestImagesOfAnEngineThatIsNotThere(t *testing.T) {
-	c := New(newRecorder(t))
+	c := start(t, newRecorder(t))
 	if err := c.LoadImage(t.Context(), "image"); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("LoadImage() = %v, want errors.ErrUnsupported", err)
 	}

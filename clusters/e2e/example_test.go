@@ -17,11 +17,11 @@ func ExampleNew() {
 	_ = func(m *testing.M) {
 		// The same folder and name in each run: a run removes what an earlier one left that was killed.
 		const state, name = "/var/tmp/my-tests", "my-tests"
-		kind, err := clusters.NewKind(state)
+		manager, err := clusters.New(state)
 		if err != nil {
 			log.Fatal(err)
 		}
-		provider := e2e.New(clusters.NewOwned(state, kind).Named("e2e"))
+		provider := e2e.New(manager)
 		testenv := env.New()
 		testenv.Setup(envfuncs.CreateCluster(provider, name))
 		testenv.Finish(envfuncs.DestroyCluster(name))

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-
-	"github.com/example/operator-lab/clusters/embedded/supervisor"
 )
 
 // The names of the programs, which are also those of their components.
@@ -44,27 +42,25 @@ const (
 	egressFile = "egress.yaml"
 )
 
-func kubeconfigOf(program string) string { return program + ".kubeconfig" }
-
 // loopback is where everything listens, unless the API server is asked to listen elsewhere.
 const loopback = "127.0.0.1"
 
-// plan says how to run the programs, with the API server on that address, for others as [clusters.Spec.ForOthers] has it. token is one
-// that the API server knows.
-// Paths are relative to the control plane's folder, in which they work.
-func plan(paths map[string]string, address string, port int, forOthers bool, token string) supervisor.Plan {
+// newPlan says how to run the programs, with the API server on that address, for others as [clusters.Spec.UntrustedAdmin] has
+// it. Paths are relative to the control plane's folder, in which the programs work.
+func newPlan(paths map[string]string, address string, port int, untrustedAdmin bool, token string) plan {
 	api := net.JoinHostPort(address, strconv.Itoa(port))
 	apiServerEnv := memory(400)
-	if forOthers {
+	if untrustedAdmin {
 		apiServerEnv = append(apiServerEnv, proxy(api)...)
 	}
-	return supervisor.Plan{Programs: []supervisor.Program{
+	serves := "https://" + api + "/version"
+	return plan{Token: token, Programs: []program{
 		{Name: etcd, Path: paths[etcd], Args: etcdArgs()},
-		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(address, port, forOthers), After: etcdSocket, Env: apiServerEnv},
+		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(address, port, untrustedAdmin), After: etcdSocket, Env: apiServerEnv},
 		// It does nothing before /healthz is green, for which it asks once a second.
-		{Name: controllerManager, Path: paths[controllerManager], Args: controllerManagerArgs(), After: "https://" + api + "/healthz", Token: token, Env: memory(200)},
-		{Name: scheduler, Path: paths[scheduler], Args: schedulerArgs(), After: api, Env: memory(150)},
-		{Name: kwok, Path: paths[kwok], Args: kwokArgs(), After: api, Env: memory(150)},
+		{Name: controllerManager, Path: paths[controllerManager], Args: controllerManagerArgs(), After: "https://" + api + "/healthz", Env: memory(200)},
+		{Name: scheduler, Path: paths[scheduler], Args: schedulerArgs(), After: serves, Env: memory(150)},
+		{Name: kwok, Path: paths[kwok], Args: kwokArgs(), After: serves, Env: memory(150)},
 	}}
 }
 
@@ -102,7 +98,7 @@ func etcdArgs() []string {
 
 // apiServerArgs are kubeadm's, as far as they are not about a network of nodes. What checks rely on stands in
 // ../kind.yaml, too.
-func apiServerArgs(address string, port int, forOthers bool) []string {
+func apiServerArgs(address string, port int, untrustedAdmin bool) []string {
 	args := []string{
 		"--bind-address=" + address,
 		fmt.Sprintf("--secure-port=%d", port),
@@ -123,7 +119,7 @@ func apiServerArgs(address string, port int, forOthers bool) []string {
 		"--service-account-signing-key-file=" + keyFile,
 		"--service-cluster-ip-range=" + serviceCIDR,
 	}
-	if forOthers {
+	if untrustedAdmin {
 		args = append(args, "--egress-selector-config-file="+egressFile,
 			"--kubelet-preferred-address-types=", // none, else it asks the DNS for names of nodes before the egress
 			// Whoever asks for these has it call 127.0.0.1:10257 and 10259 past the egress, and follow where they lead
@@ -148,7 +144,7 @@ egressSelections:
 
 func controllerManagerArgs() []string {
 	return []string{
-		"--kubeconfig=" + kubeconfigOf(controllerManager),
+		"--kubeconfig=" + kubeconfigFile,
 		"--secure-port=0", // nobody asks it
 		// There are no volumes. Deleting one of the kind hostPath would delete a folder of this machine.
 		"--controllers=*,bootstrap-signer-controller,token-cleaner-controller,-persistentvolume-binder-controller," +
@@ -170,7 +166,7 @@ func controllerManagerArgs() []string {
 
 func schedulerArgs() []string {
 	return []string{
-		"--kubeconfig=" + kubeconfigOf(scheduler),
+		"--kubeconfig=" + kubeconfigFile,
 		"--secure-port=0",
 		"--leader-elect=false",
 	}
@@ -178,7 +174,7 @@ func schedulerArgs() []string {
 
 func kwokArgs() []string {
 	return []string{
-		"--kubeconfig=" + kubeconfigOf(kwok),
+		"--kubeconfig=" + kubeconfigFile,
 		"--config=" + stagesFile,
 		"--manage-all-nodes=true",
 		"--node-lease-duration-seconds=40",

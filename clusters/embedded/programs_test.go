@@ -17,7 +17,7 @@ import (
 func planned(t *testing.T, address string) map[string][]string {
 	t.Helper()
 	args := map[string][]string{}
-	for _, p := range plan(map[string]string{}, address, 12345, false, "").Programs {
+	for _, p := range newPlan(map[string]string{}, address, 12345, false, "").Programs {
 		args[p.Name] = p.Args
 	}
 	if len(args) != len(programNames()) {
@@ -124,7 +124,7 @@ func TestTheCertificateNamesTheAddress(t *testing.T) {
 }
 
 func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
-	e, err := New(t.TempDir(), t.TempDir())
+	e, err := New(t.TempDir(), t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,13 +143,13 @@ func TestTheAPIServerOfAStrangerCallsNobody(t *testing.T) {
 		"--runtime-config=/v1/componentstatuses=false",
 		"--anonymous-auth=false",
 	} {
-		for _, forOthers := range []bool{false, true} {
-			if got := slices.Contains(apiServerArgs(loopback, 12345, forOthers), flag); got != forOthers {
-				t.Errorf("for others %v: it runs with %s: %v", forOthers, flag, got)
+		for _, untrustedAdmin := range []bool{false, true} {
+			if got := slices.Contains(apiServerArgs(loopback, 12345, untrustedAdmin), flag); got != untrustedAdmin {
+				t.Errorf("for others %v: it runs with %s: %v", untrustedAdmin, flag, got)
 			}
 		}
 	}
-	for _, p := range plan(map[string]string{}, "192.0.2.1", 12345, true, "").Programs {
+	for _, p := range newPlan(map[string]string{}, "192.0.2.1", 12345, true, "").Programs {
 		if got := slices.Contains(p.Env, "NO_PROXY=192.0.2.1:12345"); got != (p.Name == apiServer) {
 			t.Errorf("%s calls others through a proxy, and the API server itself: %v", p.Name, got)
 		}

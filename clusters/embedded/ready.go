@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,63 +14,30 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/embedded/supervisor"
+	"github.com/example/operator-lab/clusters/internal/ready"
 )
 
-// apiPoll is how often to ask an API server that is starting. Nothing announces
-// that it is there.
-const apiPoll = 10 * time.Millisecond
+// readyPoll is how often to ask an API server that is starting. Nothing announces that it is there.
+const readyPoll = 20 * time.Millisecond
 
-// errNotReady is the cause of a context that ended because the control plane took
-// too long.
-var errNotReady = errors.New("not ready in time")
+// errNotReady is the cause of a context that ended because the control plane took too long.
+var errNotReady = fmt.Errorf("not ready within %v", ReadyTimeout)
 
-// awaitReady returns the version of the API server as soon as everything works. It
-// gives up at once when a program ends that cannot end without harm.
-func (a *attempt) awaitReady(ctx context.Context) (version string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, a.readyTimeout, errNotReady)
+// awaitReady returns the version of the API server as soon as a Pod was scheduled and runs, and everything else is ready.
+// It gives up at once when the supervisor ends, which it does when one of its programs ends.
+func (a *attempt) awaitReady(ctx context.Context, c *clusters.Cluster) (version string, err error) {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	ctx, cancel := context.WithTimeoutCause(ctx, ReadyTimeout, errNotReady)
 	defer cancel()
-	g, ctx := errgroup.WithContext(ctx)
-	done := make(chan struct{})
-	g.Go(func() error { return a.watchPrograms(done) })
-	g.Go(func() (err error) {
-		defer close(done)
-		version, err = a.boot(ctx)
-		return err
-	})
-	return version, g.Wait()
-}
-
-// watchPrograms returns an error when etcd or the API server ends. The others are
-// started again, and may do so while the API server is not ready.
-func (a *attempt) watchPrograms(done <-chan struct{}) error {
-	for {
+	go func() {
 		select {
-		case <-done:
-			return nil
-		case p, running := <-a.handle.Ended:
-			switch {
-			case !running:
-				return fmt.Errorf("the supervisor ended: %s", a.lastWords(supervisor.Self))
-			case p.Name == supervisor.Self:
-				return fmt.Errorf("the supervisor ended: %s", p.Ended)
-			case p.Name != etcd && p.Name != apiServer:
-				continue
-			}
-			words := a.lastWords(p.Name)
-			err := fmt.Errorf("%s ended (%s):\n\t%s", p.Name, p.Ended, words)
-			if strings.Contains(words, "address already in use") {
-				err = errors.Join(errPortTaken, err)
-			}
-			return err
+		case <-a.handle.done:
+			giveUp(a.programEnded())
+		case <-ctx.Done():
 		}
-	}
-}
-
-// boot adds the nodes and waits for everything.
-func (a *attempt) boot(ctx context.Context) (string, error) {
-	kubeconfig := clusters.Kubeconfig(a.state, a.name)
-	config, err := clusters.RESTConfig(kubeconfig)
+	}()
+	config, err := c.RESTConfig()
 	if err != nil {
 		return "", err
 	}
@@ -82,62 +47,86 @@ func (a *attempt) boot(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("make client: %w", err)
 	}
 	// kwok tries again only after a second when it finds no place for a node's lease.
-	err = a.poll(ctx, "namespace of leases", func() error {
+	err = poll(ctx, "find the namespace of leases", func() error {
 		_, err := client.CoreV1().Namespaces().Get(ctx, corev1.NamespaceNodeLease, metav1.GetOptions{})
 		return err
 	})
+	for i := 0; err == nil && i < a.nodes; i++ {
+		err = poll(ctx, "create a node", func() error {
+			_, err := client.CoreV1().Nodes().Create(ctx, newNode(nodeName(a.name, i)), metav1.CreateOptions{})
+			return err
+		})
+	}
+	if err == nil {
+		err = runProbe(ctx, client)
+	}
+	if err == nil {
+		err = poll(ctx, "ask for /readyz", func() error {
+			return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		})
+	}
+	if err == nil {
+		err = ready.Wait(ctx, client, ready.Wanted{Nodes: a.nodes})
+	}
 	if err != nil {
 		return "", err
 	}
-	for i := range a.nodes {
-		if err := a.addNode(ctx, client, nodeName(a.name, i)); err != nil {
-			return "", err
-		}
+	info, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("read version of the API server: %w", err)
 	}
-	version := ""
-	g, all := errgroup.WithContext(ctx)
-	g.Go(func() (err error) {
-		version, err = clusters.WaitReady(all, kubeconfig, clusters.Readiness{Nodes: a.nodes}, a.readyTimeout)
+	return info.GitVersion, nil
+}
+
+// runProbe returns when a Pod of its own was admitted, scheduled and counted as running: the scheduler has no other sign of
+// being at work. Of that Pod nothing but an event in kube-system is left.
+func runProbe(ctx context.Context, client kubernetes.Interface) error {
+	pods := client.CoreV1().Pods(metav1.NamespaceSystem)
+	probe := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "probe"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "none"}}},
+	}
+	// It is refused until its ServiceAccount exists.
+	err := poll(ctx, "create a Pod", func() error {
+		_, err := pods.Create(ctx, probe, metav1.CreateOptions{})
 		return err
 	})
-	g.Go(func() error { return AwaitPods(all, client) })
-	g.Go(func() error { return a.poll(all, "readyz", func() error { return get(all, client, "/readyz") }) })
-	return version, g.Wait()
-}
-
-func get(ctx context.Context, client kubernetes.Interface, path string) error {
-	return client.Discovery().RESTClient().Get().AbsPath(path).Do(ctx).Error()
-}
-
-// addNode creates a node as soon as the API server takes one.
-func (a *attempt) addNode(ctx context.Context, client kubernetes.Interface, name string) error {
-	node := newNode(name)
-	return a.poll(ctx, "create node "+name, func() error {
-		_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	err = poll(ctx, "run a Pod", func() error {
+		pod, err := pods.Get(ctx, probe.Name, metav1.GetOptions{})
+		if err == nil && pod.Status.Phase != corev1.PodRunning {
+			err = fmt.Errorf("it is %s", pod.Status.Phase)
+		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return pods.Delete(ctx, probe.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 }
 
-// poll tries until it works.
-func (a *attempt) poll(ctx context.Context, what string, try func() error) error {
+// poll tries until it works. The error is the cause of the end of ctx, with the last failure.
+func poll(ctx context.Context, what string, try func() error) error {
 	var last error
-	err := wait.PollUntilContextCancel(ctx, apiPoll, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(context.Context) (bool, error) {
 		last = try()
 		return last == nil, nil
 	})
-	if err == nil {
+	switch cause := context.Cause(ctx); {
+	case err == nil:
 		return nil
+	case errors.Is(cause, errNotReady):
+		return fmt.Errorf("%w: %s: %w", cause, what, last)
+	default:
+		return cause
 	}
-	if errors.Is(context.Cause(ctx), errNotReady) {
-		return &clusters.Problem{
-			What: fmt.Sprintf("the control plane is not ready after %v", a.readyTimeout), Fix: "make doctor",
-			Err: fmt.Errorf("%s: %w", what, last),
-		}
-	}
-	return fmt.Errorf("%s: %w", what, context.Cause(ctx))
 }
 
-// newNode is a node with room for any lab.
+func nodeName(cluster string, i int) string { return fmt.Sprintf("%s-node-%d", cluster, i) }
+
+// newNode is a node with room for any test.
 func newNode(name string) *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("64Gi"),

@@ -17,10 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -29,29 +27,21 @@ import (
 	"github.com/example/operator-lab/clusters"
 )
 
-// TestTheAPIServerOfAStrangerIsNoWayIn is an admin who has an API server call an address of the machine that it runs on,
-// in all ways that we know. A server that only its own machine reaches does, which shows that each way is one.
-func TestTheAPIServerOfAStrangerIsNoWayIn(t *testing.T) {
-	e, _ := newProvider(t)
+// TestUntrustedAdmin is an admin who has an API server call an address of the machine that it runs on, in one way for each
+// flag that is to stop it. An API server of a trusted admin does call, which shows that each way is one.
+func TestUntrustedAdmin(t *testing.T) {
+	m, _ := manager(t)
 	address := thisMachine(t)
 	for name, tc := range map[string]struct {
 		spec  clusters.Spec
 		calls bool
 	}{
-		"whoever runs it is its admin":      {clusters.Spec{}, true},
-		"a stranger is its admin":           {clusters.Spec{ForOthers: true}, false},
-		"a stranger elsewhere is its admin": {clusters.Spec{APIServerAddress: address}, false},
+		"trusted":           {clusters.Spec{}, true},
+		"untrusted":         {clusters.Spec{UntrustedAdmin: true}, false},
+		"untrusted, remote": {clusters.Spec{APIServerAddress: address}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, err := e.Create(t.Context(), clusters.NewName("egress"), tc.spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := e.Delete(context.WithoutCancel(t.Context()), cluster.Name); err != nil {
-					t.Error(err)
-				}
-			})
+			cluster := create(t, m, tc.spec)
 			a := newAdmin(t, cluster, address)
 			if err := a.get(t.Context(), "/logs/"); err == nil {
 				t.Error("it has the logs of its machine read") // of /var/log, as API servers once did by default
@@ -72,17 +62,9 @@ const volumeLimit = 5 * time.Second
 
 // A controller manager is a process of the machine, too. Kubernetes deletes the folder of a released volume of the kind
 // hostPath, if it lies below any /tmp.
-func TestNoVolumeDeletesAFolderOfTheMachine(t *testing.T) {
-	e, _ := newProvider(t)
-	cluster, err := e.Create(t.Context(), clusters.NewName("volume"), clusters.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Delete(context.WithoutCancel(t.Context()), cluster.Name); err != nil {
-			t.Error(err)
-		}
-	})
+func TestVolumeDeletesNoFolder(t *testing.T) {
+	m, _ := manager(t)
+	cluster := create(t, m, clusters.Spec{})
 	folder, err := os.MkdirTemp("/tmp", "lab-volume-") //nolint:usetesting // it has to lie below /tmp
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +104,7 @@ type admin struct {
 
 func newAdmin(t *testing.T, cluster *clusters.Cluster, address string) *admin {
 	t.Helper()
-	config, err := clusters.RESTConfig(cluster.Kubeconfig)
+	config, err := cluster.RESTConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,14 +113,10 @@ func newAdmin(t *testing.T, cluster *clusters.Cluster, address string) *admin {
 	if err := clientscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.NextProtos = []string{"http/1.1"} // HTTP/2 has no upgrades
 	h, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -207,17 +185,10 @@ func (a *admin) reaches(t *testing.T, way string, try func(ctx context.Context) 
 }
 
 // get asks for a path of the API server. The error is what it answers if that is no success.
-func (a *admin) get(ctx context.Context, path string) error { return a.upgrade(ctx, path, "") }
-
-// upgrade asks for a connection with that protocol there, if it is not "".
-func (a *admin) upgrade(ctx context.Context, path, protocol string) error {
+func (a *admin) get(ctx context.Context, path string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path, nil)
 	if err != nil {
 		return err
-	}
-	if protocol != "" {
-		req.Header.Set("Connection", "Upgrade")
-		req.Header.Set("Upgrade", protocol)
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {
@@ -237,79 +208,10 @@ func (a *admin) ways() map[string]func(ctx context.Context) (func() error, error
 			url := fmt.Sprintf("https://%s:%d/", a.address, a.port)
 			return a.webhook(ctx, "by-address", admissionv1.WebhookClientConfig{URL: &url})
 		},
-		"a webhook of a Service": func(ctx context.Context) (func() error, error) {
-			return a.webhook(ctx, "by-service", admissionv1.WebhookClientConfig{
-				Service: &admissionv1.ServiceReference{Namespace: metav1.NamespaceDefault, Name: "webhook", Port: &a.port},
-			}, a.elsewhere("webhook"))
-		},
 		"a webhook at the API server's name": func(ctx context.Context) (func() error, error) {
 			url := byName
 			return a.webhook(ctx, "by-name", admissionv1.WebhookClientConfig{URL: &url})
 		},
-		"a conversion webhook": func(ctx context.Context) (func() error, error) {
-			return a.conversion(ctx, "by-address", fmt.Sprintf("https://%s:%d/", a.address, a.port))
-		},
-		// No proxy of the environment is asked for these two: the egress alone stops them.
-		"a webhook at loopback": func(ctx context.Context) (func() error, error) {
-			url := fmt.Sprintf("https://127.0.0.1:%d/", a.port)
-			return a.webhook(ctx, "by-loopback", admissionv1.WebhookClientConfig{URL: &url})
-		},
-		"a conversion webhook at loopback": func(ctx context.Context) (func() error, error) {
-			return a.conversion(ctx, "by-loopback", fmt.Sprintf("https://127.0.0.1:%d/", a.port))
-		},
-		"a conversion webhook at the API server's name": func(ctx context.Context) (func() error, error) {
-			return a.conversion(ctx, "by-name", byName)
-		},
-		"an API server beside it": func(ctx context.Context) (func() error, error) {
-			service := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1.egress.test"},
-				"spec": map[string]any{
-					"group": "egress.test", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
-					"insecureSkipTLSVerify": true,
-					"service":               map[string]any{"namespace": metav1.NamespaceDefault, "name": "aggregated", "port": int64(a.port)},
-				},
-			}}
-			return func() error {
-				// Whether it can be reached stands in its status; it is asked for nothing before that is true.
-				if err := a.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
-					return err
-				}
-				return fmt.Errorf("%v", service.Object["status"])
-			}, a.create(ctx, a.elsewhere("aggregated"), service)
-		},
-		"the proxy to a Service": func(ctx context.Context) (func() error, error) {
-			service := &corev1.Service{
-				ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "proxied"},
-				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "p", Port: a.port}}},
-			}
-			endpoints := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "v1", "kind": "Endpoints", "metadata": map[string]any{"namespace": metav1.NamespaceDefault, "name": "proxied"},
-				"subsets": []any{map[string]any{
-					"addresses": []any{map[string]any{
-						"ip": a.address, "targetRef": map[string]any{"kind": "Pod", "namespace": metav1.NamespaceDefault, "name": "behind"},
-					}},
-					"ports": []any{map[string]any{"name": "p", "port": int64(a.port)}},
-				}},
-			}}
-			pod := a.pod("behind", "nowhere") // Services lead to Pods alone
-			return func() error {
-				if err := a.setPod(ctx, pod); err != nil {
-					return err
-				}
-				return a.get(ctx, "/api/v1/namespaces/default/services/http:proxied:p/proxy/")
-			}, a.create(ctx, service, pod, endpoints)
-		},
-		"the proxy to a node": func(ctx context.Context) (func() error, error) {
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"}}
-			return func() error {
-				if err := a.setNode(ctx, node); err != nil {
-					return err
-				}
-				return a.get(ctx, fmt.Sprintf("/api/v1/nodes/http:here:%d/proxy/", a.port))
-			}, a.create(ctx, node)
-		},
-		"the proxy to a Pod":                 func(ctx context.Context) (func() error, error) { return a.podProxy(ctx, "proxied", "") },
-		"a connection by the proxy to a Pod": func(ctx context.Context) (func() error, error) { return a.podProxy(ctx, "connected", "websocket") },
 		"the health of its own controller manager": func(ctx context.Context) (func() error, error) {
 			// The API server calls this address alone, and follows where it leads.
 			l, err := net.Listen("tcp", "127.0.0.1:10257")
@@ -351,38 +253,11 @@ func (a *admin) create(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// elsewhere is a Service that stands for the address.
-func (a *admin) elsewhere(name string) *corev1.Service {
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
-		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeExternalName, ExternalName: a.address, Ports: []corev1.ServicePort{{Port: a.port}},
-		},
-	}
-}
-
 func (a *admin) pod(name, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
 		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "none.test/none"}}},
 	}
-}
-
-// podProxy asks for a Pod, or for a connection with that protocol to it.
-func (a *admin) podProxy(ctx context.Context, name, protocol string) (func() error, error) {
-	pod := a.pod(name, "nowhere")
-	return func() error {
-		if err := a.setPod(ctx, pod); err != nil {
-			return err
-		}
-		return a.upgrade(ctx, fmt.Sprintf("/api/v1/namespaces/default/pods/http:%s:%d/proxy/", name, a.port), protocol)
-	}, a.create(ctx, pod)
-}
-
-// setPod has the Pod be at the address.
-func (a *admin) setPod(ctx context.Context, pod *corev1.Pod) error {
-	pod.Status.PodIP, pod.Status.PodIPs = a.address, []corev1.PodIP{{IP: a.address}}
-	return a.Status().Update(ctx, pod)
 }
 
 // setNode has the node answer at the address. kwok, which plays nodes, may have said something else.
@@ -396,7 +271,7 @@ func (a *admin) setNode(ctx context.Context, node *corev1.Node) error {
 }
 
 // webhook is asked about ConfigMaps.
-func (a *admin) webhook(ctx context.Context, name string, at admissionv1.WebhookClientConfig, before ...client.Object) (func() error, error) {
+func (a *admin) webhook(ctx context.Context, name string, at admissionv1.WebhookClientConfig) (func() error, error) {
 	fail, none := admissionv1.Fail, admissionv1.SideEffectClassNone
 	hook := &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -413,37 +288,7 @@ func (a *admin) webhook(ctx context.Context, name string, at admissionv1.Webhook
 		return a.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceDefault, GenerateName: "egress-", Labels: map[string]string{"ask": name},
 		}}, client.DryRunAll)
-	}, a.create(ctx, append(before, hook)...)
-}
-
-// conversion has the objects of a definition converted.
-func (a *admin) conversion(ctx context.Context, name, url string) (func() error, error) {
-	group := name + ".convert.test"
-	keep := true
-	schema := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}}
-	definition := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "things." + group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
-				{Name: "v1", Served: true, Storage: true, Schema: schema}, {Name: "v2", Served: true, Schema: schema},
-			},
-			Conversion: &apiextensionsv1.CustomResourceConversion{
-				Strategy: apiextensionsv1.WebhookConverter,
-				Webhook: &apiextensionsv1.WebhookConversion{
-					ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url}, ConversionReviewVersions: []string{"v1"},
-				},
-			},
-		},
-	}
-	thing := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": group + "/v1", "kind": "Thing", "metadata": map[string]any{"name": "thing"},
-	}}
-	return func() error {
-		_ = a.Create(ctx, thing.DeepCopy()) // once the definition is served
-		return a.get(ctx, "/apis/"+group+"/v2/things/thing")
-	}, a.create(ctx, definition)
+	}, a.create(ctx, hook)
 }
 
 // thisMachine is an address of this machine that is not loopback.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
+	containerengine "github.com/example/operator-lab/clusters/engine"
 )
 
 // engine is the name of a container engine's command line: docker, podman or nerdctl.
@@ -71,7 +72,10 @@ func (e engine) inspect(ctx context.Context, ref string) (*inspection, error) {
 			return nil, err
 		}
 		// An engine that is down fails like an image that is missing.
-		return nil, clusters.PingEngine(ctx, string(e))
+		if err := containerengine.Ping(ctx, string(e)); err != nil {
+			return nil, &clusters.Problem{What: "no container engine", Reason: clusters.ErrNoEngine, Err: err}
+		}
+		return nil, nil //nolint:nilnil // there is no such image
 	}
 	var found []inspection
 	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) == 0 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/internal/layout"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 
 // Labels of an image that [Build] made.
 const (
-	recipeLabel  = clusters.RecipeLabel
+	recipeLabel  = layout.NodeImageLabel
 	operandLabel = "operator-lab.operand"
 )
 

@@ -148,28 +148,24 @@ func pullOperand(ctx context.Context, source, file string) error {
 }
 
 // Spec is how a cluster of this image is made: with [Operand] on its nodes, if its Pods are real.
-func (i Image) Spec(p clusters.Provider, cacheDir string) clusters.Spec {
-	return clusters.Spec{NodeImage: i.Ref, Prepare: func(ctx context.Context, c *clusters.Cluster) error {
+func (i Image) Spec(m *clusters.Manager, cacheDir string) clusters.Spec {
+	return clusters.Spec{Image: i.Ref, Prepare: func(ctx context.Context, c *clusters.Cluster) error {
 		if !c.RealPods {
 			return nil
 		}
-		return ensureOperand(ctx, p, c.Name, i, cacheDir)
+		return ensureOperand(ctx, m, c.Name, i, cacheDir)
 	}}
 }
 
 // ensureOperand sees to it that every node of a cluster has [Operand]: nothing is to be done when it is in the node
 // image, and otherwise its archive is loaded. The provider's clusters are containers of an engine.
-func ensureOperand(ctx context.Context, p clusters.Provider, cluster string, image Image, cacheDir string) error {
+func ensureOperand(ctx context.Context, m *clusters.Manager, cluster string, image Image, cacheDir string) error {
 	if image.HasOperand {
 		return nil
 	}
-	kind, ok := p.(interface{ Engine() string })
-	if !ok {
-		return fmt.Errorf("load %s: the provider of cluster %s has no container engine", Operand, cluster)
-	}
-	archive, err := OperandArchive(ctx, kind.Engine(), cacheDir)
+	archive, err := OperandArchive(ctx, m.Engine(), cacheDir)
 	if err != nil {
 		return err
 	}
-	return p.LoadImageArchive(ctx, cluster, archive)
+	return m.Provider().LoadImageArchive(ctx, cluster, archive)
 }

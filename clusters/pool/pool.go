@@ -1,15 +1,13 @@
-// Package pool keeps ready clusters that nobody has used, so that a check need not wait for one.
+// Package pool makes clusters in advance, so that a check need not wait for one.
 //
-// A pool belongs to the process that runs it, and ends with it. Its clusters wait paused and take no processor
-// time. Each is claimed once, used once and deleted; none ever comes back.
+// A pool belongs to the process that runs it, and ends with it. Its clusters wait paused and take no processor time. Each is
+// claimed once, used once and deleted.
 package pool
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,263 +16,245 @@ import (
 )
 
 const (
-	// cleanupTimeout bounds a deletion that nobody waits for.
-	cleanupTimeout = 90 * time.Second
-	// healthPeriod is how often the pool looks whether those that wait are still there, and whether memory is
-	// short.
-	healthPeriod = 10 * time.Second
-	// retryDelay is the pause after a cluster could not be made. It doubles up to maxRetryDelay: an engine that
-	// is away comes back, and a machine without room should be left in peace.
-	retryDelay    = 5 * time.Second
-	maxRetryDelay = time.Minute
-	// maxAge is how old a waiting cluster may become, pauses and the sleep of a laptop included: half of the
-	// grace period after which kind.yaml has a silent node declared dead.
+	// retryDelay is the pause after a cluster could not be made or deleted: an engine that is away comes back.
+	retryDelay = 10 * time.Second
+	// deleteTimeout bounds a deletion that nobody waits for.
+	deleteTimeout = 90 * time.Second
+	// maxAge is how old a waiting cluster may become, pauses and the sleep of a laptop included: half of the grace period
+	// after which kind.yaml has a silent node declared dead.
 	maxAge = 12 * time.Hour
-
-	// enoughMemory is what has to be free, in bytes, for another cluster to be made: 0.6 GB for itself, and what
-	// a check and a compilation take.
+	// wakeTime is how long a resumed cluster may take until it is healthy.
+	wakeTime = 5 * time.Second
+	// enoughMemory is what has to be free, in bytes, for a cluster to be made in advance: 0.6 GB for itself, and what a
+	// check and a compilation take.
 	enoughMemory = 2 << 30
-	// shortMemory is the free memory in bytes below which those that wait are given up.
-	shortMemory = 1 << 30
 )
-
-// Provider is what a pool needs of a provider of clusters.
-type Provider interface {
-	clusters.Provider
-	clusters.Pauser
-}
 
 // Options say what a pool keeps.
 type Options struct {
-	// Size is how many clusters wait. None means that each claim makes its own.
+	// Size is how many clusters wait. 0 means that each claim makes its own.
 	Size int
 	// Spec is what the clusters are like.
 	Spec clusters.Spec
-	// Fresh says what is wrong with a cluster that has waited, and is [clusters.Fresh] by default.
-	Fresh func(ctx context.Context, c *clusters.Cluster) error
-	// FreeMemory is how many bytes of memory are free, and false where nobody knows. nil knows nothing, and then
-	// the pool never gives one up.
+	// FreeMemory is how many bytes of memory are free, and false where that is not known. nil knows nothing.
 	FreeMemory func() (uint64, bool)
-	// Progress, if it is not nil, is told what the pool does, in one line each.
+	// Progress, if it is not nil, is told what goes wrong, in one line each.
 	Progress func(line string)
 }
 
 // Pool is the clusters that wait. Its methods may be called from several goroutines.
 type Pool struct {
-	owned    *clusters.Owned
-	provider Provider
-	opts     Options
-	ctx      context.Context //nolint:containedctx // the life of the pool, which outlives each call
-	cancel   context.CancelFunc
-	tasks    sync.WaitGroup // the filler, health checks and deletions
-
-	mu        sync.Mutex
-	waiting   []*entry        // the oldest first
-	claimants int             // who found nothing and waits
-	left      map[string]bool // not deleted although that was tried, by name
-	failure   error           // of the last creation, nil after one that worked
-	failures  int
-	changed   chan struct{} // closed, and replaced, whenever one of the above changes
+	manager *clusters.Manager
+	opts    Options
+	ctx     context.Context //nolint:containedctx // the life of the pool, which outlives each call
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup // the fillers and deletions
+	offers  chan offer     // what the fillers have
+	making  chan struct{}  // has a value while a cluster is made in advance: several at once slow each other down
+	waiting atomic.Int32   // paused clusters
+	claims  chan struct{}  // a claim that waits, for fillers that wait for memory
+	healthy func(ctx context.Context, c *clusters.Cluster) error
 }
 
-// entry is one cluster of the pool.
-type entry struct {
+// offer is a cluster that a filler has made, or the error of a creation.
+type offer struct {
 	cluster *clusters.Cluster
-	// made is by the wall clock, which goes on while a laptop sleeps.
-	made time.Time
-
-	paused atomic.Bool
-
-	mu     sync.Mutex // held while it is paused or resumed
-	taken  bool
-	waited bool // it was paused at least once
-	broken error
+	made    time.Time
+	paused  bool
+	err     error
 }
 
-// Start begins to fill a pool. The caller has to Close it. Clusters of a provider that cannot pause do not
-// wait; each claim makes its own.
-func Start(owned *clusters.Owned, opts Options) *Pool {
-	p := &Pool{owned: owned, opts: opts, changed: make(chan struct{}), left: map[string]bool{}}
-	if p.opts.Progress == nil {
-		p.opts.Progress = func(string) {}
+// Start begins to fill a pool. The caller has to Close it.
+func Start(manager *clusters.Manager, opts Options) *Pool {
+	return start(manager, manager.Healthy, opts)
+}
+
+func start(manager *clusters.Manager, healthy func(context.Context, *clusters.Cluster) error, opts Options) *Pool {
+	if opts.Progress == nil {
+		opts.Progress = func(string) {}
 	}
-	if p.opts.Fresh == nil {
-		p.opts.Fresh = clusters.Fresh
+	if opts.FreeMemory == nil {
+		opts.FreeMemory = func() (uint64, bool) { return 0, false }
 	}
-	var can bool
-	if p.provider, can = owned.Provider().(Provider); !can {
-		p.opts.Size = 0
-	}
+	p := &Pool{manager: manager, opts: opts, offers: make(chan offer), claims: make(chan struct{}), making: make(chan struct{}, 1), healthy: healthy}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	if p.opts.Size > 0 {
+	for range opts.Size {
 		p.tasks.Go(p.fill)
-		p.tasks.Go(p.keepWatch)
 	}
 	return p
 }
 
 // Waiting is how many clusters wait, paused.
-func (p *Pool) Waiting() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for _, e := range p.waiting {
-		if e.paused.Load() {
-			n++
-		}
-	}
-	return n
-}
+func (p *Pool) Waiting() int { return int(p.waiting.Load()) }
 
-// Close ends the pool and deletes what waits, and what is being made or was discarded before. It returns when
-// all of it is gone. What could not be removed when it was discarded is tried once more. That it stays is no error,
-// as it never is one of who discards: it was told, and the next Sweep finds it.
-func (p *Pool) Close() error {
+// Close ends the pool and deletes what waits, what is being made, and what was discarded before. It returns when all of it
+// is gone. What cannot be removed is told, and the next Sweep finds it.
+func (p *Pool) Close() {
 	p.cancel()
 	p.tasks.Wait()
-	p.deleteLeft()
-	p.mu.Lock()
-	waiting := p.waiting
-	p.waiting = nil
-	p.mu.Unlock()
-	var errs []error
-	for _, e := range waiting {
-		errs = append(errs, p.delete(e.cluster.Name))
-	}
-	return errors.Join(errs...)
 }
 
-// Claim takes a cluster for good: the caller has to Discard it. pooled says that it had been waiting. When none
-// waits, the next one that is ready is the caller's.
-func (p *Pool) Claim(ctx context.Context) (c *clusters.Cluster, pooled bool, err error) {
-	if p.opts.Size == 0 {
-		c, err := p.makeClaimed(ctx)
-		return c, false, err
+// fill makes one cluster after the other, and has each wait until it is claimed.
+func (p *Pool) fill() {
+	for p.ctx.Err() == nil {
+		p.awaitMemory()
+		p.making <- struct{}{}
+		o := p.create(p.ctx)
+		<-p.making
+		select {
+		case p.offers <- o: // somebody waits for it
+			continue
+		default:
+		}
+		if o.err != nil {
+			p.opts.Progress(fmt.Sprintf("could not make a cluster in advance: %v", o.err))
+			p.offer(o, time.After(retryDelay))
+			continue
+		}
+		// Where there is no way to pause a cluster, it waits awake.
+		switch err := p.manager.Provider().Pause(p.ctx, o.cluster.Name); {
+		case err == nil:
+			o.paused = true
+		case !errors.Is(err, errors.ErrUnsupported):
+			p.opts.Progress(fmt.Sprintf("could not pause a waiting cluster: %v", err))
+			p.Discard(o.cluster.Name)
+			p.offer(offer{err: err}, time.After(retryDelay))
+			continue
+		}
+		p.waiting.Add(1)
+		taken := p.offer(o, nil)
+		p.waiting.Add(-1)
+		if !taken {
+			p.Discard(o.cluster.Name)
+		}
 	}
+}
+
+// offer waits until somebody takes o, and says whether that happened before the time was over and the pool was closed.
+func (p *Pool) offer(o offer, timeout <-chan time.Time) (taken bool) {
+	select {
+	case p.offers <- o:
+		return true
+	case <-timeout:
+	case <-p.ctx.Done():
+	}
+	return false
+}
+
+// awaitMemory returns when there is memory for a cluster, or somebody waits for one.
+func (p *Pool) awaitMemory() {
 	for {
-		e, err := p.next(ctx)
+		if free, known := p.opts.FreeMemory(); !known || free >= enoughMemory {
+			return
+		}
+		select {
+		case p.claims <- struct{}{}:
+			return
+		case <-p.ctx.Done():
+			return
+		case <-time.After(retryDelay):
+		}
+	}
+}
+
+func (p *Pool) create(ctx context.Context) offer {
+	spec := p.opts.Spec
+	spec.Label = "pool"
+	spec.Name = clusters.NewName(spec.Label)
+	c, err := p.manager.Create(ctx, spec)
+	if err != nil {
+		p.Discard(spec.Name) // if something is left of it
+	}
+	return offer{cluster: c, made: time.Now().Round(0), err: err} // by the wall clock, which goes on while a laptop sleeps
+}
+
+// Claim takes a cluster for good: the caller has to Discard it. pooled says that it had been waiting. When none waits, the
+// next one that is ready is the caller's.
+func (p *Pool) Claim(ctx context.Context) (c *clusters.Cluster, pooled bool, err error) {
+	for {
+		o, err := p.next(ctx)
 		if err != nil {
 			return nil, false, fmt.Errorf("claim a cluster: %w", err)
 		}
-		pooled, err := p.wake(ctx, e)
-		if err == nil {
-			return e.cluster, pooled, nil
+		if time.Since(o.made) > maxAge {
+			p.Discard(o.cluster.Name)
+			continue
 		}
-		p.Discard(e.cluster.Name)
+		if o.paused {
+			err = p.manager.Provider().Resume(ctx, o.cluster.Name)
+			if err == nil {
+				err = p.awaitHealthy(ctx, o.cluster)
+			}
+		}
+		if err == nil {
+			err = p.manager.MarkUsed(o.cluster.Name)
+		}
+		if err == nil {
+			return o.cluster, o.paused, nil
+		}
+		p.Discard(o.cluster.Name)
 		if ctx.Err() != nil {
 			return nil, false, ctx.Err()
 		}
-		p.opts.Progress(fmt.Sprintf("a waiting cluster is of no use any more: %v", err))
+		p.opts.Progress(fmt.Sprintf("cannot use a waiting cluster any more: %v", err))
 	}
 }
 
-// makeClaimed makes a cluster for somebody, where no pool is kept.
-func (p *Pool) makeClaimed(ctx context.Context) (*clusters.Cluster, error) {
-	c, err := p.create(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.owned.Claim(c.Name); err != nil {
-		return nil, errors.Join(err, p.delete(c.Name))
-	}
-	return c, nil
-}
-
-// next takes the oldest cluster that waits. Where none does it waits for one, until one could not be made.
-func (p *Pool) next(ctx context.Context) (*entry, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.claimants++
-	defer func() { p.claimants-- }()
-	before := p.failures
-	for len(p.waiting) == 0 {
-		if p.failures > before {
-			return nil, p.failure
+// awaitHealthy waits until a resumed cluster is healthy: its kubelet may report for a moment that it is not ready.
+func (p *Pool) awaitHealthy(ctx context.Context, c *clusters.Cluster) error {
+	for end := time.Now().Add(wakeTime); ; {
+		err := p.healthy(ctx, c)
+		if err == nil || time.Now().After(end) {
+			return err
 		}
-		p.notify()
-		if err := p.await(ctx); err != nil {
-			return nil, err
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-	e := p.waiting[0]
-	p.waiting = p.waiting[1:]
-	p.notify()
-	return e, nil
 }
 
-// notify wakes all who await a change. The caller holds the lock.
-func (p *Pool) notify() {
-	close(p.changed)
-	p.changed = make(chan struct{})
-}
-
-// await returns after the next change, and gives the lock away meanwhile.
-func (p *Pool) await(ctx context.Context) error {
-	changed := p.changed
-	p.mu.Unlock()
-	defer p.mu.Lock()
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-p.ctx.Done():
-		return errors.New("the pool is closed")
+// next takes a cluster that waits, or the next one that is made.
+func (p *Pool) next(ctx context.Context) (offer, error) {
+	if p.opts.Size == 0 {
+		o := p.create(ctx)
+		return o, o.err
 	}
-}
-
-// wake makes a cluster one that can be used, and writes down that it is.
-func (p *Pool) wake(ctx context.Context, e *entry) (pooled bool, err error) {
-	e.mu.Lock() // fill may be pausing it
-	defer e.mu.Unlock()
-	e.taken = true
-	if e.broken != nil {
-		return false, e.broken
-	}
-	if e.paused.Load() {
-		if err := p.provider.Resume(ctx, e.cluster.Name); err != nil {
-			return false, err
-		}
-		e.paused.Store(false)
-	}
-	if e.waited {
-		if err := p.opts.Fresh(ctx, e.cluster); err != nil {
-			return false, err
+	claims := p.claims
+	for {
+		select {
+		case o := <-p.offers:
+			return o, o.err
+		case <-claims:
+			claims = nil // one cluster more is made for this claim
+		case <-ctx.Done():
+			return offer{}, ctx.Err()
+		case <-p.ctx.Done():
+			return offer{}, errors.New("the pool is closed")
 		}
 	}
-	return e.waited, p.owned.Claim(e.cluster.Name)
 }
 
-// Discard deletes a claimed cluster, in the background.
+// Discard deletes a claimed cluster in the background, and tries again when that fails.
 func (p *Pool) Discard(name string) {
 	p.tasks.Go(func() {
-		if err := p.delete(name); err != nil {
+		for last := false; ; {
+			ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
+			err := p.manager.Delete(ctx, name)
+			cancel()
+			if err == nil {
+				return
+			}
 			p.opts.Progress(fmt.Sprintf("could not remove cluster %s: %v", name, err))
+			if last {
+				return
+			}
+			select {
+			case <-time.After(retryDelay):
+			case <-p.ctx.Done():
+				last = true
+			}
 		}
 	})
-}
-
-// delete removes a cluster. What stays, because the engine is away for a moment, is remembered.
-func (p *Pool) delete(name string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
-	defer cancel()
-	err := p.owned.Delete(ctx, name)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err == nil {
-		delete(p.left, name)
-	} else {
-		p.left[name] = true
-	}
-	return err
-}
-
-// deleteLeft tries again to remove what stayed. It was told that it could not be.
-func (p *Pool) deleteLeft() {
-	p.mu.Lock()
-	names := slices.Collect(maps.Keys(p.left))
-	p.mu.Unlock()
-	for _, name := range names {
-		_ = p.delete(name)
-	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/clusters/engine"
 	"github.com/example/operator-lab/clusters/nodeimage"
 )
 
@@ -43,7 +44,7 @@ const instances = 8192
 // consent, is a [*clusters.Problem].
 func Run(ctx context.Context, o Options) error {
 	o.Engine, o.inotifyFile = cmp.Or(o.Engine, "docker"), cmp.Or(o.inotifyFile, "/proc/sys/fs/inotify/max_user_instances")
-	engineErr := clusters.PingEngine(ctx, o.Engine)
+	engineErr := engine.Ping(ctx, o.Engine)
 	noImage, imageErr := o.noImage(ctx, engineErr == nil)
 	if err := cmp.Or(o.unfixable(engineErr), imageErr); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (o Options) startEngine(ctx context.Context) error {
 	if err := o.engineScript(ctx, "install", "start"); err != nil {
 		return err
 	}
-	err := clusters.PingEngine(ctx, o.Engine) // as this user, and not as root
+	err := engine.Ping(ctx, o.Engine) // as this user, and not as root
 	return cmp.Or(o.unfixable(err), err)
 }
 

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/operator-lab/clusters/restconfig"
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -97,7 +94,7 @@ func watched(ctx context.Context, list client.ObjectList, m env.Memcached, see f
 		case <-stopped:
 			ended <- nil
 		default:
-			ended <- whyEnded(failed)
+			ended <- finding.Machine("watch an object until the check ends", cmp.Or(failed, errors.New("the watch has ended")))
 		}
 	}()
 	stop = sync.OnceValue(func() error {
@@ -107,15 +104,6 @@ func watched(ctx context.Context, list client.ObjectList, m env.Memcached, see f
 	})
 	DeferCleanup(func() { _ = stop() })
 	return stop, nil
-}
-
-// whyEnded is the finding for a watch that ended too early. An event that is too large ends it, too, as a text among others.
-func whyEnded(failed error) error {
-	tooLarge := &http.MaxBytesError{Limit: restconfig.EventLimit}
-	if failed != nil && strings.Contains(failed.Error(), tooLarge.Error()) {
-		return tooLarge
-	}
-	return finding.Machine("watch an object until the check ends", cmp.Or(failed, errors.New("the watch has ended")))
 }
 
 // watchForAlarm looks at each state of a Memcached until the returned function is called, which says whether Degraded was

@@ -45,36 +45,35 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(state)
-	kind, err := clusters.NewKind(state)
+	manager, err := clusters.New(state)
 	if err != nil {
 		return 0, err
 	}
-	image, err := nodeimage.Resolve(ctx, kind.Engine(), os.Getenv("NODE_IMAGE"))
+	image, err := nodeimage.Resolve(ctx, manager.Engine(), os.Getenv("NODE_IMAGE"))
 	if err != nil {
 		return 0, err
 	}
-	owned := clusters.NewOwned(state, kind)
 	name := fmt.Sprintf("lab-e2e-%d", os.Getpid())
 
-	if err := engine(kind, emptyArchive(), "import", "-", localImage); err != nil {
+	if err := engine(manager, emptyArchive(), "import", "-", localImage); err != nil {
 		return 0, err
 	}
-	defer func() { _ = engine(kind, nil, "rmi", localImage) }()
+	defer func() { _ = engine(manager, nil, "rmi", localImage) }()
 
 	testenv = env.New()
 	testenv.Setup(
-		envfuncs.CreateClusterWithOpts(e2e.New(owned.Named("e2e")), name,
-			e2e.WithSpec(clusters.Spec{NodeImage: image.Ref})),
+		envfuncs.CreateClusterWithOpts(e2e.New(manager), name,
+			e2e.WithSpec(clusters.Spec{Image: image.Ref})),
 		envfuncs.LoadImageToCluster(name, localImage),
 	)
 	testenv.Finish(envfuncs.DestroyCluster(name))
 	code := testenv.Run(m)
 
-	names, err := kind.List(ctx)
+	names, err := manager.Provider().List(ctx)
 	if err == nil && slices.Contains(names, name) {
 		err = fmt.Errorf("cluster %s is still there after DestroyCluster", name)
 	}
-	if owners, listErr := owned.List(ctx); err == nil && len(owners) > 0 {
+	if owners, listErr := manager.List(ctx); err == nil && len(owners) > 0 {
 		err = errors.Join(fmt.Errorf("records left: %+v", owners), listErr)
 	}
 	return code, err
@@ -86,22 +85,22 @@ const localImage = "operator-lab.local/e2etest:1"
 // emptyArchive is a tar without files.
 func emptyArchive() *bytes.Reader { return bytes.NewReader(make([]byte, 1024)) }
 
-func engine(kind *clusters.Kind, stdin io.Reader, args ...string) error {
-	cmd := exec.Command(kind.Engine(), args...)
+func engine(manager *clusters.Manager, stdin io.Reader, args ...string) error {
+	cmd := exec.Command(manager.Engine(), args...)
 	cmd.Stdin = stdin
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %v: %w: %s", kind.Engine(), args, err, out)
+		return fmt.Errorf("%s %v: %w: %s", manager.Engine(), args, err, out)
 	}
 	return nil
 }
 
 func TestAnImageOfTheEngineReachesTheNode(t *testing.T) {
-	kind, err := clusters.NewKind(t.TempDir())
+	manager, err := clusters.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	node := fmt.Sprintf("lab-e2e-%d-control-plane", os.Getpid())
-	out, err := exec.Command(kind.Engine(), "exec", node, "ctr", "-n", "k8s.io", "images", "ls", "-q").CombinedOutput()
+	out, err := exec.Command(manager.Engine(), "exec", node, "ctr", "-n", "k8s.io", "images", "ls", "-q").CombinedOutput()
 	if err != nil || !slices.Contains(strings.Fields(string(out)), localImage) {
 		t.Errorf("images of the node: %s (%v), want %s among them", out, err, localImage)
 	}

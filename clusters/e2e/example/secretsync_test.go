@@ -46,14 +46,14 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	state := filepath.Join(cache, "secretsync-test")
-	kind, err := clusters.NewKind(state)
+	manager, err := clusters.New(state)
 	if err != nil {
 		return 0, err
 	}
 	const name = "secretsync"
-	provider := e2e.New(clusters.NewOwned(state, kind).Named("e2e"))
+	provider := e2e.New(manager)
 	// The node image has to be on this machine: docker pull it, or say which one is.
-	spec := clusters.Spec{NodeImage: os.Getenv("NODE_IMAGE")}
+	spec := clusters.Spec{Image: os.Getenv("NODE_IMAGE")}
 	testenv.Setup(
 		envfuncs.CreateClusterWithOpts(provider, name, e2e.WithSpec(spec)),
 		envfuncs.CreateNamespace(from), envfuncs.CreateNamespace(to), startOperator)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/nodeimage"
 )
 
@@ -43,13 +44,13 @@ func TestFiveClustersSideBySideAreWhole(t *testing.T) {
 }
 
 // createClusters makes n clusters at once, all of which are deleted when the test has ended.
-func createClusters(t *testing.T, n int) ([]*clusters.Cluster, *clusters.Kind, nodeimage.Image) {
+func createClusters(t *testing.T, n int) ([]*clusters.Cluster, *clusters.Manager, nodeimage.Image) {
 	t.Helper()
 	state, err := filepath.Abs("../../../.lab")
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind, err := clusters.NewKind(state, clusters.WithLogger(func(line string) { t.Log(line) }))
+	kind, err := clusters.New(state, clusters.WithLogger(func(line string) { t.Log(line) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,13 +58,12 @@ func createClusters(t *testing.T, n int) ([]*clusters.Cluster, *clusters.Kind, n
 	if err != nil {
 		t.Fatal(err)
 	}
-	owned := clusters.NewOwned(state, kind)
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(atOnce)
 	made := make([]*clusters.Cluster, n)
 	for i := range made {
 		group.Go(func() (err error) {
-			made[i], err = owned.Create(ctx, "image", clusters.Spec{NodeImage: image.Ref}, false)
+			made[i], err = kind.Create(ctx, clusters.Spec{Image: image.Ref})
 			return err
 		})
 	}
@@ -73,7 +73,7 @@ func createClusters(t *testing.T, n int) ([]*clusters.Cluster, *clusters.Kind, n
 		var group errgroup.Group
 		for _, cluster := range made {
 			if cluster != nil {
-				group.Go(func() error { return owned.Delete(ctx, cluster.Name) })
+				group.Go(func() error { return kind.Delete(ctx, cluster.Name) })
 			}
 		}
 		if err := group.Wait(); err != nil {
@@ -86,9 +86,9 @@ func createClusters(t *testing.T, n int) ([]*clusters.Cluster, *clusters.Kind, n
 	return made, kind, image
 }
 
-func load(t *testing.T, kind *clusters.Kind, cluster, archive string) {
+func load(t *testing.T, kind *clusters.Manager, cluster, archive string) {
 	t.Helper()
-	if err := kind.LoadImageArchive(t.Context(), cluster, archive); err != nil {
+	if err := kind.Provider().LoadImageArchive(t.Context(), cluster, archive); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,7 +96,7 @@ func load(t *testing.T, kind *clusters.Kind, cluster, archive string) {
 // operandArchive is made once and shared with the labs.
 func operandArchive(t *testing.T, engine string) string {
 	t.Helper()
-	cache, err := clusters.CacheDir()
+	cache, err := components.CacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func operandArchive(t *testing.T, engine string) string {
 
 func connect(t *testing.T, cluster *clusters.Cluster) kubernetes.Interface {
 	t.Helper()
-	config, err := clusters.RESTConfig(cluster.Kubeconfig)
+	config, err := cluster.RESTConfig()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/image"
 )
 
 // probeImage holds the program netprobe and nothing else.
@@ -22,7 +22,7 @@ func probeArchive(t *testing.T) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build netprobe: %v\n%s", err, out)
 	}
-	if err := clusters.WriteProgramImage(archive, probeImage, program); err != nil {
+	if err := image.WriteProgram(archive, probeImage, program); err != nil {
 		t.Fatal(err)
 	}
 	return archive

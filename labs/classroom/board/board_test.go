@@ -170,7 +170,7 @@ func TestALearnerJoinsAndTheirVerdictIsShown(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(state, roomclient.KubeconfigFile)); string(data) != kubeconfig {
 		t.Errorf("kubeconfig %q, %v", data, err)
 	}
-	if err := join(t.TempDir(), "Eve", key); err == nil || !strings.Contains(err.Error(), "programs of the machine") {
+	if err := join(t.TempDir(), "Eve", key); err == nil || !strings.Contains(err.Error(), "needs programs or files of this machine") {
 		t.Errorf("a kubeconfig that names a program: %v", err)
 	}
 	r := result(b.Course, 2, "r1", true)

@@ -94,10 +94,8 @@ func newJudge(work, workspace string, progress func(string)) (*verdict.Judge, er
 		return nil, err
 	}
 	cache, state, goCache := filepath.Join(work, "cache"), filepath.Join(work, "state"), os.Getenv("GOCACHE")
-	for _, name := range []string{"components", "embedded"} {
-		if err := link(filepath.Join(CacheDir, name), filepath.Join(cache, name)); err != nil {
-			return nil, err
-		}
+	if err := link(filepath.Join(CacheDir, "components"), filepath.Join(cache, "components")); err != nil {
+		return nil, err
 	}
 	for i := range 256 { // the folders of a build cache
 		name := fmt.Sprintf("%02x", i)
@@ -109,12 +107,16 @@ func newJudge(work, workspace string, progress func(string)) (*verdict.Judge, er
 	if err := os.WriteFile(filepath.Join(goCache, "trim.txt"), fmt.Append(nil, time.Now().Unix()), 0o644); err != nil {
 		return nil, err
 	}
-	provider, err := embedded.New(state, cache, embedded.WithLogger(progress))
+	provider, err := embedded.New(state, cache, progress)
+	if err != nil {
+		return nil, err
+	}
+	manager, err := clusters.New(state, clusters.WithProvider(provider))
 	if err != nil {
 		return nil, err
 	}
 	return &verdict.Judge{
-		Course: c, State: state, Cache: cache, Workspace: workspace, Clusters: clusters.NewOwned(state, provider),
+		Course: c, State: state, Cache: cache, Workspace: workspace, Clusters: manager,
 		Tools: verdict.ToolsIn(BinDir), Progress: progress,
 	}, nil
 }

@@ -24,7 +24,7 @@ import (
 const (
 	CourseDir = "/lab/course"
 	BinDir    = "/lab/bin"
-	// CacheDir has what [clusters.CacheDir] has elsewhere. Nobody can write there.
+	// CacheDir has what [components.CacheDir] has elsewhere. Nobody can write there.
 	CacheDir = "/lab/cache"
 	// Program is the first process of a container.
 	Program = BinDir + "/judge"
@@ -70,11 +70,11 @@ func NewKit(ctx context.Context, c *course.Course, state, cache string, progress
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the program for containers: %w: %s", errors.Join(err, ctx.Err()), out)
 	}
-	provider, err := embedded.New(state, cache, embedded.WithLogger(progress))
+	provider, err := embedded.New(state, cache, progress)
 	if err != nil {
 		return nil, err
 	}
-	if err := provider.Prepare(ctx); err != nil {
+	if _, err := provider.Programs(ctx); err != nil {
 		return nil, err
 	}
 	modCache := filepath.Join(cache, "grade", "modules")
@@ -95,10 +95,8 @@ func NewKit(ctx context.Context, c *course.Course, state, cache string, progress
 	for _, dir := range []string{goRoot, modCache} {
 		kit.Mounts = append(kit.Mounts, Mount{dir, dir})
 	}
-	kit.Mounts = append(kit.Mounts, Mount{built, CacheDir + "/" + builtDir})
-	for _, name := range []string{"components", "embedded"} {
-		kit.Mounts = append(kit.Mounts, Mount{filepath.Join(cache, name), CacheDir + "/" + name})
-	}
+	kit.Mounts = append(kit.Mounts,
+		Mount{built, CacheDir + "/" + builtDir}, Mount{filepath.Join(cache, "components"), CacheDir + "/components"})
 	for _, path := range coursePaths {
 		kit.Mounts = append(kit.Mounts, Mount{filepath.Join(c.Root, path), CourseDir + "/" + path})
 	}

@@ -25,8 +25,8 @@ import (
 const (
 	// FileName is where a room is remembered, below the state folder.
 	FileName = "room.json"
-	// Purpose is that of its clusters' records.
-	Purpose = cli.RoomPurpose
+	// Label is that of its clusters' records.
+	Label = cli.RoomLabel
 )
 
 // Room is who has a cluster.
@@ -108,7 +108,7 @@ func (r *Room) Name(file string) error {
 
 func (r *Room) add(name string, free bool) {
 	if r.Find(name) == nil {
-		r.Learners = append(r.Learners, Learner{Name: name, Cluster: clusters.NewName(Purpose), Free: free})
+		r.Learners = append(r.Learners, Learner{Name: name, Cluster: clusters.NewName(Label), Free: free})
 	}
 }
 
@@ -136,9 +136,9 @@ func (r *Room) Join(name string) *Learner {
 }
 
 // Owners are the records of clusters, by name.
-func Owners(ctx context.Context, owned *clusters.Owned) (map[string]clusters.Owner, error) {
+func Owners(ctx context.Context, owned *clusters.Manager) (map[string]clusters.Record, error) {
 	all, err := owned.List(ctx)
-	owners := map[string]clusters.Owner{}
+	owners := map[string]clusters.Record{}
 	for _, o := range all {
 		owners[o.Name] = o
 	}
@@ -147,7 +147,7 @@ func Owners(ctx context.Context, owned *clusters.Owned) (map[string]clusters.Own
 
 // Up makes the clusters that are missing, as many at once as there are cores. One that cannot be made keeps nobody else from theirs.
 // tell gets a line for each.
-func (r *Room) Up(ctx context.Context, owned *clusters.Owned, spec clusters.Spec, tell func(name, what string)) error {
+func (r *Room) Up(ctx context.Context, owned *clusters.Manager, spec clusters.Spec, tell func(name, what string)) error {
 	owners, err := Owners(ctx, owned)
 	if err != nil {
 		return err
@@ -161,7 +161,9 @@ func (r *Room) Up(ctx context.Context, owned *clusters.Owned, spec clusters.Spec
 		}
 		group.Go(func() error {
 			tell(l.Name, "creating")
-			_, err := owned.CreateNamed(ctx, l.Cluster, Purpose, spec, true)
+			spec := spec
+			spec.Name, spec.Label, spec.Keep = l.Cluster, Label, true
+			_, err := owned.Create(ctx, spec)
 			if err == nil {
 				tell(l.Name, "ready")
 			} else {

@@ -60,6 +60,7 @@ func TestWhoGetsWhichCluster(t *testing.T) {
 
 // fake is a provider in memory.
 type fake struct {
+	clusters.Provider
 	mu    sync.Mutex
 	there map[string]bool
 	fails string // a name that cannot be made
@@ -92,15 +93,18 @@ func (f *fake) List(context.Context) ([]string, error) {
 	return names, nil
 }
 
-func (f *fake) LoadImageArchive(context.Context, string, string) error { return nil }
-func (f *fake) CollectLogs(context.Context, string, string) error      { return nil }
+func (f *fake) Identity() string                   { return "fake" }
+func (f *fake) Keep(context.Context, string) error { return nil }
 
 func TestRunAgainItMakesWhatIsMissing(t *testing.T) {
 	ctx := t.Context()
 	r := &Room{}
 	r.Number(3)
 	f := &fake{there: map[string]bool{}, fails: r.Learners[1].Cluster}
-	owned := clusters.NewOwned(t.TempDir(), f)
+	owned, err := clusters.New(t.TempDir(), clusters.WithProvider(f))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var mu sync.Mutex
 	var told []string
 	tell := func(name, what string) {
@@ -108,7 +112,7 @@ func TestRunAgainItMakesWhatIsMissing(t *testing.T) {
 		defer mu.Unlock()
 		told = append(told, name+" "+what)
 	}
-	err := r.Up(ctx, owned, clusters.Spec{}, tell)
+	err = r.Up(ctx, owned, clusters.Spec{}, tell)
 	if err == nil || !strings.Contains(err.Error(), "learner-2: ") || len(f.there) != 2 {
 		t.Errorf("%d clusters, %v", len(f.there), err)
 	}

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -83,7 +83,7 @@ type instructor struct{ root, program, cache string }
 
 func newInstructor(t *testing.T) instructor {
 	t.Helper()
-	cache, err := clusters.CacheDir()
+	cache, err := components.CacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}

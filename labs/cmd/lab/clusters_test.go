@@ -50,7 +50,7 @@ func TestWithoutAnEngineClustersAreEmbedded(t *testing.T) {
 func TestDownRemovesClustersOfEveryKind(t *testing.T) {
 	a, out, _ := newTestApp(t)
 	kind := clitest.Pretend(t, &a.App, "up", true)
-	processes, err := clusters.NewOwned(a.State, clitest.Provider(embedded.Identity)).Create(t.Context(), "up", clusters.Spec{}, true)
+	processes, err := clitest.Manager(t, &a.App, embedded.Identity).Create(t.Context(), clusters.Spec{Label: "up", Keep: true})
 	if err != nil {
 		t.Fatal(err)
 	}

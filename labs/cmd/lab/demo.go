@@ -52,7 +52,9 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		return err
 	})
 	g.Go(func() (err error) {
-		cluster, err = owned.Create(preparation, "demo", a.Spec(owned, image), keep)
+		spec := a.Spec(owned, image)
+		spec.Label, spec.Keep = "demo", keep
+		cluster, err = owned.Create(preparation, spec)
 		return err
 	})
 	if err := g.Wait(); err != nil {

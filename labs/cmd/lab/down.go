@@ -66,7 +66,7 @@ func (a *app) down(ctx context.Context, all bool) error {
 	return err
 }
 
-func (a *app) remove(ctx context.Context, owner clusters.Owner) error {
+func (a *app) remove(ctx context.Context, owner clusters.Record) error {
 	owned, err := a.Owner(owner)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (a *app) remove(ctx context.Context, owner clusters.Owner) error {
 }
 
 // deleteCluster deletes the cluster of a command that is at its end, or was interrupted.
-func deleteCluster(ctx context.Context, owned *clusters.Owned, cluster *clusters.Cluster) error {
+func deleteCluster(ctx context.Context, owned *clusters.Manager, cluster *clusters.Cluster) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
 	return owned.Delete(ctx, cluster.Name)
@@ -83,7 +83,7 @@ func deleteCluster(ctx context.Context, owned *clusters.Owned, cluster *clusters
 
 // ofRoom says that learners work in the cluster. Whoever wants memory or disk back is told to make down, by the doctor
 // and by verdicts, and does not mean their people's clusters.
-func ofRoom(o clusters.Owner) bool { return o.Kept && o.Purpose == cli.RoomPurpose }
+func ofRoom(o clusters.Record) bool { return o.Kept && o.Label == cli.RoomLabel }
 
 // inUse says that the process that made the cluster is at work with it.
-func inUse(o clusters.Owner) bool { return !o.Kept && o.Alive() }
+func inUse(o clusters.Record) bool { return !o.Kept && o.Alive() }

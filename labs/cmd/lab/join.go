@@ -65,8 +65,8 @@ func (a *app) takeControlPlane(ctx context.Context, downloads []roomclient.Downl
 	if err != nil {
 		return err
 	}
-	if missing, err := provider.Missing(ctx); err != nil || len(missing) == 0 {
-		return err
+	if len(provider.Missing()) == 0 {
+		return nil
 	}
 	for _, d := range downloads {
 		if d.Name == roomclient.ControlPlaneFile() {
@@ -74,8 +74,7 @@ func (a *app) takeControlPlane(ctx context.Context, downloads []roomclient.Downl
 			if err := d.Unpack(ctx, a.Cache); err != nil {
 				return err
 			}
-			missing, err := provider.Missing(ctx)
-			if err == nil && len(missing) > 0 {
+			if len(provider.Missing()) > 0 {
 				err = errors.New("it is of another version of Go, or of the course")
 			}
 			return err

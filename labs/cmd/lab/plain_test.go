@@ -59,7 +59,7 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 		},
 		"status: what is wrong with a cluster": func(t *testing.T) string {
 			shared, _, _ := clitest.New(t)
-			return (&app{App: *shared}).stateWord(t.Context(), clusters.Owner{Cluster: &clusters.Cluster{Kubeconfig: plaintest.Hostile}})
+			return (&app{App: *shared}).stateWord(t.Context(), clusters.Record{Cluster: &clusters.Cluster{Kubeconfig: plaintest.Hostile}})
 		},
 		"a result: what the compiler says":               build,
 		"an outcome: what a check saw":                   outcome(func(c verdict.Check) string { return c.Seen }),

@@ -44,7 +44,9 @@ func (a *app) predict(ctx context.Context, keep bool) (err error) {
 		return err
 	}
 	a.Progress("starting a cluster, which takes some seconds")
-	cluster, err := owned.Create(ctx, "lab-0", a.Spec(owned, image), keep)
+	spec := a.Spec(owned, image)
+	spec.Label, spec.Keep = "lab-0", keep
+	cluster, err := owned.Create(ctx, spec)
 	if err != nil {
 		return err
 	}

@@ -35,12 +35,12 @@ func (a *app) status(ctx context.Context) error {
 	fmt.Fprintln(table, "CLUSTER\tFOR\tAGE\tOWNER\tSTATE")
 	for _, owner := range owners {
 		age := time.Since(owner.Created).Round(time.Second)
-		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\n", owner.Name, owner.Purpose, age, ownerWord(owner), a.stateWord(ctx, owner))
+		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\n", owner.Name, owner.Label, age, ownerWord(owner), a.stateWord(ctx, owner))
 	}
 	return errors.Join(err, table.Flush())
 }
 
-func ownerWord(o clusters.Owner) string {
+func ownerWord(o clusters.Record) string {
 	end := "make down"
 	if ofRoom(o) {
 		end = "make classroom-down"
@@ -58,7 +58,7 @@ func ownerWord(o clusters.Owner) string {
 // stateTimeout bounds the question how one cluster is: a list should not hang because a cluster does.
 const stateTimeout = 10 * time.Second
 
-func (a *app) stateWord(ctx context.Context, o clusters.Owner) string {
+func (a *app) stateWord(ctx context.Context, o clusters.Record) string {
 	if o.Cluster == nil {
 		return "being made"
 	}

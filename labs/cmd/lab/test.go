@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/image"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
@@ -174,7 +175,9 @@ func (a *app) operatorTests(ctx context.Context) (count gotest.Count, err error)
 	if err != nil {
 		return count, err
 	}
-	cluster, err := owned.Create(ctx, "operator", a.Spec(owned, image), false)
+	spec := a.Spec(owned, image)
+	spec.Label = "operator"
+	cluster, err := owned.Create(ctx, spec)
 	if err != nil {
 		return count, err
 	}
@@ -212,7 +215,7 @@ func (a *app) loadOperator(ctx context.Context, provider clusters.Provider, name
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the operator: %w: %s", err, out)
 	}
-	if err := clusters.WriteProgramImage(archive, operatorImage, program); err != nil {
+	if err := image.WriteProgram(archive, operatorImage, program); err != nil {
 		return err
 	}
 	return provider.LoadImageArchive(ctx, name, archive)

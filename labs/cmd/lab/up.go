@@ -14,8 +14,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// playgroundPurpose marks the cluster of `lab up` among those of this checkout.
-const playgroundPurpose = "up"
+// playgroundLabel marks the cluster of `lab up` among those of this checkout.
+const playgroundLabel = "up"
 
 // newUpCommand is `lab up`.
 func newUpCommand(a *app) *cobra.Command {
@@ -59,10 +59,10 @@ func (a *app) up(ctx context.Context) error {
 }
 
 // playground finds the cluster of `lab up`; nil if there is none.
-func (a *app) playground(ctx context.Context) (*clusters.Owner, error) {
+func (a *app) playground(ctx context.Context) (*clusters.Record, error) {
 	owners, err := a.Owners(ctx)
 	for _, owner := range owners {
-		if owner.Purpose == playgroundPurpose && owner.Kept && owner.Cluster != nil {
+		if owner.Label == playgroundLabel && owner.Kept && owner.Cluster != nil {
 			return &owner, nil
 		}
 	}
@@ -70,12 +70,12 @@ func (a *app) playground(ctx context.Context) (*clusters.Owner, error) {
 }
 
 // healthy says whether the cluster of a record can be worked with.
-func (a *app) healthy(ctx context.Context, owner *clusters.Owner) error {
+func (a *app) healthy(ctx context.Context, owner *clusters.Record) error {
 	owned, err := a.Owner(*owner)
 	if err != nil {
 		return err
 	}
-	return clusters.Healthy(ctx, owned.Provider(), owner.Cluster)
+	return owned.Healthy(ctx, owner.Cluster)
 }
 
 // startPlayground makes the cluster and sees to it that it has the operand's image.
@@ -85,7 +85,9 @@ func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
 		return nil, err
 	}
 	a.Progress("starting a cluster, which takes some seconds")
-	return owned.Create(ctx, playgroundPurpose, a.Spec(owned, image), true)
+	spec := a.Spec(owned, image)
+	spec.Label, spec.Keep = playgroundLabel, true
+	return owned.Create(ctx, spec)
 }
 
 func (a *app) explainPlayground(c *clusters.Cluster) {
@@ -111,7 +113,7 @@ func (a *app) installCRDs(ctx context.Context, c *clusters.Cluster) error {
 	if err != nil {
 		return err
 	}
-	config, err := clusters.RESTConfig(c.Kubeconfig)
+	config, err := c.RESTConfig()
 	if err != nil {
 		return err
 	}

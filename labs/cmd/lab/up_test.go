@@ -52,8 +52,8 @@ func TestDownLeavesAClusterThatIsInUse(t *testing.T) {
 // The doctor and verdicts send people to make down, who do not mean their learners' clusters.
 func TestDownLeavesTheClassroomUnlessAllIsMeant(t *testing.T) {
 	a, out, _ := newTestApp(t)
-	room := clitest.Pretend(t, &a.App, cli.RoomPurpose, true)
-	clitest.Pretend(t, &a.App, playgroundPurpose, true)
+	room := clitest.Pretend(t, &a.App, cli.RoomLabel, true)
+	clitest.Pretend(t, &a.App, playgroundLabel, true)
 	if err := a.down(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestDownLeavesTheClassroomUnlessAllIsMeant(t *testing.T) {
 func TestDownReportsWhatItCannotRemoveAndGoesOn(t *testing.T) {
 	a, _, _ := newTestApp(t)
 	clitest.Pretend(t, &a.App, "up", true)
-	elsewhere, err := clusters.NewOwned(a.State, clitest.Provider("kind/podman")).Create(t.Context(), "up", clusters.Spec{}, true)
+	elsewhere, err := clitest.Manager(t, &a.App, "kind/podman").Create(t.Context(), clusters.Spec{Label: "up", Keep: true})
 	if err != nil {
 		t.Fatal(err)
 	}

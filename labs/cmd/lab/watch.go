@@ -55,7 +55,7 @@ func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
 		return err
 	}
 	waiting := a.StartPool(owned, a.Spec(owned, image), size) // the first one is made while the checks are compiled
-	defer func() { err = errors.Join(err, waiting.Close()) }()
+	defer waiting.Close()
 	a.Progress("compiling the checks")
 	tools, err := verdict.BuildTools(ctx, c.Root, a.State)
 	if err != nil {

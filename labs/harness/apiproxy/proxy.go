@@ -32,7 +32,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/example/operator-lab/clusters/restconfig"
 	"github.com/example/operator-lab/labs/internal/loopback"
 )
 
@@ -189,9 +188,6 @@ func (p *Proxy) answered(resp *http.Response) error {
 	record, ok := resp.Request.Context().Value(recordKey{}).(*Request)
 	if !ok {
 		return nil
-	}
-	if restconfig.LeadsAway(resp) { // a fake API server must not redirect the manager to addresses of this machine
-		resp.Header.Del("Location")
 	}
 	record.Status = resp.StatusCode
 	if resp.StatusCode >= http.StatusBadRequest {

@@ -189,22 +189,6 @@ func TestARefusalIsRememberedAndStillReachesTheClient(t *testing.T) {
 	}
 }
 
-// An API server that is none must not have the manager of a learner ask the learner's own machine.
-func TestNobodyIsSentElsewhere(t *testing.T) {
-	elsewhere := false
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere = true }))
-	defer other.Close()
-	proxy, client := start(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
-	})
-	if resp, err := get(t, client, proxy.URL()+"/api/v1/pods"); elsewhere {
-		t.Errorf("the client was sent elsewhere: %v, %v", resp, err)
-	}
-	if got := proxy.Since(0)[0]; got.Status != http.StatusTemporaryRedirect {
-		t.Errorf("recorded %+v", got)
-	}
-}
-
 func TestAWatchIsAStream(t *testing.T) {
 	more := make(chan struct{})
 	proxy, client := start(t, func(w http.ResponseWriter, r *http.Request) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/plain"
@@ -23,7 +23,7 @@ import (
 type App struct {
 	Root  string // the checkout
 	State string // .lab below it
-	Cache string // see [clusters.CacheDir]
+	Cache string // see [components.CacheDir]
 
 	In  io.Reader
 	Out io.Writer // reports
@@ -44,7 +44,7 @@ func New() (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := clusters.CacheDir()
+	cache, err := components.CacheDir()
 	if err != nil {
 		return nil, exit.Usage("%v", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
+	"github.com/example/operator-lab/clusters/engine"
 	"github.com/example/operator-lab/clusters/nodeimage"
 )
 
@@ -18,8 +19,8 @@ const (
 	Hosted   = "hosted" // one in a Pod of the cluster of the kubeconfig, for one verdict; for everything else auto
 )
 
-// RoomPurpose marks the clusters of a classroom among those of the checkout.
-const RoomPurpose = "classroom"
+// RoomLabel marks the clusters of a classroom among those of the checkout.
+const RoomLabel = "classroom"
 
 // Engine is the container engine's command, as kind names its providers.
 func (a *App) Engine() string {
@@ -27,6 +28,14 @@ func (a *App) Engine() string {
 		return e
 	}
 	return "docker"
+}
+
+// PingEngine is a *clusters.Problem when the container engine does not answer.
+func (a *App) PingEngine(ctx context.Context) error {
+	if err := engine.Ping(ctx, a.Engine()); err != nil {
+		return &clusters.Problem{What: "no container engine", Reason: clusters.ErrNoEngine, Err: err}
+	}
+	return nil
 }
 
 // Chosen is the kind of cluster to make: that of --cluster, or what this machine can do. Who has agreed beforehand
@@ -40,7 +49,7 @@ func (a *App) Chosen(ctx context.Context) string {
 		return a.Cluster
 	}
 	a.Cluster = Kind
-	if err := clusters.PingEngine(ctx, a.Engine()); err != nil && ctx.Err() == nil && a.NodeImage == "" && !a.Consents() {
+	if err := engine.Ping(ctx, a.Engine()); err != nil && ctx.Err() == nil && a.NodeImage == "" && !a.Consents() {
 		a.Cluster = Embedded
 		a.Progress("no container engine answers, so this runs on an embedded control plane: " +
 			"Pods do not really run there; kind has the last word (make setup brings up a container engine)")
@@ -50,7 +59,7 @@ func (a *App) Chosen(ctx context.Context) string {
 
 // Ready gives what a run needs: the clusters of this checkout, swept of what dead owners left, and for kind a
 // node image. What the machine lacks for n clusters at the same time is set up first, with consent where it needs root.
-func (a *App) Ready(ctx context.Context, n int) (*clusters.Owned, nodeimage.Image, error) {
+func (a *App) Ready(ctx context.Context, n int) (*clusters.Manager, nodeimage.Image, error) {
 	processes, provider, err := a.OwnedEmbedded()
 	if err != nil && a.Chosen(ctx) == Embedded {
 		return nil, nodeimage.Image{}, err
@@ -65,7 +74,7 @@ func (a *App) Ready(ctx context.Context, n int) (*clusters.Owned, nodeimage.Imag
 }
 
 // ReadyKind does so for clusters of kind.
-func (a *App) ReadyKind(ctx context.Context, n int) (*clusters.Owned, nodeimage.Image, error) {
+func (a *App) ReadyKind(ctx context.Context, n int) (*clusters.Manager, nodeimage.Image, error) {
 	if err := a.SetUp(ctx, n); err != nil {
 		return nil, nodeimage.Image{}, err
 	}
@@ -85,32 +94,29 @@ func (a *App) ReadyKind(ctx context.Context, n int) (*clusters.Owned, nodeimage.
 }
 
 // Sweep removes what dead owners left, and says so where it cannot.
-func (a *App) Sweep(ctx context.Context, owned *clusters.Owned) {
+func (a *App) Sweep(ctx context.Context, owned *clusters.Manager) {
 	if _, err := owned.Sweep(ctx); err != nil {
 		a.Progress(fmt.Sprintf("could not remove what an earlier run left: %v", err))
 	}
 }
 
 // OwnedKind gives the kind clusters of this checkout.
-func (a *App) OwnedKind() (*clusters.Owned, error) {
-	kind, err := clusters.NewKind(a.State, clusters.WithEngine(a.Engine()))
-	if err != nil {
-		return nil, err
-	}
-	return clusters.NewOwned(a.State, kind), nil
+func (a *App) OwnedKind() (*clusters.Manager, error) {
+	return clusters.New(a.State, clusters.WithEngine(a.Engine()))
 }
 
 // OwnedEmbedded gives the clusters of this checkout that are processes.
-func (a *App) OwnedEmbedded() (*clusters.Owned, *embedded.Embedded, error) {
-	provider, err := embedded.New(a.State, a.Cache, embedded.WithLogger(a.Progress))
+func (a *App) OwnedEmbedded() (*clusters.Manager, *embedded.Embedded, error) {
+	provider, err := embedded.New(a.State, a.Cache, a.Progress)
 	if err != nil {
 		return nil, nil, err
 	}
-	return clusters.NewOwned(a.State, provider), provider, nil
+	owned, err := clusters.New(a.State, clusters.WithProvider(provider))
+	return owned, provider, err
 }
 
 // Owners are the records of all clusters of this checkout. With an error they are those that could be read.
-func (a *App) Owners(ctx context.Context) ([]clusters.Owner, error) {
+func (a *App) Owners(ctx context.Context) ([]clusters.Record, error) {
 	owned, err := a.OwnedKind() // every provider reads the same records
 	if err != nil {
 		return nil, err
@@ -119,7 +125,7 @@ func (a *App) Owners(ctx context.Context) ([]clusters.Owner, error) {
 }
 
 // Owner gives the clusters of the provider that made the recorded one.
-func (a *App) Owner(o clusters.Owner) (*clusters.Owned, error) {
+func (a *App) Owner(o clusters.Record) (*clusters.Manager, error) {
 	if o.Provider != embedded.Identity {
 		return a.OwnedKind()
 	}
@@ -128,7 +134,7 @@ func (a *App) Owner(o clusters.Owner) (*clusters.Owned, error) {
 }
 
 // Owned gives the clusters of the chosen provider without setting anything up.
-func (a *App) Owned() (*clusters.Owned, error) {
+func (a *App) Owned() (*clusters.Manager, error) {
 	if a.Cluster != Embedded {
 		return a.OwnedKind()
 	}

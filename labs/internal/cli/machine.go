@@ -13,7 +13,7 @@ import (
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/setup"
-	"github.com/example/operator-lab/labs/internal/machine"
+	"github.com/example/operator-lab/labs/internal/fix"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
@@ -31,12 +31,11 @@ func (a *App) SetUpChosen(ctx context.Context) error {
 
 // prepare builds what the embedded control plane lacks.
 func (a *App) prepare(ctx context.Context, provider *embedded.Embedded) error {
-	if a.Meanwhile != "" {
-		if missing, err := provider.Missing(ctx); err == nil && len(missing) > 0 {
-			a.Progress(a.Meanwhile)
-		}
+	if a.Meanwhile != "" && len(provider.Missing()) > 0 {
+		a.Progress(a.Meanwhile)
 	}
-	return provider.Prepare(ctx)
+	_, err := provider.Programs(ctx)
+	return err
 }
 
 // SetUp does what this machine lacks for n clusters at the same time, with consent: a yes at the terminal, --yes, or a CI
@@ -64,7 +63,7 @@ func (a *App) DoctorOptions() doctor.Options {
 		NodeImage: a.doctorImage,
 		NoEngine:  a.Cluster == Embedded,
 		Instead:   a.embeddedFinding(),
-		Commands:  machine.Commands(),
+		Commands:  fix.Commands(),
 	}
 }
 
@@ -80,17 +79,12 @@ func (a *App) embeddedFinding() func(context.Context) doctor.Finding {
 	if a.Cluster == Kind {
 		return nil
 	}
-	return func(ctx context.Context) doctor.Finding {
+	return func(context.Context) doctor.Finding {
 		f := doctor.Finding{Name: "control plane", Detail: "embedded, and built"}
 		_, provider, err := a.OwnedEmbedded()
-		var missing []string
-		if err == nil {
-			missing, err = provider.Missing(ctx)
-		}
-		switch {
-		case err != nil:
+		if err != nil {
 			f.Severity, f.Detail = doctor.Error, "the embedded one cannot be built: "+plain.Line(err.Error())
-		case len(missing) > 0:
+		} else if missing := provider.Missing(); len(missing) > 0 {
 			f.Detail = "embedded; the first lab builds it, which takes some minutes (" + strings.Join(missing, ", ") + ")"
 		}
 		return f

@@ -15,16 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/fix"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // Main is the program with that root command, and returns its exit code. The command's name is the program's.
 func Main(root func(*App) *cobra.Command) int {
-	if len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand {
-		return supervise(os.Args[2])
-	}
 	log.SetLogger(logr.Discard()) // else controller-runtime's client complains that nobody did
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -53,23 +50,18 @@ func Main(root func(*App) *cobra.Command) int {
 	return code
 }
 
-// complain tells what went wrong, which may be in words of others.
+// complain tells what went wrong, which may be in words of others, and what fixes it.
 func complain(err error) {
-	fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", plain.Text(err.Error()))
-}
-
-// supervise is what this program is to a cluster of processes: their parent.
-func supervise(dir string) int {
-	if err := embedded.Supervise(dir); err != nil {
-		complain(err)
-		return 1
+	text := err.Error()
+	if p, ok := errors.AsType[*clusters.Problem](err); ok && p.Fix == "" {
+		text += " (fix: " + fix.Command(p) + ")"
 	}
-	return 0
+	fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", plain.Text(text))
 }
 
 // remains says what an interrupted command left behind: a cluster, when the engine did not let it go.
 func remains(err error) string {
-	if p, ok := errors.AsType[*clusters.Problem](err); ok && p.Fix == clusters.FixCluster {
+	if p, ok := errors.AsType[*clusters.Problem](err); ok && errors.Is(p, clusters.ErrBroken) {
 		return p.Finding()
 	}
 	return "nothing was left behind"

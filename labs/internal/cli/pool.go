@@ -8,7 +8,7 @@ import (
 )
 
 // StartPool begins to keep so many clusters ready. The caller has to close it.
-func (a *App) StartPool(owned *clusters.Owned, spec clusters.Spec, size int) *pool.Pool {
+func (a *App) StartPool(owned *clusters.Manager, spec clusters.Spec, size int) *pool.Pool {
 	return pool.Start(owned, pool.Options{
 		Size:       size,
 		Spec:       spec,
@@ -18,13 +18,13 @@ func (a *App) StartPool(owned *clusters.Owned, spec clusters.Spec, size int) *po
 }
 
 // Spec is how a cluster is made for the user of this machine.
-func (a *App) Spec(owned *clusters.Owned, image nodeimage.Image) clusters.Spec {
-	return image.Spec(owned.Provider(), a.Cache)
+func (a *App) Spec(owned *clusters.Manager, image nodeimage.Image) clusters.Spec {
+	return image.Spec(owned, a.Cache)
 }
 
 // SpecForOthers is how a cluster of a room is made. Its API server answers on an address of this machine, "" for loopback.
-func (a *App) SpecForOthers(address string, owned *clusters.Owned, image nodeimage.Image) clusters.Spec {
+func (a *App) SpecForOthers(address string, owned *clusters.Manager, image nodeimage.Image) clusters.Spec {
 	spec := a.Spec(owned, image)
-	spec.APIServerAddress, spec.ForOthers = address, true
+	spec.APIServerAddress, spec.UntrustedAdmin = address, true
 	return spec
 }

@@ -105,7 +105,7 @@ func (s Show) Run(ctx context.Context) (err error) {
 
 // connect returns a client of a cluster.
 func connect(cluster *clusters.Cluster) (client.WithWatch, error) {
-	config, err := clusters.RESTConfig(cluster.Kubeconfig)
+	config, err := cluster.RESTConfig()
 	if err != nil {
 		return nil, err
 	}

@@ -55,8 +55,8 @@ type object struct {
 	uid  types.UID
 }
 
-func newCleaner(ctx context.Context, kubeconfig string) (*cleaner, error) {
-	config, err := clusters.RESTConfig(kubeconfig)
+func newCleaner(ctx context.Context, cluster *clusters.Cluster) (*cleaner, error) {
+	config, err := cluster.RESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("look at the cluster: %w", err)
 	}

@@ -29,7 +29,7 @@ type Runner struct {
 	State string
 	// Cache is where the operand's archive is kept.
 	Cache     string
-	Clusters  *clusters.Owned
+	Clusters  *clusters.Manager
 	NodeImage nodeimage.Image
 	Tools     verdict.Tools
 	// Seed is that of the verdict on an answer's first run. That of the next run is one more.
@@ -157,10 +157,12 @@ func (r *run) open(ctx context.Context) (s slot, err error) {
 	}
 	defer r.machine.Release(1)
 	r.Progress("creating a cluster")
-	if s.cluster, err = r.Clusters.Create(ctx, "mutants", r.NodeImage.Spec(r.Clusters.Provider(), r.Cache), false); err != nil {
+	spec := r.NodeImage.Spec(r.Clusters, r.Cache)
+	spec.Label = "mutants"
+	if s.cluster, err = r.Clusters.Create(ctx, spec); err != nil {
 		return s, err
 	}
-	if s.cleaner, err = newCleaner(ctx, s.cluster.Kubeconfig); err != nil {
+	if s.cleaner, err = newCleaner(ctx, s.cluster); err != nil {
 		return s, errors.Join(err, r.close(ctx, s))
 	}
 	return s, nil

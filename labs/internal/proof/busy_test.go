@@ -85,7 +85,7 @@ func number(t *testing.T, name string, otherwise int) int {
 // lasting is a cluster until the test ends.
 func lasting(t *testing.T, j *verdict.Judge) *clusters.Cluster {
 	t.Helper()
-	cluster, err := j.Clusters.Create(t.Context(), "proof", clusters.Spec{NodeImage: j.NodeImage.Ref}, false)
+	cluster, err := j.Clusters.Create(t.Context(), clusters.Spec{Image: j.NodeImage.Ref})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,9 +70,13 @@ func TestUnbuildableWorkspacesFail(t *testing.T) {
 			t.Parallel()
 			state := t.TempDir()
 			never := &neverReady{}
+			manager, err := clusters.New(state, clusters.WithProvider(never))
+			if err != nil {
+				t.Fatal(err)
+			}
 			j := &verdict.Judge{
 				Course: c, State: state, Cache: t.TempDir(), Workspace: coursetest.Stage(t, c, 4),
-				Clusters: clusters.NewOwned(state, never), NodeImage: nodeimage.Image{Ref: "none", HasOperand: true},
+				Clusters: manager, NodeImage: nodeimage.Image{Ref: "none", HasOperand: true},
 				Progress: func(line string) { t.Log(line) },
 			}
 			tc.edit(t, j.Workspace)
@@ -99,7 +103,12 @@ func TestUnbuildableWorkspacesFail(t *testing.T) {
 }
 
 // neverReady is a provider whose clusters take as long as they are allowed to.
-type neverReady struct{ created, deleted int }
+type neverReady struct {
+	clusters.Provider
+	created, deleted int
+}
+
+func (*neverReady) Identity() string { return "never ready" }
 
 func (p *neverReady) Create(ctx context.Context, _ string, _ clusters.Spec) (*clusters.Cluster, error) {
 	p.created++
@@ -107,10 +116,8 @@ func (p *neverReady) Create(ctx context.Context, _ string, _ clusters.Spec) (*cl
 	return nil, ctx.Err()
 }
 
-func (p *neverReady) Delete(context.Context, string) error                   { p.deleted++; return nil }
-func (p *neverReady) List(context.Context) ([]string, error)                 { return nil, nil }
-func (p *neverReady) CollectLogs(context.Context, string, string) error      { return nil }
-func (p *neverReady) LoadImageArchive(context.Context, string, string) error { return nil }
+func (p *neverReady) Delete(context.Context, string) error   { p.deleted++; return nil }
+func (p *neverReady) List(context.Context) ([]string, error) { return nil, nil }
 
 // hostile are programs that do not do what a manager does. Each is the solution of lab 4 with one more
 // file in its main package.

@@ -57,7 +57,7 @@ func TestPullingThePlugLeavesNothing(t *testing.T) {
 // plug is a checkout of its own, with the solution of lab 1.
 type plug struct {
 	binary, root string
-	clusters     *clusters.Owned
+	clusters     *clusters.Manager
 	seen         map[string]bool // the names of its clusters
 }
 
@@ -73,11 +73,10 @@ func newPlug(t *testing.T) *plug {
 		}
 	}
 	state := filepath.Join(p.root, ".lab")
-	kind, err := clusters.NewKind(state)
-	if err != nil {
+	var err error
+	if p.clusters, err = clusters.New(state); err != nil {
 		t.Fatal(err)
 	}
-	p.clusters = clusters.NewOwned(state, kind)
 	if out, err := p.command(t, nextLimit, "solve", "1").CombinedOutput(); err != nil {
 		t.Fatalf("solve 1: %v\n%s", err, out)
 	}
@@ -165,10 +164,10 @@ func (w *watching) creates() bool {
 // claimed says whether a cluster is in use and another one was begun.
 func (w *watching) claimed() bool {
 	records := w.records()
-	return len(records) > 1 && slices.ContainsFunc(records, func(o clusters.Owner) bool { return o.Cluster != nil })
+	return len(records) > 1 && slices.ContainsFunc(records, func(o clusters.Record) bool { return o.Cluster != nil })
 }
 
-func (w *watching) records() []clusters.Owner {
+func (w *watching) records() []clusters.Record {
 	w.t.Helper()
 	owners, err := w.plug.clusters.List(w.t.Context())
 	if err != nil {

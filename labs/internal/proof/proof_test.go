@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
@@ -124,7 +125,7 @@ func TestOperandIsLoadedIntoAnImageWithoutIt(t *testing.T) {
 // cacheDir is where this machine keeps what is built once.
 func cacheDir(t *testing.T) string {
 	t.Helper()
-	dir, err := clusters.CacheDir()
+	dir, err := components.CacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,11 +175,11 @@ var tools = sync.OnceValues(func() (verdict.Tools, error) {
 func newJudge(t *testing.T, c *course.Course) *verdict.Judge {
 	t.Helper()
 	state := filepath.Join(c.Root, ".lab")
-	kind, err := clusters.NewKind(state)
+	manager, err := clusters.New(state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := nodeimage.Resolve(t.Context(), kind.Engine(), os.Getenv("NODE_IMAGE"))
+	image, err := nodeimage.Resolve(t.Context(), manager.Engine(), os.Getenv("NODE_IMAGE"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func newJudge(t *testing.T, c *course.Course) *verdict.Judge {
 	}
 	return &verdict.Judge{
 		Tools: built, Course: c, State: filepath.Join(state, "proof", strings.ReplaceAll(t.Name(), "/", "-")), Cache: t.TempDir(),
-		Clusters: clusters.NewOwned(state, kind), NodeImage: image, Progress: func(line string) { t.Log(line) },
+		Clusters: manager, NodeImage: image, Progress: func(line string) { t.Log(line) },
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
-	"github.com/example/operator-lab/labs/internal/machine"
+	"github.com/example/operator-lab/labs/internal/fix"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
 )
@@ -145,7 +145,7 @@ var killedTool = regexp.MustCompile(`(?m)/(compile|asm|link): signal: killed$`)
 // shortage is a disk that has no room for a compilation, nil when all have. Of what a failed compilation has written, the
 // go command removes less than a disk needs to have free.
 func shortage(ctx context.Context, dir string) error {
-	return doctor.Problem(doctor.Disks(ctx, doctor.Options{Dir: dir, Commands: machine.Commands()}))
+	return doctor.Problem(doctor.Disks(ctx, doctor.Options{Dir: dir, Commands: fix.Commands()}))
 }
 
 // readable is the beginning of what the compiler said, with paths as the learner knows them.

@@ -27,8 +27,9 @@ func (r *run) findCluster(ctx context.Context) (err error) {
 		return err
 	}
 	r.Progress("creating a fresh cluster")
-	spec := r.NodeImage.Spec(r.Clusters.Provider(), r.Cache)
-	r.cluster, err = r.Clusters.Create(ctx, "check", spec, r.Keep)
+	spec := r.NodeImage.Spec(r.Clusters, r.Cache)
+	spec.Label, spec.Keep = "check", r.Keep
+	r.cluster, err = r.Clusters.Create(ctx, spec)
 	return err
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/machine"
+	"github.com/example/operator-lab/labs/internal/fix"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict/load"
@@ -27,14 +27,12 @@ const (
 	// logsLimit is how long the logs of a cluster may take to be copied. They are for whoever looks into what
 	// is wrong with the machine; nobody waits longer for them.
 	logsLimit = 15 * time.Second
-	// askDoctor is the Fix of a problem whose cause has to be looked for.
-	askDoctor = "make doctor"
 )
 
 // monitored runs the suite on a cluster that is watched, and ends it when the cluster has to be given up:
 // its checks would only wait for what cannot come.
 func (r *run) monitored(ctx context.Context, config suite.Config) (types.Report, error) {
-	monitor, watched, err := clusters.MonitorHealth(ctx, r.Clusters.Provider(), r.cluster)
+	monitor, watched, err := r.Clusters.Monitor(ctx, r.cluster)
 	if err != nil {
 		return types.Report{}, err
 	}
@@ -95,7 +93,7 @@ func (r *run) environment(ctx context.Context, c Classification, numbers []int) 
 func incapable(checks []Check) error {
 	for _, c := range checks {
 		if c.State == Failed && c.Cause == finding.CauseMachine {
-			return &clusters.Problem{What: fmt.Sprintf("the check %s could not be asked for want of %s", c.ID, c.Expected), Fix: askDoctor, Err: errors.New(c.Seen)}
+			return &clusters.Problem{What: fmt.Sprintf("the check %s could not be asked for want of %s", c.ID, c.Expected), Err: errors.New(c.Seen)}
 		}
 	}
 	return nil
@@ -131,24 +129,25 @@ func (r *run) diagnose(ctx context.Context, err error, numbers []int) Finding {
 	problem, ok := errors.AsType[*clusters.Problem](err)
 	if !ok && r.cluster != nil && r.monitor == nil {
 		// It has never been looked at since it was made.
-		problem, ok = errors.AsType[*clusters.Problem](clusters.Healthy(ctx, r.Clusters.Provider(), r.cluster))
+		problem, ok = errors.AsType[*clusters.Problem](r.Clusters.Healthy(ctx, r.cluster))
 	}
 	if !ok {
-		problem = &clusters.Problem{What: err.Error(), Fix: askDoctor}
+		problem = &clusters.Problem{What: err.Error()}
 	}
+	command := fix.Command(problem)
 	switch {
-	case problem.Fix == askDoctor:
+	case command == fix.Doctor:
 		if f, ill := r.doctor(ctx); ill {
 			return Finding{Finding: fmt.Sprintf("%s: %s\n%s", f.Name, f.Detail, problem.Finding()), Fix: f.Fix}
 		}
-	case problem.Fix == clusters.FixCluster && r.Cluster == nil:
+	case command == fix.Down && r.Cluster == nil:
 		// It was made for this run alone, and goes with it.
 		return Finding{Finding: problem.Finding(), Fix: again(numbers)}
 	}
 	if !ok {
 		return Finding{Finding: problem.Finding(), Fix: defect}
 	}
-	return Finding{Finding: problem.Finding(), Fix: problem.Fix}
+	return Finding{Finding: problem.Finding(), Fix: command}
 }
 
 // again is the command that judges the same labs on another fresh cluster.
@@ -165,16 +164,14 @@ func (r *run) doctor(ctx context.Context) (doctor.Finding, bool) {
 	defer cancel()
 	engine, needed := r.engine()
 	return doctor.First(doctor.Run(ctx, doctor.Options{
-		Dir: r.Course.Root, Engine: engine, NoEngine: !needed, NodeImage: r.nodeImage, Commands: machine.Commands(),
+		Dir: r.Course.Root, Engine: engine, NoEngine: !needed, NodeImage: r.nodeImage, Commands: fix.Commands(),
 	}))
 }
 
 // engine is the container engine that the run's clusters need, if they need one.
 func (r *run) engine() (name string, needed bool) {
-	if p, ok := r.Clusters.Provider().(interface{ Engine() string }); ok {
-		return p.Engine(), true
-	}
-	return "", false
+	name = r.Clusters.Engine()
+	return name, name != ""
 }
 
 // nodeImage is the run's node image, if it is on this machine.
@@ -199,7 +196,7 @@ func (r *run) blamed(ctx context.Context, err error, numbers []int) error {
 // keepLogs copies what the cluster's nodes logged into the run's artifacts when the environment is at
 // fault. A cluster that has none to give has been told about already.
 func (r *run) keepLogs(ctx context.Context, environment Finding) {
-	if environment.Finding == "" || !r.cluster.Logs {
+	if environment.Finding == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, logsLimit)

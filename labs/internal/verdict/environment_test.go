@@ -14,16 +14,18 @@ import (
 )
 
 // refusing is a provider that can make no cluster.
-type refusing struct{ because error }
+type refusing struct {
+	clusters.Provider
+	because error
+}
 
 func (p refusing) Create(context.Context, string, clusters.Spec) (*clusters.Cluster, error) {
 	return nil, p.because
 }
 
-func (refusing) Delete(context.Context, string) error                   { return nil }
-func (refusing) List(context.Context) ([]string, error)                 { return nil, nil }
-func (refusing) CollectLogs(context.Context, string, string) error      { return nil }
-func (refusing) LoadImageArchive(context.Context, string, string) error { return nil }
+func (refusing) Delete(context.Context, string) error   { return nil }
+func (refusing) List(context.Context) ([]string, error) { return nil, nil }
+func (refusing) Identity() string                       { return "refusing" }
 
 func TestARunWithoutAClusterEndsAsEnvironment(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -31,13 +33,13 @@ func TestARunWithoutAClusterEndsAsEnvironment(t *testing.T) {
 		problem clusters.Problem
 		fix     string
 	}{
-		"the engine is gone":     {[]int{4}, clusters.Problem{What: "docker does not answer", Fix: "make setup"}, "make setup"},
-		"the cluster is broken":  {[]int{4}, clusters.Problem{What: "the API server is not ready", Fix: clusters.FixCluster}, "make lab-4"},
-		"so it is for more labs": {[]int{1, 2}, clusters.Problem{What: "the API server is not ready", Fix: clusters.FixCluster}, "make labs"},
+		"the engine is gone":     {[]int{4}, clusters.Problem{What: "docker does not answer", Reason: clusters.ErrNoEngine}, "make setup"},
+		"the cluster is broken":  {[]int{4}, clusters.Problem{What: "the API server is not ready", Reason: clusters.ErrBroken}, "make lab-4"},
+		"so it is for more labs": {[]int{1, 2}, clusters.Problem{What: "the API server is not ready", Reason: clusters.ErrBroken}, "make labs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newJudge(t, refusing{&tc.problem})
+			j := newJudge(t, refusing{because: &tc.problem})
 			answered := false
 			j.Answer = func([]*verdict.Result, *clusters.Cluster) { answered = true }
 			results, err := j.Check(t.Context(), tc.labs)
@@ -63,7 +65,7 @@ func TestARunWithoutAClusterEndsAsEnvironment(t *testing.T) {
 func TestAnInterruptedRunLeavesNoResult(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	j := newJudge(t, refusing{&clusters.Problem{What: "docker does not answer"}})
+	j := newJudge(t, refusing{because: &clusters.Problem{What: "docker does not answer"}})
 	if results, err := j.Check(ctx, []int{4}); results != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("Check() = %v, %v, want the interrupt alone", results, err)
 	}
@@ -88,9 +90,13 @@ func newJudge(t *testing.T, p clusters.Provider) *verdict.Judge {
 		t.Fatal(err)
 	}
 	state := filepath.Join(dir, "state")
+	manager, err := clusters.New(state, clusters.WithProvider(p))
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &verdict.Judge{
 		Course: c, State: state, Workspace: filepath.Join(dir, "workspace"), Tools: verdict.Tools{Suite: "none"},
-		Clusters: clusters.NewOwned(state, p), NodeImage: nodeimage.Image{Ref: "none", HasOperand: true},
+		Clusters: manager, NodeImage: nodeimage.Image{Ref: "none", HasOperand: true},
 		Progress: func(line string) { t.Log(line) },
 	}
 }

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -25,10 +24,7 @@ func (r *run) introduce(ctx context.Context) error {
 	if !r.installedNew(ctx) || !needs(r.wanted, course.NeedsCollection) {
 		return ctx.Err()
 	}
-	if restarter, ok := r.Clusters.Provider().(clusters.ControllerRestarter); ok {
-		return restarter.RestartControllers(ctx, r.cluster.Name)
-	}
-	return nil
+	return r.Clusters.Provider().RestartControllers(ctx, r.cluster.Name)
 }
 
 // installedNew says whether a definition of Memcached was there to be installed, was taken, and is of a kind
@@ -38,7 +34,7 @@ func (r *run) installedNew(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	config, err := clusters.RESTConfig(r.cluster.Kubeconfig)
+	config, err := r.cluster.RESTConfig()
 	if err != nil {
 		return false
 	}

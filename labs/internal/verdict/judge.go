@@ -25,7 +25,7 @@ type Judge struct {
 	State     string // .lab of the checkout
 	Cache     string // for the operand's archive
 	Workspace string
-	Clusters  *clusters.Owned
+	Clusters  *clusters.Manager
 	NodeImage nodeimage.Image
 	// Cluster is a ready cluster to judge on, which stays; nil takes a fresh one, and deletes it.
 	Cluster *clusters.Cluster
@@ -65,12 +65,12 @@ type run struct {
 	manager   string
 	build     *Build
 	cluster   *clusters.Cluster
-	pooled    bool                    // the cluster had been waiting for somebody
-	monitor   *clusters.HealthMonitor // over the cluster, while the suite runs
-	others    threadsOf               // other programs, while the suite runs
-	wanted    []*course.Lab           // what the suite runs
-	held      map[int]bool            // the labs that this workspace has passed before
-	failing   []string                // the checks that failed last time
+	pooled    bool              // the cluster had been waiting for somebody
+	monitor   *clusters.Monitor // over the cluster, while the suite runs
+	others    threadsOf         // other programs, while the suite runs
+	wanted    []*course.Lab     // what the suite runs
+	held      map[int]bool      // the labs that this workspace has passed before
+	failing   []string          // the checks that failed last time
 }
 
 // Check judges labs, which have to be numbers of the course, in one run on one fresh cluster. It

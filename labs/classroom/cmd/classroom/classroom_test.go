@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/room"
 	"github.com/example/operator-lab/labs/classroom/share"
 	"github.com/example/operator-lab/labs/internal/cli"
@@ -86,10 +85,11 @@ func TestWhoJoinsGetsTheirCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := r.Learners[0].Cluster
-	if err := clusters.MakeDir(a.State, first); err != nil {
+	kubeconfig := filepath.Join(a.State, "clusters", first, "kubeconfig")
+	if err := os.MkdirAll(filepath.Dir(kubeconfig), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(clusters.Kubeconfig(a.State, first), []byte("the first"), 0o600); err != nil {
+	if err := os.WriteFile(kubeconfig, []byte("the first"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	offer := a.offer(share.Site{Folder: a.share()})

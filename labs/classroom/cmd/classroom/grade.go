@@ -16,7 +16,6 @@ import (
 	"github.com/google/renameio/v2/maybe"
 	"github.com/spf13/cobra"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/labs/classroom/grade"
 	"github.com/example/operator-lab/labs/classroom/judge"
@@ -92,7 +91,7 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 		return err
 	}
 	defer unlock()
-	if err := clusters.PingEngine(ctx, a.Engine()); err != nil {
+	if err := a.PingEngine(ctx); err != nil {
 		return err
 	}
 	kit, err := judge.NewKit(ctx, c, a.State, a.Cache, a.Progress)

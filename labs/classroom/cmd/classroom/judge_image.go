@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/judge"
 	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/cli"
@@ -24,7 +23,7 @@ control plane of its own; docs/hosted.md tells how. It takes some minutes, and 6
 }
 
 func (a *app) judgeImage(ctx context.Context) error {
-	if err := clusters.PingEngine(ctx, a.Engine()); err != nil {
+	if err := a.PingEngine(ctx); err != nil {
 		return err
 	}
 	c, err := a.Course()

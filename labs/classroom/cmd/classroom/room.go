@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -150,8 +151,8 @@ func (c *upCommand) choose(ctx context.Context, r *room.Room) error {
 
 // checkAddress refuses what is no address of this machine.
 func checkAddress(address string) error {
-	if err := clusters.CheckAddress(address); err != nil {
-		return exit.Usage("ADDRESS=%v", err)
+	if ip, err := netip.ParseAddr(address); err != nil || !ip.Is4() || ip.IsUnspecified() || ip.IsMulticast() {
+		return exit.Usage("ADDRESS=%q is no IPv4 address that an API server could answer on, such as 192.168.1.5", address)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
@@ -161,7 +162,7 @@ func checkAddress(address string) error {
 }
 
 // fits refuses a room that is too large for this machine, with the number that is not.
-func (c *upCommand) fits(ctx context.Context, r *room.Room, owned *clusters.Owned) error {
+func (c *upCommand) fits(ctx context.Context, r *room.Room, owned *clusters.Manager) error {
 	owners, err := room.Owners(ctx, owned)
 	if err != nil {
 		return err
@@ -211,15 +212,15 @@ func (a *app) status(ctx context.Context) error {
 		case there && o.Alive():
 			state = "being made"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", l.Name, state, clusters.Kubeconfig(a.State, l.Cluster))
+		fmt.Fprintf(table, "%s\t%s\t%s\n", l.Name, state, owned.Kubeconfig(l.Cluster))
 	}
 	return table.Flush()
 }
 
-func (a *app) health(ctx context.Context, owned *clusters.Owned, l room.Learner, c *clusters.Cluster) string {
+func (a *app) health(ctx context.Context, owned *clusters.Manager, l room.Learner, c *clusters.Cluster) string {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if err := clusters.Healthy(ctx, owned.Provider(), c); err != nil {
+	if err := owned.Healthy(ctx, c); err != nil {
 		what, _, _ := strings.Cut(err.Error(), "\n")
 		return fmt.Sprintf("broken (%s): make classroom REPLACE=%s makes a new one", what, l.Name)
 	}
@@ -236,7 +237,7 @@ func (a *app) down(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owners = slices.DeleteFunc(owners, func(o clusters.Owner) bool { return o.Purpose != room.Purpose })
+	owners = slices.DeleteFunc(owners, func(o clusters.Record) bool { return o.Label != room.Label })
 	if len(owners) > 0 {
 		what := "This removes " + cli.Count(len(owners), "cluster") + ", and all that the learners have in there."
 		if err := a.Agree(a.AtTerminal(), what, "nothing was removed"); err != nil {

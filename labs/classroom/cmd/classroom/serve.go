@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/board"
 	"github.com/example/operator-lab/labs/classroom/room"
 	"github.com/example/operator-lab/labs/classroom/share"
@@ -105,7 +104,11 @@ func (a *app) offer(site share.Site) func(name string) (roomclient.JoinAnswer, e
 		if l == nil {
 			return answer, nil
 		}
-		answer.Kubeconfig, err = os.ReadFile(clusters.Kubeconfig(a.State, l.Cluster))
+		owned, err := a.Owned()
+		if err != nil {
+			return answer, err
+		}
+		answer.Kubeconfig, err = os.ReadFile(owned.Kubeconfig(l.Cluster))
 		if errors.Is(err, os.ErrNotExist) { // it is not made yet: joining again gets it
 			err = nil
 		}

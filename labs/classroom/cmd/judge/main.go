@@ -17,7 +17,6 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/classroom/judge"
 	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
@@ -37,8 +36,6 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	switch {
-	case len(args) == 2 && args[0] == embedded.SuperviseCommand:
-		return embedded.Supervise(args[1])
 	case len(args) == 1 && args[0] == judge.ReadyCommand:
 		return nil
 	case len(args) == 4 && args[0] == hosted.CheckCommand:

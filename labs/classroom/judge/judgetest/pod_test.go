@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/classroom/judge"
@@ -41,12 +42,6 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand { // the parent of a control plane's processes
-		if err := embedded.Supervise(os.Args[2]); err != nil {
-			os.Exit(1)
-		}
-		return
-	}
 	log.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
@@ -57,7 +52,7 @@ func TestHostedVerdicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, err := clusters.CacheDir()
+	cache, err := components.CacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +69,14 @@ func TestHostedVerdicts(t *testing.T) {
 type host struct {
 	*course.Course
 	kubernetes.Interface
-	kind       *clusters.Kind
+	engine     string
 	name       string
 	kubeconfig string
 }
 
 // node runs a command on the node.
 func (h host) node(ctx context.Context, stdin string, command ...string) error {
-	cmd := exec.CommandContext(ctx, h.kind.Engine(), append([]string{"exec", "--interactive", h.name + "-control-plane"}, command...)...)
+	cmd := exec.CommandContext(ctx, h.engine, append([]string{"exec", "--interactive", h.name + "-control-plane"}, command...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s on the node: %w: %s", command[0], err, out)
@@ -227,7 +222,7 @@ func (h host) survivesItsNode(t *testing.T) {
 	judges.Progress = func(line string) {
 		t.Log(line)
 		if line == judging {
-			if out, err := exec.CommandContext(t.Context(), h.kind.Engine(), "kill", h.name+"-control-plane").CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(t.Context(), h.engine, "kill", h.name+"-control-plane").CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 		}
@@ -283,7 +278,7 @@ func absolute(t *testing.T, path string) string {
 // newHost makes a kind cluster that has the judge's image.
 func newHost(t *testing.T, c *course.Course, cache string) host {
 	t.Helper()
-	kind, err := clusters.NewKind(t.TempDir(), clusters.WithLogger(func(line string) { t.Log(line) }))
+	manager, err := clusters.New(t.TempDir(), clusters.WithLogger(func(line string) { t.Log(line) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,37 +288,36 @@ func newHost(t *testing.T, c *course.Course, cache string) host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := kit.Build(t.Context(), kind.Engine(), hosted.ImageRef); err != nil {
+	if err := kit.Build(t.Context(), manager.Engine(), hosted.ImageRef); err != nil {
 		t.Fatal(err)
 	}
 	archive := filepath.Join(t.TempDir(), "judge.tar")
-	if out, err := exec.CommandContext(t.Context(), kind.Engine(), "save", "--output", archive, hosted.ImageRef).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), manager.Engine(), "save", "--output", archive, hosted.ImageRef).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if info, err := os.Stat(archive); err == nil {
 		t.Logf("the image has %d MB, and was made in %.0f s", info.Size()/1e6, time.Since(begun).Seconds())
 	}
-	node, err := nodeimage.Resolve(t.Context(), kind.Engine(), os.Getenv("NODE_IMAGE"))
+	node, err := nodeimage.Resolve(t.Context(), manager.Engine(), os.Getenv("NODE_IMAGE"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := clusters.NewName("host")
+	cluster, err := manager.Create(t.Context(), clusters.Spec{Image: node.Ref})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		if err := kind.Delete(context.WithoutCancel(t.Context()), name); err != nil {
+		if err := manager.Delete(context.WithoutCancel(t.Context()), cluster.Name); err != nil {
 			t.Error(err)
 		}
 	})
-	cluster, err := kind.Create(t.Context(), name, clusters.Spec{NodeImage: node.Ref})
-	if err != nil {
-		t.Fatal(err)
-	}
 	begun = time.Now()
-	if err := kind.LoadImageArchive(t.Context(), name, archive); err != nil {
+	if err := manager.Provider().LoadImageArchive(t.Context(), cluster.Name, archive); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("loaded in %.0f s", time.Since(begun).Seconds())
-	h := host{Course: c, kind: kind, name: name, kubeconfig: cluster.Kubeconfig}
-	config, err := clusters.RESTConfig(cluster.Kubeconfig)
+	h := host{Course: c, engine: manager.Engine(), name: cluster.Name, kubeconfig: cluster.Kubeconfig}
+	config, err := cluster.RESTConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +349,11 @@ func newHost(t *testing.T, c *course.Course, cache string) host {
 func judgeAtHome(t *testing.T, c *course.Course, cache string) func(lab int, workspace string) *verdict.Result {
 	t.Helper()
 	state := t.TempDir()
-	provider, err := embedded.New(state, cache)
+	provider, err := embedded.New(state, cache, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := clusters.New(state, clusters.WithProvider(provider))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +363,7 @@ func judgeAtHome(t *testing.T, c *course.Course, cache string) func(lab int, wor
 	}
 	return func(lab int, workspace string) *verdict.Result {
 		judge := verdict.Judge{
-			Course: c, State: state, Cache: cache, Workspace: workspace, Clusters: clusters.NewOwned(state, provider),
+			Course: c, State: state, Cache: cache, Workspace: workspace, Clusters: home,
 			Tools: tools, Progress: func(string) {},
 		}
 		results, err := judge.Check(t.Context(), []int{lab})

@@ -32,38 +32,38 @@ func New(t *testing.T) (a *cli.App, out, progress *bytes.Buffer) {
 	}, out, progress
 }
 
-// Provider is one that makes no clusters, and says that it did. Its value is its identity, such as "kind/docker".
-type Provider string
+// provider is one that makes no clusters, and says that it did.
+type provider struct {
+	clusters.Provider
+	identity string
+}
 
-var (
-	_ clusters.Provider   = Provider("")
-	_ clusters.Identifier = Provider("")
-)
+// Manager records clusters in the app's state that nobody made, under that identity of a provider, such as "kind/docker".
+func Manager(t *testing.T, a *cli.App, identity string) *clusters.Manager {
+	t.Helper()
+	m, err := clusters.New(a.State, clusters.WithProvider(provider{identity: identity}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
 
-// Identity is the provider's value.
-func (p Provider) Identity() string { return string(p) }
+func (p provider) Identity() string { return p.identity }
 
-// Create says that a cluster was made.
-func (Provider) Create(_ context.Context, name string, _ clusters.Spec) (*clusters.Cluster, error) {
+func (provider) Create(_ context.Context, name string, _ clusters.Spec) (*clusters.Cluster, error) {
 	return &clusters.Cluster{Name: name, Version: "v1.36.3", Kubeconfig: "/nowhere", Nodes: 1}, nil
 }
 
-// Delete does nothing.
-func (Provider) Delete(context.Context, string) error { return nil }
+func (provider) Delete(context.Context, string) error { return nil }
 
-// List knows no cluster.
-func (Provider) List(context.Context) ([]string, error) { return nil, nil }
+func (provider) List(context.Context) ([]string, error) { return nil, nil }
 
-// LoadImageArchive does nothing.
-func (Provider) LoadImageArchive(context.Context, string, string) error { return nil }
-
-// CollectLogs does nothing.
-func (Provider) CollectLogs(context.Context, string, string) error { return nil }
+func (provider) Keep(context.Context, string) error { return nil }
 
 // Pretend records a cluster of kind as if it had been made.
-func Pretend(t *testing.T, a *cli.App, purpose string, keep bool) *clusters.Cluster {
+func Pretend(t *testing.T, a *cli.App, label string, keep bool) *clusters.Cluster {
 	t.Helper()
-	c, err := clusters.NewOwned(a.State, Provider("kind/docker")).Create(t.Context(), purpose, clusters.Spec{}, keep)
+	c, err := Manager(t, a, "kind/docker").Create(t.Context(), clusters.Spec{Label: label, Keep: keep})
 	if err != nil {
 		t.Fatal(err)
 	}

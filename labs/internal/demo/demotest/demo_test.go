@@ -113,16 +113,15 @@ func inOrder(t *testing.T, timeline []byte, actions []string) {
 
 func cluster(ctx context.Context, t *testing.T) *clusters.Cluster {
 	state := t.TempDir()
-	kind, err := clusters.NewKind(state)
+	owned, err := clusters.New(state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := nodeimage.Resolve(ctx, kind.Engine(), os.Getenv("NODE_IMAGE"))
+	image, err := nodeimage.Resolve(ctx, owned.Engine(), os.Getenv("NODE_IMAGE"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	owned := clusters.NewOwned(state, kind)
-	c, err := owned.Create(ctx, "demo", clusters.Spec{NodeImage: image.Ref}, false)
+	c, err := owned.Create(ctx, clusters.Spec{Image: image.Ref})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +131,7 @@ func cluster(ctx context.Context, t *testing.T) *clusters.Cluster {
 		}
 	})
 	if !image.HasOperand {
-		archive, err := nodeimage.OperandArchive(ctx, kind.Engine(), t.TempDir())
+		archive, err := nodeimage.OperandArchive(ctx, owned.Engine(), t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

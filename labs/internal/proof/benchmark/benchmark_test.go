@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/nodeimage"
@@ -33,16 +34,8 @@ const (
 	idle = time.Minute
 )
 
-// TestMain lets this test binary be the supervisor of an embedded control plane.
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // else controller-runtime complains that nobody did
-	if len(os.Args) == 3 && os.Args[1] == embedded.SuperviseCommand {
-		if err := embedded.Supervise(os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
 	os.Exit(m.Run())
 }
 
@@ -51,25 +44,25 @@ func TestMain(m *testing.M) {
 func BenchmarkCluster(b *testing.B) {
 	image := nodeImage(b)
 	b.Run("kind", func(b *testing.B) {
-		createClusters(b, kind(b), clusters.Spec{NodeImage: image.Ref})
+		createClusters(b, kind(b), clusters.Spec{Image: image.Ref})
 	})
 	b.Run("stock", func(b *testing.B) {
-		createClusters(b, stockKind(b), clusters.Spec{NodeImage: image.Ref})
+		createClusters(b, stockKind(b), clusters.Spec{Image: image.Ref})
 	})
 	b.Run("embedded", func(b *testing.B) { createClusters(b, controlPlanes(b), clusters.Spec{}) })
 }
 
-func createClusters(b *testing.B, owned *clusters.Owned, spec clusters.Spec) {
+func createClusters(b *testing.B, owned *clusters.Manager, spec clusters.Spec) {
 	b.Helper()
 	var bytes int64
 	for b.Loop() {
-		c, err := owned.Create(b.Context(), "benchmark", spec, false)
+		c, err := owned.Create(b.Context(), spec)
 		if err != nil {
 			b.Fatal(err)
 		}
 		// kind's own wait ends before CoreDNS is there.
-		if _, err := clusters.WaitReady(b.Context(), c.Kubeconfig, c.Readiness(), clusters.ReadyTimeout); err != nil {
-			b.Fatal(err)
+		if c.Provider == "stock" {
+			awaitDNS(b, c)
 		}
 		b.StopTimer()
 		if c.RealPods {
@@ -123,7 +116,7 @@ func BenchmarkVerdict(b *testing.B) {
 			judge := judge
 			judge.Clusters = kind(b)
 			p := pool.Start(judge.Clusters, pool.Options{
-				Size: 1, Spec: image.Spec(judge.Clusters.Provider(), judge.Cache), FreeMemory: doctor.FreeMemory,
+				Size: 1, Spec: image.Spec(judge.Clusters, judge.Cache), FreeMemory: doctor.FreeMemory,
 			})
 			defer p.Close()
 			judgeSolution(b, judge, lab, p)
@@ -186,31 +179,43 @@ func nodeImage(b *testing.B) nodeimage.Image {
 	return image
 }
 
-// newKind is a provider with a state folder of its own.
-func newKind(b *testing.B) (provider *clusters.Kind, state string) {
+// manager is one with a state folder of its own.
+func manager(b *testing.B, opts ...clusters.Option) *clusters.Manager {
 	b.Helper()
-	state = b.TempDir()
-	provider, err := clusters.NewKind(state, clusters.WithEngine(engine))
+	m, err := clusters.New(b.TempDir(), append(opts, clusters.WithEngine(engine))...)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return provider, state
+	return m
 }
 
-func kind(b *testing.B) *clusters.Owned {
-	b.Helper()
-	provider, state := newKind(b)
-	return clusters.NewOwned(state, provider)
-}
+func kind(b *testing.B) *clusters.Manager { return manager(b) }
 
 // stock makes clusters as `kind create cluster --wait 5m` does.
-type stock struct{ *clusters.Kind }
-
-func stockKind(b *testing.B) *clusters.Owned {
-	b.Helper()
-	provider, state := newKind(b)
-	return clusters.NewOwned(state, stock{provider})
+type stock struct {
+	clusters.Provider
+	state string
 }
+
+func stockKind(b *testing.B) *clusters.Manager {
+	return manager(b, clusters.WithProvider(stock{kind(b).Provider(), b.TempDir()}))
+}
+
+// awaitDNS returns when CoreDNS is available.
+func awaitDNS(b *testing.B, c *clusters.Cluster) {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), engine, "exec", c.Name+"-control-plane", "kubectl", "--kubeconfig=/etc/kubernetes/admin.conf",
+		"--namespace=kube-system", "wait", "--for=condition=Available", "--timeout=2m", "deployment/coredns")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+}
+
+func (s stock) Delete(_ context.Context, name string) error {
+	return cluster.NewProvider(cluster.ProviderWithDocker()).Delete(name, s.kubeconfig(name))
+}
+
+func (s stock) kubeconfig(name string) string { return filepath.Join(s.state, name) }
 
 // stockConfig is kind's own, and the setting without which no kubelet starts on cgroup v1.
 const stockConfig = `
@@ -225,31 +230,35 @@ kubeadmConfigPatches:
 func (s stock) Create(_ context.Context, name string, spec clusters.Spec) (*clusters.Cluster, error) {
 	err := cluster.NewProvider(cluster.ProviderWithDocker()).Create(name,
 		cluster.CreateWithRawConfig([]byte(stockConfig)),
-		cluster.CreateWithNodeImage(spec.NodeImage),
-		cluster.CreateWithKubeconfigPath(s.Kubeconfig(name)),
+		cluster.CreateWithNodeImage(spec.Image),
+		cluster.CreateWithKubeconfigPath(s.kubeconfig(name)),
 		cluster.CreateWithWaitForReady(5*time.Minute))
 	if err != nil {
 		return nil, err
 	}
-	return &clusters.Cluster{Name: name, Provider: "stock", Kubeconfig: s.Kubeconfig(name), Nodes: 1, RealPods: true}, nil
+	return &clusters.Cluster{Name: name, Provider: "stock", Kubeconfig: s.kubeconfig(name), Nodes: 1, RealPods: true}, nil
 }
 
-func controlPlanes(b *testing.B) *clusters.Owned {
+func controlPlanes(b *testing.B) *clusters.Manager {
 	b.Helper()
 	state := b.TempDir()
-	provider, err := embedded.New(state, cache(b))
+	provider, err := embedded.New(state, cache(b), nil)
 	if err == nil {
-		err = provider.Prepare(b.Context())
+		_, err = provider.Programs(b.Context())
+	}
+	var m *clusters.Manager
+	if err == nil {
+		m, err = clusters.New(state, clusters.WithProvider(provider))
 	}
 	if err != nil {
 		b.Fatal(err)
 	}
-	return clusters.NewOwned(state, provider)
+	return m
 }
 
 func cache(b *testing.B) string {
 	b.Helper()
-	dir, err := clusters.CacheDir()
+	dir, err := components.CacheDir()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -42,11 +42,10 @@ func TestAFaultOfTheMachineIsEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy, state := newEngineProxy(t), t.TempDir()
-	kind, err := clusters.NewKind(state, clusters.WithEngine("docker"))
+	owned, err := clusters.New(state, clusters.WithEngine("docker"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	owned := clusters.NewOwned(state, kind)
 	judge := verdict.Judge{
 		Course: course, State: state, Cache: t.TempDir(), Workspace: coursetest.Stage(t, course, lab), Tools: tools,
 		Clusters: owned, NodeImage: image, WithoutReruns: true, Progress: func(line string) { t.Log(line) },
@@ -106,7 +105,7 @@ func requireEnvironment(t *testing.T, results []*verdict.Result, err error, f fa
 }
 
 // currentNode is the container of the cluster that the run made.
-func currentNode(t *testing.T, owned *clusters.Owned) string {
+func currentNode(t *testing.T, owned *clusters.Manager) string {
 	owners, err := owned.List(t.Context())
 	if err != nil || len(owners) != 1 {
 		t.Errorf("clusters: %+v, %v, want one", owners, err)
@@ -116,7 +115,7 @@ func currentNode(t *testing.T, owned *clusters.Owned) string {
 }
 
 // deleteLeft deletes what a run had to leave, as the next command of the lab does.
-func deleteLeft(t *testing.T, owned *clusters.Owned) {
+func deleteLeft(t *testing.T, owned *clusters.Manager) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	owners, err := owned.List(ctx)

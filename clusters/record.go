@@ -1,0 +1,209 @@
+package clusters
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2/maybe"
+
+	"github.com/example/operator-lab/clusters/internal/layout"
+)
+
+// Record says what a cluster is for and who answers for it. It exists before the cluster does and goes after it.
+type Record struct {
+	Schema int    `json:"schema"`
+	Name   string `json:"name"`
+	// Provider is the identity of the provider, such as "kind/docker".
+	Provider string `json:"provider"`
+	// Label is [Spec.Label].
+	Label string `json:"purpose"`
+	// PID is the number of the process that made the cluster, for people to read: it means something in that process's
+	// own PID namespace alone.
+	PID int `json:"pid"`
+	// Kept says that the cluster outlives its process. It turns true when the cluster is ready, so that nobody keeps a
+	// half-made one.
+	Kept    bool      `json:"kept"`
+	Created time.Time `json:"created"`
+	// Used is when somebody took a cluster that had been made in advance; see [Manager.MarkUsed].
+	Used *time.Time `json:"claimed,omitempty"`
+	// Cluster describes the cluster once it is ready, and is nil before.
+	Cluster *Cluster `json:"cluster,omitempty"`
+
+	alive bool
+}
+
+// Alive says whether the process that made the cluster was running when the record was read.
+func (r Record) Alive() bool { return r.alive }
+
+// recordSchema is the version of the format of owner.json.
+const recordSchema = 1
+
+func (m *Manager) path(name string) string {
+	return filepath.Join(layout.Dir(m.state, name), "owner.json")
+}
+
+// The process that made a cluster holds a lock in the folder of its record for as long as it lives. The kernel lets go of
+// it when the process ends, however that happens, and knows nothing of PID namespaces.
+func (m *Manager) lockFile(name string) string {
+	return filepath.Join(layout.Dir(m.state, name), "lock")
+}
+
+// held has the locks of this process by their files. They belong to the process: no lock may go with a Manager that
+// nobody needs any more.
+var held sync.Map // of func()
+
+// claim writes the record of a cluster that is about to be made. Of several processes that want the same name, one gets
+// it.
+func (m *Manager) claim(name, label string) (record Record, err error) {
+	if err := layout.CheckName(name); err != nil {
+		return Record{}, err
+	}
+	record = Record{
+		Schema: recordSchema, Name: name, Provider: m.provider.Identity(), Label: label,
+		PID: os.Getpid(), Created: time.Now().UTC().Truncate(time.Second),
+	}
+	err = m.withLock(func() error {
+		if _, err := m.read(name); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w, recorded by %s", ErrExists, m.path(name))
+		}
+		if err := layout.MakeDir(m.state, name); err != nil {
+			return err
+		}
+		unlock, locked, err := m.tryLock(name)
+		if err == nil && !locked {
+			err = ErrExists
+		}
+		if err == nil {
+			err = m.write(record)
+		}
+		if err != nil {
+			unlock()
+			return err
+		}
+		held.Store(m.lockFile(name), unlock)
+		return nil
+	})
+	if err != nil {
+		return Record{}, fmt.Errorf("create cluster %s: %w", name, err)
+	}
+	return record, nil
+}
+
+// MarkUsed writes down that a cluster, which was made before anybody needed it, is used from now on. That happens once in
+// its life: a second time is an error. The caller must be the process that made it.
+func (m *Manager) MarkUsed(name string) error {
+	record, err := m.read(name)
+	if err != nil {
+		return fmt.Errorf("use cluster %s: %w", name, err)
+	}
+	if record.Used != nil {
+		return fmt.Errorf("use cluster %s: it was used at %s already", name, record.Used.Format(time.RFC3339))
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	record.Used = &now
+	return m.write(record)
+}
+
+// write puts the record on disk and returns when it is there for good: a cluster of which nothing is written down could
+// never be found again.
+func (m *Manager) write(record Record) error {
+	data, err := json.MarshalIndent(record, "", "  ")
+	if err == nil {
+		err = maybe.WriteFile(m.path(record.Name), append(data, '\n'), 0o600)
+	}
+	if err == nil {
+		// Neither the file's entry in its folder nor the folder's own must be lost.
+		err = errors.Join(syncDir(layout.Dir(m.state, record.Name)), syncDir(filepath.Join(m.state, "clusters")))
+	}
+	if err != nil {
+		return fmt.Errorf("record cluster %s: %w", record.Name, err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	_ = file.Sync() // some file systems cannot sync a folder
+	return file.Close()
+}
+
+// forget calls remove, which removes the record of a cluster, and lets go of its lock.
+func (m *Manager) forget(name string, remove func(name string) error) error {
+	if err := m.withLock(func() error { return remove(name) }); err != nil {
+		return fmt.Errorf("remove record of cluster %s: %w", name, err)
+	}
+	if unlock, ok := held.LoadAndDelete(m.lockFile(name)); ok {
+		unlock.(func())()
+	}
+	return nil
+}
+
+// unclaim removes what claim wrote, and nothing that somebody else may have in that folder.
+func (m *Manager) unclaim(name string) error {
+	err := errors.Join(os.Remove(m.path(name)), os.Remove(m.lockFile(name)))
+	_ = os.Remove(layout.Dir(m.state, name)) // fails when there is more in it
+	return err
+}
+
+// withLock calls f while no other process makes, reads or removes a record of this state directory. f has to be quick.
+func (m *Manager) withLock(f func() error) error {
+	file := filepath.Join(m.state, "clusters", ".lock")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	l := flock.New(file)
+	if err := l.Lock(); err != nil {
+		return err
+	}
+	defer func() { _ = l.Close() }()
+	return f()
+}
+
+// tryLock locks a record, unless the process that made the cluster lives.
+func (m *Manager) tryLock(name string) (unlock func(), locked bool, err error) {
+	l := flock.New(m.lockFile(name))
+	locked, err = l.TryLock()
+	return func() { _ = l.Close() }, locked, err
+}
+
+// readAlive is read for somebody who is within withLock, and wants to know whether the owner lives.
+func (m *Manager) readAlive(name string) (Record, error) {
+	record, err := m.read(name)
+	if err != nil {
+		return record, err
+	}
+	unlock, dead, err := m.tryLock(name)
+	if err != nil {
+		return record, fmt.Errorf("read record of cluster %s: %w", name, err)
+	}
+	unlock()
+	record.alive = !dead
+	return record, nil
+}
+
+// read returns the record of a cluster, and leaves open whether its owner lives; the error is fs.ErrNotExist when there
+// is none.
+func (m *Manager) read(name string) (Record, error) {
+	data, err := os.ReadFile(m.path(name))
+	if err != nil {
+		return Record{}, err
+	}
+	var record Record
+	if err := json.Unmarshal(data, &record); err != nil {
+		return Record{}, fmt.Errorf("read %s: %w", m.path(name), err)
+	}
+	if record.Schema != recordSchema || record.Name != name {
+		return Record{}, fmt.Errorf("read %s: it does not describe cluster %s in a format of this version", m.path(name), name)
+	}
+	return record, nil
+}
