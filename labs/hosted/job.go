@@ -47,9 +47,11 @@ var (
 	limits   = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("6Gi"), corev1.ResourceEphemeralStorage: resource.MustParse("1Gi")}
 )
 
-// capabilities are those of root in the Pod: it gives each program of the learner a user of its own, and ends it. The Pod
-// Security level baseline allows them.
-var capabilities = []corev1.Capability{"SETUID", "SETGID", "CHOWN", "KILL", "DAC_OVERRIDE", "FOWNER"}
+// Capabilities are those of root in a judge's container: it gives each program of the learner a user of its own, and ends
+// it. The Pod Security level baseline allows them.
+func Capabilities() []corev1.Capability {
+	return []corev1.Capability{"SETUID", "SETGID", "CHOWN", "KILL", "DAC_OVERRIDE", "FOWNER"}
+}
 
 // newJob is the Job of a verdict.
 func (j *Judges) newJob(r Request) *batchv1.Job {
@@ -93,7 +95,7 @@ func (j *Judges) podSpec(secret string, r Request) corev1.PodSpec {
 			Resources:                corev1.ResourceRequirements{Requests: requests, Limits: limits},
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
-				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: capabilities},
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: Capabilities()},
 			},
 			VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}, {Name: handInFile, MountPath: HandInPath, SubPath: handInFile, ReadOnly: true}},
 		}},

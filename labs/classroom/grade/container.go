@@ -40,9 +40,6 @@ const (
 	endLimit = time.Minute
 )
 
-// capabilities are those of root in a container: it gives each program of the learner a user of its own, and ends it.
-var capabilities = []string{"SETUID", "SETGID", "CHOWN", "KILL", "DAC_OVERRIDE", "FOWNER"}
-
 // Containers are where verdicts are made, one in each.
 type Containers struct {
 	// Engine is the container engine's command line, such as docker.
@@ -119,8 +116,8 @@ func (c *Containers) args(name, handIn string, command ...string) []string {
 		"--network", "none", "--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
 		"--memory", memory, "--memory-swap", memory, "--pids-limit", tasks, "--cpus", cpus, "--tmpfs", "/tmp:exec,mode=1777", "--runtime", c.Runtime,
 	}
-	for _, capability := range capabilities {
-		args = append(args, "--cap-add", capability)
+	for _, capability := range hosted.Capabilities() {
+		args = append(args, "--cap-add", string(capability))
 	}
 	for _, entry := range c.Kit.Env {
 		args = append(args, "--env", entry)
