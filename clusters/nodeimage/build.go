@@ -1,222 +1,182 @@
 package nodeimage
 
 import (
+	"archive/tar"
 	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
-
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/components"
+	"github.com/example/operator-lab/clusters/internal/layout"
 	"github.com/example/operator-lab/clusters/internal/lock"
 )
 
-// Options say how [Build] builds.
-type Options struct {
-	// Engine is the container engine's command line; "" means docker.
-	Engine string
-	// CacheDir keeps programs and packages between builds.
-	CacheDir string
-	// Root is the checkout.
-	Root string
-	// WithOperand puts [Operand] into the image. Without it the image has a tag of its own, so that both can exist.
-	WithOperand bool
-	// Log is told in one line what takes long. The default tells nobody.
-	Log func(line string)
+const (
+	// suite is the Debian release of the node: its systemd 252 still starts on a host with cgroup v1.
+	suite = "bookworm"
+	// packages are those of the release that every node has.
+	packages = "systemd,systemd-sysv,conntrack,iptables,nftables,iproute2,ethtool,util-linux,mount,kmod,libseccomp2,socat," +
+		"ca-certificates,curl,jq,procps,runc"
+	// kindVersion is the module that the node's own scripts come from, and kindSum its checksum in go.sum.
+	kindVersion = "v0.33.0"
+	kindSum     = "h1:AjvDv3vOygb/VKLVQW87lfktIBzkxR8Ump9DjxC8+Lk="
+)
+
+// programs are the components that every node has.
+func programs() []string {
+	return []string{
+		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubeadm", "kubectl", "etcd", "coredns",
+		"containerd", "containerd-shim-runc-v2", "ctr", "host-local", "loopback", "portmap", "ptp", "pause",
+	}
 }
 
-// Build makes the node image of the checkout, unless the engine has it already, and takes away the one it replaces.
-// A first build takes about ten minutes on two cores, most of them for compiling. It needs an engine that runs
-// privileged containers, debootstrap, and root for the latter; what the machine lacks is a [*clusters.Problem].
-func Build(ctx context.Context, o Options) (Image, error) {
-	if o.Engine == "" {
-		o.Engine = "docker"
+// inputs, the programs and the extra images decide what is in the image.
+//
+//go:embed files build.go
+var inputs embed.FS
+
+// inputsDigest names the image that Build makes.
+func (o Options) inputsDigest() (string, error) {
+	hash := sha256.New()
+	fmt.Fprintln(hash, KubernetesVersion, runtime.GOARCH, o.Images)
+	w := tar.NewWriter(hash)
+	if err := errors.Join(w.AddFS(inputs), w.Close()); err != nil {
+		return "", err
 	}
-	if o.Log == nil {
-		o.Log = func(string) {}
-	}
-	ref := localRef(o.WithOperand)
+	components.Digest(hash, programs()...)
+	return fmt.Sprintf("%x", hash.Sum(nil)), nil
+}
+
+// Build makes the node image, unless the engine has it already, and returns its name. It removes the image that it
+// replaces. A first build takes about ten minutes on two cores, most of them for compiling. It needs an engine that runs
+// privileged containers, debootstrap, and root for debootstrap; what the machine lacks is a [*clusters.Problem]. Of two
+// processes that build at once, one waits for the other.
+func Build(ctx context.Context, o Options) (ref string, err error) {
 	unlock, err := lock.Wait(ctx, filepath.Join(o.CacheDir, "node-image.lock"))
 	if err != nil {
-		return Image{}, err
+		return "", err
 	}
 	defer unlock()
-	digest, err := recipeDigest(o.Root, o.WithOperand)
-	if err != nil {
-		return Image{}, err
+	digest, digestErr := o.inputsDigest()
+	old, err := o.inspect(ctx, localRef)
+	if err := errors.Join(digestErr, err); err != nil {
+		return "", err
 	}
-	old, err := engine(o.Engine).inspect(ctx, ref)
-	if err != nil {
-		return Image{}, err
+	if old != nil && old.Config.Labels[layout.NodeImageLabel] == digest {
+		return localRef, nil
 	}
-	if old == nil || old.Config.Labels[recipeLabel] != digest {
-		if err := (&builder{Options: o, engine: engine(o.Engine), ref: ref, digest: digest}).build(ctx); err != nil {
-			return Image{}, fmt.Errorf("build node image: %w", err)
-		}
-		if old != nil {
-			// A cluster may still run on it; then it stays.
-			engine(o.Engine).release(ctx, "image", "rm", old.ID)
-		}
+	if err := o.build(ctx, digest); err != nil {
+		return "", fmt.Errorf("build node image: %w", err)
 	}
-	return Image{Ref: ref, Local: true, HasOperand: o.WithOperand}, nil
+	if old != nil {
+		o.release(ctx, "image", "rm", old.ID) // the engine keeps it while a cluster runs on it
+	}
+	return localRef, nil
 }
 
-// builder is one build under way.
-type builder struct {
-	Options
-	engine engine
-	ref    string // of the image to make
-	digest string // of its recipe
-	system string // image of the root file system
-	dir    string // for files that are not needed afterwards
-
-	programs map[string]string // by component
-}
-
-func (b *builder) build(ctx context.Context) (err error) {
-	cb := &components.Builder{CacheDir: b.CacheDir, Log: b.Log}
-	if b.programs, err = cb.Build(ctx, nodeComponents()...); err != nil {
-		return err
-	}
-	rootfs, err := buildRootfs(ctx, b.CacheDir, b.Log)
+// build makes a container of Debian's root file system, has provision.sh make a node of it, and keeps that as the image.
+// A Dockerfile cannot do that: only a privileged process can unpack images.
+func (o Options) build(ctx context.Context, digest string) error {
+	dir, err := os.MkdirTemp(o.CacheDir, "node-image-")
 	if err != nil {
 		return err
 	}
-	if b.dir, err = os.MkdirTemp(b.CacheDir, "node-image-"); err != nil {
-		return fmt.Errorf("make room for images: %w", err)
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.CopyFS(dir, inputs); err != nil {
+		return err
 	}
-	defer func() { _ = os.RemoveAll(b.dir) }()
-
-	b.Log("assembling " + b.ref)
-	system, release, err := b.engine.importRootfs(ctx, rootfs)
+	rootfs, err := o.debootstrap(ctx, dir)
 	if err != nil {
 		return err
 	}
-	defer release()
-	b.system = system
-	return b.provision(ctx)
-}
-
-// provision runs a container of the root file system, gives it the node's files and the images of all components, has it
-// configured, and keeps it as the image.
-func (b *builder) provision(ctx context.Context) error {
-	container, remove, err := b.engine.start(ctx, b.system)
+	parts, err := (&components.Builder{CacheDir: o.CacheDir, Log: o.Log}).Build(ctx, programs()...)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	kindDir, err := run(ctx, nil, "go", "-C", b.Root, "list", "-m", "-f", "{{.Dir}}", kindModule)
-	if err != nil {
+	if parts["kind"], err = kindFiles(ctx); err != nil {
 		return err
 	}
-	files, err := nodeFiles(kindDir, b.programs)
-	if err != nil {
-		return err
+	parts["files"] = filepath.Join(dir, "files")
+	o.log("assembling " + localRef)
+	// With names that are known beforehand, an interrupted command leaves nothing.
+	container := filepath.Base(dir)
+	system := "operator-lab.local/debian:" + container
+	defer o.release(ctx, "image", "rm", system)
+	defer o.release(ctx, "rm", "--force", "--volumes", container)
+	steps := [][]string{
+		{"import", rootfs, system},
+		{"run", "--detach", "--name", container, "--privileged", "--network=none", "--stop-signal=SIGRTMIN+3",
+			"--mount=type=volume,destination=/build", "--entrypoint=sleep", system, "infinity"},
 	}
-	if err := b.engine.exec(ctx, container, tarOf(files...), "tar", "--extract", "--touch", "--directory=/"); err != nil {
-		return err
+	for name, path := range parts {
+		steps = append(steps, []string{"cp", path, container + ":/build/" + name})
 	}
-	images, err := b.componentImages(ctx, container)
-	if err != nil {
-		return err
+	provision, refs := []string{"exec", container, "bash", "/build/files/provision.sh", KubernetesVersion}, []string{}
+	for _, image := range o.Images {
+		provision = append(provision, image.Ref, image.Package, image.Program)
+		refs = append(refs, image.Ref)
 	}
-	archive := filepath.Join(b.dir, "images.tar")
-	if err := writeArchive(archive, images); err != nil {
-		return err
-	}
-	in, err := os.Open(archive)
-	if err != nil {
-		return err
-	}
-	if err := b.engine.exec(ctx, container, in, "bash", "-c", string(recipeFile("provision.sh"))); err != nil {
-		return err
-	}
-	labels := map[string]string{recipeLabel: b.digest}
-	if b.WithOperand {
-		labels[operandLabel] = Operand
-	}
-	commit := []string{"commit"}
-	for _, change := range nodeChanges(labels) {
-		commit = append(commit, "--change", change)
-	}
-	_, err = b.engine.run(ctx, nil, append(commit, container, b.ref)...)
-	return err
-}
-
-// componentImages makes the images that kubeadm asks for, the one that holds a Pod's namespaces, and the operand's.
-func (b *builder) componentImages(ctx context.Context, container string) (map[string]v1.Image, error) {
-	list, err := b.engine.run(ctx, nil, "exec", container,
-		"kubeadm", "config", "images", "list", "--kubernetes-version", KubernetesVersion)
-	if err != nil {
-		return nil, err
-	}
-	sandbox, err := b.engine.run(ctx, nil, "exec", container,
-		"sed", "-n", `s/^ *sandbox_image = "\(.*\)"/\1/p`, "/etc/containerd/config.toml")
-	if err != nil {
-		return nil, err
-	}
-	if sandbox == "" {
-		return nil, errors.New("find the image of Pods' first containers: containerd's configuration names none")
-	}
-	images := map[string]v1.Image{}
-	for _, ref := range append(strings.Fields(list), sandbox) {
-		component, version := componentOf(ref)
-		if err := checkVersion(component, version); err != nil {
-			return nil, err
+	steps = append(steps, provision, []string{"commit",
+		"--change", "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"--change", "ENV container=docker", // for systemd
+		"--change", fmt.Sprintf("ENTRYPOINT [%q, %q]", entrypoint, systemd),
+		"--change", "LABEL " + layout.NodeImageLabel + "=" + digest,
+		"--change", fmt.Sprintf("LABEL %s=%q", imagesLabel, strings.Join(refs, " ")),
+		container, localRef,
+	})
+	for _, step := range steps {
+		if _, err := o.engine(ctx, step...); err != nil {
+			return err
 		}
-		var parts []v1.Layer
-		if component == "kube-proxy" { // it calls the programs of netfilter
-			netfilter := filepath.Join(b.dir, "netfilter.tar")
-			if err := b.engine.writePart(ctx, b.system, "netfilter", netfilter); err != nil {
-				return nil, err
-			}
-			part, err := partLayer(netfilter)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, part)
-		}
-		if images[ref], err = componentImage(component, b.programs[component], parts...); err != nil {
-			return nil, fmt.Errorf("make image %s: %w", ref, err)
-		}
-	}
-	if b.WithOperand {
-		if images[Operand], err = b.engine.operandImage(ctx, b.system, b.dir); err != nil {
-			return nil, err
-		}
-	}
-	return images, nil
-}
-
-// checkVersion makes sure that the image kubeadm asks for holds the version that its tag promises.
-func checkVersion(component, asked string) error {
-	if component == "pause" { // ours, whatever the number
-		return nil
-	}
-	if built := components.Version(component); built != asked {
-		return fmt.Errorf("kubeadm %s asks for %s %s, and clusters/components pins %q: change its module",
-			KubernetesVersion, component, asked, built)
 	}
 	return nil
 }
 
-// writeArchive writes images as docker-archive.
-func writeArchive(file string, images map[string]v1.Image) error {
-	tags := map[name.Tag]v1.Image{}
-	for ref, image := range images {
-		tag, err := name.NewTag(ref)
-		if err != nil {
-			return fmt.Errorf("write image archive: %w", err)
-		}
-		tags[tag] = image
+// debootstrap makes a tar file of Debian's root file system, in a folder with the inputs.
+func (o Options) debootstrap(ctx context.Context, dir string) (rootfs string, err error) {
+	_, err = exec.LookPath("debootstrap")
+	if _, sbinErr := os.Stat("/usr/sbin/debootstrap"); err != nil && sbinErr != nil {
+		return "", &clusters.Problem{What: "debootstrap is not installed", Fix: "sudo apt-get install debootstrap debian-archive-keyring"}
 	}
-	if err := tarball.MultiWriteToFile(file, tags); err != nil {
-		return fmt.Errorf("write image archive: %w", err)
+	rootfs = filepath.Join(dir, "rootfs.tar")
+	list := packages
+	for _, image := range o.Images {
+		list += "," + image.Package
 	}
-	return nil
+	o.log("installing Debian " + suite + " with debootstrap, about one minute")
+	command := []string{"bash", filepath.Join(dir, "files", "rootfs.sh"), suite, list, rootfs}
+	if os.Geteuid() != 0 {
+		command = append([]string{"sudo"}, command...)
+	}
+	if _, err := run(ctx, command[0], command[1:]...); err != nil {
+		return "", fmt.Errorf("install Debian packages: %w", err)
+	}
+	return rootfs, nil
+}
+
+// kindFiles is the folder with kind's own files of a node, in the module cache. The checksum stands here, because an
+// importer's go.sum may have that of another version.
+func kindFiles(ctx context.Context) (string, error) {
+	module := "sigs.k8s.io/kind@" + kindVersion
+	out, err := run(ctx, "env", "GOWORK=off", "GOFLAGS=", "GONOSUMDB=sigs.k8s.io/kind", "go", "mod", "download", "-json", module)
+	var found struct{ Dir, Sum string }
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &found)
+	}
+	if err == nil && found.Sum != kindSum {
+		err = fmt.Errorf("its checksum is %s, want %s", found.Sum, kindSum)
+	}
+	if err != nil {
+		return "", fmt.Errorf("download %s: %w", module, err)
+	}
+	return filepath.Join(found.Dir, "images", "base", "files"), nil
 }

@@ -2,11 +2,11 @@ package nodeimage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -16,35 +16,17 @@ import (
 	containerengine "github.com/example/operator-lab/clusters/engine"
 )
 
-// engine is the name of a container engine's command line: docker, podman or nerdctl.
-type engine string
-
 const (
-	// releaseTimeout bounds the removal of a container whose command was interrupted.
-	releaseTimeout = 30 * time.Second
-	// endDelay is what a cancelled command has for its own clean-up.
-	endDelay = 20 * time.Second
+	releaseTimeout = 30 * time.Second // for the removal of what an interrupted build leaves in the engine
+	endDelay       = 20 * time.Second // for the clean-up of a cancelled command
+	pullTimeout    = 15 * time.Minute // for about 400 MB over a slow line
 )
 
-// run runs the engine's command line and returns what it printed. The error carries the end of its error output.
-func (e engine) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
-	return run(ctx, stdin, string(e), args...)
-}
-
-// run runs a command and returns its trimmed output. The error carries the last lines of its error output.
-func run(ctx context.Context, stdin io.Reader, name string, args ...string) (string, error) {
-	var stdout bytes.Buffer
-	if err := runTo(ctx, &stdout, stdin, name, args...); err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(stdout.String()), nil
-}
-
-// runTo is run for output that is too much to keep.
-func runTo(ctx context.Context, stdout io.Writer, stdin io.Reader, name string, args ...string) error {
-	var stderr bytes.Buffer
+// run runs a command and returns its trimmed output. The error has the last lines of its error output.
+func run(ctx context.Context, name string, args ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, &stderr
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // scripts clean up after themselves
 	cmd.WaitDelay = endDelay
 	err := cmd.Run()
@@ -52,58 +34,71 @@ func runTo(ctx context.Context, stdout io.Writer, stdin io.Reader, name string, 
 		err = ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("run %s %s: %w: %s", name, args[0], err, lastLines(stderr.String()))
+		const keep = 3
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		return "", fmt.Errorf("run %s %s: %w: %s", name, args[0], err, strings.Join(lines[max(0, len(lines)-keep):], "; "))
 	}
-	return nil
+	return strings.TrimSpace(stdout.String()), nil
 }
 
-// lastLines is the end of a program's error output in one line.
-func lastLines(output string) string {
-	const keep = 3
-	lines := strings.Split(strings.TrimSpace(output), "\n")
-	return strings.Join(lines[max(0, len(lines)-keep):], "; ")
+// engine runs the container engine's command line and returns what it printed.
+func (o Options) engine(ctx context.Context, args ...string) (string, error) {
+	return run(ctx, cmp.Or(o.Engine, "docker"), args...)
+}
+
+// release cleans up, also when ctx has ended.
+func (o Options) release(ctx context.Context, args ...string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	_, _ = o.engine(ctx, args...)
+}
+
+// inspection is what an engine says about an image.
+type inspection struct {
+	ID     string `json:"Id"`
+	Config struct {
+		Entrypoint []string
+		Labels     map[string]string
+	}
 }
 
 // inspect returns nil when the engine has no image of that name.
-func (e engine) inspect(ctx context.Context, ref string) (*inspection, error) {
-	out, err := e.run(ctx, nil, "image", "inspect", ref)
-	if err != nil {
-		if _, failed := errors.AsType[*exec.ExitError](err); !failed {
-			return nil, err
-		}
+func (o Options) inspect(ctx context.Context, ref string) (*inspection, error) {
+	out, err := o.engine(ctx, "image", "inspect", ref)
+	if _, failed := errors.AsType[*exec.ExitError](err); failed {
 		// An engine that is down fails like an image that is missing.
-		if err := containerengine.Ping(ctx, string(e)); err != nil {
+		if err := containerengine.Ping(ctx, cmp.Or(o.Engine, "docker")); err != nil {
 			return nil, &clusters.Problem{What: "no container engine", Reason: clusters.ErrNoEngine, Err: err}
 		}
 		return nil, nil //nolint:nilnil // there is no such image
 	}
 	var found []inspection
-	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) == 0 {
-		return nil, fmt.Errorf("inspect image %s: unexpected answer of %s: %w", ref, e, err)
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &found)
+	}
+	if err != nil || len(found) == 0 {
+		return nil, fmt.Errorf("inspect image %s: %d found: %w", ref, len(found), err)
 	}
 	return &found[0], nil
 }
 
-// start runs a privileged container that does nothing, until remove is called. An image that is made of it has
-// [stopSignal]. Its folder /build is not on an overlay file system, and no part of that image.
-func (e engine) start(ctx context.Context, ref string) (id string, remove func(), err error) {
-	id, err = e.run(ctx, nil, "run", "--detach", "--privileged", "--network=none", "--stop-signal="+stopSignal,
-		"--mount=type=volume,destination=/build", "--entrypoint=sleep", ref, "infinity")
-	if err != nil {
-		return "", nil, err
+// pull inspects an image, and pulls it first when it is not on this machine. It returns nil when it cannot be pulled.
+func (o Options) pull(ctx context.Context, ref string) (*inspection, error) {
+	found, err := o.inspect(ctx, ref)
+	if err != nil || found != nil {
+		return found, err
 	}
-	return id, func() { e.release(ctx, "rm", "--force", "--volumes", id) }, nil
-}
-
-// release cleans up, also when ctx has ended.
-func (e engine) release(ctx context.Context, args ...string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	pullCtx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
-	_, _ = e.run(ctx, nil, args...)
+	o.log("pulling " + ref + ": node images have about 400 MB, which take one minute at 50 Mbit/s and five at 10")
+	if _, err := o.engine(pullCtx, "pull", "--quiet", ref); err != nil {
+		return nil, ctx.Err()
+	}
+	return o.inspect(ctx, ref)
 }
 
-// exec runs a command in a container, with in as its standard input, and closes that.
-func (e engine) exec(ctx context.Context, id string, in io.ReadCloser, command ...string) error {
-	_, err := e.run(ctx, in, append([]string{"exec", "--interactive", id}, command...)...)
-	return errors.Join(err, in.Close())
+func (o Options) log(line string) {
+	if o.Log != nil {
+		o.Log(line)
+	}
 }

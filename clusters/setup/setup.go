@@ -23,16 +23,17 @@ import (
 
 // Options say what to set up and whom to ask.
 type Options struct {
-	Root      string    // the checkout, whose scripts/engine.sh and component modules are used
-	CacheDir  string    // keeps what later builds of a node image use again
-	Engine    string    // the command of the container engine; "" is docker
-	NodeImage string    // the requested node image, which is never built; "" is any
-	Clusters  int       // how many will run side by side; 0 is 1
-	All       bool      // also what would not stop a cluster: kernel settings for many clusters, a stale node image
-	Yes       bool      // consent given in advance
-	Consent   string    // the command that gives it; "" is none
-	In        io.Reader // a terminal that is asked for consent; nil is nobody
-	Out       io.Writer // gets a line for what happens
+	Root      string                 // the checkout, whose scripts/engine.sh is used
+	CacheDir  string                 // keeps what later builds of a node image use again
+	Engine    string                 // the command of the container engine; "" is docker
+	NodeImage string                 // the requested node image, which is never built; "" is any
+	Images    []nodeimage.ExtraImage // in a node image that is built, beside those of Kubernetes
+	Clusters  int                    // how many will run side by side; 0 is 1
+	All       bool                   // also what would not stop a cluster: kernel settings for many clusters, a stale node image
+	Yes       bool                   // consent given in advance
+	Consent   string                 // the command that gives it; "" is none
+	In        io.Reader              // a terminal that is asked for consent; nil is nobody
+	Out       io.Writer              // gets a line for what happens
 
 	inotifyFile string // in place of the kernel's, in tests
 }
@@ -108,7 +109,7 @@ func (o Options) noImage(ctx context.Context, engineAnswers bool) (bool, error) 
 	if err != nil || !available || !o.All {
 		return !available, err
 	}
-	image, err := nodeimage.Resolve(ctx, o.Engine, "")
+	image, err := nodeimage.Options{Engine: o.Engine, Images: o.Images}.Resolve(ctx, "")
 	return image.Stale, err
 }
 
@@ -139,14 +140,15 @@ func (o Options) startEngine(ctx context.Context) error {
 // provideImage prefers a pull: it takes less time.
 func (o Options) provideImage(ctx context.Context) error {
 	log := func(line string) { fmt.Fprintln(o.Out, line) }
-	image, err := nodeimage.Resolver{Engine: o.Engine, Log: log}.Resolve(ctx, "")
+	images := nodeimage.Options{Engine: o.Engine, CacheDir: o.CacheDir, Images: o.Images, Log: log}
+	image, err := images.Resolve(ctx, "")
 	if ctx.Err() != nil || err == nil && !image.Stale {
 		return ctx.Err()
 	}
 	if err := o.engineScript(ctx, "install-image-tools"); err != nil {
 		return err
 	}
-	_, err = nodeimage.Build(ctx, nodeimage.Options{Engine: o.Engine, CacheDir: o.CacheDir, Root: o.Root, WithOperand: true, Log: log})
+	_, err = nodeimage.Build(ctx, images)
 	return err
 }
 

@@ -30,7 +30,7 @@ func Artifacts(state, name string) string { return filepath.Join(state, "artifac
 
 // NodeImageLabel is a label of the node images that package nodeimage makes. All of them give Pods the addresses
 // 10.244.0.0/24, so a cluster of them has one node.
-const NodeImageLabel = "operator-lab.recipe"
+const NodeImageLabel = "operator-lab.inputs"
 
 // clusterName is what kind allows and a file name can be.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)

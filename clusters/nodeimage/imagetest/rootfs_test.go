@@ -28,7 +28,7 @@ func TestPackagesAreNotTakenWithoutDebiansKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script, err := filepath.Abs("../recipe/rootfs.sh")
+	script, err := filepath.Abs("../files/rootfs.sh")
 	if err != nil {
 		t.Fatal(err)
 	}

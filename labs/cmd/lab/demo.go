@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/demo"
+	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
 // newDemoCommand is `lab demo`.
@@ -61,7 +61,7 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		return err
 	}
 	show := demo.Show{
-		Root: a.Root, Programs: programs, Cluster: cluster, Operand: nodeimage.Operand,
+		Root: a.Root, Programs: programs, Cluster: cluster, Operand: memcached.Image,
 		Log: filepath.Join(a.State, "artifacts", cluster.Name, "operator.log"), Out: a.Out,
 	}
 	if err := os.MkdirAll(filepath.Dir(show.Log), 0o755); err != nil {

@@ -6,12 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
 // newNodeImageCommand is `lab node-image`.
 func newNodeImageCommand(a *app) *cobra.Command {
-	var withoutOperand bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "node-image",
 		Short: "Build the image of the clusters' nodes from source",
 		Long: `Build the image of the clusters' nodes from Debian packages and Go modules, without an image registry.
@@ -20,18 +20,12 @@ The first build takes about ten minutes on two cores and needs root for debootst
 image that is there stays.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			image, err := nodeimage.Build(cmd.Context(), nodeimage.Options{
-				Engine: a.Engine(), CacheDir: a.Cache, Root: a.Root, WithOperand: !withoutOperand,
-				Log: a.Progress,
-			})
+			ref, err := nodeimage.Build(cmd.Context(), memcached.NodeImage(a.Engine(), a.Cache, a.Progress))
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(a.Out, image.Ref)
+			fmt.Fprintln(a.Out, ref)
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&withoutOperand, "without-operand", false,
-		"leave out memcached's image, as in kind's own node image; it is then loaded into each cluster")
-	return cmd
 }

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/demo"
+	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
 // labZero is the lab without code: its answers are predictions in a file of the workspace.
@@ -53,7 +53,7 @@ func (a *app) predict(ctx context.Context, keep bool) (err error) {
 	if !keep {
 		defer func() { err = errors.Join(err, deleteCluster(ctx, owned, cluster)) }()
 	}
-	right, judged, err := demo.Quiz{Cluster: cluster, Operand: nodeimage.Operand, Answers: answers, Out: a.Out}.Run(ctx)
+	right, judged, err := demo.Quiz{Cluster: cluster, Operand: memcached.Image, Answers: answers, Out: a.Out}.Run(ctx)
 	if err != nil {
 		return err
 	}

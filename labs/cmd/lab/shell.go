@@ -13,7 +13,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/components"
-	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
 // newShellCommand is `lab shell`.
@@ -42,7 +42,7 @@ func (a *app) shell(ctx context.Context, kubectl func(context.Context) (string, 
 		return err
 	}
 	c := owner.Cluster
-	env := append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "LAB_CLUSTER="+c.Name, "MEMCACHED_IMAGE="+nodeimage.Operand)
+	env := append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "LAB_CLUSTER="+c.Name, "MEMCACHED_IMAGE="+memcached.Image)
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		dir, err := kubectl(ctx)
 		if err != nil {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/image"
-	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/memcached"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/proof/gotest"
 )
@@ -182,7 +182,7 @@ func (a *app) operatorTests(ctx context.Context) (count gotest.Count, err error)
 		return count, err
 	}
 	defer func() { err = errors.Join(err, deleteCluster(ctx, owned, cluster)) }()
-	env := []string{"KUBECONFIG=" + cluster.Kubeconfig, "MEMCACHED_IMAGE=" + nodeimage.Operand, "GOWORK=off"}
+	env := []string{"KUBECONFIG=" + cluster.Kubeconfig, "MEMCACHED_IMAGE=" + memcached.Image, "GOWORK=off"}
 	operator := filepath.Join(a.Root, "operator")
 	count, err = gotest.Run{Dir: operator, Args: []string{"-count=1", "-timeout=10m", "./..."}, Env: env, Out: a.Out}.Test(ctx)
 	if err != nil || count.Failed > 0 {

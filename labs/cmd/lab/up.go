@@ -78,7 +78,7 @@ func (a *app) healthy(ctx context.Context, owner *clusters.Record) error {
 	return owned.Healthy(ctx, owner.Cluster)
 }
 
-// startPlayground makes the cluster and sees to it that it has the operand's image.
+// startPlayground makes the cluster and sees to it that it has memcached's image.
 func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
 	owned, image, err := a.Ready(ctx, 1)
 	if err != nil {

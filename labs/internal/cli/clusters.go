@@ -9,6 +9,7 @@ import (
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/engine"
 	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
 // The values of --cluster.
@@ -82,13 +83,13 @@ func (a *App) ReadyKind(ctx context.Context, n int) (*clusters.Manager, nodeimag
 	if err != nil {
 		return nil, nodeimage.Image{}, err
 	}
-	image, err := nodeimage.Resolver{Engine: a.Engine(), Log: a.Progress}.Resolve(ctx, a.NodeImage)
+	image, err := memcached.NodeImage(a.Engine(), a.Cache, a.Progress).Resolve(ctx, a.NodeImage)
 	if err != nil {
 		return nil, image, err
 	}
 	a.Sweep(ctx, owned)
 	if image.Stale {
-		a.Progress("the node image " + image.Ref + " was built by an older recipe: make node-image builds a new one")
+		a.Progress("the node image " + image.Ref + " was built from other inputs: make node-image builds a new one")
 	}
 	return owned, image, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/setup"
 	"github.com/example/operator-lab/labs/internal/fix"
+	"github.com/example/operator-lab/labs/internal/memcached"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
@@ -46,6 +47,7 @@ func (a *App) SetUp(ctx context.Context, n int) error { return a.setUpMachine(ct
 func (a *App) setUpMachine(ctx context.Context, n int, all bool) error {
 	o := setup.Options{
 		Root: a.Root, CacheDir: a.Cache, Engine: a.Engine(), NodeImage: a.NodeImage, All: all,
+		Images:   memcached.NodeImage("", "", nil).Images,
 		Clusters: n, Yes: a.Consents(), Consent: "make setup YES=1", Out: a.Err,
 	}
 	if a.AtTerminal() {
@@ -102,7 +104,7 @@ func (a *App) LocalNodeImage(ctx context.Context, engine string) (image nodeimag
 	if here, err = nodeimage.Available(ctx, engine, a.NodeImage); err != nil || !here {
 		return nodeimage.Image{}, false, err
 	}
-	image, err = nodeimage.Resolve(ctx, engine, a.NodeImage)
+	image, err = memcached.NodeImage(engine, a.Cache, nil).Resolve(ctx, a.NodeImage)
 	return image, err == nil, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/pool"
+	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
 // StartPool begins to keep so many clusters ready. The caller has to close it.
@@ -19,7 +20,7 @@ func (a *App) StartPool(owned *clusters.Manager, spec clusters.Spec, size int) *
 
 // Spec is how a cluster is made for the user of this machine.
 func (a *App) Spec(owned *clusters.Manager, image nodeimage.Image) clusters.Spec {
-	return image.Spec(owned, a.Cache)
+	return memcached.Spec(image, owned, a.Cache)
 }
 
 // SpecForOthers is how a cluster of a room is made. Its API server answers on an address of this machine, "" for loopback.

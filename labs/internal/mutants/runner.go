@@ -16,6 +16,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/memcached"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -27,7 +28,7 @@ type Runner struct {
 	Course *course.Course
 	// State keeps the workspace and the artifacts of each answer, in a folder of its own.
 	State string
-	// Cache is where the operand's archive is kept.
+	// Cache is where memcached's image is kept.
 	Cache     string
 	Clusters  *clusters.Manager
 	NodeImage nodeimage.Image
@@ -157,7 +158,7 @@ func (r *run) open(ctx context.Context) (s slot, err error) {
 	}
 	defer r.machine.Release(1)
 	r.Progress("creating a cluster")
-	spec := r.NodeImage.Spec(r.Clusters, r.Cache)
+	spec := memcached.Spec(r.NodeImage, r.Clusters, r.Cache)
 	spec.Label = "mutants"
 	if s.cluster, err = r.Clusters.Create(ctx, spec); err != nil {
 		return s, err

@@ -17,6 +17,7 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/memcached"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -76,7 +77,7 @@ func TestUnbuildableWorkspacesFail(t *testing.T) {
 			}
 			j := &verdict.Judge{
 				Course: c, State: state, Cache: t.TempDir(), Workspace: coursetest.Stage(t, c, 4),
-				Clusters: manager, NodeImage: nodeimage.Image{Ref: "none", HasOperand: true},
+				Clusters: manager, NodeImage: nodeimage.Image{Ref: "none", Images: []string{memcached.Image}},
 				Progress: func(line string) { t.Log(line) },
 			}
 			tc.edit(t, j.Workspace)

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
@@ -97,39 +96,6 @@ rules:
 	if i < 0 || results[0].Checks[i].Cause != "not-synced" {
 		t.Errorf("works-under-role does not say that rights are missing:\n%s", describe(results[0]))
 	}
-}
-
-// A node image without the operand is what users of kind's own image have: the operand is loaded into
-// their nodes, and the checks that need Pods are the ones to notice.
-func TestOperandIsLoadedIntoAnImageWithoutIt(t *testing.T) {
-	t.Parallel()
-	c := load(t)
-	j := newJudge(t, c)
-	image, err := nodeimage.Build(t.Context(), nodeimage.Options{
-		Engine: "docker", CacheDir: cacheDir(t), Root: c.Root, WithOperand: false, Log: func(line string) { t.Log(line) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if image.HasOperand {
-		t.Fatalf("%s has the operand", image.Ref)
-	}
-	j.NodeImage, j.Cache, j.Workspace = image, cacheDir(t), coursetest.Stage(t, c, 4)
-	results, err := j.Check(t.Context(), []int{4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	requirePass(t, results[0])
-}
-
-// cacheDir is where this machine keeps what is built once.
-func cacheDir(t *testing.T) string {
-	t.Helper()
-	dir, err := components.CacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 func load(t *testing.T) *course.Course {

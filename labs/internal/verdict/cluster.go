@@ -3,6 +3,8 @@ package verdict
 import (
 	"context"
 	"time"
+
+	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
 // cleanupLimit is how long a run may take to delete its cluster, also after an interrupt.
@@ -27,7 +29,7 @@ func (r *run) findCluster(ctx context.Context) (err error) {
 		return err
 	}
 	r.Progress("creating a fresh cluster")
-	spec := r.NodeImage.Spec(r.Clusters, r.Cache)
+	spec := memcached.Spec(r.NodeImage, r.Clusters, r.Cache)
 	spec.Label, spec.Keep = "check", r.Keep
 	r.cluster, err = r.Clusters.Create(ctx, spec)
 	return err

@@ -10,6 +10,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/memcached"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -96,7 +97,7 @@ func newJudge(t *testing.T, p clusters.Provider) *verdict.Judge {
 	}
 	return &verdict.Judge{
 		Course: c, State: state, Workspace: filepath.Join(dir, "workspace"), Tools: verdict.Tools{Suite: "none"},
-		Clusters: manager, NodeImage: nodeimage.Image{Ref: "none", HasOperand: true},
+		Clusters: manager, NodeImage: nodeimage.Image{Ref: "none", Images: []string{memcached.Image}},
 		Progress: func(line string) { t.Log(line) },
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/memcached"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -23,7 +24,7 @@ import (
 type Judge struct {
 	Course    *course.Course
 	State     string // .lab of the checkout
-	Cache     string // for the operand's archive
+	Cache     string // for memcached's image
 	Workspace string
 	Clusters  *clusters.Manager
 	NodeImage nodeimage.Image
@@ -260,7 +261,7 @@ func (r *run) suiteLabs(numbers []int) []*course.Lab {
 func (r *run) config(numbers []int) suite.Config {
 	c := suite.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig,
-		ControllerGen: r.tools.ControllerGen, Supervisor: r.tools.Supervisor, MemcachedImage: nodeimage.Operand,
+		ControllerGen: r.tools.ControllerGen, Supervisor: r.tools.Supervisor, MemcachedImage: memcached.Image,
 		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch,
 		Artifacts: r.artifacts,
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/demo"
+	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
 const root = "../../../.."
@@ -32,7 +33,7 @@ func TestOnARealCluster(t *testing.T) {
 // theAnswersAreWhatHappens wants the answers that lab 0 teaches to be those of a real cluster.
 func theAnswersAreWhatHappens(ctx context.Context, t *testing.T, c *clusters.Cluster) {
 	var out bytes.Buffer
-	right, judged, err := demo.Quiz{Cluster: c, Operand: nodeimage.Operand, Out: io.MultiWriter(&out, t.Output()), Answers: demo.Answers{
+	right, judged, err := demo.Quiz{Cluster: c, Operand: memcached.Image, Out: io.MultiWriter(&out, t.Output()), Answers: demo.Answers{
 		"makes-the-replicaset": "deployment-controller", "makes-the-pods": "replicaset-controller", "chooses-the-node": "kube-scheduler",
 		"starts-the-containers": "kubelet", "replaces-a-pod": "replicaset-controller", "undoes-your-change": "deployment-controller",
 		"replaces-a-lone-pod": "nobody", "clears-up": "garbage-collector",
@@ -54,7 +55,7 @@ func theDemoTellsWhatHappened(ctx context.Context, t *testing.T, c *clusters.Clu
 	}
 	var timeline bytes.Buffer
 	show := demo.Show{
-		Root: root, Programs: programs, Cluster: c, Operand: nodeimage.Operand,
+		Root: root, Programs: programs, Cluster: c, Operand: memcached.Image,
 		Log: filepath.Join(t.TempDir(), "operator.log"), Out: io.MultiWriter(&timeline, t.Output()),
 	}
 	if err := show.Run(ctx); err != nil {
@@ -121,7 +122,7 @@ func cluster(ctx context.Context, t *testing.T) *clusters.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := owned.Create(ctx, clusters.Spec{Image: image.Ref})
+	c, err := owned.Create(ctx, memcached.Spec(image, owned, t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,14 +131,5 @@ func cluster(ctx context.Context, t *testing.T) *clusters.Cluster {
 			t.Error(err)
 		}
 	})
-	if !image.HasOperand {
-		archive, err := nodeimage.OperandArchive(ctx, owned.Engine(), t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := owned.Provider().LoadImageArchive(ctx, c.Name, archive); err != nil {
-			t.Fatal(err)
-		}
-	}
 	return c
 }

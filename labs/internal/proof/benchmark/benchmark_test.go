@@ -24,6 +24,7 @@ import (
 	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/memcached"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -116,7 +117,7 @@ func BenchmarkVerdict(b *testing.B) {
 			judge := judge
 			judge.Clusters = kind(b)
 			p := pool.Start(judge.Clusters, pool.Options{
-				Size: 1, Spec: image.Spec(judge.Clusters, judge.Cache), FreeMemory: doctor.FreeMemory,
+				Size: 1, Spec: memcached.Spec(image, judge.Clusters, judge.Cache), FreeMemory: doctor.FreeMemory,
 			})
 			defer p.Close()
 			judgeSolution(b, judge, lab, p)
