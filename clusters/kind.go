@@ -355,7 +355,7 @@ func (k *kind) SaveImage(ctx context.Context, image, archive string) error {
 		return err
 	}
 	saved := archive + ".saved"
-	defer os.Remove(saved)
+	defer func() { _ = os.Remove(saved) }()
 	if _, err := engine.Run(ctx, k.engine, "save", "--output", saved, image); err != nil {
 		return err
 	}

@@ -78,16 +78,6 @@ func TestDeleteRefusesUnlabelledCluster(t *testing.T) {
 	}
 }
 
-func TestLabelIsDrawnOnce(t *testing.T) {
-	k, _ := scripted(t, "")
-	if _, err := k.drawLabel("lab-x"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.drawLabel("lab-x"); !errors.Is(err, ErrExists) {
-		t.Errorf("drawLabel() = %v for a name that is taken, want ErrExists", err)
-	}
-}
-
 func TestWorkersNeedAnotherImage(t *testing.T) {
 	k, told := scripted(t, `[ "$1" = image ] && echo '{"`+layout.NodeImageLabel+`":"x"}'`)
 	if _, err := k.Create(t.Context(), "lab-x", Spec{Image: "built", Workers: 1}); err == nil || !strings.Contains(err.Error(), "one node") {
@@ -163,32 +153,5 @@ func TestKindLogger(t *testing.T) {
 		if !strings.Contains(string(logger.text()), word) {
 			t.Errorf("the log of a failure lacks %q", word)
 		}
-	}
-}
-
-func TestTunedDNS(t *testing.T) {
-	// As kubeadm prints it, shortened.
-	const printed = `---
-kind: Deployment
-spec:
-  replicas: 2
-  template:
-    spec:
-      containers:
-      - name: coredns
-        readinessProbe:
-          httpGet:
-            path: /ready
----
-kind: ConfigMap
-`
-	got := tunedDNS(printed)
-	for _, want := range []string{"  replicas: 1\n", "        readinessProbe:\n          periodSeconds: 1\n          httpGet:"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in\n%s", want, got)
-		}
-	}
-	if strings.Index(got, "kind: ConfigMap") > strings.Index(got, "kind: Deployment") {
-		t.Errorf("the Deployment is not the last one:\n%s", got)
 	}
 }

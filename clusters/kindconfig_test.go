@@ -2,8 +2,6 @@ package clusters
 
 import (
 	"errors"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -24,12 +22,6 @@ func TestDefaultConfig(t *testing.T) {
 	}
 	if config.Networking.APIServerAddress != "127.0.0.1" {
 		t.Errorf("API server listens on %q, want 127.0.0.1 alone", config.Networking.APIServerAddress)
-	}
-}
-
-func TestDefaultNodeImageHasDigest(t *testing.T) {
-	if !strings.Contains(DefaultNodeImage, "@sha256:") {
-		t.Errorf("DefaultNodeImage = %q, want one with a digest", DefaultNodeImage)
 	}
 }
 
@@ -79,31 +71,6 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-func TestConfigImages(t *testing.T) {
-	own := []byte("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- {role: control-plane, image: own/node:v1}\n- role: worker\n")
-	for name, tc := range map[string]struct {
-		spec Spec
-		want []string
-	}{
-		"by default":          {Spec{Config: own}, []string{"own/node:v1", DefaultNodeImage}},
-		"another was asked":   {Spec{Config: own, Image: "example/node:v1"}, []string{"example/node:v1", "example/node:v1"}},
-		"without any node":    {Spec{Config: []byte("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n"), Image: "example/node:v1"}, []string{"example/node:v1"}},
-		"the lab's own nodes": {Spec{}, []string{DefaultNodeImage}},
-	} {
-		config, err := kindConfig(tc.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, node := range config.Nodes {
-			got = append(got, node.Image)
-		}
-		if !slices.Equal(got, tc.want) {
-			t.Errorf("%s: images %q, want %q", name, got, tc.want)
-		}
-	}
-}
-
 func TestConfigRefused(t *testing.T) {
 	two := []byte("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- role: control-plane\n- role: control-plane\n")
 	if _, err := kindConfig(Spec{Config: two}); !errors.Is(err, errOneControlPlane) {
@@ -130,41 +97,5 @@ func TestAPIServerAddress(t *testing.T) {
 		if _, err := kindConfig(Spec{APIServerAddress: address}); err == nil || !strings.Contains(err.Error(), address) {
 			t.Errorf("%s: %v, want it refused", address, err)
 		}
-	}
-}
-
-// kind's own token is the same for every cluster.
-func TestJoinTokenIsDrawn(t *testing.T) {
-	drawn := map[string]bool{}
-	for range 2 {
-		config, err := kindConfig(Spec{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var first struct {
-			BootstrapTokens []struct{ Token, TTL string } `yaml:"bootstrapTokens"`
-		}
-		var join struct {
-			Discovery struct {
-				BootstrapToken struct{ Token string } `yaml:"bootstrapToken"`
-			}
-		}
-		patches := config.KubeadmConfigPatches[len(config.KubeadmConfigPatches)-2:]
-		if err := errors.Join(yaml.Unmarshal([]byte(patches[0]), &first), yaml.Unmarshal([]byte(patches[1]), &join)); err != nil {
-			t.Fatal(err)
-		}
-		if len(first.BootstrapTokens) != 1 || first.BootstrapTokens[0].TTL == "" ||
-			first.BootstrapTokens[0].Token != join.Discovery.BootstrapToken.Token {
-			t.Errorf("%q", patches)
-		}
-		drawn[join.Discovery.BootstrapToken.Token] = true
-	}
-	for token := range drawn {
-		if !regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`).MatchString(token) {
-			t.Errorf("%s is no token", token)
-		}
-	}
-	if len(drawn) != 2 {
-		t.Error("two clusters have one token")
 	}
 }

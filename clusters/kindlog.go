@@ -10,9 +10,8 @@ import (
 	"sigs.k8s.io/kind/pkg/log"
 )
 
-// kindLogger passes kind's progress on and keeps everything for the log of a
-// failed creation. Warnings are only kept: on a creation that works they are
-// noise (a host on cgroup v1 gets one each time, and the doctor says it once).
+// kindLogger passes kind's progress on and keeps everything for the log of a failed creation. Warnings are only kept: on a
+// creation that works they are noise.
 type kindLogger struct {
 	log func(line string)
 
@@ -20,17 +19,10 @@ type kindLogger struct {
 	kept bytes.Buffer
 }
 
-var _ log.Logger = (*kindLogger)(nil)
-
-// keep is how much is kept, in bytes.
-const keep = 1 << 20
-
 func (l *kindLogger) record(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.kept.Len() < keep {
-		fmt.Fprintln(&l.kept, line)
-	}
+	fmt.Fprintln(&l.kept, line)
 }
 
 func (l *kindLogger) text() []byte {
@@ -52,19 +44,15 @@ type kindInfo struct {
 	level log.Level
 }
 
-func (i kindInfo) Enabled() bool { return i.level <= 3 }
-
+func (i kindInfo) Enabled() bool                    { return i.level <= 3 }
 func (i kindInfo) Infof(format string, args ...any) { i.Info(fmt.Sprintf(format, args...)) }
 
+// Info passes on the words with which kind announces a step, between a bullet and a picture.
 func (i kindInfo) Info(message string) {
 	message = strings.TrimSpace(message)
 	i.record(message)
-	// kind announces each step with a bullet and a picture, and repeats it with a
-	// mark when it is done. The words of the announcement are enough.
-	step, ok := strings.CutPrefix(message, "• ")
-	if i.level > 0 || !ok {
-		return
+	if step, ok := strings.CutPrefix(message, "• "); ok && i.level == 0 {
+		step = strings.TrimSuffix(step, "...")
+		i.log(strings.TrimRightFunc(step, func(r rune) bool { return r > unicode.MaxLatin1 || unicode.IsSpace(r) }))
 	}
-	step = strings.TrimSuffix(step, "...")
-	i.log(strings.TrimRightFunc(step, func(r rune) bool { return r > unicode.MaxLatin1 || unicode.IsSpace(r) }))
 }

@@ -204,22 +204,6 @@ func TestPrepareFails(t *testing.T) {
 	}
 }
 
-func TestCreatePanics(t *testing.T) {
-	o, f := newFake(t)
-	f.create = func(context.Context, string) error { panic("defect") }
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("the panic was swallowed")
-			}
-		}()
-		_, _ = o.Create(t.Context(), Spec{})
-	}()
-	if len(f.clusters) > 0 || len(recorded(t, o)) > 0 {
-		t.Errorf("clusters left: %v, records left: %v", f.clusters, recorded(t, o))
-	}
-}
-
 func TestDeleteFails(t *testing.T) {
 	o, f := newFake(t)
 	c, err := o.Create(t.Context(), Spec{})
@@ -343,31 +327,6 @@ func TestDamagedRecord(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{name}, swept); diff != "" {
 		t.Errorf("swept (-want +got):\n%s", diff)
-	}
-}
-
-func TestManagersSideBySide(t *testing.T) {
-	o, f := newFake(t)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			second := newManager(t, o.state, f)
-			c, err := second.Create(t.Context(), Spec{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if swept, err := second.Sweep(t.Context()); err != nil || len(swept) > 0 {
-				t.Errorf("Sweep() = %v, %v while all owners live", swept, err)
-			}
-			if err := second.Delete(t.Context(), c.Name); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if len(f.clusters) > 0 || len(recorded(t, o)) > 0 {
-		t.Errorf("clusters left: %v, records left: %v", f.clusters, recorded(t, o))
 	}
 }
 

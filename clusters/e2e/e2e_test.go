@@ -78,21 +78,6 @@ func TestNameSpecAndKubeconfigArePassedOn(t *testing.T) {
 	}
 }
 
-func TestOneProviderIsTheOriginOfManyClusters(t *testing.T) {
-	r := newRecorder(t)
-	origin := start(t, r)
-	first, second := origin.WithName("first"), origin.WithName("second")
-	if _, err := first.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if second.GetKubeconfig() != "" || origin.GetKubeconfig() != "" {
-		t.Error("creating one cluster changed another")
-	}
-	if _, err := second.Create(t.Context()); err != nil || r.name != "second" {
-		t.Errorf("created %q (%v), want second", r.name, err)
-	}
-}
-
 func TestConfigurationFileIsPassedOn(t *testing.T) {
 	r := newRecorder(t)
 	file := filepath.Join(t.TempDir(), "kind.yaml")
@@ -126,19 +111,6 @@ func TestWhatHasNoMeaningHereIsRefused(t *testing.T) {
 		if r.name != "" {
 			t.Errorf("a cluster was made in spite of %s", word)
 		}
-	}
-}
-
-func TestBeforeCreate(t *testing.T) {
-	c := start(t, newRecorder(t)).WithName("mine")
-	if _, err := c.GenerateKubeconfig(); err == nil {
-		t.Error("GenerateKubeconfig() = nil error before Create")
-	}
-	if err := c.WaitForControlPlane(t.Context(), nil); err == nil {
-		t.Error("WaitForControlPlane() = nil before Create")
-	}
-	if c.KubernetesRestConfig() != nil || c.GetKubectlContext() != "" {
-		t.Error("there is a client configuration before Create")
 	}
 }
 

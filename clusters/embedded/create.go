@@ -18,14 +18,9 @@ import (
 	"github.com/example/operator-lab/clusters/internal/layout"
 )
 
-const (
-	// ReadyTimeout is how long a control plane may take until everything works: 3 s on an idle machine, and many times
-	// that where every core is taken.
-	ReadyTimeout = 2 * time.Minute
-	// attempts is how often a creation is begun when another program took the API server's port between our choice and
-	// its use.
-	attempts = 3
-)
+// ReadyTimeout is how long a control plane may take until everything works: 3 s on an idle machine, and many times that
+// where every core is taken.
+const ReadyTimeout = 2 * time.Minute
 
 // stages is kwok's configuration: what becomes of nodes and Pods.
 //
@@ -50,16 +45,11 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 	if err != nil {
 		return nil, err
 	}
-	for n := 1; ; n++ {
-		a := &attempt{
-			Embedded: e, name: name, address: address, untrustedAdmin: spec.UntrustedAdmin || address != loopback,
-			nodes: 1 + spec.Workers, programs: programs,
-		}
-		c, err := a.run(ctx)
-		if err == nil || n == attempts || !errors.Is(err, errPortTaken) {
-			return c, err
-		}
+	a := &attempt{
+		Embedded: e, name: name, address: address, untrustedAdmin: spec.UntrustedAdmin || address != loopback,
+		nodes: 1 + spec.Workers, programs: programs,
 	}
+	return a.run(ctx)
 }
 
 // attempt is one creation.
@@ -145,21 +135,13 @@ func freePort(address string) (int, error) {
 	return 0, fmt.Errorf("find a free port of %s between %d and %d", address, lowestPort, highestPort)
 }
 
-// errPortTaken is the one failure that trying again fixes.
-var errPortTaken = errors.New("another program took the port")
-
 // programEnded says which program ended, and why.
 func (a *attempt) programEnded() error {
 	text := a.logTail("supervisor")
-	err := errors.New("the control plane ended: " + text)
 	if name, _, ok := strings.Cut(text, " ended: "); ok {
-		log := a.logTail(name)
-		err = fmt.Errorf("%s:\n\t%s", text, log)
-		if strings.Contains(log, "address already in use") { // kube-apiserver has no other sign for it
-			err = errors.Join(errPortTaken, err)
-		}
+		return fmt.Errorf("%s:\n\t%s", text, a.logTail(name))
 	}
-	return err
+	return errors.New("the control plane ended: " + text)
 }
 
 // logTail is the end of a program's log, where the reason stands.

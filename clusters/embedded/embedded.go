@@ -157,31 +157,10 @@ var errNoCluster = errors.New("no such cluster")
 
 // CollectLogs copies the logs of all programs into dir.
 func (e *Embedded) CollectLogs(_ context.Context, name, dir string) error {
-	logs := filepath.Join(e.dir(name), logFolder)
-	err := os.MkdirAll(dir, 0o755)
-	if err == nil && !exists(logs) {
-		err = errNoCluster
-	}
-	if err == nil {
-		err = copyFiles(dir, logs)
-	}
-	if err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(e.dir(name), logFolder))); err != nil {
 		return fmt.Errorf("collect logs of cluster %s: %w", name, err)
 	}
 	return nil
-}
-
-// copyFiles copies the files of a folder, and replaces what is there.
-func copyFiles(to, from string) error {
-	entries, err := os.ReadDir(from)
-	for _, entry := range entries {
-		data, readErr := os.ReadFile(filepath.Join(from, entry.Name()))
-		if readErr == nil {
-			readErr = os.WriteFile(filepath.Join(to, entry.Name()), data, 0o600)
-		}
-		err = errors.Join(err, readErr)
-	}
-	return err
 }
 
 // nodesFile has the number of nodes.

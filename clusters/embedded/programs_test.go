@@ -46,15 +46,6 @@ func TestNothingListensButOnLoopback(t *testing.T) {
 	}
 }
 
-func TestTheAPIServerAsksWhoMayDoWhat(t *testing.T) {
-	args := planned(t, loopback)[apiServer]
-	for _, want := range []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"} {
-		if !slices.Contains(args, want) {
-			t.Errorf("the API server runs without %s", want)
-		}
-	}
-}
-
 // What the controllers of kind clusters are told, those of embedded ones are told, too: a check must not see a difference.
 func TestTheControllersAreToldWhatThoseOfKindAre(t *testing.T) {
 	data, err := os.ReadFile("../kind.yaml")
@@ -84,21 +75,6 @@ func TestTheControllersAreToldWhatThoseOfKindAre(t *testing.T) {
 	}
 	if told == 0 {
 		t.Error("kind.yaml tells the controllers nothing: it is read in another way than it is written")
-	}
-}
-
-// An address for the room is one for the API server alone.
-func TestOnlyTheAPIServerListensOnAnotherAddress(t *testing.T) {
-	const address = "192.168.1.5"
-	for name, args := range planned(t, address) {
-		for _, arg := range args {
-			if strings.Contains(arg, address) && (name != apiServer || arg != "--bind-address="+address) {
-				t.Errorf("%s has %s", name, arg)
-			}
-		}
-	}
-	if args := planned(t, address)[apiServer]; !slices.Contains(args, "--bind-address="+address) {
-		t.Errorf("the API server does not listen on %s: %v", address, args)
 	}
 }
 
@@ -132,26 +108,6 @@ func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
 		_, err := e.Create(t.Context(), "lab-test", clusters.Spec{APIServerAddress: address})
 		if err == nil || !strings.Contains(err.Error(), address) {
 			t.Errorf("Create on %s: %v", address, err)
-		}
-	}
-}
-
-func TestTheAPIServerOfAStrangerCallsNobody(t *testing.T) {
-	for _, flag := range []string{
-		"--egress-selector-config-file=" + egressFile,
-		"--kubelet-preferred-address-types=", // else it asks the machine's DNS for names of nodes
-		"--runtime-config=/v1/componentstatuses=false",
-		"--anonymous-auth=false",
-	} {
-		for _, untrustedAdmin := range []bool{false, true} {
-			if got := slices.Contains(apiServerArgs(loopback, 12345, untrustedAdmin), flag); got != untrustedAdmin {
-				t.Errorf("for others %v: it runs with %s: %v", untrustedAdmin, flag, got)
-			}
-		}
-	}
-	for _, p := range newPlan(map[string]string{}, "192.0.2.1", 12345, true, "").Programs {
-		if got := slices.Contains(p.Env, "NO_PROXY=192.0.2.1:12345"); got != (p.Name == apiServer) {
-			t.Errorf("%s calls others through a proxy, and the API server itself: %v", p.Name, got)
 		}
 	}
 }

@@ -25,7 +25,6 @@ const (
 	childState = "KINDTEST_STATE"
 	childImage = "KINDTEST_IMAGE"
 	childKeep  = "KINDTEST_KEEP"
-	childPool  = "KINDTEST_POOL"
 	childName  = "KINDTEST_NAME"  // of the cluster
 	childSweep = "KINDTEST_SWEEP" // only sweep, and say what was swept
 )
@@ -56,9 +55,6 @@ func child(state string) error {
 		return err
 	}
 	spec := clusters.Spec{Name: os.Getenv(childName), Image: os.Getenv(childImage), Keep: os.Getenv(childKeep) != ""}
-	if os.Getenv(childPool) != "" {
-		return poolChild(ctx, m, spec)
-	}
 	if os.Getenv(childSweep) != "" {
 		swept, err := m.Sweep(ctx)
 		fmt.Println("swept", swept)
@@ -250,27 +246,6 @@ func TestNameInTwoStateFolders(t *testing.T) {
 		t.Errorf("Healthy() = %v, want the winner's cluster alive", err)
 	}
 	if err := winner.Delete(t.Context(), name); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestCreateAfterKill(t *testing.T) {
-	t.Parallel()
-	name := clusters.NewName("again")
-	o := startOwner(t, childName+"="+name)
-	o.waitFor(t, "Writing configuration") // of nodes that exist
-	if err := o.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = o.cmd.Wait() // killed, as intended
-	c, err := o.Create(t.Context(), clusters.Spec{Name: name, Image: nodeImage(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Healthy(t.Context(), c); err != nil {
-		t.Errorf("Healthy() = %v", err)
-	}
-	if err := o.Delete(t.Context(), name); err != nil {
 		t.Error(err)
 	}
 }

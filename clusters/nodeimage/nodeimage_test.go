@@ -88,7 +88,7 @@ func TestResolveChooses(t *testing.T) {
 
 func TestResolveExplainsWhatIsMissing(t *testing.T) {
 	_, err := Resolve(t.Context(), fakeEngine(t, nil), "")
-	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || problem.Reason != clusters.ErrImageMissing {
+	if !errors.Is(err, clusters.ErrImageMissing) {
 		t.Errorf("without any image: %v, want ErrImageMissing", err)
 	}
 	engine := fakeEngine(t, map[string]inspection{"debian:12": {}})
@@ -103,7 +103,7 @@ func TestResolveExplainsWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Resolve(t.Context(), engine, "debian:12")
-	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || problem.Reason != clusters.ErrNoEngine {
+	if !errors.Is(err, clusters.ErrNoEngine) {
 		t.Errorf("engine down: %v, want a problem of the engine", err)
 	}
 }

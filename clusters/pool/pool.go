@@ -25,9 +25,6 @@ const (
 	maxAge = 12 * time.Hour
 	// wakeTime is how long a resumed cluster may take until it is healthy.
 	wakeTime = 5 * time.Second
-	// enoughMemory is what has to be free, in bytes, for a cluster to be made in advance: 0.6 GB for itself, and what a
-	// check and a compilation take.
-	enoughMemory = 2 << 30
 )
 
 // Options say what a pool keeps.
@@ -36,8 +33,6 @@ type Options struct {
 	Size int
 	// Spec is what the clusters are like.
 	Spec clusters.Spec
-	// FreeMemory is how many bytes of memory are free, and false where that is not known. nil knows nothing.
-	FreeMemory func() (uint64, bool)
 	// Progress, if it is not nil, is told what goes wrong, in one line each.
 	Progress func(line string)
 }
@@ -52,7 +47,6 @@ type Pool struct {
 	offers  chan offer     // what the fillers have
 	making  chan struct{}  // has a value while a cluster is made in advance: several at once slow each other down
 	waiting atomic.Int32   // paused clusters
-	claims  chan struct{}  // a claim that waits, for fillers that wait for memory
 	healthy func(ctx context.Context, c *clusters.Cluster) error
 }
 
@@ -73,10 +67,7 @@ func start(manager *clusters.Manager, healthy func(context.Context, *clusters.Cl
 	if opts.Progress == nil {
 		opts.Progress = func(string) {}
 	}
-	if opts.FreeMemory == nil {
-		opts.FreeMemory = func() (uint64, bool) { return 0, false }
-	}
-	p := &Pool{manager: manager, opts: opts, offers: make(chan offer), claims: make(chan struct{}), making: make(chan struct{}, 1), healthy: healthy}
+	p := &Pool{manager: manager, opts: opts, offers: make(chan offer), making: make(chan struct{}, 1), healthy: healthy}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	for range opts.Size {
 		p.tasks.Go(p.fill)
@@ -97,7 +88,6 @@ func (p *Pool) Close() {
 // fill makes one cluster after the other, and has each wait until it is claimed.
 func (p *Pool) fill() {
 	for p.ctx.Err() == nil {
-		p.awaitMemory()
 		p.making <- struct{}{}
 		o := p.create(p.ctx)
 		<-p.making
@@ -139,22 +129,6 @@ func (p *Pool) offer(o offer, timeout <-chan time.Time) (taken bool) {
 	case <-p.ctx.Done():
 	}
 	return false
-}
-
-// awaitMemory returns when there is memory for a cluster, or somebody waits for one.
-func (p *Pool) awaitMemory() {
-	for {
-		if free, known := p.opts.FreeMemory(); !known || free >= enoughMemory {
-			return
-		}
-		select {
-		case p.claims <- struct{}{}:
-			return
-		case <-p.ctx.Done():
-			return
-		case <-time.After(retryDelay):
-		}
-	}
 }
 
 func (p *Pool) create(ctx context.Context) offer {
@@ -221,18 +195,13 @@ func (p *Pool) next(ctx context.Context) (offer, error) {
 		o := p.create(ctx)
 		return o, o.err
 	}
-	claims := p.claims
-	for {
-		select {
-		case o := <-p.offers:
-			return o, o.err
-		case <-claims:
-			claims = nil // one cluster more is made for this claim
-		case <-ctx.Done():
-			return offer{}, ctx.Err()
-		case <-p.ctx.Done():
-			return offer{}, errors.New("the pool is closed")
-		}
+	select {
+	case o := <-p.offers:
+		return o, o.err
+	case <-ctx.Done():
+		return offer{}, ctx.Err()
+	case <-p.ctx.Done():
+		return offer{}, errors.New("the pool is closed")
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,7 +94,6 @@ type testPool struct {
 	*Pool
 	fake    *fake
 	manager *clusters.Manager
-	memory  atomic.Uint64
 }
 
 // open starts a pool, whose end is checked with the test's.
@@ -103,14 +101,11 @@ func open(t *testing.T, size int, change func(*fake)) *testPool {
 	t.Helper()
 	p := &testPool{fake: &fake{paused: map[string]bool{}}}
 	change(p.fake)
-	p.memory.Store(enoughMemory)
 	var err error
 	if p.manager, err = clusters.New(t.TempDir(), clusters.WithProvider(p.fake)); err != nil {
 		t.Fatal(err)
 	}
-	p.Pool = start(p.manager, func(context.Context, *clusters.Cluster) error { return nil }, Options{
-		Size: size, FreeMemory: func() (uint64, bool) { return p.memory.Load(), true },
-	})
+	p.Pool = start(p.manager, func(context.Context, *clusters.Cluster) error { return nil }, Options{Size: size})
 	t.Cleanup(func() {
 		p.Close()
 		if names := p.fake.names(true); len(names) > 0 {
@@ -251,44 +246,6 @@ func TestDiscardTriesAgain(t *testing.T) {
 	}
 }
 
-func TestClaimCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := open(t, 1, unchanged)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, _, err := p.Claim(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Claim() = %v, want the end of the caller's context", err)
-		}
-		pass(time.Hour)
-		if p.Waiting() != 1 || p.fake.most != 1 {
-			t.Errorf("%d wait, up to %d were there; want one", p.Waiting(), p.fake.most)
-		}
-	})
-}
-
-func TestShortMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := open(t, 1, unchanged)
-		p.memory.Store(enoughMemory - 1)
-		used, _, _ := p.claim(t)
-		pass(time.Hour)
-		if names := p.fake.names(true); len(names) != 1 {
-			t.Errorf("clusters %v: one was made in advance although memory is short", names)
-		}
-		next, _, took := p.claim(t)
-		if took != creation {
-			t.Errorf("a claim took %v, want one made for it in %v", took, creation)
-		}
-		p.Discard(used)
-		p.Discard(next)
-		p.memory.Store(enoughMemory)
-		pass(time.Hour)
-		if p.Waiting() != 1 {
-			t.Errorf("%d wait, want 1 now that there is memory", p.Waiting())
-		}
-	})
-}
-
 func TestProviderWithoutPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := open(t, 1, func(f *fake) { f.awake = true })
@@ -298,31 +255,5 @@ func TestProviderWithoutPause(t *testing.T) {
 			t.Errorf("the claim took %v, want the cluster that waits awake", took)
 		}
 		p.Discard(name)
-	})
-}
-
-func TestSizeZeroMakesOnClaim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := open(t, 0, unchanged)
-		pass(time.Hour)
-		if names := p.fake.names(true); len(names) > 0 {
-			t.Errorf("clusters %v before anybody asked", names)
-		}
-		name, pooled, _ := p.claim(t)
-		if pooled {
-			t.Error("it is said to have waited")
-		}
-		p.Discard(name)
-	})
-}
-
-func TestClaimAfterClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := open(t, 1, unchanged)
-		time.Sleep(creation / 2)
-		p.Close()
-		if _, _, err := p.Claim(t.Context()); err == nil {
-			t.Error("Claim() = nil error from a pool that was closed")
-		}
 	})
 }

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/e2e-framework/pkg/env"
 	"sigs.k8s.io/e2e-framework/pkg/envconf"
 	"sigs.k8s.io/e2e-framework/pkg/envfuncs"
@@ -104,38 +102,6 @@ func TestAnImageOfTheEngineReachesTheNode(t *testing.T) {
 	if err != nil || !slices.Contains(strings.Fields(string(out)), localImage) {
 		t.Errorf("images of the node: %s (%v), want %s among them", out, err, localImage)
 	}
-}
-
-func TestAFeatureRunsOnTheCluster(t *testing.T) {
-	type key struct{}
-	feature := features.New("objects").
-		Setup(func(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
-			object := &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Name: "greeting", Namespace: "default"},
-				Data:       map[string]string{"text": "hello"},
-			}
-			if err := cfg.Client().Resources().Create(ctx, object); err != nil {
-				t.Fatal(err)
-			}
-			return context.WithValue(ctx, key{}, object)
-		}).
-		Assess("are on the API server", func(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
-			var object corev1.ConfigMap
-			if err := cfg.Client().Resources().Get(ctx, "greeting", "default", &object); err != nil {
-				t.Fatal(err)
-			}
-			if object.Data["text"] != "hello" {
-				t.Errorf("data = %v", object.Data)
-			}
-			return ctx
-		}).
-		Teardown(func(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
-			if err := cfg.Client().Resources().Delete(ctx, ctx.Value(key{}).(*corev1.ConfigMap)); err != nil {
-				t.Error(err)
-			}
-			return ctx
-		}).Feature()
-	testenv.Test(t, feature)
 }
 
 func TestTheFrameworkFindsItsCluster(t *testing.T) {

@@ -8,14 +8,17 @@ import (
 	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
-// StartPool begins to keep so many clusters ready. The caller has to close it.
+// poolMemory is what has to be free, in bytes, for a cluster that waits: 0.6 GB for itself, and what a check and a compilation
+// take.
+const poolMemory = 2 << 30
+
+// StartPool begins to keep so many clusters ready, none where memory is short. The caller has to close it.
 func (a *App) StartPool(owned *clusters.Manager, spec clusters.Spec, size int) *pool.Pool {
-	return pool.Start(owned, pool.Options{
-		Size:       size,
-		Spec:       spec,
-		FreeMemory: doctor.FreeMemory,
-		Progress:   a.Progress,
-	})
+	if free, known := doctor.FreeMemory(); known && free < poolMemory && size > 0 {
+		a.Progress("memory is short, so no cluster is made in advance: close other programs and begin again")
+		size = 0
+	}
+	return pool.Start(owned, pool.Options{Size: size, Spec: spec, Progress: a.Progress})
 }
 
 // Spec is how a cluster is made for the user of this machine.

@@ -18,7 +18,6 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/components"
-	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/clusters/pool"
@@ -117,7 +116,7 @@ func BenchmarkVerdict(b *testing.B) {
 			judge := judge
 			judge.Clusters = kind(b)
 			p := pool.Start(judge.Clusters, pool.Options{
-				Size: 1, Spec: memcached.Spec(image, judge.Clusters, judge.Cache), FreeMemory: doctor.FreeMemory,
+				Size: 1, Spec: memcached.Spec(image, judge.Clusters, judge.Cache),
 			})
 			defer p.Close()
 			judgeSolution(b, judge, lab, p)
