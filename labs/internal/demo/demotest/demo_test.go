@@ -89,9 +89,9 @@ func theDemoTellsWhatHappened(ctx context.Context, t *testing.T, c *clusters.Clu
 	})
 	inOrder(t, timeline.Bytes(), []string{ // whose place among the others differs
 		`memcached-operator +added a finalizer to Memcached cache: cache.example.com/registry`,
-		`memcached-operator +sent PUT to the registry: cache, size 3 .answer 204.`,
-		`memcached-operator +sent PUT to the registry: cache, size 5 .answer 204.`,
-		`memcached-operator +sent PUT to the registry: cache, size 3 .answer 204.`,
+		`memcached-operator +sent PUT to the registry: cache, size 3 .answer 20[01].`,
+		`memcached-operator +sent PUT to the registry: cache, size 5 .answer 200.`,
+		`memcached-operator +sent PUT to the registry: cache, size 3 .answer 20[01].`,
 		`memcached-operator +sent DELETE to the registry .answer 503.`,
 		`memcached-operator +sent DELETE to the registry .answer 204.`,
 	})
