@@ -90,17 +90,13 @@ func NewKit(ctx context.Context, c *course.Course, state, cache string, progress
 	kit := &Kit{Checks: checks, Env: []string{
 		"PATH=" + filepath.Join(goRoot, "bin") + ":" + BinDir, "HOME=/tmp", "GOROOT=" + goRoot, "GOMODCACHE=" + modCache,
 		"GOCACHE=/tmp/go-build", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off",
+	}, Mounts: []Mount{
+		{goRoot, goRoot}, {modCache, modCache}, // at their own paths, which are a part of what the build cache knows
+		{bin, BinDir}, {built, CacheDir + "/" + builtDir}, {filepath.Join(cache, "components"), CacheDir + "/components"},
 	}}
-	// Go and modules are at their own paths, which are a part of what the build cache knows.
-	for _, dir := range []string{goRoot, modCache} {
-		kit.Mounts = append(kit.Mounts, Mount{dir, dir})
-	}
-	kit.Mounts = append(kit.Mounts,
-		Mount{built, CacheDir + "/" + builtDir}, Mount{filepath.Join(cache, "components"), CacheDir + "/components"})
 	for _, path := range coursePaths {
 		kit.Mounts = append(kit.Mounts, Mount{filepath.Join(c.Root, path), CourseDir + "/" + path})
 	}
-	kit.Mounts = append(kit.Mounts, Mount{bin, BinDir})
 	return kit, nil
 }
 

@@ -22,12 +22,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli"
 )
 
-const (
-	// FileName is where a room is remembered, below the state folder.
-	FileName = "room.json"
-	// Label is that of its clusters' records.
-	Label = cli.RoomLabel
-)
+// FileName is where a room is remembered, below the state folder.
+const FileName = "room.json"
 
 // Room is who has a cluster.
 type Room struct {
@@ -108,7 +104,7 @@ func (r *Room) Name(file string) error {
 
 func (r *Room) add(name string, free bool) {
 	if r.Find(name) == nil {
-		r.Learners = append(r.Learners, Learner{Name: name, Cluster: clusters.NewName(Label), Free: free})
+		r.Learners = append(r.Learners, Learner{Name: name, Cluster: clusters.NewName(cli.RoomLabel), Free: free})
 	}
 }
 
@@ -162,12 +158,11 @@ func (r *Room) Up(ctx context.Context, owned *clusters.Manager, spec clusters.Sp
 		group.Go(func() error {
 			tell(l.Name, "creating")
 			spec := spec
-			spec.Name, spec.Label, spec.Keep = l.Cluster, Label, true
-			_, err := owned.Create(ctx, spec)
-			if err == nil {
-				tell(l.Name, "ready")
-			} else {
+			spec.Name, spec.Label, spec.Keep = l.Cluster, cli.RoomLabel, true
+			if _, err := owned.Create(ctx, spec); err != nil {
 				errs[i] = fmt.Errorf("%s: %w", l.Name, err)
+			} else {
+				tell(l.Name, "ready")
 			}
 			return nil
 		})

@@ -125,10 +125,9 @@ func Join(ctx context.Context, state string, r Room) (*Room, *JoinAnswer, error)
 		err = maybe.WriteFile(filepath.Join(state, ConfigFile), append(data, '\n'), 0o600)
 	}
 	if err == nil && len(answer.Kubeconfig) > 0 {
-		err = checkKubeconfig(answer.Kubeconfig)
-	}
-	if err == nil && len(answer.Kubeconfig) > 0 {
-		err = maybe.WriteFile(filepath.Join(state, KubeconfigFile), answer.Kubeconfig, 0o600)
+		if err = checkKubeconfig(answer.Kubeconfig); err == nil {
+			err = maybe.WriteFile(filepath.Join(state, KubeconfigFile), answer.Kubeconfig, 0o600)
+		}
 	}
 	return &r, answer, err
 }

@@ -237,7 +237,7 @@ func (a *app) down(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owners = slices.DeleteFunc(owners, func(o clusters.Record) bool { return o.Label != room.Label })
+	owners = slices.DeleteFunc(owners, func(o clusters.Record) bool { return o.Label != cli.RoomLabel })
 	if len(owners) > 0 {
 		what := "This removes " + cli.Count(len(owners), "cluster") + ", and all that the learners have in there."
 		if err := a.Agree(a.AtTerminal(), what, "nothing was removed"); err != nil {

@@ -105,10 +105,9 @@ func (a *app) offer(site share.Site) func(name string) (roomclient.JoinAnswer, e
 			return answer, nil
 		}
 		owned, err := a.Owned()
-		if err != nil {
-			return answer, err
+		if err == nil {
+			answer.Kubeconfig, err = os.ReadFile(owned.Kubeconfig(l.Cluster))
 		}
-		answer.Kubeconfig, err = os.ReadFile(owned.Kubeconfig(l.Cluster))
 		if errors.Is(err, os.ErrNotExist) { // it is not made yet: joining again gets it
 			err = nil
 		}
