@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -22,9 +19,6 @@ const (
 	// healthTimeout bounds a look at what the API server shows. One that works answers within milliseconds; what one shows
 	// that needs longer than this cannot be trusted.
 	healthTimeout = 10 * time.Second
-	// hookTimeout is what the hooks of an API server that just started may take. An embedded cluster is handed out while
-	// two of them look once more, a second after the start, at what is there.
-	hookTimeout = 3 * time.Second
 	// lowDisk is what a node needs in bytes to go on: the kubelets of kind never report pressure, so the writes of etcd
 	// and of Pods would just fail.
 	lowDisk = 256 << 20
@@ -130,29 +124,19 @@ func unreachable(err error) bool {
 	return ok && !u.Timeout()
 }
 
-// readyAPI is nil when the API server says that it is ready. One that only waits for hooks of its start gets the time for
-// them.
+// readyAPI is nil when the API server says that it is ready.
 func readyAPI(ctx context.Context, client kubernetes.Interface) error {
-	for end := time.Now().Add(hookTimeout); ; {
-		answer, err := get(client).AbsPath("/readyz").DoRaw(ctx)
-		if err == nil {
-			return nil
-		}
-		var waits []string
-		onlyHooks := true
-		for line := range strings.Lines(string(answer)) {
-			if part, ok := strings.CutPrefix(line, "[-]"); ok { // one of some forty parts, that is not ready
-				waits = append(waits, strings.Fields(part)[0])
-				onlyHooks = onlyHooks && strings.HasPrefix(part, "poststarthook/")
-			}
-		}
-		if len(waits) == 0 {
-			return err
-		}
-		if !onlyHooks || time.Now().After(end) || pause(ctx, 100*time.Millisecond) != nil {
-			return errors.New("it waits for " + strings.Join(waits, ", "))
+	answer, err := get(client).AbsPath("/readyz").DoRaw(ctx)
+	var waits []string
+	for line := range strings.Lines(string(answer)) {
+		if part, ok := strings.CutPrefix(line, "[-]"); ok { // one of some forty parts, that is not ready
+			waits = append(waits, strings.Fields(part)[0])
 		}
 	}
+	if err != nil && len(waits) > 0 {
+		err = errors.New("it waits for " + strings.Join(waits, ", "))
+	}
+	return err
 }
 
 const (
@@ -175,9 +159,8 @@ type Monitor struct {
 	ended   chan struct{}
 
 	// What follows is written until the monitor has ended, and read afterwards.
-	baseline    map[container]int32 // restarts of the system's containers, when the monitor began
-	firstOutage error               // what was heard when the API server was away for the first time
-	cause       error               // why the cluster was given up
+	firstOutage error // what was heard when the API server was away for the first time
+	cause       error // why the cluster was given up
 }
 
 // Monitor begins to watch a cluster. The context ends when ctx does, when the monitor is ended, and, with a *Problem as its
@@ -206,7 +189,6 @@ func (w *Monitor) End() {
 
 func (w *Monitor) watch(ctx context.Context) {
 	defer close(w.ended)
-	w.baseline, _ = restarts(ctx, w.client) // a cluster that cannot be asked is about to be given up
 	tick := time.NewTicker(monitorInterval)
 	defer tick.Stop()
 	bad, before := time.Duration(0), time.Now()
@@ -259,54 +241,5 @@ func (w *Monitor) Problem(ctx context.Context) error {
 	if w.firstOutage != nil {
 		return &Problem{What: fmt.Sprintf("cluster %s was interrupted while it was in use", w.cluster.Name), Reason: ErrBroken, Err: w.firstOutage}
 	}
-	now, err := restarts(ctx, w.client)
-	if err != nil {
-		return unanswered(err, w.cluster, "cluster %s does not list its Pods", w.cluster.Name)
-	}
-	var names []string
-	for c, n := range now {
-		if before, known := w.baseline[c]; known && before >= 0 && n != before {
-			names = append(names, c.name)
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	slices.Sort(names)
-	return &Problem{
-		What:   fmt.Sprintf("%s of cluster %s went down while it was in use", strings.Join(names, " and "), w.cluster.Name),
-		Reason: ErrBroken,
-	}
-}
-
-// container is one container of one Pod.
-type container struct {
-	pod  types.UID
-	name string
-}
-
-// forPodsAlone are the Pods of Kubernetes, by their label k8s-app, that serve other Pods and nobody else: DNS, and kind's
-// network. Both have a limit of memory that whoever writes Services or policies can exceed.
-var forPodsAlone = []string{"kube-dns", "kindnet"}
-
-// restarts counts how often each container of Kubernetes itself was started anew, and is -1 for one that does not run. It
-// leaves out [forPodsAlone].
-func restarts(ctx context.Context, client kubernetes.Interface) (map[container]int32, error) {
-	var pods corev1.PodList
-	if err := get(client).Namespace(metav1.NamespaceSystem).Resource("pods").Do(ctx).Into(&pods); err != nil {
-		return nil, err
-	}
-	counts := map[container]int32{}
-	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp != nil || slices.Contains(forPodsAlone, pod.Labels["k8s-app"]) {
-			continue // it is meant to end, or its end means nothing
-		}
-		for _, status := range pod.Status.ContainerStatuses {
-			counts[container{pod.UID, status.Name}] = status.RestartCount
-			if status.State.Running == nil {
-				counts[container{pod.UID, status.Name}] = -1
-			}
-		}
-	}
-	return counts, nil
+	return nil
 }

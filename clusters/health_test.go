@@ -15,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	restfake "k8s.io/client-go/rest/fake"
@@ -26,7 +25,6 @@ type changing struct {
 	fake
 	mu      sync.Mutex
 	machine Node
-	pods    []corev1.Pod
 	readyz  answer
 	nodes   answer // nil lists them
 	kubelet answer
@@ -64,7 +62,7 @@ func broken(context.Context) (int, string, error) { return 0, "", io.EOF }
 
 func (c *changing) do(req *http.Request) (*http.Response, error) {
 	c.mu.Lock()
-	pods, say, nodes := c.pods, c.readyz, c.nodes
+	say, nodes := c.readyz, c.nodes
 	if strings.HasSuffix(req.URL.Path, "/proxy/healthz") {
 		say = c.kubelet
 	}
@@ -81,8 +79,6 @@ func (c *changing) do(req *http.Request) (*http.Response, error) {
 	case strings.HasSuffix(req.URL.Path, "/nodes"):
 		ready := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		say = list(corev1.NodeList{Items: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: corev1.NodeStatus{Conditions: ready}}}})
-	case strings.HasSuffix(req.URL.Path, "/pods"):
-		say = list(corev1.PodList{Items: pods})
 	}
 	code, body, err := say(req.Context())
 	if err != nil {
@@ -92,29 +88,12 @@ func (c *changing) do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
-// controllers are two Pods of Kubernetes itself, the controllers and DNS, of which the first is in this state.
-func controllers(restarts int32, running bool) []corev1.Pod {
-	return []corev1.Pod{systemPod("kube-controller-manager", restarts, running), systemPod("kube-dns", 0, true)}
-}
-
-// systemPod is a Pod of Kubernetes itself with one container of its name.
-func systemPod(name string, restarts int32, running bool) corev1.Pod {
-	status := corev1.ContainerStatus{Name: name, RestartCount: restarts}
-	if running {
-		status.State.Running = &corev1.ContainerStateRunning{}
-	}
-	return corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name + "-one", UID: types.UID(name), Labels: map[string]string{"k8s-app": name}},
-		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}},
-	}
-}
-
 // startMonitor begins one over a healthy cluster, and returns after its first look. It needs a fake clock.
 func startMonitor(t *testing.T) (*changing, *Monitor, context.Context) {
 	t.Helper()
 	c := &changing{
 		machine: Node{Name: "one", Running: true, State: "running", FreeDisk: 1 << 40},
-		pods:    controllers(1, true), readyz: good, kubelet: good,
+		readyz:  good, kubelet: good,
 	}
 	client := kubernetes.New(&restfake.RESTClient{
 		NegotiatedSerializer: scheme.Codecs.WithoutConversion(), GroupVersion: corev1.SchemeGroupVersion,
@@ -146,10 +125,6 @@ func TestMonitor(t *testing.T) {
 		"API server away before kubelet": {func(c *changing) { c.kubelet = broken }, 0, monitorTolerance + soon, []string{"API server"}},
 		"API server away for a while":    {func(c *changing) { c.readyz = broken }, soon, 0, []string{"interrupted while it was in use"}},
 		"kubelet away":                   {func(c *changing) { c.kubelet = bad }, 0, monitorTolerance + soon, []string{"the kubelet of node one"}},
-		"controllers restarted":          {func(c *changing) { c.pods = controllers(2, true) }, soon, 0, []string{"kube-controller-manager", "went down"}},
-		"controllers down":               {func(c *changing) { c.pods = controllers(1, false) }, soon, 0, []string{"kube-controller-manager", "went down"}},
-		"DNS restarted":                  {func(c *changing) { c.pods[1] = systemPod("kube-dns", 1, false) }, soon, 0, nil},
-		"another Pod with restarts":      {func(c *changing) { c.pods = controllers(7, true); c.pods[0].UID = "2" }, soon, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/kind/pkg/cluster"
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
@@ -80,14 +79,14 @@ func (k *kind) List(ctx context.Context) ([]string, error) {
 }
 
 // Delete removes the nodes and the kubeconfig of a cluster that was made with this state folder, and looks whether they
-// are gone. Nodes that somebody else made under that name stay. Where there are no others, that is an error.
+// are gone. Nodes that somebody else made under that name stay.
 func (k *kind) Delete(ctx context.Context, name string) error {
 	if err := layout.CheckName(name); err != nil {
 		return err
 	}
 	label, err := k.label(name)
 	if err == nil && label == "" {
-		return k.refuse(ctx, name)
+		return nil // it is not ours
 	}
 	// An engine under load answers "removal already in progress", or misses a container that was being started.
 	for attempt := 1; err == nil && attempt <= deleteAttempts; attempt++ {
@@ -104,23 +103,6 @@ func (k *kind) Delete(ctx context.Context, name string) error {
 
 // deleteAttempts is how often a removal is tried.
 const deleteAttempts = 4
-
-// refuse is an error when there is a cluster of that name.
-func (k *kind) refuse(ctx context.Context, name string) error {
-	list, err := k.nodes(ctx, name)
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	return &Problem{
-		What: fmt.Sprintf("cannot delete cluster %s: nothing in %s says that it was made here", name, k.state),
-		Fix:  k.removal(namesOf(list)),
-	}
-}
-
-// removal is the command with which a person may remove nodes that are not known to be ours.
-func (k *kind) removal(nodes []string) string {
-	return fmt.Sprintf("%s rm -f -v %s, if nobody needs that cluster", k.engine, strings.Join(nodes, " "))
-}
 
 // deleteNodes removes the containers that carry the label, by ID: the name may be somebody else's by now.
 func (k *kind) deleteNodes(ctx context.Context, name, label string) error {
@@ -234,25 +216,17 @@ func lookInside(ctx context.Context, n nodes.Node, node *Node) {
 	node.Stopped = lines[1:]
 }
 
-// CollectLogs writes the journal, the logs of the containers and the engine's view of every node into dir.
+// CollectLogs writes the journal, the logs of the containers and the engine's view of every node into dir. What a node
+// does not have is left out, such as the list of images where there is no crictl.
 func (k *kind) CollectLogs(ctx context.Context, name, dir string) error {
-	list, err := k.existing(ctx, name)
-	if err != nil {
+	if _, err := k.existing(ctx, name); err != nil {
 		return err
 	}
-	_, err = inBackground(ctx, func() (struct{}, error) { return struct{}{}, k.kind.CollectLogs(name, dir) })
-	if ctx.Err() == nil && !slices.ContainsFunc(list, func(n nodes.Node) bool { return !hasJournal(dir, n) }) {
-		return nil // some parts fail on some nodes, such as the list of images where there is no crictl
+	_, err := inBackground(ctx, func() (struct{}, error) { return struct{}{}, k.kind.CollectLogs(name, dir) })
+	if files, _ := os.ReadDir(dir); ctx.Err() == nil && len(files) > 0 || err == nil {
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("collect logs of cluster %s: %w", name, describe(err))
-	}
-	return nil
-}
-
-func hasJournal(dir string, node nodes.Node) bool {
-	info, err := os.Stat(filepath.Join(dir, node.String(), "journal.log"))
-	return err == nil && info.Size() > 0
+	return fmt.Errorf("collect logs of cluster %s: %w", name, describe(err))
 }
 
 // Keep has nothing to do: containers outlive this process.
@@ -273,6 +247,12 @@ func (k *kind) Pause(ctx context.Context, name string) (err error) {
 
 // Resume thaws them.
 func (k *kind) Resume(ctx context.Context, name string) error { return k.freeze(ctx, name, "unpause") }
+
+// Commands finds the nodes by kind's own label.
+func (k *kind) Commands(name string) (resume, remove string) {
+	nodes := fmt.Sprintf("$(%s ps -aq --filter label=io.x-k8s.kind.cluster=%s)", k.engine, name)
+	return k.engine + " unpause " + nodes, k.engine + " rm -f -v " + nodes
+}
 
 func (k *kind) freeze(ctx context.Context, name, verb string) error {
 	list, err := k.existing(ctx, name)
@@ -315,11 +295,6 @@ func (k *kind) controlPlane(ctx context.Context, name string) (nodes.Node, error
 		return nil, err
 	}
 	return nodeutils.BootstrapControlPlaneNode(list)
-}
-
-// client is one of the cluster's admin.
-func (k *kind) client(name string) (kubernetes.Interface, error) {
-	return newClient(&Cluster{Name: name, Kubeconfig: k.kubeconfig(name)})
 }
 
 // LoadImageArchive imports a docker-archive tar into every node of the cluster.

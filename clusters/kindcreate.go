@@ -1,19 +1,19 @@
 package clusters
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/renameio/v2/maybe"
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 	"sigs.k8s.io/kind/pkg/cluster"
 	"sigs.k8s.io/kind/pkg/exec"
@@ -35,10 +35,15 @@ const (
 	cleanupTimeout = 2 * time.Minute
 	// logsTimeout bounds the collection of logs after a failed creation.
 	logsTimeout = time.Minute
-	// portAttempts is how often a creation is begun when another program took the API server's port between kind's choice
-	// and the engine's use of it.
-	portAttempts = 3
 )
+
+// coredns is a patch for kubeadm. The name of its file says what it is for. An engine that does not see the files of this
+// machine does without it, and the cluster is ready some seconds later.
+//
+//go:embed patches/corednsdeployment.yaml
+var coredns []byte
+
+const corednsPatch = "patches/corednsdeployment.yaml"
 
 // Create makes a cluster and waits until it is ready: nodes by kind's own API, then CoreDNS. When it fails, the logs are
 // under artifacts/NAME of the state directory and nothing else is left.
@@ -64,10 +69,15 @@ func (k *kind) Create(ctx context.Context, name string, spec Spec) (*Cluster, er
 	if err != nil {
 		return nil, fmt.Errorf("create cluster %s: %w", name, err)
 	}
-	// kind lets nobody set the labels of a container, so the label is the target of a mount. Its source is a folder that
-	// kind mounts itself, so it can be mounted wherever kind works.
+	patch := filepath.Join(k.state, corednsPatch)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(patch), 0o755), maybe.WriteFile(patch, coredns, 0o644)); err != nil {
+		return nil, fmt.Errorf("create cluster %s: %w", name, err)
+	}
 	for i := range config.Nodes {
 		config.Nodes[i].ExtraMounts = append(config.Nodes[i].ExtraMounts,
+			v1alpha4.Mount{HostPath: filepath.Dir(patch), ContainerPath: "/kind/patches", Readonly: true}, // kind.yaml names it
+			// kind lets nobody set the labels of a container, so the label is the target of a mount. Its source is a folder
+			// that kind mounts itself, so it can be mounted wherever kind works.
 			v1alpha4.Mount{HostPath: "/lib/modules", ContainerPath: labelTarget + label, Readonly: true})
 	}
 	return (&attempt{kind: k, name: name, label: label, config: config, logger: &kindLogger{log: k.log}}).run(ctx)
@@ -77,15 +87,15 @@ func (k *kind) Create(ctx context.Context, name string, spec Spec) (*Cluster, er
 // nodes the same addresses.
 func (k *kind) checkImages(ctx context.Context, list []v1alpha4.Node) error {
 	for _, node := range list {
-		labels, present, err := engine.ImageLabels(ctx, k.engine, node.Image)
+		found, err := engine.Inspect(ctx, k.engine, node.Image)
 		if err != nil {
 			return problem(err, ErrNoEngine, "cannot look for node image %s", node.Image)
 		}
-		if strings.Contains(labels, layout.NodeImageLabel) && len(list) > 1 {
+		if found != nil && found.Config.Labels[layout.NodeImageLabel] != "" && len(list) > 1 {
 			return fmt.Errorf("node image %s is for clusters of one node: all its nodes give Pods the same addresses; use one such as %s",
 				node.Image, DefaultNodeImage)
 		}
-		if present {
+		if found != nil {
 			continue
 		}
 		if !k.pull {
@@ -101,7 +111,8 @@ func (k *kind) checkImages(ctx context.Context, list []v1alpha4.Node) error {
 
 // taken is the error for a name that somebody else's cluster has.
 func (k *kind) taken(name string) error {
-	return &Problem{What: "cannot create cluster " + name, Err: ErrExists, Fix: k.removal([]string{name + "-control-plane"})}
+	_, remove := k.Commands(name)
+	return &Problem{What: "cannot create cluster " + name, Err: ErrExists, Fix: remove + ", if nobody needs that cluster"}
 }
 
 // Each creation draws a label, writes it into the cluster's folder, and gives it to its nodes. Only nodes that carry the
@@ -178,28 +189,14 @@ func (a *attempt) run(ctx context.Context) (c *Cluster, err error) {
 			err = a.abandon(ctx, err)
 		}
 	}()
-	for n := 1; ; n++ {
-		err := a.boot(ctx)
-		if err == nil {
-			break
-		}
-		if n == portAttempts || !commandSays(err, "port is already allocated", "address already in use") {
-			return nil, err
-		}
-		a.log("another program took the port of the API server: once more")
-		if err := a.deleteNodes(ctx, a.name, a.label); err != nil {
-			return nil, err
-		}
+	if err := a.boot(ctx); err != nil {
+		return nil, err
 	}
 	if err := os.Chmod(a.kubeconfig(a.name), 0o600); err != nil {
 		return nil, fmt.Errorf("protect kubeconfig: %w", err)
 	}
-	a.log("Installing CoreDNS")
-	if err := a.installDNS(ctx); err != nil {
-		return nil, fmt.Errorf("install CoreDNS: %w", err)
-	}
 	a.log("Waiting until everything is ready")
-	client, err := a.client(a.name)
+	client, err := newClient(&Cluster{Name: a.name, Kubeconfig: a.kubeconfig(a.name)})
 	if err != nil {
 		return nil, err
 	}
@@ -328,50 +325,4 @@ func (a *attempt) document(ctx context.Context, failure error) string {
 	}
 	_ = a.CollectLogs(ctx, a.name, dir) // without a node there is nothing more to collect
 	return dir
-}
-
-// dnsTimeout is for the installation of CoreDNS, which takes half a second.
-const dnsTimeout = time.Minute
-
-// installDNS installs CoreDNS as kubeadm would, with one copy, because two on one node fail together, and with a readiness
-// probe each second in place of ten. To change what kubeadm has installed would start three Pods in turn. A configuration
-// that does not leave the phase out, as kind.yaml does, has its CoreDNS already.
-func (a *attempt) installDNS(ctx context.Context) error {
-	if !slices.ContainsFunc(a.config.KubeadmConfigPatches, func(patch string) bool { return strings.Contains(patch, "addon/coredns") }) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, dnsTimeout, fmt.Errorf("not done within %v", dnsTimeout))
-	defer cancel()
-	node, err := a.controlPlane(ctx, a.name)
-	if err != nil {
-		return err
-	}
-	// kubeadm prints manifests since 1.25 (kubernetes/kubernetes#109995).
-	var manifests, complaint bytes.Buffer
-	err = node.CommandContext(ctx, "kubeadm", "init", "phase", "addon", "coredns", "--config=/kind/kubeadm.conf", "--print-manifest").
-		SetStdout(&manifests).SetStderr(&complaint).Run()
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(complaint.Bytes()))
-	}
-	err = node.CommandContext(ctx, "kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "create", "--validate=false", "-f", "-").
-		SetStdin(strings.NewReader(tunedDNS(manifests.String()))).SetStderr(&complaint).Run()
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(complaint.Bytes()))
-	}
-	return nil
-}
-
-var (
-	dnsReplicas = regexp.MustCompile(`(?m)^  replicas: \d+$`)
-	dnsProbe    = regexp.MustCompile(`(?m)^( *)readinessProbe:$`)
-)
-
-// tunedDNS changes kubeadm's manifests. The Deployment comes last: a Pod that lacks something is tried again seconds later.
-func tunedDNS(manifests string) string {
-	documents := strings.Split(manifests, "---\n")
-	slices.SortStableFunc(documents, func(a, b string) int {
-		return strings.Count(a, "kind: Deployment\n") - strings.Count(b, "kind: Deployment\n")
-	})
-	text := dnsReplicas.ReplaceAllString(strings.Join(documents, "\n---\n"), "  replicas: 1")
-	return dnsProbe.ReplaceAllString(text, "${1}readinessProbe:\n${1}  periodSeconds: 1")
 }

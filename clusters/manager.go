@@ -102,6 +102,10 @@ func NewName(label string) string {
 // having deleted it, unless spec.Keep is true. When Create fails or ctx ends, nothing of the cluster is left; if that
 // cannot be achieved, the error says so and the record stays for a later Sweep.
 func (m *Manager) Create(ctx context.Context, spec Spec) (c *Cluster, err error) {
+	return m.create(ctx, spec, false)
+}
+
+func (m *Manager) create(ctx context.Context, spec Spec, shared bool) (c *Cluster, err error) {
 	if spec.Label == "" {
 		spec.Label = "test"
 	}
@@ -120,7 +124,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec) (c *Cluster, err error)
 	if _, err := m.provider.List(ctx); err != nil {
 		return nil, err
 	}
-	record, err := m.claim(spec.Name, spec.Label)
+	record, err := m.claim(spec, shared)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +150,7 @@ func (m *Manager) Create(ctx context.Context, spec Spec) (c *Cluster, err error)
 	if err == nil && ctx.Err() != nil {
 		err = fmt.Errorf("create cluster %s: %w", spec.Name, ctx.Err())
 	}
-	if err == nil && spec.Keep {
+	if err == nil && (spec.Keep || shared) {
 		err = m.provider.Keep(ctx, spec.Name)
 	}
 	if err != nil {
@@ -158,6 +162,19 @@ func (m *Manager) Create(ctx context.Context, spec Spec) (c *Cluster, err error)
 	}
 	created = true
 	return c, nil
+}
+
+// Keep lets a cluster of this process stay after it, until it is deleted by name, as [Spec.Keep] does.
+func (m *Manager) Keep(ctx context.Context, name string) error {
+	record, err := m.read(name)
+	if err == nil && !record.Shared {
+		err = m.provider.Keep(ctx, name)
+	}
+	if err != nil {
+		return fmt.Errorf("keep cluster %s: %w", name, err)
+	}
+	record.Kept = true
+	return m.write(record)
 }
 
 // Delete removes a cluster that is recorded here, and its record. A cluster that exists without a record is refused; one
@@ -283,7 +300,9 @@ func (m *Manager) List(context.Context) ([]Record, error) {
 			switch record, err := m.readAlive(entry.Name()); {
 			case err == nil:
 				records = append(records, record)
-			case !errors.Is(err, fs.ErrNotExist):
+			case errors.Is(err, fs.ErrNotExist):
+				_ = m.unclaim(entry.Name()) // of a process that was killed before it had written its record
+			default:
 				errs = append(errs, err)
 			}
 		}

@@ -198,10 +198,6 @@ func TestPrepareFails(t *testing.T) {
 	if names := recorded(t, o); len(names) > 0 || len(f.clusters) > 0 {
 		t.Errorf("left: %v, recorded: %v", f.clusters, names)
 	}
-	failure = nil
-	if c, err := o.Create(t.Context(), spec); err != nil || c == nil {
-		t.Errorf("Create() = %v, %v", c, err)
-	}
 }
 
 func TestDeleteFails(t *testing.T) {
@@ -311,25 +307,6 @@ func TestOtherProvidersClusterStays(t *testing.T) {
 	}
 }
 
-func TestDamagedRecord(t *testing.T) {
-	o, _ := newFake(t)
-	name := leave(t, o, false)
-	damaged := filepath.Join(o.state, "clusters", "lab-x-00000000")
-	if err := os.MkdirAll(damaged, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(damaged, "owner.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	swept, err := o.Sweep(t.Context())
-	if err == nil || !strings.Contains(err.Error(), damaged) {
-		t.Errorf("Sweep() error = %v, want one that names %s", err, damaged)
-	}
-	if diff := cmp.Diff([]string{name}, swept); diff != "" {
-		t.Errorf("swept (-want +got):\n%s", diff)
-	}
-}
-
 func TestOneCreatorGetsTheName(t *testing.T) {
 	for range 50 {
 		o, f := newFake(t)
@@ -385,23 +362,6 @@ func TestNewManagerSweeps(t *testing.T) {
 	}
 	if !slices.Equal(f.clusters, []string{"mine"}) {
 		t.Errorf("clusters %v, want one", f.clusters)
-	}
-}
-
-func TestMarkUsedOnce(t *testing.T) {
-	o, _ := newFake(t)
-	c, err := o.Create(t.Context(), Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.MarkUsed(c.Name); err != nil {
-		t.Errorf("MarkUsed() = %v, want nil: nobody has used it", err)
-	}
-	if err := newManager(t, o.state, o.provider).MarkUsed(c.Name); err == nil {
-		t.Error("a second MarkUsed() = nil: two would use the same cluster")
-	}
-	if err := o.MarkUsed("lab-pool-00000000"); err == nil {
-		t.Error("MarkUsed() = nil for a cluster that is not there")
 	}
 }
 

@@ -39,6 +39,8 @@ type Provider interface {
 	// Resume lets it go on.
 	Pause(ctx context.Context, name string) error
 	Resume(ctx context.Context, name string) error
+	// Commands are for a person at a shell: what lets a paused cluster go on, and what removes it.
+	Commands(name string) (resume, remove string)
 	// RestartControllers starts the controller manager anew. It looks for new kinds every 30 s only, and until then its
 	// garbage collector does not know whose owner a custom resource is (restMapper.Reset in the start of its
 	// controllers). A new one knows at once.
@@ -64,8 +66,8 @@ type Spec struct {
 	// Prepare, if it is not nil, is done to the cluster before Create returns, such as loading an image. When it fails
 	// the cluster is removed.
 	Prepare func(ctx context.Context, c *Cluster) error
-	// APIServerAddress is the IPv4 address of this machine on which the API server answers, and which its certificate
-	// names. "" means 127.0.0.1, which nobody else can reach. Another one means UntrustedAdmin, too.
+	// APIServerAddress is the IPv4 address of this machine on which the API server of an embedded cluster answers, and which
+	// its certificate names. "" means 127.0.0.1, which nobody else can reach. Another one means UntrustedAdmin, too.
 	APIServerAddress string
 	// UntrustedAdmin says that the cluster's admin is somebody else than who runs this machine. An embedded API server,
 	// which is a process of this machine, calls nobody then: no webhooks, no aggregated API servers, no proxies to nodes

@@ -27,12 +27,12 @@ type Record struct {
 	// PID is the number of the process that made the cluster, for people to read: it means something in that process's
 	// own PID namespace alone.
 	PID int `json:"pid"`
+	// Shared says that the cluster is one of [Manager.Lease]. It outlives its maker while another process uses it.
+	Shared bool `json:"shared,omitempty"`
 	// Kept says that the cluster outlives its process. It turns true when the cluster is ready, so that nobody keeps a
 	// half-made one.
 	Kept    bool      `json:"kept"`
 	Created time.Time `json:"created"`
-	// Used is when somebody took a cluster that had been made in advance; see [Manager.MarkUsed].
-	Used *time.Time `json:"claimed,omitempty"`
 	// Cluster describes the cluster once it is ready, and is nil before.
 	Cluster *Cluster `json:"cluster,omitempty"`
 
@@ -55,23 +55,27 @@ func (m *Manager) lockFile(name string) string {
 	return filepath.Join(layout.Dir(m.state, name), "lock")
 }
 
+// errRecorded is the [ErrExists] of a name that this state directory has a record of.
+var errRecorded = fmt.Errorf("%w, recorded", ErrExists)
+
 // held has the locks of this process by their files. They belong to the process: no lock may go with a Manager that
 // nobody needs any more.
 var held sync.Map // of func()
 
 // claim writes the record of a cluster that is about to be made. Of several processes that want the same name, one gets
 // it.
-func (m *Manager) claim(name, label string) (record Record, err error) {
+func (m *Manager) claim(spec Spec, shared bool) (record Record, err error) {
+	name := spec.Name
 	if err := layout.CheckName(name); err != nil {
 		return Record{}, err
 	}
 	record = Record{
-		Schema: recordSchema, Name: name, Provider: m.provider.Identity(), Label: label,
+		Schema: recordSchema, Name: name, Provider: m.provider.Identity(), Label: spec.Label, Shared: shared,
 		PID: os.Getpid(), Created: time.Now().UTC().Truncate(time.Second),
 	}
 	err = m.withLock(func() error {
 		if _, err := m.read(name); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w, recorded by %s", ErrExists, m.path(name))
+			return fmt.Errorf("%w by %s", errRecorded, m.path(name))
 		}
 		if err := layout.MakeDir(m.state, name); err != nil {
 			return err
@@ -96,45 +100,15 @@ func (m *Manager) claim(name, label string) (record Record, err error) {
 	return record, nil
 }
 
-// MarkUsed writes down that a cluster, which was made before anybody needed it, is used from now on. That happens once in
-// its life: a second time is an error. The caller must be the process that made it.
-func (m *Manager) MarkUsed(name string) error {
-	record, err := m.read(name)
-	if err != nil {
-		return fmt.Errorf("use cluster %s: %w", name, err)
-	}
-	if record.Used != nil {
-		return fmt.Errorf("use cluster %s: it was used at %s already", name, record.Used.Format(time.RFC3339))
-	}
-	now := time.Now().UTC().Truncate(time.Second)
-	record.Used = &now
-	return m.write(record)
-}
-
-// write puts the record on disk and returns when it is there for good: a cluster of which nothing is written down could
-// never be found again.
 func (m *Manager) write(record Record) error {
 	data, err := json.MarshalIndent(record, "", "  ")
 	if err == nil {
 		err = maybe.WriteFile(m.path(record.Name), append(data, '\n'), 0o600)
 	}
-	if err == nil {
-		// Neither the file's entry in its folder nor the folder's own must be lost.
-		err = errors.Join(syncDir(layout.Dir(m.state, record.Name)), syncDir(filepath.Join(m.state, "clusters")))
-	}
 	if err != nil {
 		return fmt.Errorf("record cluster %s: %w", record.Name, err)
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	file, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	_ = file.Sync() // some file systems cannot sync a folder
-	return file.Close()
 }
 
 // forget calls remove, which removes the record of a cluster, and lets go of its lock.

@@ -3,15 +3,12 @@ package doctor
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/example/operator-lab/clusters"
 )
 
 const image = "example/node:v1"
@@ -155,20 +152,6 @@ func TestRunNamesWhatFixesAProblem(t *testing.T) {
 	}
 }
 
-func TestRunWithoutAnEngineLooksAtTheRest(t *testing.T) {
-	m := newMachine(t)
-	m.program("docker", "exit 1")
-	found := m.examine()
-	for name, want := range map[string]bool{
-		"inotify": true, "disk": true, "memory": true, "go": true,
-		"cgroup": false, "node image": false, "privileged": false, "engine's disk": false,
-	} {
-		if _, ok := found[name]; ok != want {
-			t.Errorf("%s: looked at %v, want %v", name, ok, want)
-		}
-	}
-}
-
 // Without an engine, the error is what clusters run on instead, or that there is nothing.
 func TestRunWithoutAnEngineLooksAtWhatIsThereInstead(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -211,36 +194,11 @@ func TestRunWithoutCommandsGivesInstructions(t *testing.T) {
 	}
 }
 
-func TestFirstIsTheFirstError(t *testing.T) {
-	findings := []Finding{{Name: "cgroup"}, {Name: "inotify", Severity: Warning}, {Name: "disk", Severity: Error, Fix: "rm"}, {Name: "go", Severity: Error}}
-	for n, want := range []string{"", "", "inotify", "disk", "disk"} {
-		f, ok := First(findings[:n])
-		if f.Name != want && ok || ok != (want != "") {
-			t.Errorf("First() of %d findings = %+v, %v, want %q", n, f, ok, want)
-		}
-		problem, ok := errors.AsType[*clusters.Problem](Problem(findings[:n]))
-		if ok != (want == "disk") || ok && problem.Fix != "rm" {
-			t.Errorf("Problem() of %d findings = %v", n, problem)
-		}
-	}
-}
-
 func TestDisksFindsAFolderWithoutPrograms(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 	found := Disks(t.Context(), Options{})
 	i := slices.IndexFunc(found, func(f Finding) bool { return f.Severity == Error })
 	if i < 0 || !strings.Contains(found[i].Detail, os.Getenv("TMPDIR")) || !strings.Contains(found[i].Fix, "TMPDIR") {
 		t.Errorf("Disks() = %+v, want that %s is missing", found, os.Getenv("TMPDIR"))
-	}
-}
-
-// Every other test replaces the files of this machine.
-func TestThisMachineCanBeRead(t *testing.T) {
-	r := newRun(Options{})
-	if _, err := fs.Stat(r.files, "."); err != nil {
-		t.Error(err)
-	}
-	if free, err := r.free(t.TempDir()); err != nil || free == 0 {
-		t.Errorf("free = %d, %v", free, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -50,58 +51,51 @@ func WithSpec(spec clusters.Spec) support.ClusterOpts {
 	}
 }
 
-func (c *Cluster) copy() *Cluster {
+// with returns a changed copy.
+func (c *Cluster) with(change func(*Cluster)) *Cluster {
 	dup := *c
+	change(&dup)
 	return &dup
 }
 
 // SetDefaults returns a copy: the zero Spec is the default.
-func (c *Cluster) SetDefaults() support.E2EClusterProvider { return c.copy() }
+func (c *Cluster) SetDefaults() support.E2EClusterProvider { return c.with(func(*Cluster) {}) }
 
 // WithName sets the exact name of the cluster.
 func (c *Cluster) WithName(name string) support.E2EClusterProvider {
-	dup := c.copy()
-	dup.name = name
-	return dup
+	return c.with(func(c *Cluster) { c.name = name })
 }
 
-// WithVersion makes Create fail, unless the version is empty: it means the
-// version of a cluster tool, and there is none here. The node image of
-// [WithSpec] decides on the version of Kubernetes.
+// WithVersion makes Create fail, unless version is empty: the node image of [WithSpec] decides on the version of Kubernetes.
 func (c *Cluster) WithVersion(version string) support.E2EClusterProvider {
-	dup := c.copy()
-	if version != "" {
-		dup.misuse = fmt.Errorf("version %q means nothing here: choose Kubernetes by the node image, e2e.WithSpec", version)
-	}
-	return dup
+	return c.refuse("version", version)
 }
 
-// WithPath makes Create fail, unless the path is empty: no program is run.
-func (c *Cluster) WithPath(path string) support.E2EClusterProvider {
-	dup := c.copy()
-	if path != "" {
-		dup.misuse = fmt.Errorf("path %q means nothing here: no cluster tool is run", path)
-	}
-	return dup
+// WithPath makes Create fail, unless path is empty: no program is run.
+func (c *Cluster) WithPath(path string) support.E2EClusterProvider { return c.refuse("path", path) }
+
+func (c *Cluster) refuse(what, value string) *Cluster {
+	return c.with(func(c *Cluster) {
+		if value != "" {
+			c.misuse = fmt.Errorf("%s %q means nothing here: use e2e.WithSpec", what, value)
+		}
+	})
 }
 
 // WithOpts applies opts, such as [WithSpec], to a copy.
 func (c *Cluster) WithOpts(opts ...support.ClusterOpts) support.E2EClusterProvider {
-	dup := c.copy()
-	for _, opt := range opts {
-		opt(dup)
-	}
-	return dup
+	return c.with(func(c *Cluster) {
+		for _, opt := range opts {
+			opt(c)
+		}
+	})
 }
 
 // Create makes the cluster and returns the path of its kubeconfig. It takes no
 // arguments, and fails when a cluster of that name exists.
 func (c *Cluster) Create(ctx context.Context, args ...string) (string, error) {
-	if c.misuse != nil {
-		return "", fmt.Errorf("create cluster %s: %w", c.name, c.misuse)
-	}
-	if len(args) > 0 {
-		return "", fmt.Errorf("create cluster %s: arguments %q mean nothing here: use e2e.WithSpec", c.name, args)
+	if err := c.refuse("argument", strings.Join(args, " ")).misuse; err != nil {
+		return "", fmt.Errorf("create cluster %s: %w", c.name, err)
 	}
 	spec := c.spec
 	spec.Name, spec.Label = c.name, "e2e"

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,9 +27,6 @@ func (r *recorder) Create(_ context.Context, name string, spec clusters.Spec) (*
 func (r *recorder) Delete(_ context.Context, name string) error { r.deleted = name; return nil }
 func (r *recorder) List(context.Context) ([]string, error)      { return nil, nil }
 func (r *recorder) Identity() string                            { return "recorder" }
-func (r *recorder) SaveImage(context.Context, string, string) error {
-	return errors.ErrUnsupported
-}
 
 // start makes the recorder the provider of a manager.
 func start(t *testing.T, r *recorder) *Cluster {
@@ -90,9 +86,6 @@ func TestConfigurationFileIsPassedOn(t *testing.T) {
 	if string(r.spec.Config) != "kind: Cluster" {
 		t.Errorf("configuration = %q", r.spec.Config)
 	}
-	if _, err := start(t, r).CreateWithConfig(t.Context(), file+".none"); err == nil {
-		t.Error("a configuration that does not exist was accepted")
-	}
 }
 
 func TestWhatHasNoMeaningHereIsRefused(t *testing.T) {
@@ -111,12 +104,5 @@ func TestWhatHasNoMeaningHereIsRefused(t *testing.T) {
 		if r.name != "" {
 			t.Errorf("a cluster was made in spite of %s", word)
 		}
-	}
-}
-
-func TestImagesOfAnEngineThatIsNotThere(t *testing.T) {
-	c := start(t, newRecorder(t))
-	if err := c.LoadImage(t.Context(), "image"); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("LoadImage() = %v, want errors.ErrUnsupported", err)
 	}
 }

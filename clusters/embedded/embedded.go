@@ -38,23 +38,35 @@ type Embedded struct {
 
 var _ clusters.Provider = (*Embedded)(nil)
 
-// New returns a provider that keeps its clusters under stateDir, and downloads or builds its programs into cacheDir, once.
-// log is told what takes long, line by line; it may be nil.
+// New returns a provider that keeps its clusters under stateDir, and downloads or builds its programs into cacheDir, once;
+// "" means [components.CacheDir]. log is told what takes long, line by line; it may be nil.
 func New(stateDir, cacheDir string, log func(line string)) (*Embedded, error) {
 	state, err := filepath.Abs(stateDir)
+	if err == nil && cacheDir == "" {
+		cacheDir, err = components.CacheDir()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("find state directory: %w", err)
+		return nil, fmt.Errorf("find the directories of embedded clusters: %w", err)
 	}
 	return &Embedded{state: state, builder: components.Builder{
 		CacheDir: cacheDir, OS: runtime.GOOS, Download: true, Log: log,
 	}}, nil
 }
 
+// NewManager returns a manager of embedded clusters, with the parameters of [New].
+func NewManager(stateDir, cacheDir string, log func(line string)) (*clusters.Manager, error) {
+	e, err := New(stateDir, cacheDir, log)
+	if err != nil {
+		return nil, err
+	}
+	return clusters.New(stateDir, clusters.WithProvider(e))
+}
+
 // Identity is [Identity].
 func (e *Embedded) Identity() string { return Identity }
 
 // Missing names the programs that [Embedded.Programs] would build.
-func (e *Embedded) Missing() []string { return e.builder.Missing(programNames()...) }
+func (e *Embedded) Missing() []string { return e.builder.Missing(Components()...) }
 
 // Programs tells where each program was built, and builds what is missing. That takes minutes the first time; Create does
 // it, too.
@@ -64,7 +76,7 @@ func (e *Embedded) Programs(ctx context.Context) (map[string]string, error) {
 	if e.programs != nil {
 		return e.programs, nil
 	}
-	built, err := e.builder.Build(ctx, programNames()...)
+	built, err := e.builder.Build(ctx, Components()...)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -131,6 +143,12 @@ func (e *Embedded) Pause(_ context.Context, name string) error { return e.send(n
 // Resume lets them go on.
 func (e *Embedded) Resume(_ context.Context, name string) error { return e.send(name, continueCommand) }
 
+// Commands write to the supervisor's named pipe.
+func (e *Embedded) Commands(name string) (resume, remove string) {
+	control := filepath.Join(e.dir(name), controlFile)
+	return fmt.Sprintf("printf %c > '%s'", continueCommand, control), fmt.Sprintf("printf %c > '%s'", endCommand, control)
+}
+
 func (e *Embedded) send(name string, command byte) error {
 	if err := send(e.dir(name), command); err != nil {
 		return &clusters.Problem{What: "cluster " + name + " takes no commands", Reason: clusters.ErrBroken, Err: err}
@@ -138,22 +156,11 @@ func (e *Embedded) send(name string, command byte) error {
 	return nil
 }
 
-// LoadImageArchive has nothing to do: a Pod counts as running whatever its image. It wants to see the archive, as every
-// provider does.
-func (e *Embedded) LoadImageArchive(_ context.Context, name, archive string) error {
-	if !exists(e.dir(name)) {
-		return fmt.Errorf("load image archive: cluster %s: %w", name, errNoCluster)
-	}
-	if _, err := os.Stat(archive); err != nil {
-		return fmt.Errorf("load image archive: %w", err)
-	}
-	return nil
-}
+// LoadImageArchive has nothing to do: a Pod counts as running whatever its image.
+func (e *Embedded) LoadImageArchive(context.Context, string, string) error { return nil }
 
 // SaveImage has no engine to take an image from.
 func (e *Embedded) SaveImage(context.Context, string, string) error { return errors.ErrUnsupported }
-
-var errNoCluster = errors.New("no such cluster")
 
 // CollectLogs copies the logs of all programs into dir.
 func (e *Embedded) CollectLogs(_ context.Context, name, dir string) error {

@@ -15,10 +15,8 @@ const (
 	kwok              = "kwok"
 )
 
-// Components are the names of the components that a control plane is made of.
-func Components() []string { return programNames() }
-
-func programNames() []string { return []string{etcd, apiServer, controllerManager, scheduler, kwok} }
+// Components are the names of the components that a control plane is made of, which are those of its programs.
+func Components() []string { return []string{etcd, apiServer, controllerManager, scheduler, kwok} }
 
 const (
 	// etcdData is the folder of etcd's data.

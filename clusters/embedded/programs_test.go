@@ -20,8 +20,8 @@ func planned(t *testing.T, address string) map[string][]string {
 	for _, p := range newPlan(map[string]string{}, address, 12345, false, "").Programs {
 		args[p.Name] = p.Args
 	}
-	if len(args) != len(programNames()) {
-		t.Fatalf("%d programs, want %v", len(args), programNames())
+	if len(args) != len(Components()) {
+		t.Fatalf("%d programs, want %v", len(args), Components())
 	}
 	return args
 }

@@ -157,9 +157,9 @@ func (s *supervisor) run() error {
 			case restartCommand:
 				restarting = s.signal(syscall.SIGKILL, controllerManager)
 			case pauseCommand:
-				s.signal(syscall.SIGSTOP, programNames()...)
+				s.signal(syscall.SIGSTOP, Components()...)
 			case continueCommand:
-				s.signal(syscall.SIGCONT, programNames()...)
+				s.signal(syscall.SIGCONT, Components()...)
 			case orphanedCommand, endCommand:
 				if command == orphanedCommand && kept {
 					continue
@@ -250,7 +250,7 @@ func (s *supervisor) signal(sig os.Signal, names ...string) (running bool) {
 
 // endAll kills all programs: nobody needs their data.
 func (s *supervisor) endAll() {
-	s.signal(syscall.SIGKILL, programNames()...)
+	s.signal(syscall.SIGKILL, Components()...)
 	for len(s.running) > 0 {
 		select {
 		case e := <-s.ended:

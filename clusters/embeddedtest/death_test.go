@@ -5,12 +5,11 @@ package embeddedtest
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,22 +29,40 @@ type maker struct {
 	*clusters.Manager
 	cmd   *exec.Cmd
 	stdin io.Closer
+	out   io.Reader
+	state string
 	dir   string // of the cluster
 	name  string
 }
 
-// startMaker starts a process that makes a cluster.
-func startMaker(t *testing.T, keep string) *maker {
+// startMaker starts a process that makes a cluster, and waits until it has.
+func startMaker(t *testing.T, lease bool) *maker {
+	t.Helper()
+	m := launchMaker(t, lease)
+	m.await(t)
+	if ids := processes(t, m.dir); len(ids) != 6 {
+		t.Fatalf("processes %v run, want a supervisor and five programs", ids)
+	}
+	return m
+}
+
+// launchMaker starts a process that makes a cluster.
+func launchMaker(t *testing.T, lease bool) *maker {
 	t.Helper()
 	own, state := manager(t)
-	m := &maker{Manager: own, cmd: exec.CommandContext(t.Context(), os.Args[0], makeCommand, state, keep)}
+	return launchMakerIn(t, own, state, lease)
+}
+
+func launchMakerIn(t *testing.T, own *clusters.Manager, state string, lease bool) *maker {
+	t.Helper()
+	m := &maker{Manager: own, state: state, cmd: exec.CommandContext(t.Context(), os.Args[0], makeCommand, state, strconv.FormatBool(lease))}
 	m.cmd.Stderr = os.Stderr
 	stdin, err := m.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.stdin = stdin
-	out, err := m.cmd.StdoutPipe()
+	m.out, err = m.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,16 +79,27 @@ func startMaker(t *testing.T, keep string) *maker {
 	if err := m.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	return m
+}
+
+// await waits until the process has its cluster.
+func (m *maker) await(t *testing.T) {
+	t.Helper()
+	line, err := bufio.NewReader(m.out).ReadString('\n')
 	if err != nil {
 		t.Fatalf("no cluster: %v", err)
 	}
 	m.name = strings.TrimSpace(line)
 	m.dir = filepath.Dir(m.Kubeconfig(m.name))
-	if ids := processes(t, m.dir); len(ids) != 6 {
-		t.Fatalf("processes %v run, want a supervisor and five programs", ids)
+}
+
+// kill ends the process at once.
+func (m *maker) kill(t *testing.T) {
+	t.Helper()
+	if err := m.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
 	}
-	return m
+	_ = m.cmd.Wait() // killed, as intended
 }
 
 // processes are the programs that work in a folder, by their number, the supervisor included.
@@ -118,27 +146,60 @@ func awaitEnd(t *testing.T, dir string) {
 		WithTimeout(endTimeout).Should(gomega.BeEmpty(), "processes that are left")
 }
 
+// moments is how many moments of a creation, which takes 3 s, are tried.
+const moments = 10
+
 func TestMakerKilled(t *testing.T) {
-	m := startMaker(t, "")
-	if err := m.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
+	neighbour := startMaker(t, false)
+	for i := range moments {
+		moment := time.Duration(i)*300*time.Millisecond + rand.N(300*time.Millisecond)
+		t.Run(moment.String(), func(t *testing.T) {
+			m := launchMaker(t, false)
+			time.Sleep(moment) // the moment is what is tested
+			m.kill(t)
+			awaitEnd(t, m.state)
+			if _, err := m.Sweep(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(m.state, "clusters", "[a-z]*")); len(left) > 0 {
+				t.Errorf("left after the sweep: %v", left)
+			}
+		})
 	}
-	_ = m.cmd.Wait() // killed, as intended
-	awaitEnd(t, m.dir)
-	swept, err := m.Sweep(t.Context())
-	if err != nil || !slices.Contains(swept, m.name) {
-		t.Errorf("Sweep() = %v, %v, want %s", swept, err, m.name)
+	c := &clusters.Cluster{Name: neighbour.name, Kubeconfig: neighbour.Kubeconfig(neighbour.name), Nodes: 1}
+	if err := neighbour.Healthy(t.Context(), c); err != nil {
+		t.Errorf("the neighbour's cluster: %v", err)
 	}
-	if _, err := os.Stat(m.dir); err == nil {
-		t.Errorf("%s is left after the sweep", m.dir)
+}
+
+// Two processes have one cluster. It outlives its maker, and ends with the last of them.
+func TestLeaseOutlivesMaker(t *testing.T) {
+	first := startMaker(t, true)
+	second := launchMakerIn(t, first.Manager, first.state, true)
+	second.await(t)
+	if second.name != first.name {
+		t.Fatalf("clusters %s and %s, want one", first.name, second.name)
 	}
+	first.kill(t)
+	if swept, err := first.Sweep(t.Context()); err != nil || len(swept) > 0 {
+		t.Errorf("Sweep() = %v, %v while the cluster is used", swept, err)
+	}
+	c := &clusters.Cluster{Name: first.name, Kubeconfig: first.Kubeconfig(first.name), Nodes: 1}
+	if err := first.Healthy(t.Context(), c); err != nil {
+		t.Errorf("after the end of the maker: %v", err)
+	}
+	_ = second.stdin.Close()
+	if err := second.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	awaitEnd(t, first.state)
 }
 
 // A program that ends takes the others along: what was seen on such a cluster says nothing about anybody.
 func TestProcessKilled(t *testing.T) {
 	for _, program := range []string{filepath.Base(os.Args[0]), "etcd"} {
 		t.Run(program, func(t *testing.T) {
-			m := startMaker(t, "")
+			m := startMaker(t, false)
 			kill(t, m.dir, program, syscall.SIGKILL)
 			awaitEnd(t, m.dir)
 			c := &clusters.Cluster{Name: m.name, Kubeconfig: m.Kubeconfig(m.name), Nodes: 1}
@@ -156,40 +217,5 @@ func TestProcessKilled(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-func TestKeptCluster(t *testing.T) {
-	m := startMaker(t, "keep")
-	if err := m.stdin.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	records, err := m.List(t.Context())
-	if err != nil || len(records) != 1 || !records[0].Kept {
-		t.Fatalf("List() = %v, %v, want the kept cluster", records, err)
-	}
-	if swept, err := m.Sweep(t.Context()); err != nil || len(swept) > 0 {
-		t.Errorf("Sweep() = %v, %v, want the kept cluster left alone", swept, err)
-	}
-	if err := m.Healthy(t.Context(), records[0].Cluster); err != nil {
-		t.Errorf("Healthy() = %v after its maker has gone", err)
-	}
-	if err := m.Delete(t.Context(), m.name); err != nil {
-		t.Fatal(err)
-	}
-	if left := processes(t, m.dir); len(left) > 0 {
-		t.Errorf("processes %v are left after the deletion", left)
-	}
-}
-
-func TestStoppedEtcdIsNoticed(t *testing.T) {
-	m, _ := manager(t)
-	c := create(t, m, clusters.Spec{})
-	kill(t, filepath.Dir(c.Kubeconfig), "etcd", syscall.SIGSTOP)
-	if err := m.Healthy(t.Context(), c); !errors.Is(err, clusters.ErrBroken) {
-		t.Errorf("Healthy() = %v, want ErrBroken", err)
 	}
 }

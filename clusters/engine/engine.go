@@ -4,11 +4,13 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -62,12 +64,16 @@ func Ask(ctx context.Context, name string, args ...string) (string, error) {
 	return Run(ctx, name, args...)
 }
 
-// Run runs a command of the engine and returns what it printed. The error carries the last line of its standard error.
+// endDelay is what a command that was cancelled has to clean up.
+const endDelay = 20 * time.Second
+
+// Run runs a command, such as an engine's, and returns what it printed. The error has the last lines of its standard error.
 func Run(ctx context.Context, name string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.WaitDelay = time.Second // a grandchild may hold the pipes
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = endDelay
 	err := cmd.Run()
 	if err == nil {
 		return strings.TrimSpace(stdout.String()), nil
@@ -76,7 +82,9 @@ func Run(ctx context.Context, name string, args ...string) (string, error) {
 		err = context.Cause(ctx)
 	}
 	if text := strings.TrimSpace(stderr.String()); text != "" {
-		err = fmt.Errorf("%w: %s", err, text[strings.LastIndex(text, "\n")+1:])
+		const keep = 3
+		lines := strings.Split(text, "\n")
+		err = fmt.Errorf("%w: %s", err, strings.Join(lines[max(0, len(lines)-keep):], "; "))
 	}
 	return "", fmt.Errorf("run %s %s: %w", name, args[0], err)
 }
@@ -96,14 +104,27 @@ func Endpoint(name string) string {
 	return ""
 }
 
-// ImageLabels are the labels of an image, as JSON, and whether the engine has it.
-func ImageLabels(ctx context.Context, name, ref string) (labels string, present bool, err error) {
-	labels, err = Ask(ctx, name, "image", "inspect", "--format", "{{json .Config.Labels}}", ref)
-	if err == nil {
-		return labels, true, nil
+// Image is what an engine says about an image.
+type Image struct {
+	ID     string `json:"Id"`
+	Config struct {
+		Entrypoint []string
+		Labels     map[string]string
 	}
+}
+
+// Inspect returns nil when the engine has no image of that name.
+func Inspect(ctx context.Context, name, ref string) (*Image, error) {
+	out, err := Ask(ctx, name, "image", "inspect", ref)
 	if _, failed := errors.AsType[*exec.ExitError](err); failed {
-		return "", false, Ping(ctx, name) // an engine that is down fails like an image that is missing
+		return nil, Ping(ctx, name) // an engine that is down fails like an image that is missing
 	}
-	return "", false, err
+	var found []Image
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &found)
+	}
+	if err != nil || len(found) == 0 {
+		return nil, fmt.Errorf("inspect image %s: %d found: %w", ref, len(found), err)
+	}
+	return &found[0], nil
 }

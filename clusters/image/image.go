@@ -4,6 +4,7 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,13 +68,11 @@ func programLayer(program string) (v1.Layer, error) {
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
 	header := &tar.Header{Name: filepath.Base(program), Mode: 0o755, Size: int64(len(data))}
-	if err := w.WriteHeader(header); err != nil {
-		return nil, err
+	err = w.WriteHeader(header)
+	if err == nil {
+		_, err = w.Write(data)
 	}
-	if _, err := w.Write(data); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
+	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}
 	return static.NewLayer(layer.Bytes(), types.DockerUncompressedLayer), nil

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -72,6 +74,7 @@ type owner struct {
 	*clusters.Manager
 	cmd    *exec.Cmd
 	output *bufio.Scanner
+	state  string
 }
 
 // startOwner starts a child, in a process group of its own as a shell would.
@@ -90,7 +93,7 @@ func startOwner(t *testing.T, env ...string) *owner {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	o := &owner{m, cmd, bufio.NewScanner(stdout)}
+	o := &owner{m, cmd, bufio.NewScanner(stdout), state}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // most have ended by now
 		for _, record := range o.records(t) {
@@ -173,10 +176,17 @@ func TestSignalsLeaveNothing(t *testing.T) {
 	}
 }
 
+// moments is how many moments of a creation, which takes about 12 s, are tried.
+const moments = 10
+
 func TestSweepAfterKill(t *testing.T) {
 	t.Parallel()
-	for _, moment := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 4 * time.Second} {
-		t.Run(fmt.Sprintf("killed after %v", moment), func(t *testing.T) {
+	neighbour := startOwner(t)
+	neighbours := neighbour.waitForRecord(t)
+	neighbour.waitFor(t, "Writing configuration") // of nodes that exist
+	for i := range moments {
+		moment := time.Duration(i)*1200*time.Millisecond + rand.N(1200*time.Millisecond)
+		t.Run(moment.String(), func(t *testing.T) {
 			o := startOwner(t)
 			name := o.waitForRecord(t)
 			time.Sleep(moment) // the moment is what is tested
@@ -190,10 +200,13 @@ func TestSweepAfterKill(t *testing.T) {
 				t.Errorf("Sweep() = %v, %v, want %s", swept, err, name)
 			}
 			mustBeGone(t, o.Manager, name)
-			if records := o.records(t); len(records) > 0 {
-				t.Errorf("records left: %+v", records)
+			if left, _ := filepath.Glob(filepath.Join(o.state, "clusters", "[a-z]*")); len(left) > 0 {
+				t.Errorf("left after the sweep: %v", left)
 			}
 		})
+	}
+	if nodes, err := neighbour.Provider().Nodes(t.Context(), neighbours); err != nil || len(nodes) != 1 || !nodes[0].Running {
+		t.Errorf("the neighbour's cluster: %+v, %v", nodes, err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/components"
+	"github.com/example/operator-lab/clusters/engine"
 	"github.com/example/operator-lab/clusters/internal/layout"
 	"github.com/example/operator-lab/clusters/internal/lock"
 )
@@ -157,7 +158,7 @@ func (o Options) debootstrap(ctx context.Context, dir string) (rootfs string, er
 	if os.Geteuid() != 0 {
 		command = append([]string{"sudo"}, command...)
 	}
-	if _, err := run(ctx, command[0], command[1:]...); err != nil {
+	if _, err := engine.Run(ctx, command[0], command[1:]...); err != nil {
 		return "", fmt.Errorf("install Debian packages: %w", err)
 	}
 	return rootfs, nil
@@ -167,7 +168,7 @@ func (o Options) debootstrap(ctx context.Context, dir string) (rootfs string, er
 // importer's go.sum may have that of another version.
 func kindFiles(ctx context.Context) (string, error) {
 	module := "sigs.k8s.io/kind@" + kindVersion
-	out, err := run(ctx, "env", "GOWORK=off", "GOFLAGS=", "GONOSUMDB=sigs.k8s.io/kind", "go", "mod", "download", "-json", module)
+	out, err := engine.Run(ctx, "env", "GOWORK=off", "GOFLAGS=", "GONOSUMDB=sigs.k8s.io/kind", "go", "mod", "download", "-json", module)
 	var found struct{ Dir, Sum string }
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &found)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/engine"
 	"github.com/example/operator-lab/clusters/internal/layout"
 )
 
@@ -93,7 +94,7 @@ func (o Options) Resolve(ctx context.Context, requested string) (Image, error) {
 }
 
 // image judges what was found under ref.
-func (o Options) image(ref string, found *inspection) Image {
+func (o Options) image(ref string, found *engine.Image) Image {
 	digest, local := found.Config.Labels[layout.NodeImageLabel]
 	image := Image{Ref: ref, Local: local, Images: strings.Fields(found.Config.Labels[imagesLabel])}
 	if image.Local {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// retryDelay is the pause after a cluster could not be made or deleted: an engine that is away comes back.
+	// retryDelay is the pause after a cluster could not be made: an engine that is away comes back.
 	retryDelay = 10 * time.Second
 	// deleteTimeout bounds a deletion that nobody waits for.
 	deleteTimeout = 90 * time.Second
@@ -33,7 +33,7 @@ type Options struct {
 	Size int
 	// Spec is what the clusters are like.
 	Spec clusters.Spec
-	// Progress, if it is not nil, is told what goes wrong, in one line each.
+	// Progress is told what goes wrong, in one line each.
 	Progress func(line string)
 }
 
@@ -64,9 +64,6 @@ func Start(manager *clusters.Manager, opts Options) *Pool {
 }
 
 func start(manager *clusters.Manager, healthy func(context.Context, *clusters.Cluster) error, opts Options) *Pool {
-	if opts.Progress == nil {
-		opts.Progress = func(string) {}
-	}
 	p := &Pool{manager: manager, opts: opts, offers: make(chan offer), making: make(chan struct{}, 1), healthy: healthy}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	for range opts.Size {
@@ -96,39 +93,31 @@ func (p *Pool) fill() {
 			continue
 		default:
 		}
-		if o.err != nil {
-			p.opts.Progress(fmt.Sprintf("could not make a cluster in advance: %v", o.err))
-			p.offer(o, time.After(retryDelay))
-			continue
+		if o.err == nil {
+			o.err = p.manager.Provider().Pause(p.ctx, o.cluster.Name)
 		}
-		// Where there is no way to pause a cluster, it waits awake.
-		switch err := p.manager.Provider().Pause(p.ctx, o.cluster.Name); {
-		case err == nil:
+		var retry <-chan time.Time
+		if o.err == nil {
 			o.paused = true
-		case !errors.Is(err, errors.ErrUnsupported):
-			p.opts.Progress(fmt.Sprintf("could not pause a waiting cluster: %v", err))
-			p.Discard(o.cluster.Name)
-			p.offer(offer{err: err}, time.After(retryDelay))
-			continue
+			p.waiting.Add(1)
+		} else {
+			p.opts.Progress(fmt.Sprintf("could not make a cluster in advance: %v", o.err))
+			retry = time.After(retryDelay)
 		}
-		p.waiting.Add(1)
-		taken := p.offer(o, nil)
-		p.waiting.Add(-1)
-		if !taken {
+		taken := false
+		select {
+		case p.offers <- o:
+			taken = o.err == nil
+		case <-retry:
+		case <-p.ctx.Done():
+		}
+		if o.paused {
+			p.waiting.Add(-1)
+		}
+		if o.cluster != nil && !taken {
 			p.Discard(o.cluster.Name)
 		}
 	}
-}
-
-// offer waits until somebody takes o, and says whether that happened before the time was over and the pool was closed.
-func (p *Pool) offer(o offer, timeout <-chan time.Time) (taken bool) {
-	select {
-	case p.offers <- o:
-		return true
-	case <-timeout:
-	case <-p.ctx.Done():
-	}
-	return false
 }
 
 func (p *Pool) create(ctx context.Context) offer {
@@ -159,9 +148,6 @@ func (p *Pool) Claim(ctx context.Context) (c *clusters.Cluster, pooled bool, err
 			if err == nil {
 				err = p.awaitHealthy(ctx, o.cluster)
 			}
-		}
-		if err == nil {
-			err = p.manager.MarkUsed(o.cluster.Name)
 		}
 		if err == nil {
 			return o.cluster, o.paused, nil
@@ -205,25 +191,13 @@ func (p *Pool) next(ctx context.Context) (offer, error) {
 	}
 }
 
-// Discard deletes a claimed cluster in the background, and tries again when that fails.
+// Discard deletes a claimed cluster in the background. What cannot be deleted is told, and a later Sweep finds it.
 func (p *Pool) Discard(name string) {
 	p.tasks.Go(func() {
-		for last := false; ; {
-			ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
-			err := p.manager.Delete(ctx, name)
-			cancel()
-			if err == nil {
-				return
-			}
+		ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
+		defer cancel()
+		if err := p.manager.Delete(ctx, name); err != nil {
 			p.opts.Progress(fmt.Sprintf("could not remove cluster %s: %v", name, err))
-			if last {
-				return
-			}
-			select {
-			case <-time.After(retryDelay):
-			case <-p.ctx.Done():
-				last = true
-			}
 		}
 	})
 }

@@ -2,16 +2,21 @@ module example.com/secret-sync-test
 
 go 1.26.0
 
-// In a project of your own, leave this out.
-replace github.com/example/operator-lab => ../../..
+// In a project of your own, leave these out.
+replace (
+	github.com/example/operator-lab/clusters => ../..
+	github.com/example/operator-lab/clusters/e2e => ..
+)
 
 // The operator under test, which is somebody else's.
 tool sigs.k8s.io/controller-runtime/examples/multiclustersync
 
 require (
-	github.com/example/operator-lab v0.0.0
+	github.com/example/operator-lab/clusters v0.0.0
+	github.com/example/operator-lab/clusters/e2e v0.0.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
+	k8s.io/client-go v0.37.2
 	sigs.k8s.io/e2e-framework v0.7.0
 )
 
@@ -75,6 +80,7 @@ require (
 	go.uber.org/zap v1.27.1 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/net v0.59.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
@@ -87,7 +93,6 @@ require (
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/apiextensions-apiserver v0.37.2 // indirect
-	k8s.io/client-go v0.37.2 // indirect
 	k8s.io/component-base v0.37.2 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect

@@ -24,6 +24,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/e2e"
+	"github.com/example/operator-lab/clusters/embedded"
 )
 
 const from, to = "namespace-to-sync-all-secrets-from", "namespace-to-sync-all-secrets-to"
@@ -47,13 +48,17 @@ func run(m *testing.M) (int, error) {
 	}
 	state := filepath.Join(cache, "secretsync-test")
 	manager, err := clusters.New(state)
+	// The node image has to be on this machine: docker pull it, or say which one is.
+	spec := clusters.Spec{Image: os.Getenv("NODE_IMAGE")}
+	if os.Getenv("CLUSTER") == "embedded" { // without containers
+		manager, err = embedded.NewManager(state, "", nil)
+		spec = clusters.Spec{}
+	}
 	if err != nil {
 		return 0, err
 	}
 	const name = "secretsync"
 	provider := e2e.New(manager)
-	// The node image has to be on this machine: docker pull it, or say which one is.
-	spec := clusters.Spec{Image: os.Getenv("NODE_IMAGE")}
 	testenv.Setup(
 		envfuncs.CreateClusterWithOpts(provider, name, e2e.WithSpec(spec)),
 		envfuncs.CreateNamespace(from), envfuncs.CreateNamespace(to), startOperator)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,9 +35,34 @@ const (
 	podPoll = 100 * time.Millisecond
 	// namespace refuses Pods that are not restricted.
 	namespace = "network"
-	// probeImage holds the program netprobe and nothing else.
+	// probeImage holds this test's own program, which plays a server and its client, and nothing else.
 	probeImage = "operator-lab.local/netprobe:test"
 )
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "serve" {
+		fmt.Println(http.ListenAndServe(os.Args[2], nil))
+		os.Exit(1)
+	}
+	if len(os.Args) == 3 && os.Args[1] == "ask" {
+		os.Exit(ask(os.Args[2]))
+	}
+	os.Exit(m.Run())
+}
+
+// ask returns when the URL answers.
+func ask(url string) int {
+	client := http.Client{Timeout: 2 * time.Second}
+	for range time.Tick(200 * time.Millisecond) {
+		resp, err := client.Get(url)
+		if err == nil {
+			_ = resp.Body.Close()
+			break
+		}
+		fmt.Println(err)
+	}
+	return 0
+}
 
 // With too few inotify instances a fifth cluster looks created, and its Pods do not reach each other.
 func TestFiveClustersSideBySide(t *testing.T) {
@@ -97,11 +123,11 @@ func TestFiveClustersSideBySide(t *testing.T) {
 func probeArchive(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	program, archive := filepath.Join(dir, "netprobe"), filepath.Join(dir, "netprobe.tar")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./netprobe")
+	program, archive := filepath.Join(dir, "probe"), filepath.Join(dir, "probe.tar")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build netprobe: %v\n%s", err, out)
+		t.Fatalf("build the probe: %v\n%s", err, out)
 	}
 	if err := image.WriteProgram(archive, probeImage, program); err != nil {
 		t.Fatal(err)
@@ -134,7 +160,7 @@ func reachByService(ctx context.Context, client kubernetes.Interface) error {
 	return runPod(ctx, client, "probe", corev1.PodSucceeded, "ask", "http://server."+namespace)
 }
 
-// runPod runs netprobe, as the restricted level of Pod security admits it, until the Pod is in that phase.
+// runPod runs the probe, as the restricted level of Pod security admits it, until the Pod is in that phase.
 func runPod(ctx context.Context, client kubernetes.Interface, name string, phase corev1.PodPhase, args ...string) error {
 	_, err := client.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}},

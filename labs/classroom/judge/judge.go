@@ -12,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -107,11 +106,7 @@ func newJudge(work, workspace string, progress func(string)) (*verdict.Judge, er
 	if err := os.WriteFile(filepath.Join(goCache, "trim.txt"), fmt.Append(nil, time.Now().Unix()), 0o644); err != nil {
 		return nil, err
 	}
-	provider, err := embedded.New(state, cache, progress)
-	if err != nil {
-		return nil, err
-	}
-	manager, err := clusters.New(state, clusters.WithProvider(provider))
+	manager, err := embedded.NewManager(state, cache, progress)
 	if err != nil {
 		return nil, err
 	}

@@ -19,10 +19,14 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// clusterPackages have tests that need a container engine and a node image, beside the securityPackages.
+// libraryPackages are the same for the library's modules, by their folders.
+var libraryPackages = map[string][]string{
+	"clusters": {"./embeddedtest", "./importtest", "./kindtest", "./nodeimage/imagetest"},
+}
+
+// clusterPackages have tests that need a container engine and a node image.
 var clusterPackages = []string{
-	"./clusters/kindtest", "./clusters/e2e/e2etest", "./clusters/nodeimage/imagetest",
-	"./clusters/embeddedtest", "./labs/classroom/judge/judgetest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", proofPackage,
+	"./labs/classroom/judge/judgetest", "./labs/internal/demo/demotest", "./labs/internal/verdict/faulttest", proofPackage,
 }
 
 // roomPackage plays a classroom of four, in which nothing but the instructor is in reach.
@@ -77,22 +81,9 @@ func (a *app) proof(ctx context.Context) error {
 			}))
 		}},
 		phase{"the operator's own tests", cli.Kind, a.operatorTests},
-		phase{"clusters for somebody else's operator", cli.Kind, a.exampleTests},
 		phase{"linters", "", func(ctx context.Context) (gotest.Count, error) { return asOne(a.make(ctx, "lint")) }},
 		phase{"generated files, other platforms", "", func(ctx context.Context) (gotest.Count, error) { return asOne(a.verify(ctx, false)) }},
 	)
-}
-
-// exampleTests run the example of package clusters/e2e: a module of its own.
-func (a *app) exampleTests(ctx context.Context) (gotest.Count, error) {
-	_, image, err := a.ReadyKind(ctx, 1)
-	if err != nil {
-		return gotest.Count{}, err
-	}
-	return gotest.Run{
-		Dir: filepath.Join(a.Root, "clusters", "e2e", "example"), Args: []string{"-count=1", "-timeout=10m", "."},
-		Env: []string{"NODE_IMAGE=" + image.Ref, "GOWORK=off"}, Out: a.Out,
-	}.Test(ctx)
 }
 
 // asOne counts a phase that either holds as a whole or does not.
@@ -105,12 +96,7 @@ func asOne(err error) (gotest.Count, error) {
 
 // raceTests are the unit tests under the race detector.
 func (a *app) raceTests(ctx context.Context) (gotest.Count, error) {
-	packages, err := a.unitPackages(ctx)
-	if err != nil {
-		return gotest.Count{}, err
-	}
-	args := append([]string{"-race", "-timeout=30m"}, packages...)
-	return gotest.Run{Dir: a.Root, Args: args, Env: []string{"CGO_ENABLED=1"}, Out: a.Out}.Test(ctx)
+	return a.testUnits(ctx, []string{"CGO_ENABLED=1"}, "-race", "-timeout=30m")
 }
 
 // proofTools are programs that only the proof needs, and the Debian packages that have them.
@@ -150,12 +136,21 @@ func (a *app) browserTests(ctx context.Context) (gotest.Count, error) {
 }
 
 func (a *app) clusterTests(ctx context.Context) (gotest.Count, error) {
-	return a.clusterTest(ctx, nil, append(slices.Clone(clusterPackages), gradePackage)...)
+	total, err := a.clusterTest(ctx, ".", nil, append(slices.Clone(clusterPackages), gradePackage)...)
+	for module, list := range libraryPackages {
+		if err != nil {
+			break
+		}
+		var count gotest.Count
+		count, err = a.clusterTest(ctx, module, nil, list...)
+		total = total.Add(count)
+	}
+	return total, err
 }
 
 // roomTests do all labs in a classroom.
 func (a *app) roomTests(ctx context.Context) (gotest.Count, error) {
-	return a.clusterTest(ctx, []string{"CLASSROOM_LABS=all"}, roomPackage)
+	return a.clusterTest(ctx, ".", []string{"CLASSROOM_LABS=all"}, roomPackage)
 }
 
 // make calls a target of the Makefile.

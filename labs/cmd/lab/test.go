@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -108,26 +109,40 @@ func (a *app) testPhases(ctx context.Context, goOn bool, phases ...phase) error 
 	return nil
 }
 
+// unitModules are the folders of the modules whose unit tests belong to the course and the library.
+func unitModules() []string { return []string{".", "clusters", "clusters/e2e"} }
+
 // unitTests run everything that needs no cluster.
 func (a *app) unitTests(ctx context.Context) (gotest.Count, error) {
-	packages, err := a.unitPackages(ctx)
-	if err != nil {
-		return gotest.Count{}, err
-	}
-	return gotest.Run{Dir: a.Root, Args: append([]string{"-timeout=15m"}, packages...), Out: a.Out}.Test(ctx)
+	return a.testUnits(ctx, nil, "-timeout=15m")
 }
 
-// unitPackages have tests that need neither a container engine nor a browser.
-func (a *app) unitPackages(ctx context.Context) ([]string, error) {
+func (a *app) testUnits(ctx context.Context, env []string, args ...string) (total gotest.Count, err error) {
+	for _, module := range unitModules() {
+		packages, err := a.unitPackages(ctx, module)
+		if err != nil {
+			return total, err
+		}
+		count, err := gotest.Run{Dir: filepath.Join(a.Root, module), Args: slices.Concat(args, packages), Env: env, Out: a.Out}.Test(ctx)
+		total = total.Add(count)
+		if err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// unitPackages are the packages of a module whose tests need neither a container engine nor a browser.
+func (a *app) unitPackages(ctx context.Context, module string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "./...")
-	cmd.Dir = a.Root
+	cmd.Dir = filepath.Join(a.Root, module)
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("list packages: %w", err)
+		return nil, fmt.Errorf("list packages of %s: %w", module, err)
 	}
-	others := append(slices.Clone(clusterPackages), gradePackage, roomPackage)
+	others := slices.Concat(clusterPackages, libraryPackages[module], []string{gradePackage, roomPackage})
 	return slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool {
-		_, rel, _ := strings.Cut(p, "operator-lab/")
+		_, rel, _ := strings.Cut(p, path.Join("operator-lab", module)+"/")
 		// labs itself is the suite, which `lab check` runs and the proof judges.
 		return rel == "labs" || slices.Contains(others, "./"+rel)
 	}), nil
@@ -151,21 +166,21 @@ func counted(count gotest.Count, err error) (gotest.Count, error) {
 	return count, err
 }
 
-// clusterTest runs Go tests that may have clusters, two at a time: packages one after the other, their tests by two. env
-// is added to the environment.
-func (a *app) clusterTest(ctx context.Context, env []string, args ...string) (gotest.Count, error) {
+// clusterTest runs Go tests of a module that may have clusters, two at a time: packages one after the other, their tests by
+// two. env is added to the environment.
+func (a *app) clusterTest(ctx context.Context, module string, env []string, args ...string) (gotest.Count, error) {
 	all := append([]string{"-count=1", "-p=1", "-parallel=2", "-timeout=" + clusterTestLimit.String()}, args...)
 	env = append([]string{"NODE_IMAGE=" + a.NodeImage, "LAB_CACHE=" + a.Cache}, env...)
-	return gotest.Run{Dir: a.Root, Args: all, Env: env, Out: a.Out}.Test(ctx)
+	return gotest.Run{Dir: filepath.Join(a.Root, module), Args: all, Env: env, Out: a.Out}.Test(ctx)
 }
 
 func (a *app) gradeTests(ctx context.Context) (gotest.Count, error) {
-	return a.clusterTest(ctx, nil, gradePackage)
+	return a.clusterTest(ctx, ".", nil, gradePackage)
 }
 
 // learnersWay is one lab as a learner does it, with the command alone, on a fresh cluster.
 func (a *app) learnersWay(ctx context.Context) (gotest.Count, error) {
-	return a.clusterTest(ctx, nil, "-run=^TestALearnersWay$", proofPackage)
+	return a.clusterTest(ctx, ".", nil, "-run=^TestALearnersWay$", proofPackage)
 }
 
 // operatorTests run the finished operator's own tests on a cluster: those of its functions, and then the end-to-end tests,

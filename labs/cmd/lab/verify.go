@@ -80,7 +80,7 @@ func (a *app) regenerate(ctx context.Context) error {
 // among them: they need generated files, and `make proof` makes those.
 func (a *app) modules() ([]string, error) {
 	var modules []string
-	for _, pattern := range []string{".", "operator", "operator/test/e2e", "scripts/tools", "clusters/e2e/example", browserModule} {
+	for _, pattern := range []string{".", "operator", "operator/test/e2e", "scripts/tools", "clusters", "clusters/e2e", "clusters/e2e/example", browserModule} {
 		found, err := filepath.Glob(filepath.Join(a.Root, filepath.FromSlash(pattern), "go.mod"))
 		if err != nil {
 			return nil, fmt.Errorf("find modules: %w", err)
@@ -147,7 +147,7 @@ func (a *app) unbuildable(ctx context.Context) ([]course.Problem, error) {
 	var problems []course.Problem
 	for _, platform := range platforms {
 		a.Progress("checking the types for " + platform)
-		for module, patterns := range map[string][]string{".": {"./labs/cmd/...", "./labs/classroom/cmd/...", "./labs/harness/..."}, "operator": {"./cmd"}} {
+		for module, patterns := range map[string][]string{".": {"./labs/cmd/...", "./labs/classroom/cmd/...", "./labs/harness/..."}, "operator": {"./cmd"}, "clusters": {"./..."}} {
 			complaints, err := typeErrors(ctx, filepath.Join(a.Root, module), platform, patterns)
 			if err != nil {
 				return nil, err

@@ -349,11 +349,7 @@ func newHost(t *testing.T, c *course.Course, cache string) host {
 func judgeAtHome(t *testing.T, c *course.Course, cache string) func(lab int, workspace string) *verdict.Result {
 	t.Helper()
 	state := t.TempDir()
-	provider, err := embedded.New(state, cache, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	home, err := clusters.New(state, clusters.WithProvider(provider))
+	home, err := embedded.NewManager(state, cache, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/procfs"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/kind/pkg/cluster"
 
@@ -39,23 +41,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkCluster is the creation of a cluster until it is ready: ours, and one with kind's own settings on the same
-// node image. MiB is the memory of its node after an idle minute, as the engine counts it.
+// BenchmarkCluster is the creation of a cluster until it is ready: ours, one with kind's own settings on the same node image,
+// the embedded control plane, and envtest, which is an API server and etcd alone. core-s is the processor time of the whole
+// machine meanwhile, and MiB the memory of the node or the processes after an idle minute.
 func BenchmarkCluster(b *testing.B) {
 	image := nodeImage(b)
-	b.Run("kind", func(b *testing.B) {
-		createClusters(b, kind(b), clusters.Spec{Image: image.Ref})
-	})
-	b.Run("stock", func(b *testing.B) {
-		createClusters(b, stockKind(b), clusters.Spec{Image: image.Ref})
-	})
+	b.Run("kind", func(b *testing.B) { createClusters(b, kind(b), clusters.Spec{Image: image.Ref}) })
+	b.Run("stock", func(b *testing.B) { createClusters(b, stockKind(b), clusters.Spec{Image: image.Ref}) })
 	b.Run("embedded", func(b *testing.B) { createClusters(b, controlPlanes(b), clusters.Spec{}) })
+	b.Run("envtest", startEnvtest)
 }
 
 func createClusters(b *testing.B, owned *clusters.Manager, spec clusters.Spec) {
 	b.Helper()
-	var bytes int64
-	for b.Loop() {
+	measure(b, func() (func() int64, func() error) {
 		c, err := owned.Create(b.Context(), spec)
 		if err != nil {
 			b.Fatal(err)
@@ -64,24 +63,89 @@ func createClusters(b *testing.B, owned *clusters.Manager, spec clusters.Spec) {
 		if c.Provider == "stock" {
 			awaitDNS(b, c)
 		}
-		b.StopTimer()
+		size := func() int64 { return descendants(b, os.Getpid()) }
 		if c.RealPods {
-			bytes += memory(b, c.Name+"-control-plane")
+			size = func() int64 { return memory(b, c.Name+"-control-plane") }
 		}
-		if err := owned.Delete(b.Context(), c.Name); err != nil {
+		return size, func() error { return owned.Delete(b.Context(), c.Name) }
+	})
+}
+
+// startEnvtest measures envtest with the programs of the embedded control plane.
+func startEnvtest(b *testing.B) {
+	programs, err := controlPlanes(b).Provider().(*embedded.Embedded).Programs(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	assets := b.TempDir()
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		if err := os.Symlink(programs[name], filepath.Join(assets, name)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	measure(b, func() (func() int64, func() error) {
+		env := &envtest.Environment{BinaryAssetsDirectory: assets}
+		if _, err := env.Start(); err != nil {
+			b.Fatal(err)
+		}
+		return func() int64 { return descendants(b, os.Getpid()) }, env.Stop
+	})
+}
+
+// measure times start, and then asks it how large that is which it has started.
+func measure(b *testing.B, start func() (size func() int64, stop func() error)) {
+	b.Helper()
+	var bytes int64
+	var busy float64
+	for b.Loop() {
+		before := busySeconds(b)
+		size, stop := start()
+		b.StopTimer()
+		busy += busySeconds(b) - before
+		time.Sleep(idle) // what is measured is that nothing happens
+		bytes += size()
+		if err := stop(); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
 	}
-	if bytes > 0 {
-		b.ReportMetric(float64(bytes)/float64(b.N)/(1<<20), "MiB")
-	}
+	b.ReportMetric(busy/float64(b.N), "core-s")
+	b.ReportMetric(float64(bytes)/float64(b.N)/(1<<20), "MiB")
 }
 
-// memory is what a container takes in bytes, after an idle minute.
+// busySeconds is the processor time of all programs of this machine.
+func busySeconds(b *testing.B) float64 {
+	b.Helper()
+	files, err := procfs.NewDefaultFS()
+	if err != nil {
+		b.Fatal(err)
+	}
+	stat, err := files.Stat()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cpu := stat.CPUTotal
+	return cpu.User + cpu.Nice + cpu.System + cpu.IRQ + cpu.SoftIRQ
+}
+
+// descendants is the memory of all processes that a process has started, directly or not.
+func descendants(b *testing.B, pid int) (bytes int64) {
+	b.Helper()
+	all, err := procfs.AllProcs()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, p := range all {
+		if stat, err := p.Stat(); err == nil && stat.PPID == pid {
+			bytes += int64(stat.ResidentMemory()) + descendants(b, stat.PID)
+		}
+	}
+	return bytes
+}
+
+// memory is what a container takes in bytes.
 func memory(b *testing.B, container string) int64 {
 	b.Helper()
-	time.Sleep(idle) // what is measured is that nothing happens
 	out, err := exec.CommandContext(b.Context(), engine, "stats", "--no-stream", "--format", "{{.MemUsage}}", container).Output()
 	if err != nil {
 		b.Fatal(err)
@@ -116,7 +180,7 @@ func BenchmarkVerdict(b *testing.B) {
 			judge := judge
 			judge.Clusters = kind(b)
 			p := pool.Start(judge.Clusters, pool.Options{
-				Size: 1, Spec: memcached.Spec(image, judge.Clusters, judge.Cache),
+				Size: 1, Spec: memcached.Spec(image, judge.Clusters, judge.Cache), Progress: func(line string) { b.Log(line) },
 			})
 			defer p.Close()
 			judgeSolution(b, judge, lab, p)
@@ -241,14 +305,9 @@ func (s stock) Create(_ context.Context, name string, spec clusters.Spec) (*clus
 
 func controlPlanes(b *testing.B) *clusters.Manager {
 	b.Helper()
-	state := b.TempDir()
-	provider, err := embedded.New(state, cache(b), nil)
+	m, err := embedded.NewManager(b.TempDir(), "", nil)
 	if err == nil {
-		_, err = provider.Programs(b.Context())
-	}
-	var m *clusters.Manager
-	if err == nil {
-		m, err = clusters.New(state, clusters.WithProvider(provider))
+		_, err = m.Provider().(*embedded.Embedded).Programs(b.Context())
 	}
 	if err != nil {
 		b.Fatal(err)
