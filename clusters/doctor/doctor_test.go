@@ -91,7 +91,7 @@ func (m *machine) examine() map[string]Finding {
 	return found
 }
 
-func TestRunFindsNothingOnAHealthyMachine(t *testing.T) {
+func TestRunOnHealthyMachine(t *testing.T) {
 	m := newMachine(t)
 	found := m.examine()
 	names := []string{
@@ -108,7 +108,7 @@ func TestRunFindsNothingOnAHealthyMachine(t *testing.T) {
 	}
 }
 
-func TestRunNamesWhatFixesAProblem(t *testing.T) {
+func TestRunNamesFix(t *testing.T) {
 	for problem, test := range map[string]struct {
 		spoil       func(*machine)
 		name        string
@@ -153,7 +153,7 @@ func TestRunNamesWhatFixesAProblem(t *testing.T) {
 }
 
 // Without an engine, the error is what clusters run on instead, or that there is nothing.
-func TestRunWithoutAnEngineLooksAtWhatIsThereInstead(t *testing.T) {
+func TestRunWithoutEngine(t *testing.T) {
 	for name, test := range map[string]struct {
 		noEngine bool
 		instead  Severity
@@ -181,7 +181,7 @@ func TestRunWithoutAnEngineLooksAtWhatIsThereInstead(t *testing.T) {
 	}
 }
 
-func TestRunWithoutCommandsGivesInstructions(t *testing.T) {
+func TestRunWithoutCommands(t *testing.T) {
 	m := newMachine(t)
 	m.Commands = newRun(Options{}).Commands
 	m.program("docker", "exit 1")
@@ -194,7 +194,7 @@ func TestRunWithoutCommandsGivesInstructions(t *testing.T) {
 	}
 }
 
-func TestDisksFindsAFolderWithoutPrograms(t *testing.T) {
+func TestDisksMissingTemporaryFolder(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 	found := Disks(t.Context(), Options{})
 	i := slices.IndexFunc(found, func(f Finding) bool { return f.Severity == Error })

@@ -50,7 +50,7 @@ func newRecorder(t *testing.T) *recorder {
 	return &recorder{kubeconfig: path}
 }
 
-func TestNameSpecAndKubeconfigArePassedOn(t *testing.T) {
+func TestCreate(t *testing.T) {
 	r := newRecorder(t)
 	c := start(t, r).SetDefaults().WithName("mine").WithOpts(WithSpec(clusters.Spec{Image: "image", Workers: 1}))
 	kubeconfig, err := c.Create(t.Context())
@@ -74,7 +74,7 @@ func TestNameSpecAndKubeconfigArePassedOn(t *testing.T) {
 	}
 }
 
-func TestConfigurationFileIsPassedOn(t *testing.T) {
+func TestCreateWithConfig(t *testing.T) {
 	r := newRecorder(t)
 	file := filepath.Join(t.TempDir(), "kind.yaml")
 	if err := os.WriteFile(file, []byte("kind: Cluster"), 0o600); err != nil {
@@ -88,7 +88,7 @@ func TestConfigurationFileIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoMeaningHereIsRefused(t *testing.T) {
+func TestCreateRefusesMisuse(t *testing.T) {
 	cases := map[string]func(*Cluster) (support.E2EClusterProvider, []string){
 		"v0.26.0":   func(c *Cluster) (support.E2EClusterProvider, []string) { return c.WithVersion("v0.26.0"), nil },
 		"/bin/kind": func(c *Cluster) (support.E2EClusterProvider, []string) { return c.WithPath("/bin/kind"), nil },

@@ -26,7 +26,7 @@ func planned(t *testing.T, address string) map[string][]string {
 	return args
 }
 
-func TestNothingListensButOnLoopback(t *testing.T) {
+func TestProgramsListenOnLoopback(t *testing.T) {
 	for name, args := range planned(t, loopback) {
 		for _, arg := range args {
 			flag, value, _ := strings.Cut(arg, "=")
@@ -47,7 +47,7 @@ func TestNothingListensButOnLoopback(t *testing.T) {
 }
 
 // What the controllers of kind clusters are told, those of embedded ones are told, too: a check must not see a difference.
-func TestTheControllersAreToldWhatThoseOfKindAre(t *testing.T) {
+func TestControllerFlagsMatchKind(t *testing.T) {
 	data, err := os.ReadFile("../kind.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestTheControllersAreToldWhatThoseOfKindAre(t *testing.T) {
 	}
 }
 
-func TestTheCertificateNamesTheAddress(t *testing.T) {
+func TestCertificateNamesAddress(t *testing.T) {
 	const address = "192.168.1.5"
 	text, err := writeCertificate(t.TempDir(), address)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestTheCertificateNamesTheAddress(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
+func TestCreateRefusesAddress(t *testing.T) {
 	e, err := New(t.TempDir(), t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,7 @@ func TestResolveChooses(t *testing.T) {
 	}
 }
 
-func TestResolveExplainsWhatIsMissing(t *testing.T) {
+func TestResolveErrors(t *testing.T) {
 	_, err := Resolve(t.Context(), fakeEngine(t, nil), "")
 	if !errors.Is(err, clusters.ErrImageMissing) {
 		t.Errorf("without any image: %v, want ErrImageMissing", err)
@@ -109,14 +109,14 @@ func TestResolveExplainsWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestBuildKeepsTheImageOfTheSameInputs(t *testing.T) {
+func TestBuildKeepsImage(t *testing.T) {
 	o := Options{Engine: fakeEngine(t, map[string]engine.Image{localRef: node(today(t))}), CacheDir: t.TempDir(), Images: extra}
 	if got, err := Build(t.Context(), o); err != nil || got != localRef {
 		t.Errorf("Build() = %s, %v; want the image that was there", got, err)
 	}
 }
 
-func TestKindFilesAreOfTheLinkedKind(t *testing.T) {
+func TestKindFilesMatchGoSum(t *testing.T) {
 	sums, err := os.ReadFile("../go.sum")
 	if err != nil {
 		t.Fatal(err)
