@@ -58,9 +58,9 @@ func (m *Manager) lockFile(name string) string {
 // errRecorded is the [ErrExists] of a name that this state directory has a record of.
 var errRecorded = fmt.Errorf("%w, recorded", ErrExists)
 
-// held has the locks of this process by their files. They belong to the process: no lock may go with a Manager that
-// nobody needs any more.
-var held sync.Map // of func()
+// held has the locks of this process: of clusters that it made a func() by the lock's file, of leases the lock itself. They
+// belong to the process: no lock may go with a Manager that nobody needs any more.
+var held sync.Map
 
 // claim writes the record of a cluster that is about to be made. Of several processes that want the same name, one gets
 // it.

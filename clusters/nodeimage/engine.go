@@ -29,10 +29,10 @@ func (o Options) release(ctx context.Context, args ...string) {
 // inspect returns nil when the engine has no image of that name.
 func (o Options) inspect(ctx context.Context, ref string) (*engine.Image, error) {
 	found, err := engine.Inspect(ctx, cmp.Or(o.Engine, "docker"), ref)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return nil, &clusters.Problem{What: "no container engine", Reason: clusters.ErrNoEngine, Err: err}
 	}
-	return found, nil
+	return found, err
 }
 
 // pull inspects an image, and pulls it first when it is not on this machine. It returns nil when it cannot be pulled.
