@@ -3,15 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
+	"strings"
 
+	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/course/reference"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -20,7 +20,7 @@ func newDiffCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff N",
 		Short: "Where our solution of step N differs from yours, after it passed (make diff-N)",
-		Long: `diff compares what you wrote with our solution of step N, and says what ours does where they differ.
+		Long: `diff compares what you wrote with our solution of step N.
 Other ways are right, too: the checks are the measure, not this.
 
 As it shows the solution, it waits until step N has passed in this workspace.`,
@@ -49,7 +49,7 @@ func (a *app) diff(ctx context.Context, c *course.Course, n int, force bool) err
 		return exit.Usage("this shows the solution, and lab %d has not passed in %s yet: make lab-%d%s; make diff-%d FORCE=1%s shows it all the same",
 			n, a.workspaceName(), n, a.workspaceArg(), n, a.workspaceArg())
 	}
-	diff, err := reference.Diff(ctx, c, a.workspace, n)
+	diff, err := c.Diff(ctx, a.workspace, n)
 	if err != nil {
 		return err
 	}
@@ -58,6 +58,12 @@ func (a *app) diff(ctx context.Context, c *course.Course, n int, force bool) err
 		return nil
 	}
 	fmt.Fprintf(a.Out, "Yours (-) and our solution of lab %d (+). Both are right if the checks say so.\n\n", n)
-	_, err = io.WriteString(a.Out, diff)
-	return err
+	paint := map[byte]*color.Color{'-': color.New(color.FgRed), '+': color.New(color.FgGreen), '@': color.New(color.FgCyan)}
+	for line := range strings.Lines(diff) {
+		if c := paint[line[0]]; c != nil {
+			line = c.Sprint(line)
+		}
+		fmt.Fprint(a.Out, line)
+	}
+	return nil
 }

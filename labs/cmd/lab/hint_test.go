@@ -18,10 +18,6 @@ func hintedCourse(t *testing.T) (*app, *bytes.Buffer) {
 lab: 1
 name: hello
 title: Say hello
-minutes: 10
-instructor:
-  say: [A program greets., It does so once., Then it ends.]
-  ask: What does it say?
 checks:
 - id: says-hello
   title: It says hello

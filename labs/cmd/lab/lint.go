@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,59 +12,28 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/course/guide"
 	"github.com/example/operator-lab/labs/internal/mutants"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 func newLintCommand(a *app) *cobra.Command {
-	var fix bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:    "lint",
 		Short:  "For authors: what is wrong with the course and can be seen without running it",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.lint(cmd.Context(), fix)
+			problems, err := a.lintCourse(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.printProblems(problems, "The course is in order.")
 		},
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "rewrite what the lessons quote, and what the guide for instructors says about each lab")
-	return cmd
 }
 
-func (a *app) lint(ctx context.Context, fix bool) error {
-	if fix {
-		c, err := a.Course()
-		if err != nil {
-			return err
-		}
-		changed, err := fixDocuments(c)
-		if err != nil {
-			return err
-		}
-		for _, file := range changed {
-			fmt.Fprintln(a.Out, "rewrote", file)
-		}
-	}
-	problems, err := a.lintCourse(ctx)
-	if err != nil {
-		return err
-	}
-	return a.printProblems(problems, "The course is in order.")
-}
-
-// fixDocuments rewrites what documents have from elsewhere, and returns the files that it changed.
-func fixDocuments(c *course.Course) ([]string, error) {
-	lessons, err := c.FixLessons()
-	if err != nil {
-		return nil, err
-	}
-	guides, err := guide.Fix(c)
-	return append(lessons, guides...), err
-}
-
-// lintCourse compares manifests, documents, sources, wrong answers and the compiled suite with each other.
+// lintCourse compares manifests, lessons, operator/, wrong answers and the compiled suite with each other.
 func (a *app) lintCourse(ctx context.Context) ([]course.Problem, error) {
 	c, err := a.Course()
 	if err != nil {
@@ -80,11 +48,7 @@ func (a *app) lintCourse(ctx context.Context) ([]course.Problem, error) {
 		return nil, err
 	}
 	wrong, err := mutants.Lint(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	documents, err := guide.Lint(c)
-	return slices.Concat(problems, wrong, documents), err
+	return append(problems, wrong...), err
 }
 
 // printProblems lists problems for an author; any is a failure.

@@ -27,7 +27,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli/clitest"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/course/reference"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain/plaintest"
 	"github.com/example/operator-lab/labs/internal/proof/gotest"
@@ -241,7 +240,7 @@ func diff(path, text string) func(*testing.T) string {
 		}
 		dir := t.TempDir()
 		coursetest.Write(t, dir, path, text)
-		diff, err := reference.Diff(t.Context(), c, dir, 2)
+		diff, err := c.Diff(t.Context(), dir, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,46 +3,35 @@ package course
 import (
 	"bytes"
 	"fmt"
-	"go/ast"
 	"go/format"
 	"go/parser"
 	"go/token"
 	"slices"
-	"strconv"
+	"strings"
 
 	"golang.org/x/tools/go/ast/astutil"
 )
 
-// tidyGo formats a Go file and drops the imports that it does not use. It adds
-// nothing.
+// tidyGo formats a Go file and drops the imports that it does not use. It adds nothing. It takes a package's name for the last
+// element of its path: any other package has to be imported by name, or the stage does not compile.
 func tidyGo(name string, src []byte) ([]byte, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, src, parser.ParseComments)
 	if err != nil {
 		return nil, fmt.Errorf("not Go any more: %w", err)
 	}
-	dropUnusedImports(fset, file)
+	for _, spec := range slices.Clone(file.Imports) {
+		path, name := strings.Trim(spec.Path.Value, `"`), ""
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		if !astutil.UsesImport(file, path) {
+			astutil.DeleteNamedImport(fset, file, name, path)
+		}
+	}
 	var out bytes.Buffer
 	if err := format.Node(&out, fset, file); err != nil {
 		return nil, fmt.Errorf("format: %w", err)
 	}
-	// Once more: deleting an import can leave an empty line where gofmt of the
-	// text wants none.
-	return format.Source(out.Bytes())
-}
-
-// dropUnusedImports takes a package's name for the last element of its path: any other package has to be imported by name,
-// or the stage does not compile.
-func dropUnusedImports(fset *token.FileSet, file *ast.File) {
-	for _, spec := range slices.Clone(file.Imports) {
-		path, err := strconv.Unquote(spec.Path.Value)
-		if err != nil || astutil.UsesImport(file, path) {
-			continue
-		}
-		name := ""
-		if spec.Name != nil {
-			name = spec.Name.Name
-		}
-		astutil.DeleteNamedImport(fset, file, name, path)
-	}
+	return format.Source(out.Bytes()) // without the empty line that a deleted import can leave
 }

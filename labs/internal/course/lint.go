@@ -2,8 +2,9 @@ package course
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"go/format"
+	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -17,234 +18,211 @@ import (
 // Suite says which checks the compiled suite has: ids by lab.
 type Suite map[int][]string
 
-// Lint returns what is wrong with the course and can be seen without running
-// anything: regions, course.yaml, starters, quotes, links, and checks that the
-// manifests, the lessons and the suite do not agree on. A nil suite is not
+// Lint returns what is wrong with the course and can be seen without running anything: regions, course.yaml, starters,
+// quoted code, links, promises, and checks that the manifests, the lessons and the suite do not agree on. A nil suite is not
 // compared. (What is wrong with a manifest alone, Load says.)
 func (c *Course) Lint(suite Suite) ([]Problem, error) {
-	problems, err := c.lintSource()
-	if err != nil || len(problems) > 0 {
-		return problems, err // nothing else can be trusted
+	s, err := c.source()
+	if problem, ok := errors.AsType[Problem](err); ok {
+		return []Problem{problem}, nil // nothing else can be trusted
 	}
-	documents, err := c.documents()
 	if err != nil {
 		return nil, err
 	}
-	for _, file := range documents {
-		text, err := os.ReadFile(filepath.Join(c.Root, filepath.FromSlash(file)))
+	l := &linter{Course: c, source: s}
+	if l.documents, err = c.read("*.md", "labs/*.md", "labs/*/*.md", "docs/*.md"); err != nil {
+		return nil, err
+	}
+	l.lintConfig()
+	for _, file := range slices.Sorted(maps.Keys(l.documents)) {
+		l.lintQuotes(file)
+		l.lintLinks(file)
+	}
+	for _, lab := range c.Labs {
+		l.lintLesson(lab)
+		l.lintHints(lab)
+		if suite != nil {
+			l.compareIDs(lab, lab.Dir+"/checks.go", "the suite", suite[lab.Number])
+		}
+	}
+	return l.problems, nil
+}
+
+type linter struct {
+	*Course
+	source    *source
+	documents map[string]string // the lessons and all other Markdown, by slash paths below the checkout
+	problems  []Problem
+}
+
+func (l *linter) complain(file string, line int, format string, args ...any) {
+	l.problems = append(l.problems, Problem{file, line, fmt.Sprintf(format, args...)})
+}
+
+// read returns the files that match the patterns, by their slash paths below the checkout.
+func (c *Course) read(patterns ...string) (map[string]string, error) {
+	files := map[string]string{}
+	root := os.DirFS(c.Root)
+	for _, pattern := range patterns {
+		names, err := fs.Glob(root, pattern)
 		if err != nil {
-			return nil, fmt.Errorf("lint: %w", err)
+			return nil, err
 		}
-		_, stale := c.requote(file, string(text))
-		problems = append(problems, stale...)
-		problems = append(problems, c.deadLinks(file, string(text))...)
+		for _, name := range names {
+			data, err := fs.ReadFile(root, name)
+			if err != nil {
+				return nil, fmt.Errorf("read the course: %w", err)
+			}
+			files[name] = string(data)
+		}
 	}
-	problems = append(problems, c.lintLessons()...)
-	problems = append(problems, c.lintStarters()...)
-	problems = append(problems, c.lintHintRegions()...)
-	causes, err := c.lintCauses()
-	if err != nil {
-		return nil, err
-	}
-	problems = append(problems, causes...)
-	if suite != nil {
-		problems = append(problems, c.lintSuite(suite)...)
-	}
-	return problems, nil
+	return files, nil
 }
 
-// lintSource looks at the annotated operator.
-func (c *Course) lintSource() ([]Problem, error) {
-	s, problems, err := parseSource(c)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range s.files.Paths() {
-		if path.Ext(name) != ".go" {
-			continue
-		}
-		file, data := SourceDir+"/"+name, s.files[name].Data
-		if formatted, err := format.Source(data); err != nil {
-			problems = append(problems, Problem{file, 0, err.Error()})
-			continue
-		} else if !bytes.Equal(formatted, data) {
-			problems = append(problems, Problem{file, 0, "is not gofmt'ed"})
-		}
-		if p := s.parsed[name]; p != nil {
-			problems = append(problems, lintPlacement(file, data, p)...)
-		}
-	}
-	return append(problems, c.lintConfig(s)...), nil
-}
-
-// lintConfig finds entries of course.yaml that mean nothing (any more).
-func (c *Course) lintConfig(s *source) (problems []Problem) {
-	names := s.files.Paths()
-	complain := func(format string, args ...any) {
-		problems = append(problems, Problem{configFile, 0, fmt.Sprintf(format, args...)})
-	}
-	for lab, patterns := range c.config.From {
-		for i, p := range patterns {
-			if !slices.ContainsFunc(names, func(name string) bool { return matches(p, name) }) {
-				complain("from.%d[%d]: %s/ has nothing like %q", lab, i, SourceDir, p)
+// lintConfig finds entries of course.yaml that mean nothing.
+func (l *linter) lintConfig() {
+	for _, lab := range slices.Sorted(maps.Keys(l.config.From)) {
+		for _, p := range l.config.From[lab] {
+			if !slices.ContainsFunc(l.source.files.Paths(), func(name string) bool { return matches(p, name) }) {
+				l.complain(configFile, 0, "from.%d: %s/ has nothing like %q", lab, SourceDir, p)
 			}
 		}
 	}
-	for i, g := range c.config.Generated {
-		if _, ok := s.files[g.Path]; !ok {
-			complain("generated[%d].path: %s/ has no %q: bin/lab verify --fix generates it", i, SourceDir, g.Path)
+	for _, g := range l.config.Generated {
+		if _, ok := l.source.files[g.Path]; !ok {
+			l.complain(configFile, 0, "generated: %s/ has no %q: bin/lab verify --fix makes it", SourceDir, g.Path)
 		}
 	}
-	slices.SortFunc(problems, func(a, b Problem) int { return strings.Compare(a.Text, b.Text) })
-	return problems
+}
+
+// A lesson quotes code of operator/ by the region's id:
+//
+//	<!-- snippet: fetch -->
+//	```go
+//	(the region fetch)
+//	```
+var (
+	snippetComment = regexp.MustCompile(`(?m)^([ \t]*)<!-- snippet: (\S+) -->\n`)
+	snippet        = regexp.MustCompile(snippetComment.String() + "[ \t]*```.*\n((?s:.*?))^[ \t]*```$")
+	lineStart      = regexp.MustCompile(`(?m)^(.)`)
+)
+
+// lintQuotes compares the code that a document quotes with operator/.
+func (l *linter) lintQuotes(file string) {
+	text := l.documents[file]
+	found := snippet.FindAllStringSubmatchIndex(text, -1)
+	for _, m := range found {
+		indent, id, have := text[m[2]:m[3]], text[m[4]:m[5]], text[m[6]:m[7]]
+		want, err := l.Snippet(id)
+		line := 1 + strings.Count(text[:m[0]], "\n")
+		if err != nil {
+			l.complain(file, line, "%v", err)
+		} else if want = lineStart.ReplaceAllString(want, indent+"$1"); want != have {
+			l.complain(file, line, "differs from region %s, which is now:\n%s", id, want)
+		}
+	}
+	if len(snippetComment.FindAllString(text, -1)) > len(found) {
+		l.complain(file, 0, "a code block (```) stands right below each snippet comment")
+	}
 }
 
 var (
-	link        = regexp.MustCompile(`\]\(\s*<?([^)\s>]+)>?[^)]*\)`)
-	fencedBlock = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```[ \t]*$")
-	inlineCode  = regexp.MustCompile("`[^`\n]*`")
+	link     = regexp.MustCompile(`\]\(\s*<?([^)\s>]+)>?[^)]*\)`)
+	codeText = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```[ \t]*$|`[^`\n]*`")
+	notEnd   = regexp.MustCompile(`[^\n]`)
 )
 
-// blankCode replaces code by spaces, so that lines keep their numbers.
-func blankCode(text string) string {
-	blank := func(code string) string {
-		return regexp.MustCompile(`[^\n]`).ReplaceAllString(code, " ")
-	}
-	return inlineCode.ReplaceAllStringFunc(fencedBlock.ReplaceAllStringFunc(text, blank), blank)
-}
-
-// deadLinks finds relative links to files that do not exist.
-func (c *Course) deadLinks(file, text string) (problems []Problem) {
-	for i, line := range strings.Split(blankCode(text), "\n") {
+// lintLinks finds relative links to files that do not exist. Code has no links.
+func (l *linter) lintLinks(file string) {
+	text := codeText.ReplaceAllStringFunc(l.documents[file], func(code string) string { return notEnd.ReplaceAllString(code, " ") })
+	for i, line := range strings.Split(text, "\n") {
 		for _, m := range link.FindAllStringSubmatch(line, -1) {
 			target, err := url.Parse(m[1])
 			if err != nil || target.Scheme != "" || target.Host != "" || target.Path == "" {
 				continue
 			}
 			name := path.Join(path.Dir(file), target.Path)
-			if strings.HasPrefix(target.Path, "/") {
-				name = target.Path[1:]
-			}
-			if _, err := os.Stat(filepath.Join(c.Root, filepath.FromSlash(name))); err != nil {
-				problems = append(problems, Problem{file, i + 1, "the link leads nowhere: " + m[1]})
+			if _, err := os.Stat(filepath.Join(l.Root, filepath.FromSlash(name))); err != nil {
+				l.complain(file, i+1, "the link leads nowhere: %s", m[1])
 			}
 		}
 	}
-	return problems
 }
 
-// lintLessons compares the checks of each lesson with those of its manifest.
-func (c *Course) lintLessons() (problems []Problem) {
-	for _, lab := range c.Labs {
-		file := lab.Dir + "/README.md"
-		text, err := os.ReadFile(filepath.Join(c.Root, filepath.FromSlash(file)))
-		if err != nil {
-			problems = append(problems, Problem{file, 0, "the lesson is missing"})
-			continue
-		}
-		problems = append(problems, compareIDs(lab, file, "the lesson's list of what is checked", lessonChecks(string(text)))...)
+var checkItem = regexp.MustCompile("(?m)^- `([a-z0-9-]+)`:")
+
+// lintLesson compares a lesson with the contract card and with its manifest, and wants a starter that says where to begin.
+func (l *linter) lintLesson(lab *Lab) {
+	file := lab.Dir + "/README.md"
+	lesson := l.documents[file]
+	_, promises, found := strings.Cut(l.documents[contractFile], fmt.Sprintf("\n## Lab %d:", lab.Number))
+	_, promises, _ = strings.Cut(promises, "\n")
+	promises, _, _ = strings.Cut(promises, "\n## ")
+	if !found || !strings.Contains(lesson, strings.TrimSpace(promises)) {
+		l.complain(file, 0, "lacks what %s says below \"## Lab %d:\", line by line", contractFile, lab.Number)
 	}
-	return problems
-}
-
-// lintStarters finds labs whose starter does not say where to begin.
-func (c *Course) lintStarters() (problems []Problem) {
-	for _, lab := range c.Labs {
-		starter, err := c.Render(lab.Number - 1)
-		if err != nil {
-			return append(problems, Problem{SourceDir, 0, err.Error()})
-		}
-		todo := fmt.Appendf(nil, "TODO(lab %d): ", lab.Number)
-		if !slices.ContainsFunc(slices.Collect(maps.Values(starter)), func(f File) bool { return bytes.Contains(f.Data, todo) }) {
-			problems = append(problems, Problem{lab.Dir, 0, fmt.Sprintf("the starter has no %q: no region of lab %d has a text", todo, lab.Number)})
-		}
+	_, list, _ := strings.Cut(lesson, "\n## What is checked\n")
+	list, _, _ = strings.Cut(list, "\n## ")
+	var ids []string
+	for _, m := range checkItem.FindAllStringSubmatch(list, -1) {
+		ids = append(ids, m[1])
 	}
-	return problems
-}
+	l.compareIDs(lab, file, "the lesson's list of what is checked", ids)
 
-// lintHintRegions finds regions that hints name and that are not there, or tell of a later lab.
-func (c *Course) lintHintRegions() (problems []Problem) {
-	s, err := c.source()
+	starter, err := l.Render(lab.Number - 1)
 	if err != nil {
-		return []Problem{{SourceDir, 0, err.Error()}}
+		l.complain(SourceDir, 0, "%v", err)
+		return
 	}
-	for _, lab := range c.Labs {
-		for _, check := range lab.Checks {
-			for _, cause := range slices.Sorted(maps.Keys(check.Regions)) {
-				id := check.Regions[cause]
-				if r := s.regions[id]; r == nil || r.Lab > lab.Number {
-					problems = append(problems, Problem{lab.Dir + "/" + manifestFile, 0,
-						fmt.Sprintf("%s: regions.%s: %s/ has no region %q up to lab %d", check.ID, cause, SourceDir, id, lab.Number)})
-				}
-			}
-		}
+	todo := fmt.Appendf(nil, "TODO(lab %d): ", lab.Number)
+	if !slices.ContainsFunc(slices.Collect(maps.Values(starter)), func(f File) bool { return bytes.Contains(f.Data, todo) }) {
+		l.complain(lab.Dir, 0, "the starter has no %q: no region of lab %d has a text", todo, lab.Number)
 	}
-	return problems
 }
 
-// cause is a cause in a lab's Go files: that of a new finding, or one that takes the place of another.
-var cause = regexp.MustCompile(`(?:finding\.New|\.Because|\.WithCause)\("([a-z-]+)"`)
-
-// lintCauses finds causes in the Go files of a lab for which none of its checks has a hint: a learner would get that of
-// "other".
-func (c *Course) lintCauses() (problems []Problem, _ error) {
-	for _, lab := range c.Labs {
-		hinted := map[string]bool{}
-		for _, check := range lab.Checks {
-			for cause := range check.Hints {
-				hinted[cause] = true
-			}
-		}
-		files, err := filepath.Glob(filepath.Join(c.Root, filepath.FromSlash(lab.Dir), "*.go"))
-		if err != nil {
-			return nil, fmt.Errorf("lint: %w", err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				return nil, fmt.Errorf("lint: %w", err)
-			}
-			for i, line := range strings.Split(string(text), "\n") {
-				for _, m := range cause.FindAllStringSubmatch(line, -1) {
-					if !hinted[m[1]] && !strings.HasSuffix(file, "_test.go") {
-						problems = append(problems, Problem{lab.Dir + "/" + filepath.Base(file), i + 1,
-							fmt.Sprintf("no check of %s/%s has a hint for the cause %q", lab.Dir, manifestFile, m[1])})
-					}
-				}
-			}
-		}
-	}
-	return problems, nil
-}
-
-func (c *Course) lintSuite(suite Suite) (problems []Problem) {
-	for _, lab := range c.Labs {
-		problems = append(problems, compareIDs(lab, lab.Dir+"/checks.go", "the suite", suite[lab.Number])...)
-	}
-	for n := range suite {
-		if _, err := c.Lab(n); err != nil {
-			problems = append(problems, Problem{"labs/suite_test.go", 0, err.Error()})
-		}
-	}
-	return problems
-}
-
-// compareIDs complains about ids that only one side has.
-func compareIDs(lab *Lab, file, side string, ids []string) (problems []Problem) {
+// compareIDs complains about checks that only one side has.
+func (l *linter) compareIDs(lab *Lab, file, side string, ids []string) {
+	var want []string
 	for _, check := range lab.Checks {
+		want = append(want, check.ID)
 		if !slices.Contains(ids, check.ID) {
-			problems = append(problems, Problem{file, 0,
-				fmt.Sprintf("%s does not have the check %s of %s/%s", side, check.ID, lab.Dir, manifestFile)})
+			l.complain(file, 0, "%s does not have the check %s of %s/%s", side, check.ID, lab.Dir, manifestFile)
 		}
 	}
 	for i, id := range ids {
-		switch {
-		case slices.Contains(ids[:i], id):
-			problems = append(problems, Problem{file, 0, fmt.Sprintf("%s has the check %s twice", side, id)})
-		case !slices.ContainsFunc(lab.Checks, func(c Check) bool { return c.ID == id }):
-			problems = append(problems, Problem{file, 0,
-				fmt.Sprintf("%s has a check %s that %s/%s does not have", side, id, lab.Dir, manifestFile)})
+		if !slices.Contains(want, id) || slices.Contains(ids[:i], id) {
+			l.complain(file, 0, "%s has a check %s that %s/%s does not have, or has it twice", side, id, lab.Dir, manifestFile)
 		}
 	}
-	return problems
+}
+
+// cause is a cause in a lab's Go files: that of a new finding, or one that takes the place of another.
+var cause = regexp.MustCompile(`(?:finding\.New|Because|\.WithCause)\("([a-z-]+)"`)
+
+// lintHints finds causes in the Go files of a lab for which none of its checks has a hint: a learner would get that of "other".
+// It also finds regions that hints name and that are not there, or tell of a later lab.
+func (l *linter) lintHints(lab *Lab) {
+	hinted := map[string]bool{}
+	for _, check := range lab.Checks {
+		for cause := range check.Hints {
+			hinted[cause] = true
+		}
+		for _, cause := range slices.Sorted(maps.Keys(check.Regions)) {
+			id := check.Regions[cause]
+			if r := l.source.regions[id]; r == nil || r.Lab > lab.Number {
+				l.complain(lab.Dir+"/"+manifestFile, 0, "%s: regions.%s: %s/ has no region %q up to lab %d", check.ID, cause, SourceDir, id, lab.Number)
+			}
+		}
+	}
+	files, err := l.read(lab.Dir + "/*.go")
+	if err != nil {
+		l.complain(lab.Dir, 0, "%v", err)
+	}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		for _, m := range cause.FindAllStringSubmatchIndex(files[file], -1) {
+			if name := files[file][m[2]:m[3]]; !hinted[name] && !strings.HasSuffix(file, "_test.go") {
+				l.complain(file, 1+strings.Count(files[file][:m[0]], "\n"), "no check of %s/%s has a hint for the cause %q", lab.Dir, manifestFile, name)
+			}
+		}
+	}
 }

@@ -16,9 +16,8 @@ import (
 //	// return ctrl.Result{}, nil
 //	// lab:4 end
 //
-// From its lab on it stands there without its marker lines. Below, it is
-// replaced by one TODO with its text (if it has one), and by the lines after
-// "before" (if it has them), uncommented.
+// From its lab on it stands there without its marker lines. Below, it is replaced by one TODO with its text (if it has one),
+// and by the lines after "before" (if it has them), uncommented.
 type Region struct {
 	// ID is unique in the course.
 	ID string
@@ -30,16 +29,7 @@ type Region struct {
 	File string
 	Line int
 
-	indent string // of the begin line
-	airy   bool   // an empty line follows the begin line
-	body   []node
-	before []string
-}
-
-// node is one line of text, or a region.
-type node struct {
-	text   string
-	region *Region
+	before, end int // the lines of these markers; before is 0 when there is none
 }
 
 // Problem is a mistake in a file of the course, for its author.
@@ -59,174 +49,148 @@ func (p Problem) Error() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 }
 
-// comment is how a kind of file begins a comment that fills a line.
-type comment string
+// annotated is a file of operator/ and the regions in it, in the order in which they begin.
+type annotated struct {
+	name    string // a slash path below operator/
+	lines   []string
+	regions []*Region
+	markers map[int]*Region // by the number of a marker's line, from 1
+}
 
-func commentOf(name string) comment {
-	switch path.Ext(name) {
-	case ".go", ".mod":
+var (
+	comment    = regexp.MustCompile(`^(\s*)(//|#)( ?)(.*)$`)
+	marker     = regexp.MustCompile(`^lab:(\S*)\s*(\S*)\s*(\S*)\s*(.*)$`)
+	strayLabel = regexp.MustCompile(`\blab:[0-9]+ (begin|before|end)\b`)
+)
+
+// commentSign is how a comment that fills a line begins.
+func commentSign(name string) string {
+	if ext := path.Ext(name); ext == ".go" || ext == ".mod" {
 		return "//"
 	}
 	return "#"
 }
 
-// cut returns what stands before and after the comment's beginning, without the
-// one space that belongs to it. ok is false for a line that is no comment.
-func (c comment) cut(line string) (indent, text string, ok bool) {
-	trimmed := strings.TrimLeft(line, " \t")
-	text, ok = strings.CutPrefix(trimmed, string(c))
-	return line[:len(line)-len(trimmed)], strings.TrimPrefix(text, " "), ok
+// parse finds the regions of a file. Its error is a [Problem].
+func parse(name string, data []byte, labs int) (*annotated, error) {
+	a := &annotated{name: name, lines: strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), markers: map[int]*Region{}}
+	var open []*Region
+	for i, line := range a.lines {
+		inner := &Region{} // the innermost open one
+		if len(open) > 0 {
+			inner = open[len(open)-1]
+		}
+		c := comment.FindStringSubmatch(line)
+		isComment := c != nil && c[2] == commentSign(name)
+		var m []string
+		if isComment {
+			m = marker.FindStringSubmatch(c[4])
+		}
+		complain := func(format string, args ...any) (*annotated, error) {
+			return nil, Problem{SourceDir + "/" + name, i + 1, fmt.Sprintf(format, args...)}
+		}
+		if m == nil {
+			switch {
+			case strayLabel.MatchString(line):
+				return complain("a region's marker fills its line and is a comment of this kind of file: %s lab:N …", commentSign(name))
+			case inner.before > 0 && !isComment && strings.TrimSpace(line) != "":
+				return complain("after \"before\" every line is a comment until the region ends")
+			}
+			continue
+		}
+		lab, err := strconv.Atoi(m[1])
+		if err != nil || lab < 1 || lab > labs {
+			return complain("lab:%s: the labs are 1 to %d", m[1], labs)
+		}
+		switch verb, id := m[2], m[3]; {
+		case verb == "begin" && !identifier.MatchString(id):
+			return complain("%q is not a region's id: lower case words joined by hyphens", id)
+		case verb == "begin" && inner.before > 0:
+			return complain("region %s: no region begins after \"before\"", id)
+		case verb == "begin" && inner.Lab > lab:
+			return complain("region %s: lab %d inside of lab %d: an inner region's lab is not smaller", id, lab, inner.Lab)
+		case verb == "begin":
+			inner = &Region{ID: id, Lab: lab, Text: m[4], File: name, Line: i + 1}
+			a.regions, open = append(a.regions, inner), append(open, inner)
+		case verb != "before" && verb != "end":
+			return complain("lab:%d %s: a region has begin, before and end", lab, verb)
+		case inner.Lab != lab:
+			return complain("lab:%d %s: no region of lab %d is open here", lab, verb, lab)
+		case verb == "end":
+			inner.end = i + 1
+			open = open[:len(open)-1]
+		case inner.before > 0:
+			return complain("region %s: a second \"before\"", inner.ID)
+		default:
+			inner.before = i + 1
+		}
+		a.markers[i+1] = inner
+	}
+	if len(open) > 0 {
+		r := open[len(open)-1]
+		return nil, Problem{SourceDir + "/" + name, r.Line, fmt.Sprintf("region %s has no \"lab:%d end\"", r.ID, r.Lab)}
+	}
+	return a, nil
 }
 
-// line writes text as a comment that fills a line.
-func (c comment) line(indent, text string) string { return indent + string(c) + " " + text }
+// render returns the lines from first to last as a stage has them, with TODOs for later labs or without.
+func (a *annotated) render(stage, first, last int, todos bool) string {
+	var out strings.Builder
+	var later *Region // the outermost open region of a later lab
+	var before bool   // between "before" and "end"
+	for n := first; n <= last; n++ {
+		line := a.lines[n-1]
+		switch r := a.markers[n]; {
+		case r != nil && n == r.Line && later == nil && r.Lab > stage:
+			later = r
+			if todos && r.Text != "" {
+				indent := comment.FindStringSubmatch(line)[1]
+				fmt.Fprintf(&out, "%s%s TODO(lab %d): %s\n", indent, commentSign(a.name), r.Lab, r.Text)
+				if r.before > 0 && strings.TrimSpace(a.lines[n]) == "" {
+					out.WriteString("\n") // or it would become part of the next declaration's comment
+				}
+			}
+		case r != nil:
+			before = n == r.before
+			if n == r.end && r == later {
+				later = nil
+			}
+		case before && later != nil && n > later.before && later.before > 0:
+			if c := comment.FindStringSubmatch(line); c != nil && c[4] != "" {
+				line = c[1] + c[4]
+			} else {
+				line = ""
+			}
+			out.WriteString(line + "\n")
+		case !before && later == nil:
+			out.WriteString(line + "\n")
+		}
+	}
+	return squeeze(out.String(), path.Ext(a.name) == ".go")
+}
 
 var (
-	marker     = regexp.MustCompile(`^lab:(\S*)\s*(\S*)\s*(.*)$`)
-	strayLabel = regexp.MustCompile(`\blab:[0-9]+ (begin|before|end)\b`)
+	emptyLines  = regexp.MustCompile(`\n{3,}`)
+	afterBrace  = regexp.MustCompile(`([{(]\n)\n+`)
+	beforeBrace = regexp.MustCompile(`\n+(\n\s*[})])`)
 )
 
-// parsed is one annotated file: its text and its regions.
-type parsed struct {
-	name    string // slash path below operator/
-	comment comment
-	labs    int
-	line    int
-
-	top      []node
-	open     []*Region
-	inBefore bool
-	regions  []*Region
-	markers  []int // the lines of begin, before and end
-	befores  []int // the lines after "before"
-	problems []Problem
-}
-
-// parse finds the regions of a file. What it returns is only good to render
-// when there are no problems.
-func parse(name string, data []byte, labs int) *parsed {
-	p := &parsed{name: name, comment: commentOf(name), labs: labs}
-	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
-	for i, line := range lines {
-		p.line = i + 1
-		p.take(line)
+// squeeze removes the empty lines that markers leave behind: all but one, and in Go also those inside of a brace.
+func squeeze(text string, braces bool) string {
+	text = strings.Trim(emptyLines.ReplaceAllString(text, "\n\n"), "\n") + "\n"
+	if braces {
+		text = beforeBrace.ReplaceAllString(afterBrace.ReplaceAllString(text, "$1"), "$1")
 	}
-	for _, r := range p.open {
-		p.problem(r.Line, "region %s has no %q", r.ID, fmt.Sprintf("lab:%d end", r.Lab))
-	}
-	return p
+	return text
 }
 
-func (p *parsed) problem(line int, format string, args ...any) {
-	p.problems = append(p.problems, Problem{File: SourceDir + "/" + p.name, Line: line, Text: fmt.Sprintf(format, args...)})
-}
-
-func (p *parsed) take(line string) {
-	indent, text, isComment := p.comment.cut(line)
-	m := marker.FindStringSubmatch(text)
-	switch {
-	case isComment && m != nil:
-		p.markers = append(p.markers, p.line)
-		p.directive(indent, m[1], m[2], m[3])
-	case strayLabel.MatchString(line):
-		p.problem(p.line, "a region's marker fills its line and is a comment of this kind of file: %s", p.comment.line("", "lab:N …"))
-	case p.inBefore:
-		p.befores = append(p.befores, p.line)
-		p.beforeLine(line, indent, text, isComment)
-	default:
-		if r := p.current(); r != nil && len(r.body) == 0 && p.line == r.Line+1 {
-			r.airy = strings.TrimSpace(line) == ""
+// dedent takes away the white space that all lines with text begin with.
+func dedent(text string) string {
+	indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+	for line := range strings.Lines(text) {
+		for line != "\n" && !strings.HasPrefix(line, indent) {
+			indent = indent[1:]
 		}
-		p.add(node{text: line})
 	}
-}
-
-func (p *parsed) current() *Region {
-	if len(p.open) == 0 {
-		return nil
-	}
-	return p.open[len(p.open)-1]
-}
-
-func (p *parsed) add(n node) {
-	if r := p.current(); r != nil {
-		r.body = append(r.body, n)
-		return
-	}
-	p.top = append(p.top, n)
-}
-
-func (p *parsed) beforeLine(line, indent, text string, isComment bool) {
-	r := p.current()
-	switch {
-	case strings.TrimSpace(line) == "":
-		r.before = append(r.before, "")
-	case !isComment:
-		p.problem(p.line, "after \"before\" every line is a comment until the region ends")
-	case text == "":
-		r.before = append(r.before, "")
-	default:
-		r.before = append(r.before, indent+text)
-	}
-}
-
-func (p *parsed) directive(indent, number, verb, rest string) {
-	lab, err := strconv.Atoi(number)
-	if err != nil || lab < 1 || lab > p.labs {
-		p.problem(p.line, "lab:%s: the labs are 1 to %d", number, p.labs)
-		return
-	}
-	switch verb {
-	case "begin":
-		p.begin(lab, indent, rest)
-	case "before":
-		p.before(lab)
-	case "end":
-		p.end(lab, rest)
-	default:
-		p.problem(p.line, "lab:%d %s: a region has begin, before and end", lab, verb)
-	}
-}
-
-func (p *parsed) begin(lab int, indent, rest string) {
-	id, text, _ := strings.Cut(rest, " ")
-	r := &Region{ID: id, Lab: lab, Text: strings.TrimSpace(text), File: p.name, Line: p.line, indent: indent}
-	if !identifier.MatchString(id) {
-		p.problem(p.line, "%q is not a region's id: lower case words joined by hyphens", id)
-	}
-	if p.inBefore {
-		p.problem(p.line, "region %s: no region begins after \"before\"", id)
-	}
-	if outer := p.current(); outer != nil && outer.Lab > lab {
-		p.problem(p.line, "region %s: lab %d inside of lab %d: an inner region's lab is not smaller", id, lab, outer.Lab)
-	}
-	p.add(node{region: r})
-	p.regions = append(p.regions, r)
-	p.open = append(p.open, r)
-	p.inBefore = false
-}
-
-func (p *parsed) before(lab int) {
-	r := p.current()
-	switch {
-	case r == nil || r.Lab != lab:
-		p.problem(p.line, "lab:%d before: no region of lab %d is open here", lab, lab)
-	case p.inBefore:
-		p.problem(p.line, "region %s: a second \"before\"", r.ID)
-	default:
-		p.inBefore = true
-	}
-}
-
-func (p *parsed) end(lab int, id string) {
-	r := p.current()
-	switch {
-	case r == nil || r.Lab != lab:
-		p.problem(p.line, "lab:%d end: no region of lab %d is open here", lab, lab)
-		return
-	case id != "" && id != r.ID:
-		p.problem(p.line, "lab:%d end %s: the open region is %s", lab, id, r.ID)
-	}
-	p.open = p.open[:len(p.open)-1]
-	p.inBefore = false
+	return strings.TrimPrefix(strings.ReplaceAll("\n"+text, "\n"+indent, "\n"), "\n")
 }

@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 )
 
-// Tree is the content of a folder: slash path to file. Folders without files
-// are not part of it.
+// Tree is the content of a folder: slash path to file. Folders without files are not part of it.
 type Tree map[string]File
 
 // File is a regular file or a symbolic link.
@@ -23,61 +23,50 @@ type File struct {
 	Mode fs.FileMode
 }
 
-// Equal says whether two files are the same: content, executable or not,
-// link or not.
-func (f File) Equal(other File) bool {
-	return f.Mode == other.Mode && bytes.Equal(f.Data, other.Data)
-}
+// Equal says whether two files are the same: content, executable or not, link or not.
+func (f File) Equal(other File) bool { return f.Mode == other.Mode && bytes.Equal(f.Data, other.Data) }
 
 // Paths returns the tree's paths, sorted.
 func (t Tree) Paths() []string { return slices.Sorted(maps.Keys(t)) }
 
-// Diff returns the sorted paths that differ between two trees or are in only
-// one of them.
+// Diff returns the sorted paths that differ between two trees or are in only one of them.
 func (t Tree) Diff(other Tree) []string {
-	var paths []string
-	for p, f := range t {
-		if g, ok := other[p]; !ok || !f.Equal(g) {
-			paths = append(paths, p)
-		}
-	}
-	for p := range other {
-		if _, ok := t[p]; !ok {
-			paths = append(paths, p)
-		}
-	}
-	slices.Sort(paths)
-	return paths
+	union := Tree{}
+	maps.Copy(union, t)
+	maps.Copy(union, other)
+	maps.DeleteFunc(union, func(p string, _ File) bool {
+		mine, ok := t[p]
+		theirs, both := other[p]
+		return ok && both && mine.Equal(theirs)
+	})
+	return union.Paths()
 }
 
-// WriteTo writes the tree into dir, which is created if it is missing. Files
-// that are there already are replaced, others stay. Nothing is written outside
-// dir, whatever symbolic links it holds.
+// WriteTo writes the tree into dir, which is created if it is missing. Files that are there already are replaced, others stay.
+// Nothing is written outside dir, whatever symbolic links it holds.
 func (t Tree) WriteTo(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("write tree: %w", err)
+		return err
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("write tree: %w", err)
+		return err
 	}
 	defer root.Close()
 	for _, p := range t.Paths() {
-		err := root.Remove(filepath.FromSlash(p))
-		if err == nil || os.IsNotExist(err) {
-			err = t[p].Create(root, p)
+		if err := root.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("write tree: %w", err)
+		if err := t[p].Create(root, p); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Create writes the file where there is none, and the folders above it. slash is its path below root.
-func (f File) Create(root *os.Root, slash string) error {
-	name := filepath.FromSlash(slash)
-	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+// Create writes the file where there is none, and the folders above it. name is its slash path below root.
+func (f File) Create(root *os.Root, name string) error {
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
 	if f.Mode&fs.ModeSymlink != 0 {
@@ -91,52 +80,34 @@ func (f File) Create(root *os.Root, slash string) error {
 	return errors.Join(err, file.Close())
 }
 
-// ReadTree reads the folder dir: all regular files and symbolic links, the
-// hidden ones too, except what is called .git. Anything else (sockets, pipes,
-// devices) is an error.
+// ReadTree reads the folder dir: all regular files and symbolic links, the hidden ones too, except what is called .git.
+// Anything else (sockets, pipes, devices) is an error.
 func ReadTree(dir string) (Tree, error) {
 	return ReadTreeExcept(dir, func(string, fs.DirEntry) bool { return false })
 }
 
-// treeLimit is how many bytes are read of a folder.
-const treeLimit = 1 << 30
-
-// ReadTreeExcept is ReadTree without the files and whole folders that skip
-// names by their slash path below dir. More than 1 GiB is an error, before it is read.
+// ReadTreeExcept is ReadTree without the files and whole folders that skip names by their slash path below dir.
 func ReadTreeExcept(dir string, skip func(path string, entry fs.DirEntry) bool) (Tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
 	}
 	defer root.Close()
-	tree, size := Tree{}, int64(0)
-	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || name == dir {
+	tree := Tree{}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // fs.WalkDir refuses names that are not UTF-8
+		name, _ := filepath.Rel(dir, path)
+		switch {
+		case err != nil || name == ".":
 			return err
-		}
-		rel, err := filepath.Rel(dir, name)
-		if err != nil {
-			return err
-		}
-		slash := filepath.ToSlash(rel)
-		if d.Name() == ".git" || skip(slash, d) {
-			if d.IsDir() {
-				return filepath.SkipDir
+		case d.Name() != ".git" && !skip(name, d):
+			if !d.IsDir() {
+				tree[name], err = ReadFile(root, name)
 			}
-			return nil
-		}
-		if d.IsDir() {
-			return nil
-		}
-		info, err := d.Info()
-		if err != nil {
 			return err
+		case d.IsDir():
+			return fs.SkipDir
 		}
-		if size += info.Size(); size > treeLimit {
-			return fmt.Errorf("it has more than %d MiB: move what is no code elsewhere", treeLimit>>20)
-		}
-		tree[slash], err = ReadFile(root, slash)
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
@@ -144,9 +115,8 @@ func ReadTreeExcept(dir string, skip func(path string, entry fs.DirEntry) bool) 
 	return tree, nil
 }
 
-// ReadFile reads one file of a Tree. slash is its path below root.
-func ReadFile(root *os.Root, slash string) (File, error) {
-	name := filepath.FromSlash(slash)
+// ReadFile reads one file of a Tree. name is its slash path below root.
+func ReadFile(root *os.Root, name string) (File, error) {
 	info, err := root.Lstat(name)
 	switch {
 	case err != nil:
@@ -155,7 +125,7 @@ func ReadFile(root *os.Root, slash string) (File, error) {
 		target, err := root.Readlink(name)
 		return File{Data: []byte(target), Mode: fs.ModeSymlink}, err
 	case !info.Mode().IsRegular():
-		return File{}, fmt.Errorf("%s is neither a file nor a symbolic link", slash)
+		return File{}, fmt.Errorf("%s is neither a file nor a symbolic link", name)
 	}
 	mode := fs.FileMode(0o644)
 	if info.Mode()&0o111 != 0 {

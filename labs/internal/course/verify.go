@@ -1,10 +1,8 @@
 package course
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"go/format"
 	"maps"
 	"os"
 	"os/exec"
@@ -14,12 +12,11 @@ import (
 	"strings"
 )
 
-// Verifier proves with the toolchain what Lint cannot see: that every stage
-// builds, and that generated files are what their generator makes.
+// Verifier proves with the toolchain what Lint cannot see: that every stage builds, and that generated files are what their
+// generator makes.
 type Verifier struct {
 	Course *Course
-	// Generator is the path of controller-gen; "" builds the one that the
-	// checkout's go.mod pins.
+	// Generator is the path of controller-gen; "" builds the one that the checkout's go.mod pins.
 	Generator string
 	// Log is told what is being done, a line at a time; nil for silence.
 	Log func(string)
@@ -27,257 +24,175 @@ type Verifier struct {
 	dir string // temporary
 }
 
-const (
-	generatorPackage = "sigs.k8s.io/controller-tools/cmd/controller-gen"
-	licenceHeader    = "hack/boilerplate.go.txt"
-)
-
-// generatorArgs are what the operator's own Makefile gives controller-gen, in
-// its targets generate and manifests.
-func generatorArgs(tree Tree) []string {
-	object := "object"
-	if _, ok := tree[licenceHeader]; ok {
-		object += ":headerFile=" + licenceHeader
-	}
-	return []string{object, "crd", "rbac:roleName=manager-role", "webhook",
-		"paths=./...", "output:crd:artifacts:config=config/crd/bases"}
-}
-
-// Fix generates the generated files anew: in operator/, and their earlier
-// versions under StagesDir. It returns the slash paths of the files that it
-// changed. What was loaded is out of date then: load the course again.
-func (v *Verifier) Fix(ctx context.Context) (changed []string, err error) {
-	defer v.enter(ctx, &err)()
-	if err != nil {
-		return nil, err
-	}
-	s, err := v.Course.source()
-	if err != nil {
-		return nil, err
-	}
-	for _, g := range v.Course.config.Generated {
-		for _, stage := range g.Made[:len(g.Made)-1] {
-			made, err := v.generateStage(ctx, stage)
-			if err != nil {
-				return changed, err
-			}
-			changed, err = v.update(changed, g.kept(stage), s.kept[g.kept(stage)], made[g.Path].Data)
-			if err != nil {
-				return changed, err
-			}
-		}
-	}
-	made, err := v.generate(ctx, "annotated", s.files)
-	if err != nil {
-		return changed, err
-	}
-	for _, g := range v.Course.config.Generated {
-		changed, err = v.update(changed, SourceDir+"/"+g.Path, s.files[g.Path].Data, made[g.Path].Data)
-		if err != nil {
-			return changed, err
-		}
-	}
-	return changed, nil
-}
-
-// Regenerate returns a stage as it is after the generator ran over it: every
-// generated file that the stage has, made anew.
-func (v *Verifier) Regenerate(ctx context.Context, stage int) (tree Tree, err error) {
-	defer v.enter(ctx, &err)()
-	if err != nil {
-		return nil, err
-	}
-	if tree, err = v.Course.Render(stage); err != nil {
-		return nil, err
-	}
-	made, err := v.generate(ctx, fmt.Sprintf("stage-%d", stage), tree)
-	if err != nil {
-		return nil, err
-	}
-	folders := map[string]bool{} // a file's name follows from the types
-	for _, g := range v.Course.config.Generated {
-		if _, ok := g.madeAt(stage); ok {
-			folders[path.Dir(g.Path)] = true
-		}
-	}
-	maps.DeleteFunc(made, func(name string, _ File) bool {
-		_, kept := tree[name]
-		return !kept && !folders[path.Dir(name)]
-	})
-	return made, nil
-}
-
-// generateStage returns what the generator makes of a stage.
-func (v *Verifier) generateStage(ctx context.Context, stage int) (Tree, error) {
-	tree, err := v.Course.render(stage, false)
-	if err != nil {
-		return nil, err
-	}
-	return v.generate(ctx, fmt.Sprintf("stage-%d", stage), tree)
-}
-
-func (v *Verifier) update(changed []string, file string, old, made []byte) ([]string, error) {
-	if made == nil || bytes.Equal(old, made) {
-		return changed, nil
-	}
-	name := filepath.Join(v.Course.Root, filepath.FromSlash(file))
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return changed, err
-	}
-	return append(changed, file), os.WriteFile(name, made, 0o644)
-}
-
 // Verify returns what is wrong with the stages of the course.
 func (v *Verifier) Verify(ctx context.Context) (problems []Problem, err error) {
-	defer v.enter(ctx, &err)()
-	if err != nil {
-		return nil, err
-	}
-	s, err := v.Course.source()
-	if err != nil {
-		return nil, err
-	}
-	annotated, err := v.generate(ctx, "annotated", s.files)
-	if err != nil {
-		return []Problem{{SourceDir, 0, err.Error()}}, nil
-	}
-	for stage := 0; stage <= len(v.Course.Labs); stage++ {
-		found, err := v.stage(ctx, stage, annotated)
-		if err != nil {
-			return problems, err
-		}
-		problems = append(problems, found...)
-	}
-	return problems, ctx.Err()
-}
-
-// stage verifies one stage; annotated is what the generator makes of the
-// annotated operator, which the last stage must make too.
-func (v *Verifier) stage(ctx context.Context, stage int, annotated Tree) (problems []Problem, err error) {
-	tree, err := v.Course.Render(stage)
-	if err != nil {
-		return []Problem{{SourceDir, 0, err.Error()}}, nil //nolint:nilerr // it is what the author has to fix
-	}
-	name := fmt.Sprintf("stage-%d", stage)
 	complain := func(format string, args ...any) {
-		problems = append(problems, Problem{SourceDir, 0, fmt.Sprintf("stage %d: ", stage) + fmt.Sprintf(format, args...)})
+		problems = append(problems, Problem{SourceDir, 0, fmt.Sprintf(format, args...)})
 	}
-	for _, file := range unformatted(tree) {
-		complain("%s is not gofmt'ed", file)
-	}
-	dir := filepath.Join(v.dir, name)
-	if err := tree.WriteTo(dir); err != nil {
-		return nil, err
-	}
-	v.log("Verifying " + name)
-	// vet type-checks every package and compiles what it imports; what it
-	// accepts, the compiler accepts too.
-	if out, err := v.run(ctx, dir, "go", "vet", "./..."); err != nil {
-		complain("go vet: %s", out)
-		return problems, nil //nolint:nilerr // out says what the error says
-	}
-	made, err := v.generate(ctx, name, tree)
-	if err != nil {
-		complain("%v", err)
-		return problems, nil
-	}
-	for _, file := range v.staleAt(stage, tree, made) {
-		complain("%s is not what controller-gen makes of it: bin/lab verify --fix", file)
-	}
-	if stage == len(v.Course.Labs) {
-		for _, file := range v.Course.generatedPaths() {
-			if !made[file].Equal(annotated[file]) {
-				complain("%s differs when it is made of the annotated operator: a region's marker stands where controller-gen reads it, or hides what it should read", file)
+	err = v.run(ctx, func() error {
+		for stage := range len(v.Course.Labs) + 1 {
+			tree, err := v.Course.Render(stage)
+			if err != nil {
+				return err
+			}
+			dir := filepath.Join(v.dir, fmt.Sprint(stage))
+			if err := tree.WriteTo(dir); err != nil {
+				return err
+			}
+			v.log("Compiling stage %d", stage)
+			// vet type-checks every package and compiles what it imports; what it accepts, the compiler accepts, too.
+			if out, err := command(ctx, dir, "go", "vet", "./..."); err != nil {
+				complain("stage %d: go vet: %s", stage, out)
+				continue
+			}
+			made, err := v.generate(ctx, stage)
+			if err != nil {
+				complain("stage %d: %v", stage, err)
+				continue
+			}
+			for _, g := range v.Course.config.Generated {
+				fresh := stage >= g.last() || slices.Contains(g.Made, stage)
+				if fresh && !tree[g.Path].Equal(made[g.Path]) {
+					complain("stage %d: %s is not what controller-gen makes of it: bin/lab verify --fix", stage, g.Path)
+				}
 			}
 		}
-	}
-	return problems, nil
+		// controller-gen reads comments, so a region's marker in the wrong place would change the definition.
+		s, err := v.Course.source()
+		if err != nil {
+			return err
+		}
+		annotated, err := v.generateFrom(ctx, s.files)
+		for _, g := range v.Course.config.Generated {
+			if err == nil && !annotated[g.Path].Equal(s.files[g.Path]) {
+				complain("%s differs when it is made of the annotated operator: "+
+					"a region's marker stands where controller-gen reads it, or hides what it should read", g.Path)
+			}
+		}
+		return err
+	})
+	return problems, err
 }
 
-// staleAt returns the generated files that should be fresh at a stage and are
-// not: those that the course makes there, and from their last version on all.
-func (v *Verifier) staleAt(stage int, tree, made Tree) (stale []string) {
+// Fix makes the generated files anew: in operator/, and their earlier versions under StagesDir. It returns the slash paths of
+// the files that it changed. What was loaded is out of date then: load the course again.
+func (v *Verifier) Fix(ctx context.Context) (changed []string, err error) {
+	err = v.run(ctx, func() error {
+		root, err := os.OpenRoot(v.Course.Root)
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		for stage := range len(v.Course.Labs) + 1 {
+			made, err := v.generate(ctx, stage)
+			if err != nil {
+				return err
+			}
+			for _, g := range v.Course.config.Generated {
+				file := SourceDir + "/" + g.Path
+				if stage < g.last() {
+					file = StagesDir + "/" + g.kept(stage)
+				}
+				have, _ := ReadFile(root, file)
+				switch want, ok := made[g.Path]; {
+				case !slices.Contains(g.Made, stage):
+				case !ok:
+					return fmt.Errorf("stage %d: controller-gen makes no %s", stage, g.Path)
+				case !have.Equal(want):
+					if err := (Tree{file: want}).WriteTo(v.Course.Root); err != nil {
+						return err
+					}
+					changed = append(changed, file)
+				}
+			}
+		}
+		return nil
+	})
+	return changed, err
+}
+
+// Regenerate returns a stage as it is after the generator ran over it: every generated file that the stage has, made anew.
+func (v *Verifier) Regenerate(ctx context.Context, stage int) (tree Tree, err error) {
+	err = v.run(ctx, func() error {
+		if tree, err = v.Course.Render(stage); err != nil {
+			return err
+		}
+		made, err := v.generate(ctx, stage)
+		if err != nil {
+			return err
+		}
+		for _, g := range v.Course.config.Generated {
+			if _, ok := tree[g.Path]; ok {
+				delete(tree, g.Path)
+				for name, file := range made { // whose names follow from the types
+					if path.Dir(name) == path.Dir(g.Path) {
+						tree[name] = file
+					}
+				}
+			}
+		}
+		return nil
+	})
+	return tree, err
+}
+
+// generate returns what the generator makes of a stage.
+func (v *Verifier) generate(ctx context.Context, stage int) (Tree, error) {
+	tree, err := v.Course.renderWritten(stage)
+	if err != nil {
+		return nil, err
+	}
+	v.log("Generating the files of stage %d", stage)
+	return v.generateFrom(ctx, tree)
+}
+
+// generateFrom runs the generator, as the operator's Makefile does, on a copy of a tree without its generated files and
+// returns the tree that comes out.
+func (v *Verifier) generateFrom(ctx context.Context, tree Tree) (Tree, error) {
+	const header = "hack/boilerplate.go.txt"
+	bare, object := maps.Clone(tree), "object"
 	for _, g := range v.Course.config.Generated {
-		if stage < g.last() && !slices.Contains(g.Made, stage) {
-			continue
-		}
-		if !bytes.Equal(tree[g.Path].Data, made[g.Path].Data) {
-			stale = append(stale, g.Path)
-		}
+		delete(bare, g.Path)
 	}
-	return stale
-}
-
-func (c *Course) generatedPaths() (paths []string) {
-	for _, g := range c.config.Generated {
-		paths = append(paths, g.Path)
+	if _, ok := tree[header]; ok {
+		object += ":headerFile=" + header
 	}
-	return paths
-}
-
-func unformatted(tree Tree) (files []string) {
-	for _, file := range tree.Paths() {
-		if path.Ext(file) != ".go" {
-			continue
-		}
-		formatted, err := format.Source(tree[file].Data)
-		if err != nil || !bytes.Equal(formatted, tree[file].Data) {
-			files = append(files, file)
-		}
-	}
-	return files
-}
-
-// generate runs the generator on a copy of a tree without its generated files
-// and returns the tree that comes out.
-func (v *Verifier) generate(ctx context.Context, name string, tree Tree) (Tree, error) {
-	bare := maps.Clone(tree)
-	for _, file := range v.Course.generatedPaths() {
-		delete(bare, file)
-	}
-	dir, err := os.MkdirTemp(v.dir, name+"-generated-")
+	dir, err := os.MkdirTemp(v.dir, "generated-")
 	if err != nil {
 		return nil, err
 	}
 	if err := bare.WriteTo(dir); err != nil {
 		return nil, err
 	}
-	v.log("Generating the files of " + name)
-	if out, err := v.run(ctx, dir, v.Generator, generatorArgs(tree)...); err != nil {
-		return nil, fmt.Errorf("generate %s: %s", name, out)
+	if out, err := command(ctx, dir, v.Generator, object, "crd", "rbac:roleName=manager-role", "webhook", "paths=./...",
+		"output:crd:artifacts:config=config/crd/bases"); err != nil {
+		return nil, fmt.Errorf("controller-gen: %s", out)
 	}
 	return ReadTree(dir)
 }
 
-// enter makes the temporary folder, and builds the generator if need be; what
-// it returns removes the folder.
-func (v *Verifier) enter(ctx context.Context, err *error) (leave func()) {
-	v.dir, *err = os.MkdirTemp("", "lab-verify-")
-	if *err != nil {
-		return func() {}
+// run calls work with a temporary folder and a generator.
+func (v *Verifier) run(ctx context.Context, work func() error) (err error) {
+	if v.dir, err = os.MkdirTemp("", "lab-verify-"); err != nil {
+		return err
 	}
-	given := v.Generator
-	if given == "" {
-		*err = v.buildGenerator(ctx)
+	defer os.RemoveAll(v.dir)
+	if v.Generator == "" {
+		v.log("Building controller-gen")
+		v.Generator = filepath.Join(v.dir, "controller-gen")
+		defer func() { v.Generator = "" }()
+		if out, err := command(ctx, v.Course.Root, "go", "build", "-o", v.Generator, "sigs.k8s.io/controller-tools/cmd/controller-gen"); err != nil {
+			return fmt.Errorf("build controller-gen: %s", out)
+		}
 	}
-	return func() {
-		v.Generator = given
-		_ = os.RemoveAll(v.dir)
+	if err := work(); err != nil {
+		return err
 	}
+	return ctx.Err()
 }
 
-func (v *Verifier) buildGenerator(ctx context.Context) error {
-	v.log("Building controller-gen")
-	v.Generator = filepath.Join(v.dir, "controller-gen")
-	if out, err := v.run(ctx, v.Course.Root, "go", "build", "-o", v.Generator, generatorPackage); err != nil {
-		return fmt.Errorf("build controller-gen: %s", out)
-	}
-	return nil
-}
-
-// run runs a program and returns what it printed, without the temporary
-// folder's name, or the error's text if it printed nothing.
-func (v *Verifier) run(ctx context.Context, dir, name string, args ...string) (string, error) {
+// command runs a program and returns what it printed, without the folder's name, or the error's text if it printed nothing.
+func command(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
@@ -289,8 +204,8 @@ func (v *Verifier) run(ctx context.Context, dir, name string, args ...string) (s
 	return text, err
 }
 
-func (v *Verifier) log(line string) {
+func (v *Verifier) log(format string, args ...any) {
 	if v.Log != nil {
-		v.Log(line)
+		v.Log(fmt.Sprintf(format, args...))
 	}
 }

@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
-	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
@@ -71,28 +70,15 @@ func adviseRights(rules []rbacv1.PolicyRule, tallies []apiproxy.Tally) []string 
 		"What is not granted cannot be misused: try without.", strings.Join(unused, "; "))}
 }
 
-const (
-	// rightsTold is how many rights are named, and rightLimit how many characters each may have: somebody else may have written
-	// the role, and a rule combines what stands in it.
-	rightsTold, rightLimit = 10, 120
-)
-
-// unusedRights are the first of them.
+// unusedRights are those of a role that no request used.
 func unusedRights(rules []rbacv1.PolicyRule, used map[string]bool) (unused []string) {
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				if slices.Contains(unseen, resource) {
-					continue
-				}
 				verbs := unusedVerbs(group, resource, rule.Verbs, used)
-				if len(verbs) == 0 {
-					continue
+				if len(verbs) > 0 && !slices.Contains(unseen, resource) {
+					unused = append(unused, strings.Join(verbs, ", ")+" on "+qualified(group, resource))
 				}
-				if len(unused) == rightsTold {
-					return append(unused, "and more")
-				}
-				unused = append(unused, plain.Short(fmt.Sprintf("%s on %s", strings.Join(verbs, ", "), qualified(group, resource)), rightLimit))
 			}
 		}
 	}
@@ -122,15 +108,10 @@ func unusedVerbs(group, resource string, verbs []string, used map[string]bool) [
 	})
 }
 
+// qualified is a resource with its group: "memcacheds.cache.example.com/status".
 func qualified(group, resource string) string {
-	if group == "" {
-		return resource
-	}
-	base, sub, found := strings.Cut(resource, "/")
-	if found {
-		return base + "." + group + "/" + sub
-	}
-	return base + "." + group
+	base, sub, _ := strings.Cut(resource, "/")
+	return strings.Trim(strings.TrimSuffix(base+"."+group, ".")+"/"+sub, "/")
 }
 
 // adviseWrites counts the writes that changed nothing.
@@ -162,11 +143,6 @@ var (
 	errorText = regexp.MustCompile(`"?\b(?:error|err)"?\s*[:=]\s*"((?:[^"\\]|\\.)*)"`)
 )
 
-const (
-	// errorsOfAPass is how many errors of one pass are remembered, and errorLimit how many bytes of each.
-	errorsOfAPass, errorLimit = 20, 1 << 10
-)
-
 // returned is what controller-runtime logs for each error that Reconcile returns.
 const returned = "Reconciler error"
 
@@ -178,31 +154,24 @@ func adviseErrors(log io.Reader) []string {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		id, text := passID.FindStringSubmatch(lines.Text()), errorText.FindStringSubmatch(lines.Text())
-		if id == nil || text == nil {
-			continue
-		}
-		said := text[1][:min(len(text[1]), errorLimit)]
-		if !strings.Contains(lines.Text(), returned) {
-			if len(logged[id[1]]) < errorsOfAPass {
-				logged[id[1]] = append(logged[id[1]], said)
-			}
-			continue
-		}
-		if slices.ContainsFunc(logged[id[1]], func(own string) bool { return own != "" && strings.Contains(said, own) }) {
+		switch {
+		case id == nil || text == nil || text[1] == "":
+		case !strings.Contains(lines.Text(), returned):
+			logged[id[1]] = append(logged[id[1]], text[1])
+		case slices.ContainsFunc(logged[id[1]], func(own string) bool { return strings.Contains(text[1], own) }):
 			twice++
+			fallthrough
+		default:
+			delete(logged, id[1])
 		}
-		delete(logged, id[1])
 	}
 	if twice == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("In %s the same error stands in the log twice: you logged it, and you returned it, "+
-		"and controller-runtime logs what is returned. Returning it is enough.", passes(twice))}
-}
-
-func passes(n int) string {
-	if n == 1 {
-		return "one pass"
+	passes := "one pass"
+	if twice > 1 {
+		passes = fmt.Sprintf("%d passes", twice)
 	}
-	return fmt.Sprintf("%d passes", n)
+	return []string{fmt.Sprintf("In %s the same error stands in the log twice: you logged it, and you returned it, "+
+		"and controller-runtime logs what is returned. Returning it is enough.", passes)}
 }

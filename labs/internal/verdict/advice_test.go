@@ -1,8 +1,6 @@
 package verdict
 
 import (
-	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -16,7 +14,7 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-func TestRightsThatNobodyUsedAreNamed(t *testing.T) {
+func TestAdviceNamesUnusedRights(t *testing.T) {
 	used := []apiproxy.Tally{
 		{Verb: "watch", Group: "apps", Resource: "deployments"},
 		{Verb: "create", Group: "apps", Resource: "deployments"},
@@ -46,11 +44,9 @@ func TestRightsThatNobodyUsedAreNamed(t *testing.T) {
 	}
 }
 
-// A server-side apply of a Deployment that is not there is a patch, and admission asks for create as well.
-func TestAnApplyMayCreate(t *testing.T) {
-	applies := []apiproxy.Tally{{Verb: "patch", Group: "apps", Resource: "deployments"}}
-	rules := []rbacv1.PolicyRule{rule("apps", "deployments", "create", "patch")}
-	if got := adviseRights(rules, applies); got != nil {
+func TestAdviceLetsApplyCreate(t *testing.T) {
+	applies := []apiproxy.Tally{{Verb: "patch", Group: "apps", Resource: "deployments"}} // admission asks for create as well
+	if got := adviseRights([]rbacv1.PolicyRule{rule("apps", "deployments", "create", "patch")}, applies); got != nil {
 		t.Errorf("advice for an operator that applies: %q", got)
 	}
 }
@@ -74,7 +70,7 @@ const (
 	anotherPass = "99999999-2222-3333-4444-555555555555"
 )
 
-func TestAnErrorThatIsLoggedTwiceIsNoticed(t *testing.T) {
+func TestAdviceNoticesErrorsLoggedTwice(t *testing.T) {
 	for _, test := range []struct {
 		name, log string
 		want      int
@@ -99,7 +95,7 @@ level=ERROR msg="Reconciler error" reconcileID=` + onePass + ` err="refused"`, 1
 	}
 }
 
-func TestTheTimelineUnderAVerdictIsThatOfTheFirstFailure(t *testing.T) {
+func TestTimelineOfFirstFailure(t *testing.T) {
 	available := trace.Action{Kind: "Pod", Verb: "started"}
 	timelines := []*trace.Timeline{{Check: "a"}, {Check: "b", Actions: []trace.Action{available}}, {Check: "c"}, {Check: "earlier", Actions: []trace.Action{available}}}
 	check := func(id string, lab int, s State) Check { return Check{ID: id, Lab: lab, State: s} }
@@ -119,31 +115,5 @@ func TestTheTimelineUnderAVerdictIsThatOfTheFirstFailure(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: the timeline of %q, want %q", test.name, got, test.want)
 		}
-	}
-}
-
-// Somebody else may have written role and log.
-func TestAdviceHasALimit(t *testing.T) {
-	rule := rbacv1.PolicyRule{APIGroups: make([]string, 99), Resources: make([]string, 99), Verbs: []string{strings.Repeat("v", 100_000)}}
-	for i := range 99 {
-		rule.APIGroups[i], rule.Resources[i] = fmt.Sprint("g", i), fmt.Sprint("r", i)
-	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	advice := adviseRights([]rbacv1.PolicyRule{rule}, nil)
-	runtime.ReadMemStats(&after)
-	if taken := after.TotalAlloc - before.TotalAlloc; len(advice) != 1 || len(advice[0]) > 2000 || taken > 32<<20 {
-		t.Errorf("%d MiB for advice of %d bytes", taken>>20, len(strings.Join(advice, "")))
-	}
-
-	const pass = "reconcileID=00000000-0000-0000-0000-000000000000 "
-	own := strings.Repeat(pass+"error=\"no such name\"\n", 100_000)
-	if got := adviseErrors(strings.NewReader(own + pass + "Reconciler error error=\"no such name\"\n")); len(got) != 1 {
-		t.Errorf("advice: %q", got)
-	}
-	// That of the last of so many errors is no longer looked for.
-	own = strings.Repeat(pass+"error=\"another\"\n", 100_000) + pass + "error=\"no such name\"\n"
-	if got := adviseErrors(strings.NewReader(own + pass + "Reconciler error error=\"no such name\"\n")); got != nil {
-		t.Errorf("advice: %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -15,53 +16,15 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// How much of an answer is shown. All of it together fits on one screen; the rest lies in the artifacts.
+// How many lines of each part are shown: all of any that is not too long. All of it together fits on one screen; the rest lies
+// in the artifacts.
 const (
-	// expectedLines and seenLines are how much of what a check expected and saw is shown, hintLines how
-	// much of a hint: all of any that is not too long.
-	expectedLines, seenLines, hintLines = 3, 4, 5
-	// fieldsShown is how many differing fields are shown.
-	fieldsShown = 4
-	// evidenceLines is how much evidence is shown in all, evidenceLine how much of one line of it.
+	expectedLines, seenLines, hintLines, namesLines, buildLines, traceLines, adviceLines = 3, 4, 5, 2, 10, 5, 4
+	// fieldsShown is how many differing fields are shown, othersShown how many of the other failed checks say what they saw.
+	fieldsShown, othersShown = 4, 2
+	// evidenceLines is how many lines of evidence are shown in all, evidenceLine how many of one piece of it.
 	evidenceLines, evidenceLine = 9, 3
-	// othersShown is how many of the other failed checks say what they saw.
-	othersShown = 2
-	// namesShown is how many lines of names are shown.
-	namesShown = 2
-	// buildLines is how many lines of a compiler's output are shown.
-	buildLines = 10
 )
-
-// Print writes the answer for a person, so that it fits on one screen: the failure that explains the others
-// in full, with its evidence and the first hint, the other failures in short, and what holds in a line.
-func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
-	p := &printer{screen: newScreen(w), r: r, hints: hints}
-	p.heading(lab)
-	switch {
-	case r.Verdict == Environment:
-		p.environment()
-	case r.Build != nil:
-		p.build()
-	case r.Verdict == Pass:
-		p.passed()
-	default:
-		p.failures()
-	}
-	p.summary()
-}
-
-// PrintOutcome writes one check for a person who waits for the answer: of one that failed, what it saw, and the first
-// hint; one that is fixed holds again.
-func PrintOutcome(w io.Writer, o Outcome, hints Hints) {
-	p := &printer{screen: newScreen(w), r: &Result{Lab: o.Asked}, hints: hints}
-	if o.Fixed {
-		p.mark(p.green("✓"), p.title(&o.Check)+" (failed last time)", p.bold)
-		return
-	}
-	p.mark(p.red("✗"), p.failed(&o.Check), p.bold)
-	p.seen(&o.Check)
-	p.hint(&o.Check)
-}
 
 // Hints gives the hint for a check that failed for a cause, at a layer that counts from 0, "" when there is none.
 // [course.Course.Hint] is one.
@@ -74,37 +37,50 @@ type printer struct {
 	hints Hints
 }
 
-func (p *printer) heading(lab *course.Lab) {
-	fmt.Fprintf(p.w, "%s  %s\n", p.bold(fmt.Sprintf("Lab %d", p.r.Lab)), lab.Title)
-	about := []string{fmt.Sprintf("%.1f s", p.r.Seconds), fmt.Sprintf("seed %d", p.r.Seed)}
-	if c := p.r.Cluster; c.Provider != "" {
-		about = append([]string{c.Provider + " " + c.Version}, about...)
+// Print writes the answer for a person, so that it fits on one screen: the failure that explains the others in full, with its
+// evidence and the first hint, the other failures in short, and what holds in a line.
+func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
+	p := &printer{screen: newScreen(w), r: r, hints: hints}
+	fmt.Fprintf(p.w, "%s  %s\n", p.bold(fmt.Sprintf("Lab %d", r.Lab)), lab.Title)
+	about := fmt.Sprintf("%.1f s · seed %d", r.Seconds, r.Seed)
+	if r.Cluster.Provider != "" {
+		about = r.Cluster.Provider + " " + r.Cluster.Version + " · " + about
 	}
-	fmt.Fprintln(p.w, p.faint(strings.Join(about, " · ")))
+	fmt.Fprintln(p.w, p.faint(about))
 	p.gap()
+	switch {
+	case r.Verdict == Environment:
+		p.environment()
+	case r.Build != nil:
+		p.build()
+	case r.Verdict == Pass:
+		p.passed()
+	default:
+		p.failures()
+	}
+	if r.Trace != "" {
+		p.print(p.faint("trace")+" ", fmt.Sprintf("%s (`make trace-%d` tells all)", r.Trace, r.Lab), nil, traceLines)
+	}
+	for _, advice := range r.Advice[:min(advices, len(r.Advice))] {
+		p.print(p.faint("advice")+" ", advice, nil, adviceLines)
+	}
 }
 
-// environment tells what is wrong with the machine. Whatever the checks said does not count.
-func (p *printer) environment() {
-	e := p.r.Environment
-	text := strings.TrimSuffix(e.Finding, " (fix: "+e.Fix+")")
-	sign := p.red("!")
-	for _, line := range p.fold(text, 2, seenLines) {
-		p.mark(sign, line, p.bold)
-		sign = " "
-	}
-	p.gap()
-	p.line("Your code was not judged, and this does not count as a try.")
-	if e.Fix == defect {
-		p.line("It is a defect of the lab. Please report it with the folder " + p.artifacts())
+// PrintOutcome writes one check for a person who waits for the answer: of one that failed, what it saw, and the first hint; one
+// that is fixed holds again.
+func PrintOutcome(w io.Writer, o Outcome, hints Hints) {
+	p := &printer{screen: newScreen(w), r: &Result{Lab: o.Asked}, hints: hints}
+	if o.Fixed {
+		p.mark(p.green("✓"), p.title(&o.Check, "")+" (failed last time)", p.bold)
 		return
 	}
-	p.line("What fixes it: " + e.Fix)
-	p.line("What the cluster logged: " + p.artifacts())
+	p.mark(p.red("✗"), p.title(&o.Check, o.ID), p.bold)
+	p.seen(&o.Check)
+	p.hint(&o.Check)
 }
 
-// PrintHints writes the first layers of hints for the failure that explains the others, and says how to go
-// on. It returns false when there are no more. Code that does not compile has its compiler for a hint.
+// PrintHints writes the first layers of hints for the failure that explains the others, and says how to go on. It returns false
+// when there are no more. Code that does not compile has its compiler for a hint.
 func PrintHints(w io.Writer, r *Result, hints Hints, layers int) (more bool) {
 	p := &printer{screen: newScreen(w), r: r, hints: hints}
 	if r.Build != nil {
@@ -112,22 +88,35 @@ func PrintHints(w io.Writer, r *Result, hints Hints, layers int) (more bool) {
 		return false
 	}
 	c := r.First()
-	p.line(p.bold(p.title(c)))
+	p.line("%s", p.bold(p.title(c, "")))
 	p.detail("saw", saw(c), expectedLines)
 	p.gap()
 	for i := range layers {
 		if text := hints(c.ID, c.Cause, i); text != "" {
-			p.print(fmt.Sprintf("%d. ", i+1), text, nil)
+			p.print(fmt.Sprintf("%d. ", i+1), text, nil, noLimit)
 		}
 	}
 	p.gap()
-	more = hints(c.ID, c.Cause, layers) != ""
-	if more {
-		p.line(fmt.Sprintf("`make hint-%d` again says more.", r.Lab))
+	if more = hints(c.ID, c.Cause, layers) != ""; more {
+		p.line("`make hint-%d` again says more.", r.Lab)
 	} else {
-		p.line(fmt.Sprintf("That was all. `make solve-%d` writes the solution into your workspace, and saves yours first.", r.Lab))
+		p.line("That was all. `make solve-%d` writes the solution into your workspace, and saves yours first.", r.Lab)
 	}
 	return more
+}
+
+// environment tells what is wrong with the machine. Whatever the checks said does not count.
+func (p *printer) environment() {
+	e := p.r.Environment
+	p.print(p.red("!")+" ", strings.TrimSuffix(e.Finding, " (fix: "+e.Fix+")"), p.bold, seenLines)
+	p.gap()
+	p.line("Your code was not judged, and this does not count as a try.")
+	if e.Fix == defect {
+		p.line("It is a defect of the lab. Please report it with the folder %s", p.artifacts())
+		return
+	}
+	p.line("What fixes it: %s", e.Fix)
+	p.line("What the cluster logged: %s", p.artifacts())
 }
 
 // source is a place in the output of a compiler.
@@ -135,40 +124,33 @@ var source = regexp.MustCompile(`^\S+\.go:\d+`)
 
 // build shows what the compiler said, without the names of packages.
 func (p *printer) build() {
-	var lines []string
-	for line := range strings.Lines(p.r.Build.Output) {
-		if line = strings.TrimRight(line, "\n"); !strings.HasPrefix(line, "# ") && strings.TrimSpace(line) != "" {
-			lines = append(lines, line)
-		}
-	}
-	first := len(lines) > 0 && source.MatchString(lines[0])
-	what := "does not compile"
-	if !first {
-		what = "cannot be built"
+	lines := slices.DeleteFunc(strings.Split(p.r.Build.Output, "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "# ") || strings.TrimSpace(line) == ""
+	})
+	what, style := "cannot be built", (func(string) string)(nil)
+	compiled := len(lines) > 0 && source.MatchString(lines[0])
+	if compiled {
+		what, style = "does not compile", p.bold
 	}
 	p.mark(p.red("✗"), "Your code "+what+", so there was nothing to check:", p.bold)
 	p.gap()
-	for i, line := range lines[:min(len(lines), buildLines)] {
-		style := p.bold
-		if i > 0 || !first {
-			style = nil
-		}
-		p.print("  ", line, style)
+	for _, line := range lines[:min(len(lines), buildLines)] {
+		p.print("  ", line, style, noLimit)
+		style = nil
 	}
 	if more := len(lines) - buildLines; more > 0 {
-		p.line(fmt.Sprintf("  … and %d more lines", more))
+		p.print("  ", fmt.Sprintf("… and %d more lines", more), nil, noLimit)
 	}
 	p.gap()
-	if first && len(lines) > 1 {
+	if compiled && len(lines) > 1 {
 		p.line("Fix the first line first: the others often follow from it.")
 	}
-	p.line(fmt.Sprintf("%s: none of the %d checks was asked.", p.red("fail"), len(p.r.Checks)))
+	p.line("%s: none of the %d checks was asked.", p.red("fail"), len(p.r.Checks))
 }
 
 // passed lists what holds: each check of the lab, and in a line what earlier labs asked for.
 func (p *printer) passed() {
 	again := map[int]int{}
-	var earlier []int
 	for _, c := range p.r.Checks {
 		switch {
 		case c.State == NotChecked:
@@ -176,82 +158,67 @@ func (p *printer) passed() {
 		case c.Lab == p.r.Lab:
 			p.mark(p.green("✓"), c.Title, nil)
 		default:
-			if again[c.Lab] == 0 {
-				earlier = append(earlier, c.Lab)
-			}
 			again[c.Lab]++
 		}
 	}
-	for _, lab := range earlier {
-		p.mark(p.green("✓"), fmt.Sprintf("lab %d still holds (%s)", lab, checks(again[lab])), nil)
+	for lab := range p.r.Lab {
+		if again[lab] > 0 {
+			p.mark(p.green("✓"), fmt.Sprintf("lab %d still holds (%s)", lab, checks(again[lab])), nil)
+		}
 	}
 	p.gap()
-	p.line(fmt.Sprintf("%s: all %s.", p.green("pass"), holding(p.r)))
-	p.lastWord()
-}
-
-// lastWord says where the checks are asked that this kind of cluster cannot judge.
-func (p *printer) lastWord() {
-	if p.r.Count(NotChecked) > 0 {
-		p.line(fmt.Sprintf("kind has the last word on the rest: `make lab-%d CLUSTER=kind`.", p.r.Lab))
-	}
-}
-
-// holding says how many checks there were to hold.
-func holding(r *Result) string {
-	left := r.Count(NotChecked)
+	left, here := p.r.Count(NotChecked), ""
 	if left > 0 {
-		return checks(len(r.Checks)-left) + " that can be asked here hold"
+		here = " that can be asked here"
 	}
-	return checks(len(r.Checks)) + " hold"
+	p.line("%s: all %s%s hold.", p.green("pass"), checks(len(p.r.Checks)-left), here)
+	p.notChecked()
+}
+
+// notChecked says where the checks are asked that this kind of cluster cannot judge.
+func (p *printer) notChecked() {
+	if p.r.Count(NotChecked) > 0 {
+		p.line("Only kind runs the rest: `make lab-%d CLUSTER=kind`.", p.r.Lab)
+	}
 }
 
 // failures shows the first failure in full and the rest in short.
 func (p *printer) failures() {
-	failed := p.r.failed()
-	if len(failed) > 0 {
-		p.first(failed[0])
-		p.others(failed[0], failed[1:])
+	if failed := p.r.failed(); len(failed) > 0 {
+		c := failed[0]
+		p.mark(p.red("✗"), p.title(c, c.ID), p.bold)
+		p.detail("expected", c.Expected, expectedLines)
+		p.seen(c)
+		p.evidence(c.Evidence)
+		p.hint(c)
+		p.gap()
+		p.others(c, failed[1:])
 	}
 	p.blocked()
 	p.inLine(p.green("✓"), Passed, "hold", "holds")
 	p.inLine(p.faint("–"), NotChecked, "need real Pods and are not checked here", "needs real Pods and is not checked here")
 	p.gap()
-	open := p.r.Count(Failed) + p.r.Count(Blocked)
-	p.line(fmt.Sprintf("%s: %d of %d checks do not hold yet. `make hint-%d` says more.",
-		p.red("fail"), open, len(p.r.Checks)-p.r.Count(NotChecked), p.r.Lab))
-	p.lastWord()
+	p.line("%s: %d of %d checks do not hold yet. `make hint-%d` says more.",
+		p.red("fail"), p.r.Count(Failed)+p.r.Count(Blocked), len(p.r.Checks)-p.r.Count(NotChecked), p.r.Lab)
+	p.notChecked()
 	if p.r.Artifacts != "" { // a container's are gone with it
-		p.line("Objects, events and logs: " + p.artifacts())
+		p.line("Objects, events and logs: %s", p.artifacts())
 	}
 }
 
-// title is what a check is about, and whether it held before.
-func (p *printer) title(c *Check) string {
+// title is what a check is about, whether it held before, and its id unless that is "".
+func (p *printer) title(c *Check, id string) string {
+	title, note := c.Title, id
 	switch {
 	case c.Regression:
-		return fmt.Sprintf("lab %d held before, and no longer does: %s", c.Lab, c.Title)
+		title = fmt.Sprintf("lab %d held before, and no longer does: %s", c.Lab, title)
 	case c.Lab != p.r.Lab:
-		return fmt.Sprintf("%s (lab %d again)", c.Title, c.Lab)
+		note = strings.TrimSuffix(fmt.Sprintf("lab %d again: %s", c.Lab, id), ": ")
 	}
-	return c.Title
-}
-
-// failed is the title of a check that failed, and its id, by which lessons call it.
-func (p *printer) failed(c *Check) string {
-	if c.Lab != p.r.Lab && !c.Regression {
-		return fmt.Sprintf("%s (lab %d again: %s)", c.Title, c.Lab, c.ID)
+	if note != "" {
+		title += " (" + note + ")"
 	}
-	return fmt.Sprintf("%s (%s)", p.title(c), c.ID)
-}
-
-func (p *printer) first(c *Check) {
-	p.mark(p.red("✗"), p.failed(c), p.bold)
-	p.detail("expected", c.Expected, expectedLines)
-	p.seen(c)
-	p.evidence(c.Evidence)
-	p.hint(c)
-	p.gap()
+	return title
 }
 
 func (p *printer) hint(c *Check) {
@@ -280,34 +247,32 @@ func (p *printer) seen(c *Check) {
 	}
 }
 
-// evidence shows what was chosen as far as there is room: the first line of every kind before the second of
-// any.
-func (p *printer) evidence(all []finding.Evidence) {
-	const indent = margin + 2
-	shown := make([][]string, len(all))
+// evidence shows what was chosen as far as there is room: the first line of every kind before the second of any.
+func (p *printer) evidence(kinds []finding.Evidence) {
+	const indent = margin + "  "
+	shown := make([]int, len(kinds)) // how many lines of each
 	room := evidenceLines
 	for i := range evidenceLines {
-		for kind, e := range all {
-			if i >= len(e.Lines) {
+		for kind, e := range kinds {
+			if i != shown[kind] || i >= len(e.Lines) {
 				continue
 			}
-			lines := p.fold(e.Lines[i], indent+2, evidenceLine)
-			needs := len(lines)
+			needs := len(p.fold(e.Lines[i], len(indent)+2, evidenceLine))
 			if i == 0 {
 				needs++ // the title
 			}
-			if needs <= room && (i == 0 || shown[kind] != nil) {
+			if needs <= room {
 				room -= needs
-				shown[kind] = append(shown[kind], strings.Join(lines, "\n"+strings.Repeat(" ", indent+2)))
+				shown[kind]++
 			}
 		}
 	}
-	for kind, paragraphs := range shown {
-		if len(paragraphs) > 0 {
-			fmt.Fprintln(p.w, strings.Repeat(" ", margin)+p.faint(all[kind].Title+":"))
-		}
-		for _, paragraph := range paragraphs {
-			fmt.Fprintln(p.w, strings.Repeat(" ", indent)+paragraph)
+	for kind, e := range kinds {
+		for i, line := range e.Lines[:shown[kind]] {
+			if i == 0 {
+				fmt.Fprintln(p.w, margin+p.faint(e.Title+":"))
+			}
+			fmt.Fprintln(p.w, indent+strings.Join(p.fold(line, len(indent)+2, evidenceLine), "\n  "+indent))
 		}
 	}
 }
@@ -330,7 +295,7 @@ func (p *printer) others(first *Check, others []*Check) {
 			more = append(more, c.ID)
 		default:
 			shown++
-			p.mark(p.red("✗"), p.failed(c), nil)
+			p.mark(p.red("✗"), p.title(c, c.ID), nil)
 			p.detail("saw", saw(c), 2)
 		}
 	}
@@ -346,35 +311,28 @@ func saw(c *Check) string {
 	return plain.Line(c.Seen)
 }
 
-// blocked folds the checks that wait for another one.
+// blocked counts the checks that wait for another one.
 func (p *printer) blocked() {
 	waiting := map[string]int{}
-	var order []string
+	title := map[string]string{}
 	for _, c := range p.r.Checks {
-		if c.State != Blocked {
+		if c.State == Blocked {
+			waiting[c.BlockedBy]++
+		}
+		title[c.ID] = c.Title
+	}
+	for _, c := range p.r.Checks {
+		n := waiting[c.BlockedBy]
+		if c.State != Blocked || n == 0 {
 			continue
 		}
-		if waiting[c.BlockedBy] == 0 {
-			order = append(order, c.BlockedBy)
+		waiting[c.BlockedBy] = 0
+		count := "1 more check needs"
+		if n > 1 {
+			count = fmt.Sprintf("%d more checks need", n)
 		}
-		waiting[c.BlockedBy]++
+		p.mark(p.faint("·"), count+": "+cmp.Or(title[c.BlockedBy], c.BlockedBy), nil)
 	}
-	for _, by := range order {
-		verb := "need"
-		if waiting[by] == 1 {
-			verb = "needs"
-		}
-		p.mark(p.faint("·"), fmt.Sprintf("%s %s: %s", moreChecks(waiting[by]), verb, p.titleOf(by)), nil)
-	}
-}
-
-func (p *printer) titleOf(id string) string {
-	for i := range p.r.Checks {
-		if p.r.Checks[i].ID == id {
-			return p.r.Checks[i].Title
-		}
-	}
-	return id
 }
 
 // inLine names the checks in a state.
@@ -390,15 +348,15 @@ func (p *printer) inLine(sign string, state State, plural, singular string) {
 
 // named writes a number of checks, and their ids where they fit.
 func (p *printer) named(sign string, ids []string, plural, singular string) {
-	if len(ids) == 0 {
-		return
-	}
 	verb := plural
-	if len(ids) == 1 {
+	switch len(ids) {
+	case 0:
+		return
+	case 1:
 		verb = singular
 	}
 	text := checks(len(ids)) + " " + verb
-	if full := text + ": " + strings.Join(ids, ", "); len(p.fold(full, 2, len(full))) <= namesShown {
+	if full := text + ": " + strings.Join(ids, ", "); len(p.fold(full, 2, noLimit)) <= namesLines {
 		text = full
 	}
 	p.mark(sign, text, nil)
@@ -411,16 +369,12 @@ func checks(n int) string {
 	return fmt.Sprintf("%d checks", n)
 }
 
-func moreChecks(n int) string { return strings.Replace(checks(n), " ", " more ", 1) }
-
 // artifacts is the folder of the run, the way from here where that is shorter.
 func (p *printer) artifacts() string {
-	here, err := os.Getwd()
-	if err != nil {
-		return p.r.Artifacts
-	}
-	if relative, err := filepath.Rel(here, p.r.Artifacts); err == nil && len(relative) < len(p.r.Artifacts) && !strings.HasPrefix(relative, "..") {
-		return relative
+	if here, err := os.Getwd(); err == nil {
+		if relative, err := filepath.Rel(here, p.r.Artifacts); err == nil && filepath.IsLocal(relative) {
+			return relative
+		}
 	}
 	return p.r.Artifacts
 }

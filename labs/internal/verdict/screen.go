@@ -33,32 +33,25 @@ type screen struct {
 func newScreen(w io.Writer) *screen {
 	file, _ := w.(*os.File)
 	terminal := file != nil && term.IsTerminal(int(file.Fd()))
-	colourless := !terminal || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
-	paint := func(attributes ...color.Attribute) func(string) string {
-		c := color.New(attributes...)
-		if c.EnableColor(); colourless {
-			c.DisableColor()
+	coloured := terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	paint := func(attribute color.Attribute) func(string) string {
+		c := color.New(attribute)
+		if c.DisableColor(); coloured {
+			c.EnableColor()
 		}
 		return func(text string) string { return c.Sprint(text) }
 	}
-	return &screen{
-		w: w, width: width(file, terminal),
-		bold: paint(color.Bold), faint: paint(color.Faint), green: paint(color.FgGreen), red: paint(color.FgRed),
-	}
-}
-
-// width is what COLUMNS says, else the terminal.
-func width(file *os.File, terminal bool) int {
 	n, err := strconv.Atoi(os.Getenv("COLUMNS"))
 	if err != nil || n <= 0 {
 		n = usual
-		if terminal {
-			if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
-				n = columns
-			}
+		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 { // not without a terminal
+			n = columns
 		}
 	}
-	return max(narrowest, min(n, widest))
+	return &screen{
+		w: w, width: max(narrowest, min(n, widest)),
+		bold: paint(color.Bold), faint: paint(color.Faint), green: paint(color.FgGreen), red: paint(color.FgRed),
+	}
 }
 
 // Rule writes a line across the reader's terminal, with a title at its beginning.
@@ -76,14 +69,17 @@ func Rule(w io.Writer, title string) {
 // Note writes a remark beside a report, as a paragraph that fits the reader's terminal.
 func Note(w io.Writer, text string) {
 	s := newScreen(w)
-	s.print("", plain.Text(text), s.faint)
+	s.print("", plain.Text(text), s.faint, noLimit)
 }
 
-// print writes text as one paragraph that begins with head. Its other lines begin below the text. style
-// paints the text, nil leaves it as it is.
-func (s *screen) print(head, text string, style func(string) string) {
+// noLimit is for a text of which all lines are shown.
+const noLimit = 1 << 10
+
+// print writes paragraphs that begin with head, at most n lines of them. Their other lines begin below the text. style paints
+// the text, nil leaves it as it is.
+func (s *screen) print(head, text string, style func(string) string, n int) {
 	indent := visible(head)
-	for _, line := range wrap(text, s.width-indent) {
+	for _, line := range s.fold(text, indent, n) {
 		if style != nil {
 			line = style(line)
 		}
@@ -93,58 +89,51 @@ func (s *screen) print(head, text string, style func(string) string) {
 }
 
 // line writes a paragraph from the left edge.
-func (s *screen) line(text string) { s.print("", text, nil) }
+func (s *screen) line(format string, args ...any) {
+	s.print("", fmt.Sprintf(format, args...), nil, noLimit)
+}
 
 // gap writes an empty line.
 func (s *screen) gap() { fmt.Fprintln(s.w) }
 
 // mark writes a paragraph behind a sign.
-func (s *screen) mark(sign, text string, style func(string) string) { s.print(sign+" ", text, style) }
+func (s *screen) mark(sign, text string, style func(string) string) {
+	s.print(sign+" ", text, style, noLimit)
+}
 
-const (
-	// margin is where the details of a check begin, labels how wide their labels are.
-	margin, labels = 4, 10
-)
+// margin is where the details of a check begin.
+const margin = "    "
 
 // detail writes paragraphs behind a label, at most n lines of them.
 func (s *screen) detail(label, text string, n int) {
-	s.beside(strings.Repeat(" ", margin)+s.faint(fmt.Sprintf("%-*s", labels, label)), text, n)
-}
-
-// beside writes paragraphs behind a head, at most n lines of them.
-func (s *screen) beside(head, text string, n int) {
-	indent := visible(head)
-	for _, line := range s.fold(text, indent, n) {
-		fmt.Fprintln(s.w, strings.TrimRight(head+line, " "))
-		head = strings.Repeat(" ", indent)
-	}
+	s.print(margin+s.faint(fmt.Sprintf("%-10s", label)), text, nil, n)
 }
 
 // fold wraps the paragraphs of text beside an indentation, and leaves out what is longer than n lines.
 func (s *screen) fold(text string, indent, n int) []string {
 	var lines []string
-	for paragraph := range strings.Lines(strings.TrimSpace(text)) {
+	for paragraph := range strings.Lines(strings.Trim(text, " \n")) {
 		lines = append(lines, wrap(strings.TrimRight(paragraph, "\n"), s.width-indent)...)
 	}
 	if len(lines) > n {
 		last := []rune(lines[n-1])
-		if room := s.width - indent - 2; len(last) > room {
-			last = last[:room]
-		}
+		last = last[:min(len(last), s.width-indent-2)]
 		lines = append(lines[:n-1], string(last)+" …")
 	}
 	return lines
 }
 
-// wrap breaks text between words into lines of at most n characters. A word that is longer stays whole: it
-// is a path or a name, and somebody may want to copy it. All lines are as far from the left as the first one, by half the width at most.
+// words are what may stand on a line of its own. A command in backquotes is one of them.
+var words = regexp.MustCompile("(?:`[^`]*(?:`|$)|[^\\s`])+")
+
+// wrap breaks text between words into lines of at most n characters. A word that is longer stays whole: it is a path or a
+// name, and somebody may want to copy it. All lines are as far from the left as the first one, by half the width at most.
 func wrap(text string, n int) []string {
-	indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
-	indent = strings.ReplaceAll(indent, "\t", "    ")
+	indent := strings.ReplaceAll(text[:len(text)-len(strings.TrimLeft(text, " \t"))], "\t", "    ")
 	indent = indent[:min(len(indent), n/2)]
 	var lines []string
 	line := indent
-	for _, word := range words(text) {
+	for _, word := range words.FindAllString(text, -1) {
 		switch {
 		case strings.TrimSpace(line) == "":
 			line += word
@@ -155,26 +144,6 @@ func wrap(text string, n int) []string {
 		}
 	}
 	return append(lines, line)
-}
-
-// words are what may stand on a line of its own: a command in backquotes is one of them.
-func words(text string) []string {
-	var all, quoted []string
-	for _, word := range strings.Fields(text) {
-		inside, changes := len(quoted) > 0, strings.Count(word, "`")%2 == 1
-		switch {
-		case !inside && !changes:
-			all = append(all, word)
-		case inside && changes:
-			all, quoted = append(all, strings.Join(append(quoted, word), " ")), nil
-		default:
-			quoted = append(quoted, word)
-		}
-	}
-	if len(quoted) > 0 { // the second backquote is missing
-		all = append(all, strings.Join(quoted, " "))
-	}
-	return all
 }
 
 // painting is what colours add to a text.

@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -42,17 +41,4 @@ func TimelineOf(r *Result, timelines []*trace.Timeline) *trace.Timeline {
 		}
 	}
 	return trace.Furthest(timelines, slices.Concat(own, others))
-}
-
-// How much of a timeline, and of one piece of advice, is printed. Hardly any is longer.
-const traceLines, adviceLines = 5, 4
-
-// summary writes the timeline's line and the advice, where there are any.
-func (p *printer) summary() {
-	if p.r.Trace != "" {
-		p.beside(p.faint("trace")+" ", fmt.Sprintf("%s (`make trace-%d` tells all)", p.r.Trace, p.r.Lab), traceLines)
-	}
-	for _, advice := range p.r.Advice[:min(advices, len(p.r.Advice))] {
-		p.beside(p.faint("advice")+" ", advice, adviceLines)
-	}
 }

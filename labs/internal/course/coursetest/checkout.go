@@ -3,36 +3,20 @@ package coursetest
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 )
 
-// CopyCheckout copies what git tracks in the checkout at root, or would, to a folder that may not exist yet: files as they are now,
-// without history.
+// CopyCheckout copies what git tracks in the checkout at root, or would, to a folder that may not exist yet: files as they are
+// now, without history.
 func CopyCheckout(t *testing.T, root, to string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull)
-	list, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("list the files of the checkout: %v", err)
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		t.Fatal(err)
 	}
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
-		data, err := os.ReadFile(filepath.Join(root, name))
-		if os.IsNotExist(err) {
-			continue // removed, and not yet committed
-		}
-		info, statErr := os.Stat(filepath.Join(root, name))
-		if err != nil || statErr != nil {
-			t.Fatal(err, statErr)
-		}
-		path := filepath.Join(to, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, info.Mode().Perm()); err != nil {
-			t.Fatal(err)
-		}
+	const files = "git ls-files -z --cached --others --exclude-standard" // those removed and not yet committed, too
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", files+` | tar -c --null --ignore-failed-read -T - 2>/dev/null | tar -x -C "$1"`, "sh", to)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("copy the checkout: %v\n%s", err, out)
 	}
 }

@@ -1,0 +1,69 @@
+package course
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/example/operator-lab/labs/internal/plain"
+)
+
+// writtenDirs are the folders in which a learner writes. The rest of a project is scaffolded.
+var writtenDirs = []string{"api", "cmd", "config", "internal"}
+
+// written says whether a learner writes the file or folder: no generator makes it, and it is none that the course leaves out.
+func (c *Course) written(name string, dir bool) bool {
+	top, _, below := strings.Cut(name, "/")
+	return slices.Contains(writtenDirs, top) && (dir || below && !c.config.isGenerated(name) && !matchesAny(c.config.Never, name))
+}
+
+// Diff returns what `git diff` says of a workspace (-) and the solution of a lab (+), "" when they do not differ. Only what
+// people write is compared: no generated files, no tests. A file that only the workspace has is named.
+func (c *Course) Diff(ctx context.Context, workspace string, lab int) (string, error) {
+	ours, err := c.Render(lab)
+	if err != nil {
+		return "", err
+	}
+	yours, err := ReadTreeExcept(workspace, func(path string, d fs.DirEntry) bool { return !c.written(path, d.IsDir()) })
+	if err != nil {
+		return "", err
+	}
+	var only strings.Builder
+	for _, name := range yours.Paths() {
+		if _, both := ours[name]; !both {
+			fmt.Fprintf(&only, "only yours: %s\n", plain.Line(name))
+			delete(yours, name)
+		}
+	}
+	for name := range ours {
+		if !c.written(name, false) {
+			delete(ours, name)
+		}
+	}
+	dir, err := os.MkdirTemp("", "lab-diff-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	if err := errors.Join(yours.WriteTo(filepath.Join(dir, "yours")), ours.WriteTo(filepath.Join(dir, "ours"))); err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "git", "diff", "--no-index", "--no-prefix", "--no-renames", "--no-ext-diff", "--no-textconv",
+		"--no-color", "yours", "ours")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	var problem bytes.Buffer
+	cmd.Stderr = &problem
+	diff, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) { // 1: they differ
+		return "", fmt.Errorf("git diff: %w: %s", err, strings.TrimSpace(problem.String()))
+	}
+	return plain.Text(string(diff)) + only.String(), nil
+}
