@@ -1,4 +1,4 @@
-# Every target builds bin/lab, or bin/classroom, and calls it. `make help` lists them.
+# A target builds the program that it calls: bin/lab for learners, bin/classroom for teachers, bin/labdev for authors.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -9,26 +9,30 @@ export GOWORK := off
 # Settings become flags; a flag beats the default, and there is no configuration file. What somebody gave is a text, which
 # neither make nor the shell reads as anything else: make does not expand it, and the shell takes it from the environment.
 override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR FORCE JUDGE_IMAGE KEEP KEY LAB LABS LIST N NAME NAMES NODE_IMAGE ONLY POOL PORT \
-  REFUSE REPEAT REPLACE ROOM RUNTIME SAVE SEED STORM WORKSPACE YES
+  REFUSE REPEAT REPLACE ROOM RUNTIME SAVE SEED WORKSPACE YES
 $(foreach s,$(SETTINGS),$(if $(filter-out undefined,$(origin $s)),$(eval export override $s := $$(value $s))))
 # $(call flag,--seed,SEED) is nothing without a SEED.
 override flag = $${$2:+$1 "$$$2"}
 override FLAGS := $${CLUSTER+--cluster "$$CLUSTER"} $(call flag,--node-image,NODE_IMAGE) $(if $(filter 1,$(YES)),--yes)
 override lab := @bin/lab $(FLAGS) $${WORKSPACE+--workspace "$$WORKSPACE"}
 override classroom := @bin/classroom $(FLAGS)
+override labdev := @bin/labdev $(FLAGS)
 # The N of a target's name.
 lab-% watch-% hint-% trace-% diff-% solve-% reset-%: export override STEP = $*
 
-override simple := progress up shell status doctor setup node-image test proof verify
-.PHONY: $(simple) labs watch trace undo join demo registry down board classroom classroom-status classroom-down classroom-modules \
-  grade judge-image mutants bench generate lint vulncheck help bin/lab bin/classroom
+override simple := progress up shell status doctor setup
+override develop := node-image test proof verify
+.PHONY: $(simple) $(develop) labs watch trace undo join demo registry down board classroom classroom-status classroom-down \
+  classroom-modules grade judge-image mutants bench generate lint vulncheck help bin/lab bin/labdev bin/classroom
 $(simple): bin/lab
 	$(lab) $@
+$(develop): bin/labdev
+	$(labdev) $@
 
 ##@ Learn
 
 lab-%: bin/lab ## judge step N of your operator on a fresh cluster (0 is a quiz, without code)
-	$(lab) check "$$STEP" $(if $(filter 1,$(KEEP)),--keep) $(call flag,--seed,SEED) $(call flag,--storm,STORM) \
+	$(lab) check "$$STEP" $(if $(filter 1,$(KEEP)),--keep) $(call flag,--seed,SEED) \
 	  $(call flag,--judge-image,JUDGE_IMAGE)
 labs: bin/lab ## judge every step up to where you are
 	$(lab) check all $(if $(filter 1,$(KEEP)),--keep)
@@ -91,21 +95,20 @@ node-image: ## build the node image from Debian packages and Go modules
 
 ##@ Work on the project
 
-test: ## what every change is asked, in ten minutes: unit tests, then the course on real clusters
-proof: ## everything that can be asked, in two and a half hours (Linux, root; YES=1 installs what it lacks); ends with a table for docs/testing.md
-mutants: bin/lab ## judge wrong answers: each has to be caught by the check that is there for it (ALL=1, LAB=n, ONLY=id, REPEAT=n; ONLY=solution judges the right answers)
-	$(lab) mutants $(if $(filter 1,$(ALL)),--all) $(call flag,--lab,LAB) $(call flag,--seed,SEED) \
-	  $(call flag,--only,ONLY) $(call flag,--repeat,REPEAT) $(call flag,--storm,STORM)
+test: ## what every change is asked: unit tests, then right and wrong answers on real clusters
+proof: ## everything that can be asked, in two hours (Linux, root); ends with a table for docs/testing.md
+mutants: bin/labdev ## judge wrong and right answers, without a setting those of make test (LAB=n ALL=1 ONLY=id REPEAT=n SEED=n)
+	$(labdev) mutants $(if $(filter 1,$(ALL)),--all) $(call flag,--lab,LAB) $(call flag,--only,ONLY) $(call flag,--repeat,REPEAT) $(call flag,--seed,SEED)
 bench: ## how long a cluster and a verdict take, for benchstat (ONLY=Cluster or Verdict/lab=4, N=5)
 	@go test ./labs/internal/proof/benchmark -run none -bench "$${ONLY:-.}" -benchtime 1x -count "$${N:-5}" -timeout 3h
-verify: ## generated code, lessons, stages, go.mod files, formatting, platforms, and all that bin/lab lint finds
-generate: bin/lab ## regenerate what verify compares
-	$(lab) verify --fix
+verify: ## generated code, lessons, stages, go.mod files, formatting, platforms, and all that bin/labdev lint finds
+generate: bin/labdev ## regenerate what verify compares
+	$(labdev) verify --fix
 
 # $(call modules,DIRS) are the folders of go.mod files that are not below DIRS.
 modules = $(foreach file,$(shell git ls-files '*go.mod' | grep -Ev '^($1)/'),$(or $(patsubst %/,%,$(filter-out ./,$(dir $(file)))),.))
-lint: bin/lab ## static analysis of Go, shell and the course itself
-	$(lab) lint
+lint: bin/labdev ## static analysis of Go, shell and the course itself
+	$(labdev) lint
 	@go -C scripts/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@command -v shellcheck >/dev/null || { echo "shellcheck is missing: apt-get install shellcheck" >&2; exit 3; }
 	@shellcheck scripts/*.sh .ci/run
@@ -116,12 +119,12 @@ vulncheck: ## known holes in what the programs, and those of a node, are made of
 	tmp=$$(mktemp -d); for sum in clusters/components/modules/*.sum; do echo "== $$sum"; cp $$sum $$tmp/go.sum; cp $${sum%sum}mod $$tmp/go.mod; \
 	  bin/govulncheck -C $$tmp -scan package tool || status=$$?; done; rm -r $$tmp; exit $$status
 
-bin/lab bin/classroom: # the Go build cache decides whether there is anything to do
+bin/lab bin/labdev bin/classroom: # the Go build cache decides whether there is anything to do
 	@command -v go >/dev/null || { echo "Go is missing: install the version that go.mod names from your distribution or https://go.dev/dl" >&2; exit 3; }
-	@go build -o $@ ./labs/$(if $(filter bin/lab,$@),cmd/lab,classroom/cmd/classroom)
+	@go build -o $@ ./labs/$(if $(filter bin/classroom,$@),classroom/)cmd/$(notdir $@)
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: CLUSTER=kind|embedded|auto|hosted  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  STORM=long  POOL=n  YES=1\n'
+	@printf '\nSettings: CLUSTER=kind|embedded|auto|hosted  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  POOL=n  YES=1\n'

@@ -11,7 +11,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/verdict"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
@@ -19,7 +18,7 @@ import (
 func newCheckCommand(a *app) *cobra.Command {
 	var keep bool
 	var seed int64
-	var storm, judgeImage string
+	var judgeImage string
 	cmd := &cobra.Command{
 		Use:   "check N|all",
 		Short: "Judge step N on a fresh cluster (make lab-N)",
@@ -34,33 +33,16 @@ With "all" it judges every step up to the one that you are at.`,
 			if args[0] == labZero {
 				return a.predict(cmd.Context(), keep)
 			}
-			return a.check(cmd.Context(), args[0], seed, storm, judgeImage, keep)
+			return a.check(cmd.Context(), args[0], seed, judgeImage, keep)
 		},
 	}
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	cmd.Flags().Int64Var(&seed, "seed", 0, "replay the names and sizes of an earlier run (default: drawn)")
-	stormFlag(cmd, &storm)
 	cmd.Flags().StringVar(&judgeImage, "judge-image", "", "for CLUSTER=hosted: the image that judges (default: that of the namespace's ConfigMap operator-lab)")
 	return cmd
 }
 
-// stormFlag is --storm, as every command has it that can make a storm.
-func stormFlag(cmd *cobra.Command, storm *string) {
-	cmd.Flags().StringVar(storm, "storm", "", "long makes the storm of lab 5 a longer one, with two managers at once")
-}
-
-// knownStorm refuses what no storm is called.
-func knownStorm(storm string) error {
-	if storm != "" && storm != suite.StormLong {
-		return exit.Usage("STORM=%s is not known: use %s, or leave it out", storm, suite.StormLong)
-	}
-	return nil
-}
-
-func (a *app) check(ctx context.Context, which string, seed int64, storm, judgeImage string, keep bool) (err error) {
-	if err := knownStorm(storm); err != nil {
-		return err
-	}
+func (a *app) check(ctx context.Context, which string, seed int64, judgeImage string, keep bool) (err error) {
 	switch {
 	case keep && a.Cluster == cli.Hosted:
 		return exit.Usage("KEEP=1: a cluster of CLUSTER=hosted goes after the verdict; CLUSTER=auto makes one that stays")
@@ -84,7 +66,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm, judgeI
 		if err := a.ensure(ctx, c); err != nil {
 			return err
 		}
-		return a.checkHosted(ctx, c, judgeImage, hosted.Request{Lab: labs[0], Seed: seed, Storm: storm})
+		return a.checkHosted(ctx, c, judgeImage, hosted.Request{Lab: labs[0], Seed: seed})
 	}
 	a.Meanwhile = readMeanwhile(c.Labs[labs[0]-1])
 	owned, image, err := a.Ready(ctx, 1)
@@ -99,7 +81,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, storm, judgeI
 	defer sent()
 	judge := &verdict.Judge{
 		Course: c, State: a.State, Cache: a.Cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
-		Seed: seed, Storm: storm, Keep: keep, Progress: a.Progress,
+		Seed: seed, Keep: keep, Progress: a.Progress,
 		OnOutcome: a.onOutcome(c), Answer: answer,
 	}
 	results, err := judge.Check(ctx, labs)

@@ -10,7 +10,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli/clitest"
 )
 
-func TestWithoutAnEngineClustersAreEmbedded(t *testing.T) {
+func TestEmbeddedWithoutEngine(t *testing.T) {
 	for name, test := range map[string]struct {
 		engine             bool
 		cluster, nodeImage string
@@ -47,7 +47,7 @@ func TestWithoutAnEngineClustersAreEmbedded(t *testing.T) {
 	}
 }
 
-func TestDownRemovesClustersOfEveryKind(t *testing.T) {
+func TestDownRemovesEveryProvider(t *testing.T) {
 	a, out, _ := newTestApp(t)
 	kind := clitest.Pretend(t, &a.App, "up", true)
 	processes, err := clitest.Manager(t, &a.App, embedded.Identity).Create(t.Context(), clusters.Spec{Label: "up", Keep: true})

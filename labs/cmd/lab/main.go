@@ -46,9 +46,7 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 		newDemoCommand(a), newCheckCommand(a), newWatchCommand(a), newHintCommand(a), newTraceCommand(a), newDiffCommand(a), newProgressCommand(a),
 		newSolveCommand(a), newResetCommand(a), newUndoCommand(a),
 		newJoinCommand(a), newUpCommand(a), newDownCommand(a), newShellCommand(a), newRegistryCommand(a), newStatusCommand(a),
-		newDoctorCommand(a), newSetupCommand(a), newNodeImageCommand(a),
-		newTestCommand(a), newProofCommand(a), newMutantsCommand(a),
-		newVerifyCommand(a), newLintCommand(a), newRenderCommand(a),
+		newDoctorCommand(a), newSetupCommand(a),
 	)
 	return root
 }

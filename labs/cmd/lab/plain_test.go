@@ -29,7 +29,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain/plaintest"
-	"github.com/example/operator-lab/labs/internal/proof/gotest"
 	"github.com/example/operator-lab/labs/internal/roomclient"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
@@ -76,21 +75,11 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 		"trace: whose timeline": written(func(w *bytes.Buffer) {
 			announce(w, &trace.Timeline{Of: k8stypes.NamespacedName{Name: plaintest.Hostile, Namespace: plaintest.Hostile}}, "")
 		}),
-		"diff: a file":                   diff("config/config.yaml", "spec:\n  a: "+plaintest.Name),
-		"diff: the name of a file":       diff("config/"+plaintest.Name, "x"),
-		"undo: the reason of a save":     savedBecause,
-		"the board: what it refuses":     boardSays("422 x"),
-		"the board: another page":        boardSays("418 x"),
-		"tests: the output of go test":   goTest(`{"Action":"build-output","Output":` + inJSON(plaintest.Hostile) + `}`),
-		"tests: other output of go test": goTest(plaintest.Hostile),
-		"tests: why a phase broke": func(t *testing.T) string {
-			var out, progress bytes.Buffer
-			a := &app{App: cli.App{Out: &out, Err: &progress}}
-			_ = a.testPhases(t.Context(), true, phase{"", "", func(context.Context) (gotest.Count, error) {
-				return gotest.Count{}, errors.New(plaintest.Hostile)
-			}})
-			return progress.String()
-		},
+		"diff: a file":               diff("config/config.yaml", "spec:\n  a: "+plaintest.Name),
+		"diff: the name of a file":   diff("config/"+plaintest.Name, "x"),
+		"undo: the reason of a save": savedBecause,
+		"the board: what it refuses": boardSays("422 x"),
+		"the board: another page":    boardSays("418 x"),
 	})
 }
 
@@ -113,27 +102,6 @@ func program(t *testing.T, name, text string) (path string) {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return path
-}
-
-// goTest runs a go that prints a text.
-func goTest(text string) func(*testing.T) string {
-	return func(t *testing.T) string {
-		program(t, "go", text)
-		dir := t.TempDir()
-		out, err := os.Create(filepath.Join(dir, "out")) // as at the terminal, several write to it
-		if err == nil {
-			_, err = gotest.Run{Dir: dir, Out: out}.Test(t.Context())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return coursetest.Read(t, dir, "out")
-	}
-}
-
-func inJSON(text string) string {
-	data, _ := json.Marshal(text) // of a text never fails
-	return string(data)
 }
 
 // endsCommand gives a flag a value that its error names.

@@ -37,15 +37,9 @@ func (a *app) up(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	owner, err := a.playground(ctx)
-	if err != nil {
-		return err
-	}
-	var c *clusters.Cluster
-	if owner == nil {
+	c, err := a.playground(ctx)
+	if err == nil && c == nil {
 		c, err = a.startPlayground(ctx)
-	} else {
-		c, err = owner.Cluster, a.healthy(ctx, owner)
 	}
 	if err != nil {
 		return err
@@ -54,16 +48,24 @@ func (a *app) up(ctx context.Context) error {
 		// The cluster is what was asked for; a broken CRD is what it is there to find out about.
 		a.Progress(fmt.Sprintf("your CRD is not installed: %v", err))
 	}
-	a.explainPlayground(c)
+	fmt.Fprintf(a.Out, `Cluster %s runs Kubernetes %s.
+
+  make shell    a shell that talks to it
+  make down     removes it
+
+In a shell of your own:
+
+  export KUBECONFIG=%s
+`, c.Name, c.Version, c.Kubeconfig)
 	return nil
 }
 
-// playground finds the cluster of `lab up`; nil if there is none.
-func (a *app) playground(ctx context.Context) (*clusters.Record, error) {
+// playground finds the cluster of `lab up`, which has to be healthy; nil if there is none.
+func (a *app) playground(ctx context.Context) (*clusters.Cluster, error) {
 	owners, err := a.Owners(ctx)
 	for _, owner := range owners {
 		if owner.Label == playgroundLabel && owner.Kept && owner.Cluster != nil {
-			return &owner, nil
+			return owner.Cluster, a.healthy(ctx, &owner)
 		}
 	}
 	return nil, err
@@ -88,18 +90,6 @@ func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
 	spec := a.Spec(owned, image)
 	spec.Label, spec.Keep = playgroundLabel, true
 	return owned.Create(ctx, spec)
-}
-
-func (a *app) explainPlayground(c *clusters.Cluster) {
-	fmt.Fprintf(a.Out, `Cluster %s runs Kubernetes %s.
-
-  make shell    a shell that talks to it
-  make down     removes it
-
-In a shell of your own:
-
-  export KUBECONFIG=%s
-`, c.Name, c.Version, c.Kubeconfig)
 }
 
 // installCRDs brings the custom resource definitions of the workspace to the cluster.

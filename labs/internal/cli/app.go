@@ -40,31 +40,20 @@ type App struct {
 
 // New finds the checkout that the working directory is in.
 func New() (*App, error) {
-	root, err := findRoot()
+	dir, err := os.Getwd()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find the checkout: %w", err)
 	}
 	cache, err := components.CacheDir()
 	if err != nil {
 		return nil, exit.Usage("%v", err)
 	}
-	return &App{
-		Root: root, State: filepath.Join(root, ".lab"), Cache: cache,
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-	}, nil
-}
-
-func findRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find the checkout: %w", err)
-	}
-	for d := dir; ; d = filepath.Dir(d) {
-		if _, err := os.Stat(filepath.Join(d, "labs", "course.yaml")); err == nil {
-			return d, nil
+	for root := dir; ; root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "labs", "course.yaml")); err == nil {
+			return &App{Root: root, State: filepath.Join(root, ".lab"), Cache: cache, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, nil
 		}
-		if d == filepath.Dir(d) {
-			return "", exit.Usage("%s is not inside a checkout of operator-lab: cd into it first", dir)
+		if root == filepath.Dir(root) {
+			return nil, exit.Usage("%s is not inside a checkout of operator-lab: cd into it first", dir)
 		}
 	}
 }

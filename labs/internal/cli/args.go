@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,26 +29,18 @@ func Arguments(least, most int, usage string) cobra.PositionalArgs {
 }
 
 // NoArguments refuses all arguments.
-func NoArguments(command string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return exit.Usage("%s takes no arguments, and %q is one", command, args[0])
-		}
-		return nil
-	}
-}
+func NoArguments(command string) cobra.PositionalArgs { return Arguments(0, 0, command) }
 
 // LabNumber is the number of a lab of the course.
 func LabNumber(c *course.Course, text string) (int, error) {
 	n, err := strconv.Atoi(text)
-	if err != nil {
+	switch _, missing := c.Lab(n); {
+	case err != nil:
 		return 0, exit.Usage("%q is not the number of a lab: use 1 to %d", text, len(c.Labs))
-	}
-	if n == 0 {
+	case n == 0:
 		return 0, exit.Usage("lab 0 has no code: `make lab-0` is all there is, and labs/00-who-did-that/README.md; the others are 1 to %d", len(c.Labs))
-	}
-	if _, err := c.Lab(n); err != nil {
-		return 0, exit.Usage("%v", err)
+	case missing != nil:
+		return 0, exit.Usage("%v", missing)
 	}
 	return n, nil
 }
@@ -65,23 +58,17 @@ func Count(n int, what string) string {
 func (a *App) Agree(terminal bool, what, otherwise string) error {
 	if a.Consents() || !terminal {
 		a.Progress(what)
-		return nil
+	} else if !a.Ask(what + " Go on?") {
+		return exit.Usage("%s, because the answer was not yes", otherwise)
 	}
-	if a.Ask(what + " Go on?") {
-		return nil
-	}
-	return exit.Usage("%s, because the answer was not yes", otherwise)
+	return nil
 }
 
 // Ask asks whoever sits at the terminal. The end of the input is no yes.
 func (a *App) Ask(question string) bool {
 	fmt.Fprint(a.Err, question+" [y/N] ")
 	line, _ := bufio.NewReader(a.In).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line)))
 }
 
 // AtTerminal says whether there is somebody to ask.

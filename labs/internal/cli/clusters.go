@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/engine"
 	"github.com/example/operator-lab/clusters/nodeimage"
+	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
@@ -62,16 +65,16 @@ func (a *App) Chosen(ctx context.Context) string {
 // node image. What the machine lacks for n clusters at the same time is set up first, with consent where it needs root.
 func (a *App) Ready(ctx context.Context, n int) (*clusters.Manager, nodeimage.Image, error) {
 	processes, provider, err := a.OwnedEmbedded()
-	if err != nil && a.Chosen(ctx) == Embedded {
-		return nil, nodeimage.Image{}, err
-	}
 	if err == nil {
 		a.Sweep(ctx, processes)
 	}
-	if a.Chosen(ctx) == Embedded {
-		return processes, nodeimage.Image{}, a.prepare(ctx, provider)
+	if a.Chosen(ctx) == Kind {
+		return a.ReadyKind(ctx, n)
 	}
-	return a.ReadyKind(ctx, n)
+	if err == nil {
+		err = a.prepare(ctx, provider)
+	}
+	return processes, nodeimage.Image{}, err
 }
 
 // ReadyKind does so for clusters of kind.
@@ -127,18 +130,44 @@ func (a *App) Owners(ctx context.Context) ([]clusters.Record, error) {
 
 // Owner gives the clusters of the provider that made the recorded one.
 func (a *App) Owner(o clusters.Record) (*clusters.Manager, error) {
-	if o.Provider != embedded.Identity {
+	return a.owned(o.Provider == embedded.Identity)
+}
+
+// Owned gives the clusters of the chosen provider without setting anything up.
+func (a *App) Owned() (*clusters.Manager, error) { return a.owned(a.Cluster == Embedded) }
+
+func (a *App) owned(processes bool) (*clusters.Manager, error) {
+	if !processes {
 		return a.OwnedKind()
 	}
 	owned, _, err := a.OwnedEmbedded()
 	return owned, err
 }
 
-// Owned gives the clusters of the chosen provider without setting anything up.
-func (a *App) Owned() (*clusters.Manager, error) {
-	if a.Cluster != Embedded {
-		return a.OwnedKind()
+// removeLimit is how long a cluster may take to go, also after an interrupt.
+const removeLimit = 90 * time.Second
+
+// Delete deletes the cluster of a command that is at its end, or was interrupted.
+func Delete(ctx context.Context, owned *clusters.Manager, cluster *clusters.Cluster) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+	defer cancel()
+	return owned.Delete(ctx, cluster.Name)
+}
+
+// poolMemory is what has to be free, in bytes, for a cluster that waits: 0.6 GB for itself, and what a check and a compilation
+// take.
+const poolMemory = 2 << 30
+
+// StartPool begins to keep so many clusters ready, none where memory is short. The caller has to close it.
+func (a *App) StartPool(owned *clusters.Manager, spec clusters.Spec, size int) *pool.Pool {
+	if free, known := doctor.FreeMemory(); known && free < poolMemory && size > 0 {
+		a.Progress("memory is short, so no cluster is made in advance: close other programs and begin again")
+		size = 0
 	}
-	owned, _, err := a.OwnedEmbedded()
-	return owned, err
+	return pool.Start(owned, pool.Options{Size: size, Spec: spec, Progress: a.Progress})
+}
+
+// Spec is how a cluster is made for the user of this machine.
+func (a *App) Spec(owned *clusters.Manager, image nodeimage.Image) clusters.Spec {
+	return memcached.Spec(image, owned, a.Cache)
 }

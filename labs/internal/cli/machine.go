@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
-
-	"golang.org/x/mod/modfile"
 
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/embedded"
@@ -59,13 +58,12 @@ func (a *App) setUpMachine(ctx context.Context, n int, all bool) error {
 // DoctorOptions are what the doctor is asked about this machine.
 func (a *App) DoctorOptions() doctor.Options {
 	return doctor.Options{
-		Engine:    a.Engine(),
-		Dir:       a.Root,
-		GoVersion: goVersion(a.Root),
-		NodeImage: a.doctorImage,
-		NoEngine:  a.Cluster == Embedded,
-		Instead:   a.embeddedFinding(),
-		Commands:  fix.Commands(),
+		Engine: a.Engine(), Dir: a.Root, GoVersion: goVersion(a.Root), Commands: fix.Commands(),
+		NoEngine: a.Cluster == Embedded, Instead: a.embeddedFinding(),
+		NodeImage: func(ctx context.Context, engine string) (ref string, stale bool, err error) {
+			image, _, err := a.LocalNodeImage(ctx, engine)
+			return image.Ref, image.Stale, err
+		},
 	}
 }
 
@@ -93,12 +91,6 @@ func (a *App) embeddedFinding() func(context.Context) doctor.Finding {
 	}
 }
 
-// doctorImage tells the doctor which node image the labs would use, if it is on this machine.
-func (a *App) doctorImage(ctx context.Context, engine string) (ref string, stale bool, err error) {
-	image, _, err := a.LocalNodeImage(ctx, engine)
-	return image.Ref, image.Stale, err
-}
-
 // LocalNodeImage is the node image that the labs would use, if it is on this machine.
 func (a *App) LocalNodeImage(ctx context.Context, engine string) (image nodeimage.Image, here bool, err error) {
 	if here, err = nodeimage.Available(ctx, engine, a.NodeImage); err != nil || !here {
@@ -110,14 +102,9 @@ func (a *App) LocalNodeImage(ctx context.Context, engine string) (image nodeimag
 
 // goVersion is what go.mod of the checkout asks for, "" if it cannot be read.
 func goVersion(root string) string {
-	path := filepath.Join(root, "go.mod")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return ""
+	data, _ := os.ReadFile(filepath.Join(root, "go.mod"))
+	if line := regexp.MustCompile(`(?m)^go (\S+)$`).FindSubmatch(data); line != nil {
+		return string(line[1])
 	}
-	file, err := modfile.ParseLax(path, data, nil)
-	if err != nil || file.Go == nil {
-		return ""
-	}
-	return file.Go.Version
+	return ""
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheDoctorKnowsTheCheckoutsGo(t *testing.T) {
+func TestGoVersionOfCheckout(t *testing.T) {
 	root := t.TempDir()
 	if got := goVersion(root); got != "" {
 		t.Errorf("goVersion() = %q without a go.mod", got)
@@ -19,8 +19,8 @@ func TestTheDoctorKnowsTheCheckoutsGo(t *testing.T) {
 	}
 }
 
-func TestWhatCISystemsSetIsConsent(t *testing.T) {
-	for value, want := range map[string]bool{"": false, "false": false, "0": false, "true": true, "1": true, "woodpecker": true} {
+func TestCIConsents(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "false": false, "0": false, "true": true, "woodpecker": true} {
 		if got := inCI(value); got != want {
 			t.Errorf("CI=%s: %v, want %v", value, got, want)
 		}

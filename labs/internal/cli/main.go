@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -37,17 +38,26 @@ func Main(root func(*App) *cobra.Command) int {
 	if ctx.Err() != nil {
 		code = exit.Interrupted
 	}
-	told := errors.Is(err, exit.ErrFail) || errors.Is(err, exit.ErrTold)
-	if err != nil && !told && code != exit.Interrupted {
-		complain(err)
-	}
-	switch {
+	switch told := errors.Is(err, exit.ErrFail) || errors.Is(err, exit.ErrTold); {
 	case code == exit.Interrupted && told:
 		complain(errors.New("interrupted"))
 	case code == exit.Interrupted:
 		complain(errors.New("interrupted; " + remains(err)))
+	case err != nil && !told:
+		complain(err)
 	}
 	return code
+}
+
+// takeGo has this program, and all that it starts, use the Go that the checkout's go.mod asks for. An older Go fetches that one by
+// itself (https://go.dev/doc/toolchain), but only where a go.mod asks; learners' code would be called wrong for the Go that it met.
+func takeGo(ctx context.Context, root string) {
+	cmd := exec.CommandContext(ctx, "go", "env", "GOROOT")
+	cmd.Dir = root
+	out, _ := cmd.Output() // whatever needs Go says that there is none
+	if goroot := strings.TrimSpace(string(out)); filepath.IsAbs(goroot) {
+		_ = os.Setenv("PATH", filepath.Join(goroot, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	}
 }
 
 // complain tells what went wrong, which may be in words of others, and what fixes it.

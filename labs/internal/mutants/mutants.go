@@ -1,20 +1,17 @@
-// Package mutants knows the course's wrong answers: patches against the annotated operator, each with
-// the check that has to catch it and the cause whose hint has to be shown. It loads them, lints them,
-// and judges them on real clusters: checks that let one pass, or that explain it by something else,
-// teach nobody.
+// Package mutants judges the course's answers: starters, solutions, right answers in other styles, and wrong answers. A wrong answer is
+// a patch against the annotated operator, with the check that has to catch it and the cause whose hint has to be shown: checks that let
+// one pass, or that explain it by something else, teach nobody.
 package mutants
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -31,38 +28,25 @@ const extension = ".patch"
 // "---", and a diff of operator/ in the style of git.
 type Mutant struct {
 	// Lab is the lab that it answers, ID its name, unique in the lab.
-	Lab int
-	ID  string
+	Lab int    `yaml:"-"`
+	ID  string `yaml:"-"`
 	// File is a slash path below the checkout.
-	File string
+	File string `yaml:"-"`
 	// Misconception is what somebody believes who answers like this, in one sentence.
-	Misconception string
+	Misconception string `yaml:"misconception"`
 	// Caught is the check that has to be the first to fail, and Cause the cause it has to give.
-	Caught, Cause string
+	Caught string `yaml:"caught"`
+	Cause  string `yaml:"cause"`
 	// Also are checks that may fail besides. All others must not.
-	Also []string
+	Also []string `yaml:"also"`
 	// Regenerate says that the learner ran the generators after their mistake.
-	Regenerate bool
+	Regenerate bool `yaml:"regenerate"`
 	// Common marks one of the two mistakes of a lab that are seen most; the instructor's guide tells of them.
-	Common bool
+	Common bool `yaml:"common"`
 	// Stage is the stage of the course that is patched: the lab's own, unless the file says otherwise.
-	Stage int
+	Stage int `yaml:"stage"`
 
-	patch patch
-}
-
-// String is the name of a mutant among those of all labs.
-func (m *Mutant) String() string { return fmt.Sprintf("%d/%s", m.Lab, m.ID) }
-
-// header is the YAML at the top of a file.
-type header struct {
-	Misconception string   `yaml:"misconception"`
-	Caught        string   `yaml:"caught"`
-	Cause         string   `yaml:"cause"`
-	Also          []string `yaml:"also"`
-	Regenerate    bool     `yaml:"regenerate"`
-	Common        bool     `yaml:"common"`
-	Stage         *int     `yaml:"stage"`
+	diff string
 }
 
 // Load returns the wrong answers of all labs, sorted by lab and id. Its errors name file and field.
@@ -77,11 +61,10 @@ func Load(c *course.Course) ([]*Mutant, error) {
 // load is Load for those who want to know all mistakes.
 func load(c *course.Course) (all []*Mutant, problems []course.Problem, err error) {
 	for _, lab := range c.Labs {
-		names, err := filepath.Glob(filepath.Join(c.Root, filepath.FromSlash(lab.Dir), Dir, "*"+extension))
+		names, err := filepath.Glob(filepath.Join(c.Root, filepath.FromSlash(lab.Dir), Dir, "*"+extension)) // sorted
 		if err != nil {
 			return nil, nil, fmt.Errorf("find wrong answers: %w", err)
 		}
-		slices.Sort(names)
 		for _, name := range names {
 			data, err := os.ReadFile(name)
 			if err != nil {
@@ -99,63 +82,37 @@ func load(c *course.Course) (all []*Mutant, problems []course.Problem, err error
 	return all, problems, nil
 }
 
-var identifier = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+var (
+	identifier = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	// separator stands between the description and the diff.
+	separator = regexp.MustCompile(`(?m)^---\r?\n`)
+)
 
 // Parse reads one file of wrong answers to a lab. Errors do not repeat the file's name.
 func Parse(lab int, file string, data []byte) (*Mutant, error) {
 	m := &Mutant{Lab: lab, ID: strings.TrimSuffix(path.Base(file), extension), File: file, Stage: lab}
-	if !identifier.MatchString(m.ID) {
-		return nil, fmt.Errorf("the name %q is not an id: lower case words joined by hyphens", m.ID)
-	}
-	top, diff, ok := cut(data)
-	if !ok {
+	parts := separator.Split(string(data), 2)
+	if len(parts) < 2 {
 		return nil, errors.New(`there is no line "---" between the description and the diff`)
 	}
-	if err := m.describe(top); err != nil {
-		return nil, err
-	}
-	var err error
-	m.patch, err = parsePatch(diff)
-	return m, err
-}
-
-// cut splits a file at its first line "---".
-func cut(data []byte) (top, diff []byte, ok bool) {
-	for rest, at := data, 0; len(rest) > 0; {
-		line, after, _ := bytes.Cut(rest, []byte("\n"))
-		if string(bytes.TrimRight(line, "\r")) == "---" {
-			return data[:at], after, true
-		}
-		at += len(line) + 1
-		rest = after
-	}
-	return nil, nil, false
-}
-
-// describe reads the header.
-func (m *Mutant) describe(top []byte) error {
-	var h header
-	decoder := yaml.NewDecoder(bytes.NewReader(top))
+	m.diff = parts[1]
+	decoder := yaml.NewDecoder(strings.NewReader(parts[0]))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&h); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("description: %s", strings.Join(strings.Fields(err.Error()), " "))
+	if err := decoder.Decode(m); err != nil && strings.TrimSpace(parts[0]) != "" {
+		return nil, fmt.Errorf("description: %s", oneLine(err.Error()))
 	}
-	for _, field := range []struct{ name, value string }{
-		{"misconception", h.Misconception}, {"caught", h.Caught}, {"cause", h.Cause},
-	} {
-		if strings.TrimSpace(field.value) == "" {
-			return fmt.Errorf("%s: is missing", field.name)
-		}
+	m.Misconception = strings.TrimSpace(m.Misconception)
+	switch {
+	case !identifier.MatchString(m.ID):
+		return nil, fmt.Errorf("the name %q is not an id: lower case words joined by hyphens", m.ID)
+	case m.Misconception == "", strings.Contains(m.Misconception, "\n"):
+		return nil, errors.New("misconception: is one sentence on one line")
+	case m.Caught == "":
+		return nil, errors.New("caught: is missing")
+	case m.Cause == "":
+		return nil, errors.New("cause: is missing")
 	}
-	m.Misconception, m.Caught, m.Cause = strings.TrimSpace(h.Misconception), h.Caught, h.Cause
-	m.Also, m.Regenerate, m.Common = h.Also, h.Regenerate, h.Common
-	if strings.Contains(m.Misconception, "\n") {
-		return errors.New("misconception: is one sentence on one line")
-	}
-	if h.Stage != nil {
-		m.Stage = *h.Stage
-	}
-	return nil
+	return m, nil
 }
 
 // Render returns what the learner has who answers like this: the patched operator at the mutant's stage.
@@ -181,9 +138,30 @@ func (m *Mutant) course(ctx context.Context, c *course.Course) (*course.Course, 
 	if err != nil {
 		return nil, err
 	}
-	wrong, err := m.patch.apply(ctx, source)
+	wrong, err := patch(ctx, source, m.diff)
 	if err != nil {
 		return nil, err
 	}
 	return c.WithSource(wrong, m.Stage)
+}
+
+// patch returns the tree after `git apply`. Every line that the diff names has to be there, character by character; where lines were
+// added or removed above it, git finds a hunk again.
+func patch(ctx context.Context, tree course.Tree, diff string) (course.Tree, error) {
+	dir, err := os.MkdirTemp("", "wrong-answer-")
+	if err != nil {
+		return nil, fmt.Errorf("apply patch: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := tree.WriteTo(dir); err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, "git", "apply", "--whitespace=nowarn", "-")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(diff)
+	// Neither a repository around the folder nor somebody's own settings matter.
+	cmd.Env = append(os.Environ(), "GIT_DIR="+os.DevNull, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("git apply, in %s: %s", course.SourceDir, oneLine(fmt.Sprintf("%s (%v)", out, err)))
+	}
+	return course.ReadTree(dir)
 }

@@ -1,99 +1,59 @@
 package proof
 
 import (
-	"archive/tar"
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
-	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
-// cliLimit bounds one call of the command. None of those here works for longer than a second; the rest
-// is for an engine that looks for an image.
-const cliLimit = time.Minute
-
-// TestCommand calls the compiled command as make does. What needs no engine has none.
-func TestCommand(t *testing.T) {
-	t.Parallel()
-	binary := buildLab(t)
-	t.Run("bad input is one line", func(t *testing.T) { badInputIsOneLine(t, binary) })
-	t.Run("machine without an engine", func(t *testing.T) { machineWithoutAnEngine(t, binary) })
-	t.Run("machine with nothing", func(t *testing.T) { machineWithNothing(t, binary) })
-	t.Run("outside of a checkout", func(t *testing.T) { outsideOfACheckout(t, binary) })
-	t.Run("node image that is none", func(t *testing.T) { nodeImageThatIsNone(t, binary) })
-	t.Run("work is never lost", func(t *testing.T) { workIsNeverLost(t, binary) })
-}
-
-// badInputIsOneLine wants bad input to end in one line on stderr and exit code 2, and to change
-// nothing, on a machine without an engine.
-func badInputIsOneLine(t *testing.T, binary string) {
-	all := fmt.Sprint("1 to ", len(load(t).Labs))
+// TestBadInputIsOneLine wants bad input to end in one line on stderr and exit code 2, and to change nothing, on a machine without an
+// engine.
+func TestBadInputIsOneLine(t *testing.T) {
 	for name, tc := range map[string]struct {
-		args []string
-		says []string
+		args string
+		says string
 		prep func(t *testing.T, l lab)
 	}{
-		"no command":           {nil, []string{"lab --help"}, nil},
-		"unknown command":      {[]string{"chekc", "1"}, []string{"chekc", "lab --help"}, nil},
-		"unknown flag":         {[]string{"check", "1", "--fast"}, []string{"--fast", "lab --help"}, nil},
-		"flag without value":   {[]string{"check", "1", "--seed"}, []string{"--seed"}, nil},
-		"too many arguments":   {[]string{"up", "high"}, []string{"high"}, nil},
-		"no number":            {[]string{"check"}, []string{"check N"}, nil},
-		"no such lab":          {[]string{"check", "99"}, []string{"99", all}, nil},
-		"hint for lab zero":    {[]string{"hint", "0"}, []string{all}, nil},
-		"not a number":         {[]string{"check", "abc"}, []string{"abc", all}, nil},
-		"solve what":           {[]string{"solve", "99"}, []string{all}, nil},
-		"reset what":           {[]string{"reset", "x"}, []string{all}, nil},
-		"hint for what":        {[]string{"hint", "99"}, []string{all}, nil},
-		"cluster on the moon":  {[]string{"--cluster", "moon", "check", "1"}, []string{"moon", "kind", "embedded", "auto"}, nil},
-		"hint without a check": {[]string{"hint", "3"}, []string{"make lab-3"}, nil},
-		"undo without work":    {[]string{"undo"}, []string{"workspace"}, nil},
-		"workspace is a file": {[]string{"--workspace", "HOME/letter", "check", "1"}, []string{"is a file"}, func(t *testing.T, l lab) {
-			coursetest.Write(t, l.home, "letter", "dear reader")
-		}},
-		"workspace below a file": {[]string{"--workspace", "HOME/letter/inside", "check", "1"}, []string{"is a file"}, func(t *testing.T, l lab) {
-			coursetest.Write(t, l.home, "letter", "dear reader")
-		}},
-		"workspace has no name":            {[]string{"--workspace", "", "check", "1"}, []string{"name a folder"}, nil},
-		"workspace is home":                {[]string{"--workspace", "HOME", "check", "1"}, []string{"home folder"}, nil},
-		"workspace is home, to be solved":  {[]string{"--workspace", "HOME", "solve", "1"}, []string{"home folder"}, nil},
-		"workspace is everything":          {[]string{"--workspace", "/", "check", "1"}, []string{"file system"}, nil},
-		"workspace is the checkout":        {[]string{"--workspace", "ROOT", "check", "1"}, []string{"course"}, nil},
-		"workspace would be in the course": {[]string{"--workspace", "ROOT/labs/mine", "check", "1"}, []string{"course"}, nil},
-		"workspace is somebody's, to be solved": {[]string{"--workspace", "HOME/diary", "solve", "1"}, []string{"created"}, func(t *testing.T, l lab) {
-			coursetest.Write(t, l.home, "diary/monday", "rain")
-		}},
-		"lab.yaml is not YAML": {[]string{"check", "1"}, []string{"labs/04-reconciler/lab.yaml"}, func(t *testing.T, l lab) {
-			coursetest.Write(t, l.root, "labs/04-reconciler/lab.yaml", "schema: 1\n\tlab: 4\n")
-		}},
-		"lab.yaml misses a field": {[]string{"check", "1"}, []string{"labs/04-reconciler/lab.yaml", "title"}, func(t *testing.T, l lab) {
-			coursetest.Write(t, l.root, "labs/04-reconciler/lab.yaml", "schema: 1\nlab: 4\nname: reconciler\n")
-		}},
-		"lab.yaml is gone": {[]string{"solve", "1"}, []string{"labs/04-reconciler/lab.yaml"}, func(t *testing.T, l lab) {
-			remove(t, filepath.Join(l.root, "labs/04-reconciler/lab.yaml"))
-		}},
+		"no command":             {"", "lab --help", nil},
+		"unknown command":        {"chekc 1", "lab --help", nil},
+		"unknown flag":           {"check 1 --fast", "lab --help", nil},
+		"no number":              {"check", "check N", nil},
+		"no such lab":            {"solve 99", "1 to ", nil},
+		"not a number":           {"check abc", "1 to ", nil},
+		"cluster on the moon":    {"--cluster moon check 1", "kind, embedded, auto", nil},
+		"hint without a check":   {"hint 3", "make lab-3", nil},
+		"undo without work":      {"undo", "workspace", nil},
+		"no workspace":           {"--workspace= check 1", "name a folder", nil},
+		"workspace is home":      {"--workspace HOME solve 1", "home folder", nil},
+		"workspace in the lab":   {"--workspace ROOT/labs/mine check 1", "course", nil},
+		"somebody's folder":      {"--workspace HOME/diary solve 1", "created", writeFile("HOME/diary/monday")},
+		"workspace below a file": {"--workspace HOME/letter/inside check 1", "is a file", writeFile("HOME/letter")},
+		"lab.yaml is not YAML":   {"check 1", "labs/04-reconciler/lab.yaml", writeFile("ROOT/labs/04-reconciler/lab.yaml")},
+		"outside of a checkout":  {"check 1", "checkout", func(t *testing.T, l lab) { _ = os.Remove(filepath.Join(l.root, "labs", "course.yaml")) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t, binary)
+			l := newLab(t)
 			if tc.prep != nil {
 				tc.prep(t, l)
 			}
 			before := l.files(t)
-			l.requireUsage(t, l.run(t, tc.args...), tc.says...)
+			a := l.run(t, strings.Fields(tc.args)...)
+			if a.code != exit.UsageError || a.stdout != "" || strings.Count(a.stderr, "\n") != 1 || !strings.Contains(a.stderr, tc.says) {
+				t.Errorf("exit code %d, %q on stdout, %q on stderr; want %d, nothing, and one line with %q", a.code, a.stdout, a.stderr, exit.UsageError, tc.says)
+			}
 			if diff := cmp.Diff(before, l.files(t)); diff != "" {
 				t.Errorf("something was changed:\n%s", diff)
 			}
@@ -101,148 +61,64 @@ func badInputIsOneLine(t *testing.T, binary string) {
 	}
 }
 
-// machineWithoutAnEngine wants the machine to be blamed, whatever the learner wrote, and nothing to be made.
-func machineWithoutAnEngine(t *testing.T, binary string) {
-	l := newLab(t, binary)
-	before := l.files(t)
-	a := l.run(t, "--cluster", "kind", "check", "4")
-	if a.code != exit.EnvironmentError || a.stdout != "" {
-		t.Errorf("exit code %d and %q on stdout, want %d and nothing", a.code, a.stdout, exit.EnvironmentError)
-	}
-	for _, want := range []string{"no engine answers", "fix: unset DOCKER_HOST"} {
-		if !strings.Contains(a.stderr, want) {
-			t.Errorf("the line does not say %q: %s", want, a.stderr)
-		}
-	}
-	if diff := cmp.Diff(before, l.files(t)); diff != "" {
-		t.Errorf("something was changed:\n%s", diff)
+func writeFile(path string) func(*testing.T, lab) {
+	return func(t *testing.T, l lab) {
+		path := l.folders(path)
+		coursetest.Write(t, filepath.Dir(path), filepath.Base(path), "\tdear reader")
 	}
 }
 
-// machineWithNothing wants it to be said that there is no engine, and what is missing for doing without.
-func machineWithNothing(t *testing.T, binary string) {
-	a := newLab(t, binary).run(t, "check", "4")
-	if a.code != exit.EnvironmentError || a.stdout != "" {
-		t.Errorf("exit code %d and %q on stdout, want %d and nothing", a.code, a.stdout, exit.EnvironmentError)
-	}
-	for _, want := range []string{"no container engine answers", "kind has the last word", "make setup", "cannot build the embedded control plane", "\"go\""} {
-		if !strings.Contains(a.stderr, want) {
-			t.Errorf("it does not say %q: %s", want, a.stderr)
+// A machine that cannot judge is told from wrong code, whatever the learner wrote, and the line names what fixes it.
+func TestMachineWithoutEngineOrGo(t *testing.T) {
+	for cluster, says := range map[string]string{"kind": "fix: unset DOCKER_HOST", "auto": "make setup"} {
+		a := newLab(t).run(t, "--cluster", cluster, "check", "4")
+		if a.code != exit.EnvironmentError || a.stdout != "" || !strings.Contains(a.stderr, says) {
+			t.Errorf("--cluster %s: exit code %d, %q on stdout, want %d and nothing, and %q in %s", cluster, a.code, a.stdout, exit.EnvironmentError, says, a.stderr)
 		}
 	}
 }
 
-// outsideOfACheckout wants the command to say where it has to be called.
-func outsideOfACheckout(t *testing.T, binary string) {
-	l := newLab(t, binary)
-	l.root = l.home
-	l.requireUsage(t, l.run(t, "check", "1"), "checkout")
-}
-
-// nodeImageThatIsNone asks a real engine for images that are none of a node, one that is here and
-// one that is nowhere.
-func nodeImageThatIsNone(t *testing.T, binary string) {
-	for name, image := range map[string]string{
-		"no node":  importImage(t),
-		"no image": "operator-lab.invalid/node:none",
-		"no name":  "Not An Image",
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, binary)
-			l.env = append(os.Environ(), "HOME="+l.home)
-			withoutTelemetry(t, l.home)
-			before := l.files(t)
-			l.requireUsage(t, l.run(t, "--node-image", image, "check", "1"), image, "no node image")
-			if diff := cmp.Diff(before, l.files(t)); diff != "" {
-				t.Errorf("something was changed:\n%s", diff)
-			}
-		})
-	}
-}
-
-// withoutTelemetry keeps go from writing its own counters into home (https://go.dev/doc/telemetry), which would be taken
-// for the work of whoever asked it.
-func withoutTelemetry(t *testing.T, home string) {
-	t.Helper()
-	coursetest.Write(t, home, ".config/go/telemetry/mode", "off")
-}
-
-// importImage gives the engine an image that holds one file, and takes it away again.
-func importImage(t *testing.T) string {
-	t.Helper()
-	engine := newJudge(t, load(t)).Clusters.Provider().(interface{ Engine() string }).Engine()
-	var layer bytes.Buffer
-	w := tar.NewWriter(&layer)
-	err := errors.Join(w.WriteHeader(&tar.Header{Name: "hello", Mode: 0o644}), w.Close())
+// TestLearnersWay does lab 4 as a learner does, with nothing but the command, in a checkout and a home of its own: red, a hint, work
+// that is saved and brought back, the solution, green, and nothing left. Each verdict has a fresh kind cluster.
+func TestLearnersWay(t *testing.T) {
+	l := newRealLab(t)
+	manager, err := clusters.New(filepath.Join(l.root, ".lab"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref := fmt.Sprintf("operator-lab.invalid/hello:%d", os.Getpid())
-	cmd := exec.CommandContext(t.Context(), engine, "import", "-", ref)
-	cmd.Stdin = &layer
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("import an image: %v\n%s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command(engine, "rmi", ref).CombinedOutput(); err != nil {
-			t.Errorf("remove %s: %v\n%s", ref, err, out)
-		}
-	})
-	return ref
-}
-
-// workIsNeverLost goes through solve, reset and undo as a learner does, without an engine.
-func workIsNeverLost(t *testing.T, binary string) {
-	c := load(t)
-	l := newLab(t, binary)
-	dir := filepath.Join(l.root, "workspace")
-
-	l.requireDone(t, l.run(t, "solve", "4"), "Created workspace/", "solution of lab 4")
-	requireStage(t, c, dir, 4)
-
-	const mine = "package controller\n\n// my own idea\n"
-	coursetest.Write(t, dir, "internal/controller/memcached_controller.go", mine)
-	coursetest.Write(t, dir, "notes.txt", "remember the milk\n")
-	l.requireDone(t, l.run(t, "reset", "3"), "starter of lab 3", "make undo")
-	requireStage(t, c, dir, 2)
-
-	l.requireDone(t, l.run(t, "undo"), "again what it was before reset 3")
-	for name, want := range map[string]string{"internal/controller/memcached_controller.go": mine, "notes.txt": "remember the milk\n"} {
-		if data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err != nil || string(data) != want {
-			t.Errorf("undo did not bring back %s: %q, %v", name, data, err)
-		}
-	}
-	l.requireDone(t, l.run(t, "undo"), "again what it was before undo")
-	requireStage(t, c, dir, 2)
-
-	l.requireDone(t, l.run(t, "reset", "3"), "already", "nothing was changed")
-	l.requireDone(t, l.run(t, "undo", "--list"), "before reset 3", "before undo")
-	l.requireDone(t, l.run(t, "progress"), "lab 1", "lab 10")
-}
-
-// requireStage wants the workspace to be a stage of the course, but for its repository.
-func requireStage(t *testing.T, c *course.Course, dir string, stage int) {
-	t.Helper()
-	want, err := c.Render(stage)
+	before, err := manager.Provider().List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	have, err := course.ReadTree(dir)
-	if err != nil {
-		t.Fatal(err)
+
+	red := l.run(t, "--cluster=kind", "check", "4")
+	if red.code != exit.Fail || !strings.Contains(red.stdout, "fail: ") || !strings.Contains(red.stdout, "`make hint-4` says more") {
+		t.Errorf("the starter: exit code %d\n%s\n%s", red.code, red.stdout, red.stderr)
 	}
-	for _, name := range have.Diff(want) {
-		if !strings.HasPrefix(name, ".git/") {
-			t.Errorf("%s differs from stage %d", name, stage)
-		}
+	l.requireDone(t, l.run(t, "hint", "4"), "make hint-4")
+	coursetest.Write(t, l.root, "workspace/notes.txt", "remember the milk\n")
+	l.requireDone(t, l.run(t, "solve", "4"), "solution of lab 4", "make undo")
+	l.requireDone(t, l.run(t, "undo"), "again what it was before solve 4")
+	if notes := coursetest.Read(t, l.root, "workspace/notes.txt"); notes != "remember the milk\n" {
+		t.Errorf("undo has brought back %q", notes)
+	}
+	l.requireDone(t, l.run(t, "solve", "4"), "solution of lab 4")
+	l.requireDone(t, l.run(t, "--cluster=kind", "check", "4"), fmt.Sprintf("pass: all %d checks hold", len(load(t).Labs[3].Checks)))
+	l.requireDone(t, l.run(t, "progress"), "lab 4")
+	l.requireDone(t, l.run(t, "down"), "Nothing was running.")
+
+	if after, err := manager.Provider().List(t.Context()); err != nil || !slices.Equal(after, before) {
+		t.Errorf("there are the clusters %q, %v, and there were %q", after, err, before)
+	}
+	if _, err := os.Stat(filepath.Join(l.home, ".kube")); err == nil {
+		t.Error("the learner's ~/.kube was written")
 	}
 }
 
-// lab is the command in a checkout and a home of its own, on a machine that has git and nothing else.
+// lab is the command in a checkout and a home of its own.
 type lab struct {
 	binary, root, home string
 	env                []string
-	limit              time.Duration // of one call
 }
 
 // answer is what a command said.
@@ -251,27 +127,16 @@ type answer struct {
 	stdout, stderr string
 }
 
-// buildLab compiles the command, as `make` does.
-func buildLab(t *testing.T) string {
+// newLab is on a machine that has git and nothing else.
+func newLab(t *testing.T) lab {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "lab")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./labs/cmd/lab")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	l := lab{binary: filepath.Join(t.TempDir(), "lab"), root: filepath.Join(t.TempDir(), "checkout"), home: t.TempDir()}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", l.binary, "./labs/cmd/lab")
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build lab: %v\n%s", err, out)
 	}
-	return binary
-}
-
-func newLab(t *testing.T, binary string) lab {
-	t.Helper()
-	l := lab{binary: binary, root: filepath.Join(t.TempDir(), "checkout"), home: t.TempDir(), limit: cliLimit}
-	for _, dir := range []string{"labs", "operator"} {
-		if err := os.CopyFS(filepath.Join(l.root, dir), os.DirFS(filepath.Join(root, dir))); err != nil {
-			t.Fatal(err)
-		}
-	}
+	coursetest.CopyCheckout(t, root, l.root)
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
@@ -284,37 +149,44 @@ func newLab(t *testing.T, binary string) lab {
 	return l
 }
 
-// run calls the command in the checkout. ROOT and HOME in the arguments are its folders.
+// newRealLab is on this machine, with its caches.
+func newRealLab(t *testing.T) lab {
+	t.Helper()
+	l := newLab(t)
+	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs := strings.Fields(string(caches))
+	l.env = append(os.Environ(), "HOME="+l.home, "GOMODCACHE="+dirs[0], "GOCACHE="+dirs[1])
+	return l
+}
+
+// folders has ROOT and HOME replaced by the folders of the lab.
+func (l lab) folders(text string) string {
+	return strings.NewReplacer("HOME", l.home, "ROOT", l.root).Replace(text)
+}
+
+func (l lab) command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	for i := range args {
+		args[i] = l.folders(args[i])
+	}
+	cmd := exec.CommandContext(t.Context(), l.binary, args...)
+	cmd.Dir, cmd.Env = l.root, l.env
+	return cmd
+}
+
+// run calls the command in the checkout.
 func (l lab) run(t *testing.T, args ...string) answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), l.limit)
-	defer cancel()
-	for i := range args {
-		args[i] = strings.NewReplacer("HOME", l.home, "ROOT", l.root).Replace(args[i])
-	}
-	cmd := exec.CommandContext(ctx, l.binary, args...)
-	cmd.Dir, cmd.Env = l.root, l.env
+	cmd := l.command(t, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); cmd.ProcessState == nil || ctx.Err() != nil {
+	if err := cmd.Run(); cmd.ProcessState == nil {
 		t.Fatalf("lab %v: %v", args, err)
 	}
 	return answer{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
-}
-
-func (l lab) requireUsage(t *testing.T, a answer, says ...string) {
-	t.Helper()
-	if a.code != exit.UsageError {
-		t.Errorf("exit code %d, want %d", a.code, exit.UsageError)
-	}
-	if a.stdout != "" || strings.Count(a.stderr, "\n") != 1 || !strings.HasPrefix(a.stderr, "lab: ") {
-		t.Errorf("want one line on stderr and nothing on stdout, got %q and %q", a.stderr, a.stdout)
-	}
-	for _, want := range says {
-		if !strings.Contains(a.stderr, want) {
-			t.Errorf("the line does not say %q: %s", want, a.stderr)
-		}
-	}
 }
 
 func (l lab) requireDone(t *testing.T, a answer, says ...string) {
@@ -329,13 +201,16 @@ func (l lab) requireDone(t *testing.T, a answer, says ...string) {
 	}
 }
 
-// files are the contents of everything in the checkout and the home, by path.
+// files are the contents of everything in the checkout and the home, by path, but for the state folder.
 func (l lab) files(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, dir := range []string{l.root, l.home} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
+				if entry.Name() == ".lab" {
+					return fs.SkipDir // it has the files of locks
+				}
 				files[path+"/"] = ""
 				return err
 			}

@@ -98,8 +98,10 @@ func (c *upCommand) up(ctx context.Context) error {
 			return err
 		}
 	}
+	spec := c.Spec(owned, image)
+	spec.APIServerAddress, spec.UntrustedAdmin = r.Address, true
 	var telling sync.Mutex
-	made := r.Up(ctx, owned, c.SpecForOthers(r.Address, owned, image), func(name, what string) {
+	made := r.Up(ctx, owned, spec, func(name, what string) {
 		telling.Lock()
 		defer telling.Unlock()
 		c.Progress(name + ": " + what)

@@ -32,16 +32,17 @@ func New(t *testing.T) (a *cli.App, out, progress *bytes.Buffer) {
 	}, out, progress
 }
 
-// provider is one that makes no clusters, and says that it did.
+// provider is one that makes no clusters, and says that it did: it has those of which there is a record.
 type provider struct {
 	clusters.Provider
 	identity string
+	records  string // their folder
 }
 
 // Manager records clusters in the app's state that nobody made, under that identity of a provider, such as "kind/docker".
 func Manager(t *testing.T, a *cli.App, identity string) *clusters.Manager {
 	t.Helper()
-	m, err := clusters.New(a.State, clusters.WithProvider(provider{identity: identity}))
+	m, err := clusters.New(a.State, clusters.WithProvider(provider{identity: identity, records: filepath.Join(a.State, "clusters")}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,13 @@ func (provider) Create(_ context.Context, name string, _ clusters.Spec) (*cluste
 
 func (provider) Delete(context.Context, string) error { return nil }
 
-func (provider) List(context.Context) ([]string, error) { return nil, nil }
+func (p provider) List(context.Context) (names []string, _ error) {
+	folders, _ := os.ReadDir(p.records) // there is none before the first record
+	for _, folder := range folders {
+		names = append(names, folder.Name())
+	}
+	return names, nil
+}
 
 func (provider) Keep(context.Context, string) error { return nil }
 

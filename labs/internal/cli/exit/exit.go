@@ -11,23 +11,19 @@ import (
 
 // The exit codes of the lab command. Scripts rely on them.
 const (
-	// OK: every check holds, or the command did what it was asked to.
-	OK = 0
-	// Fail: the learner's code is judged, and something does not hold.
-	Fail = 1
-	// Usage: the command line or its input is wrong; nothing was changed.
-	UsageError = 2
-	// Environment: the machine, the engine or the cluster is at fault, or the lab itself.
-	EnvironmentError = 3
-	// Interrupted: a signal ended the command; no result was written.
-	Interrupted = 130
+	OK               = 0   // every check holds, or the command did what it was asked to
+	Fail             = 1   // the learner's code is judged, and something does not hold
+	UsageError       = 2   // the command line or its input is wrong; nothing was changed
+	EnvironmentError = 3   // the machine, the engine or the cluster is at fault, or the lab itself
+	Interrupted      = 130 // a signal ended the command; no result was written
 )
 
-// ErrFail is what a command returns when its report already told everything and the verdict is fail.
-var ErrFail = errors.New("the checks do not hold yet")
-
-// ErrTold is what a command marks with a code when its report already told what is wrong.
-var ErrTold = errors.New("the report has told what is wrong")
+var (
+	// ErrFail is what a command returns when its report already told everything and the verdict is fail.
+	ErrFail = errors.New("the checks do not hold yet")
+	// ErrTold is what a command marks with a code when its report already told what is wrong.
+	ErrTold = errors.New("the report has told what is wrong")
+)
 
 type coded struct {
 	error

@@ -13,11 +13,10 @@ import (
 
 func newRenderCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:    "render STAGE DIR",
-		Short:  "For authors: write a stage of operator/ into a new folder (0 is the starter of lab 1)",
-		Hidden: true,
-		Args:   cli.Arguments(2, 2, "render STAGE DIR"),
-		RunE:   func(_ *cobra.Command, args []string) error { return a.render(args[0], args[1]) },
+		Use:   "render STAGE DIR",
+		Short: "Write a stage of operator/ into a new folder (0 is the starter of lab 1)",
+		Args:  cli.Arguments(2, 2, "render STAGE DIR"),
+		RunE:  func(_ *cobra.Command, args []string) error { return a.render(args[0], args[1]) },
 	}
 }
 

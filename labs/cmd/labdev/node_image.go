@@ -9,7 +9,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
-// newNodeImageCommand is `lab node-image`.
 func newNodeImageCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "node-image",

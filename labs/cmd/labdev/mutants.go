@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/mutants"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+// mutantsRun is what `labdev mutants` is asked for.
+type mutantsRun struct {
+	lab    int    // 0 for all
+	only   string // an id, or lab/id
+	all    bool
+	repeat int
+	seed   int64
+}
+
+func newMutantsCommand(a *app) *cobra.Command {
+	var run mutantsRun
+	cmd := &cobra.Command{
+		Use:   "mutants",
+		Short: "Judge wrong and right answers (make mutants)",
+		Long: `mutants judges answers, each on a fresh cluster, and says which are not what they should be: docs/testing.md. Without flags it
+judges those that every change is asked.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			count, err := a.mutants(cmd.Context(), run)
+			fmt.Fprintln(a.Out, count)
+			if err == nil && count.failed > 0 {
+				err = exit.ErrFail
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&run.lab, "lab", 0, "only answers to this lab, all of them")
+	flags.StringVar(&run.only, "only", "", "only answers of this id, such as solution, starter or 4/polls")
+	flags.BoolVar(&run.all, "all", false, "all answers")
+	flags.IntVar(&run.repeat, "repeat", 1, "judge each so often")
+	flags.Int64Var(&run.seed, "seed", 0, "names and sizes of an earlier run (default: drawn)")
+	return cmd
+}
+
+// mutants judges answers, and counts those that came out as they should.
+func (a *app) mutants(ctx context.Context, run mutantsRun) (n count, err error) {
+	c, err := a.Course()
+	if err != nil {
+		return n, err
+	}
+	wrong, err := mutants.Load(c)
+	if err != nil {
+		return n, exit.Usage("%v", err)
+	}
+	answers, err := run.choose(ctx, c, wrong)
+	if err != nil {
+		return n, err
+	}
+	tools, err := verdict.BuildTools(ctx, a.Root, a.State)
+	if err != nil {
+		return n, err
+	}
+	runners := map[bool]*mutants.Runner{} // by whether containers run
+	for i := range run.repeat * len(answers) {
+		answer := answers[i%len(answers)]
+		onKind := a.Cluster == cli.Kind || a.Cluster == cli.Auto && answer.NeedsPods(c)
+		if runners[onKind] == nil {
+			runner := &mutants.Runner{Course: c, State: filepath.Join(a.State, "mutants"), Cache: a.Cache, Tools: tools, Seed: run.seed}
+			if runners[onKind], err = a.withClusters(ctx, runner, onKind); err != nil {
+				return n, err
+			}
+		}
+		o, err := runners[onKind].Judge(ctx, answer)
+		if err != nil {
+			return n, err
+		}
+		fmt.Fprintln(a.Out, o)
+		if len(o.Wrong) > 0 {
+			n.failed++
+		} else {
+			n.passed++
+		}
+		if o.Again != "" {
+			n.again++
+		}
+	}
+	return n, nil
+}
+
+// answers is a phase that judges answers.
+func (a *app) answers(run mutantsRun) func(context.Context) (count, error) {
+	return func(ctx context.Context) (count, error) { return a.mutants(ctx, run) }
+}
+
+// withClusters has the runner judge on kind, or on embedded control planes.
+func (a *app) withClusters(ctx context.Context, r *mutants.Runner, onKind bool) (_ *mutants.Runner, err error) {
+	on := a.App
+	on.Cluster = map[bool]string{true: cli.Kind, false: cli.Embedded}[onKind]
+	r.Clusters, r.NodeImage, err = on.Ready(ctx, 1)
+	return r, err
+}
+
+// choose says what to judge.
+func (r mutantsRun) choose(ctx context.Context, c *course.Course, wrong []*mutants.Mutant) ([]mutants.Answer, error) {
+	if r.lab == 0 && r.only == "" && !r.all {
+		return mutants.Gate(c, wrong, mutants.Changed(ctx, c)), nil
+	}
+	answers := slices.DeleteFunc(mutants.All(c, wrong), func(a mutants.Answer) bool {
+		return r.lab != 0 && a.Lab != r.lab || r.only != "" && r.only != a.ID && r.only != a.String()
+	})
+	if len(answers) == 0 || r.repeat < 1 {
+		return nil, exit.Usage("there is no such answer: they are starter, solution, and %s/*/%s/<id>.patch", course.LabsDir, mutants.Dir)
+	}
+	return answers, nil
+}

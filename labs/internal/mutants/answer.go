@@ -1,0 +1,143 @@
+package mutants
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/example/operator-lab/labs/internal/course"
+)
+
+// Answer is one thing to judge: a wrong answer to a lab, its starter, or a right answer.
+type Answer struct {
+	Lab int
+	// ID is the mutant's, "starter", "solution", or the name of the style.
+	ID string
+	// Mutant is the wrong answer, nil for the others.
+	Mutant *Mutant
+	// Starter is what the lab begins with: every one of its checks has to fail.
+	Starter bool
+	// Style is a folder of labs/correct with a right answer that shares nothing with ours, "" for the others.
+	Style string
+	// Earlier are labs that the right answer has to pass besides.
+	Earlier []int
+}
+
+// String names it among all answers, such as "4/starter".
+func (a Answer) String() string { return fmt.Sprintf("%d/%s", a.Lab, a.ID) }
+
+// NeedsPods says whether a check that the answer is about needs a cluster on which containers run.
+func (a Answer) NeedsPods(c *course.Course) bool {
+	return slices.ContainsFunc(append(slices.Clone(a.Earlier), a.Lab), func(n int) bool {
+		return slices.ContainsFunc(c.Labs[n-1].Checks, func(check course.Check) bool {
+			return check.NeedsPods() && (a.Mutant == nil || a.Mutant.Caught == check.ID)
+		})
+	})
+}
+
+// firstOfStyles is the first lab of which the answers in labs/correct are judged: the first with a program.
+const firstOfStyles = 4
+
+// All are all answers, in the course's order: of each lab the starter, the solution and the wrong answers; then the right answers
+// in other styles.
+func All(c *course.Course, wrong []*Mutant) []Answer {
+	var answers []Answer
+	var earlier []int
+	for i, lab := range c.Labs {
+		answers = append(answers, Answer{Lab: lab.Number, ID: "starter", Starter: true}, Answer{Lab: lab.Number, ID: "solution"})
+		if i == len(c.Labs)-1 {
+			answers[len(answers)-1].Earlier = earlier
+		}
+		earlier = append(earlier, lab.Number)
+		for _, m := range wrong {
+			if m.Lab == lab.Number {
+				answers = append(answers, Answer{Lab: m.Lab, ID: m.ID, Mutant: m})
+			}
+		}
+	}
+	modules, _ := filepath.Glob(filepath.Join(c.Root, course.LabsDir, "correct", "*", "go.mod")) // the pattern is well formed
+	for _, file := range modules {
+		dir := filepath.Dir(file)
+		answers = append(answers, Answer{Lab: len(c.Labs), ID: filepath.Base(dir), Style: dir, Earlier: earlier[firstOfStyles-1 : len(c.Labs)-1]})
+	}
+	return answers
+}
+
+// Gate is what every change is asked: [All], but of the wrong answers those to the changed labs, and one to each other lab, always
+// the same.
+func Gate(c *course.Course, wrong []*Mutant, changed []int) []Answer {
+	seen := map[int]bool{}
+	return slices.DeleteFunc(All(c, wrong), func(a Answer) bool {
+		if a.Mutant == nil || slices.Contains(changed, a.Lab) {
+			return false
+		}
+		second := seen[a.Lab]
+		seen[a.Lab] = seen[a.Lab] || a.Mutant.Common
+		return second || !a.Mutant.Common
+	})
+}
+
+// Changed are the labs whose wrong answers a change can let pass: those whose folder differs from the commit that this one is
+// compared with, all of them when operator/ does. That commit is where the branch left origin's, and on that branch itself the one
+// before. Without the history of git, as in a shallow clone, it is none.
+func Changed(ctx context.Context, c *course.Course) (labs []int) {
+	git := func(args ...string) string {
+		// CI may clone as another user.
+		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", c.Root, "-c", "safe.directory=*"}, args...)...)
+		out, _ := cmd.Output() // without an answer there is nothing to compare with
+		return strings.TrimSpace(string(out))
+	}
+	base := git("merge-base", "HEAD", "origin/HEAD")
+	if base == "" || base == git("rev-parse", "HEAD") {
+		base = git("rev-parse", "--verify", "--quiet", "HEAD^")
+	}
+	if base == "" {
+		return nil
+	}
+	files := "\n" + git("diff", "--name-only", base) + "\n" + git("ls-files", "--others", "--exclude-standard")
+	for _, lab := range c.Labs {
+		if strings.Contains(files, "\n"+lab.Dir+"/") || strings.Contains(files, "\n"+course.SourceDir+"/") {
+			labs = append(labs, lab.Number)
+		}
+	}
+	return labs
+}
+
+// write makes the workspace of a learner who answers like this. generator is the path of controller-gen.
+func (a Answer) write(ctx context.Context, c *course.Course, workspace, generator string) (err error) {
+	var tree course.Tree
+	switch {
+	case a.Style != "":
+		return a.copyStyle(ctx, workspace, generator)
+	case a.Mutant != nil:
+		tree, err = a.Mutant.Render(ctx, c, generator)
+	case a.Starter:
+		tree, err = c.Render(a.Lab - 1)
+	default:
+		tree, err = c.Render(a.Lab)
+	}
+	if err != nil {
+		return err
+	}
+	return tree.WriteTo(workspace)
+}
+
+// copyStyle copies the folder, makes the files that `make generate` makes, and looks at it as `make verify` does at other modules.
+func (a Answer) copyStyle(ctx context.Context, workspace, generator string) error {
+	if err := os.CopyFS(workspace, os.DirFS(a.Style)); err != nil {
+		return fmt.Errorf("copy %s: %w", a.Style, err)
+	}
+	for _, command := range []string{"make generate CONTROLLER_GEN=" + generator, "go vet ./...", "go mod tidy -diff"} {
+		args := strings.Fields(command)
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.Dir, cmd.Env = workspace, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s in a copy of %s: %w\n%s", command, a.Style, err, out)
+		}
+	}
+	return nil
+}
