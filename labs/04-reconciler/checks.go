@@ -27,7 +27,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 	It("creates the Deployment of the spec", env.Check("creates-deployment", env.First), func(ctx SpecContext) {
 		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(
-			match.HaveReplicas(m.Size), runImage("wrong-image", env.Run().MemcachedImage)))
+			match.HaveReplicas(m.Size), runImage("wrong-image", env.Run().MemcachedImage), match.HavePort(m.Port)))
 		bare := env.NewMemcached(m.Namespace)
 		bare.Size, bare.Port = 0, 0
 		Expect(bare.Create(ctx)).To(Succeed())

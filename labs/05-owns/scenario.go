@@ -177,8 +177,6 @@ func (s *scenario) managerDies(ctx context.Context, moment func(apiproxy.Request
 func (s *scenario) serverAway(ctx context.Context) {
 	GinkgoHelper()
 	s.faults.Conflicts(1 + s.rand.IntN(2))
-	kinds := []apiproxy.Outage{apiproxy.Unavailable, apiproxy.Unreachable}
-	s.faults.Outage(kinds[s.rand.IntN(len(kinds))], s.draw(shortestOutage, longestOutage))
 	steps := s.phase(false, actions...)
 	// One is always made anew here, after the last restart: what a manager remembers of it lives on.
 	anew := step{action: recreate, on: s.targets[s.rand.IntN(len(s.targets)-1)], after: s.draw(0, longestPause)}

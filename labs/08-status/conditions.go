@@ -1,24 +1,20 @@
 package status
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // wanted is the status that one condition has in a stable state, and the cause when it has another one.
@@ -42,7 +38,7 @@ var (
 	}}
 	underWay = stableState{"Pods are on their way", []wanted{
 		{"Progressing", metav1.ConditionTrue, "never-progressing"},
-		{"Degraded", metav1.ConditionFalse, "alarmed"},
+		{"Degraded", metav1.ConditionFalse, "degraded-during-rollout"},
 	}}
 	stuck = stableState{"somebody has to help", []wanted{
 		{"Degraded", metav1.ConditionTrue, "not-degraded"},
@@ -73,86 +69,66 @@ func haveConditions(state stableState) *match.Matcher {
 	})
 }
 
-// watched calls see with each state of an object of a namespace that has the name, until the check ends or stop is called. An error
-// of stop says that the watch had ended before, and some states were not seen.
-func watched(ctx context.Context, list client.ObjectList, m env.Memcached, see func(client.Object)) (stop func() error, _ error) {
+// watchForAlarm looks at each state of a Memcached until the returned function is called, which says whether Degraded was
+// True in one of them.
+func watchForAlarm(ctx context.Context, m env.Memcached) (wasAlarmed func() error, _ error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(suite.Group + "/v1alpha1")
+	list.SetKind(suite.Kind + "List")
 	w, err := env.Admin().Watch(ctx, list, client.InNamespace(m.Namespace))
 	if err != nil {
 		return nil, fmt.Errorf("watch: %w", err)
 	}
-	ended, stopped := make(chan error, 1), make(chan struct{})
+	DeferCleanup(w.Stop)
+	var stopped atomic.Bool
+	ended := make(chan error, 1)
 	go func() {
-		var failed error
+		var alarm error
 		for event := range w.ResultChan() {
-			if event.Type == watch.Error {
-				failed = fmt.Errorf("watch: %w", apierrors.FromObject(event.Object))
-			} else if obj, ok := event.Object.(client.Object); ok && obj.GetName() == m.Name {
-				see(obj)
+			obj, ok := event.Object.(*unstructured.Unstructured)
+			if !ok || obj.GetName() != m.Name || alarm != nil {
+				continue
+			}
+			if c, err := env.Condition(obj, "Degraded"); err == nil && c != nil && c.Status == metav1.ConditionTrue {
+				alarm = finding.New("degraded-during-rollout", "Degraded is not True while Pods come", "it was True (%s: %s)", c.Reason, c.Message)
 			}
 		}
-		select {
-		case <-stopped:
-			ended <- nil
-		default:
-			ended <- finding.Machine("watch an object until the check ends", cmp.Or(failed, errors.New("the watch has ended")))
+		if alarm == nil && !stopped.Load() {
+			alarm = finding.Machine("watch an object until the check ends", errors.New("the watch has ended"))
 		}
+		ended <- alarm
 	}()
-	stop = sync.OnceValue(func() error {
-		close(stopped)
+	return func() error {
+		stopped.Store(true)
 		w.Stop()
 		return <-ended
-	})
-	DeferCleanup(func() { _ = stop() })
-	return stop, nil
+	}, nil
 }
 
-// watchForAlarm looks at each state of a Memcached until the returned function is called, which says whether Degraded was
-// True in one of them.
-func watchForAlarm(ctx context.Context, m env.Memcached) (wasAlarmed func() error, _ error) {
-	var wrong error
-	list := &unstructured.UnstructuredList{}
-	list.SetAPIVersion("cache.example.com/v1alpha1")
-	list.SetKind("MemcachedList")
-	stop, err := watched(ctx, list, m, func(obj client.Object) {
-		if u, ok := obj.(*unstructured.Unstructured); ok && wrong == nil {
-			wrong = isAlarmed(u)
+const (
+	// spareWrites is how many more writes than pieces of news there may be.
+	spareWrites = 2
+	// idlePasses is how many passes find nothing to do: a random order is the same as before now and then.
+	idlePasses = 4
+)
+
+// restsWhenAsked makes some passes that find nothing to do, and wants the status of before, down to the order of its lists.
+func restsWhenAsked(ctx context.Context, m env.Memcached) error {
+	before, err := m.State(ctx)
+	for range idlePasses {
+		if err == nil {
+			err = errors.Join(m.Annotate(ctx), m.AwaitStable(ctx))
 		}
-	})
-	return func() error {
-		missed := stop()
-		return cmp.Or(wrong, missed)
-	}, err
-}
-
-func isAlarmed(obj *unstructured.Unstructured) error {
-	c, err := env.Condition(obj, "Degraded")
-	if err == nil && c != nil && c.Status == metav1.ConditionTrue {
-		err = finding.New("alarmed", "Degraded is not True while Pods come", "it was True (%s: %s)", c.Reason, c.Message)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	now, err := m.State(ctx)
+	if err != nil {
+		return err
+	}
+	return now.Since(before)
 }
-
-// watchDeployment counts how often the status of a Memcached's Deployment changes, until the returned function is called.
-func watchDeployment(ctx context.Context, m env.Memcached) (changes func() int, _ error) {
-	last, n := appsv1.DeploymentStatus{}, -1 // the first state is none
-	stop, err := watched(ctx, &appsv1.DeploymentList{}, m, func(obj client.Object) {
-		d, ok := obj.(*appsv1.Deployment)
-		if !ok {
-			return
-		}
-		d.Status.ObservedGeneration = 0 // which any change of the spec moves
-		if n < 0 || !equality.Semantic.DeepEqual(d.Status, last) {
-			last, n = d.Status, n+1
-		}
-	})
-	return func() int {
-		_ = stop() // fewer changes make the check a stricter one
-		return n
-	}, err
-}
-
-// spareWrites is how many more writes than pieces of news there may be.
-const spareWrites = 2
 
 // onceForEach wants no more writes of the status than there was news.
 func onceForEach(m env.Memcached, since, news int) error {

@@ -69,8 +69,8 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		for _, d := range drifts {
 			before, err := service(ctx, m)
 			Expect(err).To(Succeed())
-			Expect(editService(ctx, m, d.change)).To(Succeed())
-			Eventually(ctx, serviceOf(m)).Should(beRepaired(before, d))
+			Expect(editService(ctx, m, d)).To(Succeed())
+			Eventually(ctx, serviceOf(m)).Should(beRepaired(before))
 		}
 		Expect(deleteService(ctx, m)).To(Succeed())
 		Eventually(ctx, serviceOf(m)).Should(exist().Because("not-recreated"))
@@ -106,7 +106,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Expect(err).To(Succeed())
 		other := env.NewMemcached(m.Namespace)
 		other.Size = 1
-		owner := metav1.NewControllerRef(newOptions(ctx, m.Namespace, env.RandomName()).made, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		owner := metav1.NewControllerRef(newOptions(ctx, m.Namespace, env.RandomName()), corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 		theirs, err = createForeignService(ctx, other, own.Labels, *owner)
 		Expect(err).To(Succeed())
 		Expect(other.Create(ctx)).To(Succeed())
@@ -120,7 +120,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 			before := match.ExpectDeployment(ctx, m)
 			Expect(options.set(ctx, options.connections+1+i)).To(Succeed())
 			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).
-				Should(SatisfyAll(match.BeSameAs(before), haveAnotherTemplate(before)))
+				Should(SatisfyAll(match.BeSameAs(before), haveAnotherTemplate(before), tellLimit(options.connections)))
 		}
 		served, theirs := withOptions(ctx, env.Namespace(ctx))
 		match.ExpectPods(ctx, served)
@@ -140,7 +140,8 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 				spoil, mend = options.garble, options.correct
 			}
 			Expect(spoil(ctx)).To(Succeed())
-			Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded(options.name).StopIf(func() error { return staysAsItWas(ctx, m, before) }))
+			Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded(options.Name).StopIf(func() error { return staysAsItWas(ctx, m, before) }))
+			Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available"))
 			if i < quickMend {
 				Consistently(ctx, env.DeploymentOf(m)).WithTimeout(stayPeriod).Should(stayAsItWas(before))
 			}
@@ -156,15 +157,15 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		}
 		m = env.NewMemcached(m.Namespace)
 		m.Size = 1
-		missing := &configMap{namespace: m.Namespace, name: env.RandomName(), connections: leastConnections}
-		Expect(m.CreateWith(ctx, map[string]any{"optionsFrom": map[string]any{"name": missing.name}})).To(Succeed())
-		Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded(missing.name))
+		missing := missingOptions(m.Namespace, env.RandomName())
+		Expect(m.CreateWith(ctx, map[string]any{"optionsFrom": map[string]any{"name": missing.Name}})).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded(missing.Name))
 		Expect(missing.create(ctx)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.Exist().Because("not-mended"))
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("not-mended"))
 	})
 
-	It("moves those who name it, and no others", env.Check("right-ones-only"), func(ctx SpecContext) {
+	It("moves those who name it, and no others", env.Check("updates-only-referencing"), func(ctx SpecContext) {
 		here, there := env.PendingNamespace(ctx), env.PendingNamespace(ctx)
 		first, options := withOptions(ctx, here)
 		second, third, another, elsewhere := match.ExpectCreated(ctx, here), match.ExpectCreated(ctx, here), match.ExpectCreated(ctx, here), match.ExpectCreated(ctx, there)
@@ -173,7 +174,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		nameOptions(ctx, second, options)
 		nameOptions(ctx, third, options)
 		nameOptions(ctx, another, newOptions(ctx, here, env.RandomName()))
-		nameOptions(ctx, elsewhere, newOptions(ctx, there, options.name))
+		nameOptions(ctx, elsewhere, newOptions(ctx, there, options.Name))
 		before := map[env.Memcached]*appsv1.Deployment{}
 		for _, m := range []env.Memcached{first, second, third, another, elsewhere} {
 			Expect(m.AwaitStable(ctx)).To(Succeed())
@@ -184,11 +185,11 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(haveAnotherTemplate(before[m]).Because("not-all-moved"))
 		}
 		for _, m := range []env.Memcached{another, elsewhere} {
-			Consistently(ctx, env.DeploymentOf(m)).WithTimeout(stayPeriod).Should(stayAsItWas(before[m]).Because("others-moved"))
+			Consistently(ctx, env.DeploymentOf(m)).WithTimeout(stayPeriod).Should(stayAsItWas(before[m]).Because("other-instances-changed"))
 		}
 	})
 
-	It("spends nothing on ConfigMaps that nobody names", env.Check("strangers-cost-nothing"), func(ctx SpecContext) {
+	It("spends nothing on ConfigMaps that nobody names", env.Check("ignores-unrelated-configmaps"), func(ctx SpecContext) {
 		m, _ := withOptions(ctx, env.PodlessNamespace(ctx))
 		stranger := newOptions(ctx, m.Namespace, env.RandomName())
 		Expect(m.AwaitStable(ctx)).To(Succeed())
@@ -246,7 +247,7 @@ func withOptions(ctx context.Context, namespace string) (env.Memcached, *configM
 func nameOptions(ctx context.Context, m env.Memcached, options *configMap) {
 	GinkgoHelper()
 	before := match.ExpectDeployment(ctx, m)
-	Expect(m.SetSpec(ctx, "optionsFrom", map[string]string{"name": options.name})).To(Succeed())
-	Expect(hasField(ctx, m, options.name)).To(Succeed())
+	Expect(m.SetSpec(ctx, "optionsFrom", map[string]string{"name": options.Name})).To(Succeed())
+	Expect(hasField(ctx, m, options.Name)).To(Succeed())
 	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(haveAnotherTemplate(before))
 }

@@ -3,9 +3,11 @@ package relations
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/env"
@@ -25,71 +26,68 @@ import (
 // The bounds between which numbers of connections are drawn. memcached cannot have more than files that it may open.
 const leastConnections, mostConnections = 100, 900
 
-// configMap is a user's, with options of memcached.
+// configMap is a user's, with options of memcached, as the user has written it last.
 type configMap struct {
-	namespace, name string
-	connections     int
-	made            *corev1.ConfigMap // as its user has written it last
+	*corev1.ConfigMap
+	connections int
 }
 
 // newOptions makes one.
 func newOptions(ctx context.Context, namespace, name string) *configMap {
 	GinkgoHelper()
-	c := &configMap{namespace: namespace, name: name, connections: leastConnections + env.Rand().IntN(mostConnections-leastConnections)}
+	c := missingOptions(namespace, name)
 	Expect(c.create(ctx)).To(Succeed())
 	return c
 }
 
+// missingOptions is one that is not made yet.
+func missingOptions(namespace, name string) *configMap {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	return &configMap{&corev1.ConfigMap{ObjectMeta: meta}, leastConnections + env.Rand().IntN(mostConnections-leastConnections)}
+}
+
+// create makes it, also again.
 func (c *configMap) create(ctx context.Context) error {
-	c.made = &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: c.name},
+	c.ConfigMap = &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},
 		Data:       map[string]string{"connections": strconv.Itoa(c.connections)},
 	}
-	if err := env.Admin().Create(ctx, c.made); err != nil {
-		return fmt.Errorf("create ConfigMap %s: %w", c.name, err)
-	}
-	return nil
+	return env.Admin().Create(ctx, c.ConfigMap)
 }
+
+func (c *configMap) remove(ctx context.Context) error { return env.Admin().Delete(ctx, c.ConfigMap) }
 
 // set changes the number of connections.
 func (c *configMap) set(ctx context.Context, connections int) error {
 	c.connections = connections
-	return c.write(ctx, strconv.Itoa(connections))
-}
-
-func (c *configMap) write(ctx context.Context, connections string) error {
-	base := c.made.DeepCopy()
-	c.made.Data = map[string]string{"connections": connections}
-	if err := env.Admin().Patch(ctx, c.made, client.MergeFrom(base)); err != nil {
-		return fmt.Errorf("change ConfigMap %s: %w", c.name, err)
-	}
-	return nil
+	return c.correct(ctx)
 }
 
 // garble writes something that is no number, and correct the number that was there.
 func (c *configMap) garble(ctx context.Context) error { return c.write(ctx, "many") }
 
-func (c *configMap) correct(ctx context.Context) error { return c.set(ctx, c.connections) }
+func (c *configMap) correct(ctx context.Context) error {
+	return c.write(ctx, strconv.Itoa(c.connections))
+}
 
-func (c *configMap) remove(ctx context.Context) error {
-	if err := env.Admin().Delete(ctx, c.made); err != nil {
-		return fmt.Errorf("delete ConfigMap %s: %w", c.name, err)
-	}
-	return nil
+func (c *configMap) write(ctx context.Context, connections string) error {
+	base := c.DeepCopy()
+	c.Data = map[string]string{"connections": connections}
+	return env.Admin().Patch(ctx, c.ConfigMap, client.MergeFrom(base))
 }
 
 // isAsItWas wants a ConfigMap that nobody but its user has changed.
 func (c *configMap) isAsItWas(ctx context.Context) error {
 	const expected = "the ConfigMap stays as its user made it"
 	now := &corev1.ConfigMap{}
-	switch err := env.Admin().Get(ctx, client.ObjectKeyFromObject(c.made), now); {
+	switch err := env.Admin().Get(ctx, client.ObjectKeyFromObject(c), now); {
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("get ConfigMap %s: %w", c.name, err)
+		return fmt.Errorf("get ConfigMap %s: %w", c.Name, err)
 	case err != nil || now.DeletionTimestamp != nil:
 		return finding.New("users-data-deleted", expected, "it is gone")
 	case len(now.OwnerReferences) > 0:
 		return finding.New("owned", expected, "it has an owner: %s %s", now.OwnerReferences[0].Kind, now.OwnerReferences[0].Name)
-	case now.ResourceVersion != c.made.ResourceVersion:
+	case now.ResourceVersion != c.ResourceVersion:
 		return finding.New("configmap-changed", expected, "data %v, labels %v, annotations %v, finalizers %v", now.Data, now.Labels, now.Annotations, now.Finalizers)
 	}
 	return nil
@@ -117,6 +115,16 @@ func haveAnotherTemplate(before *appsv1.Deployment) *match.Matcher {
 	})
 }
 
+// tellLimit wants a Deployment whose container is told a limit of connections: in its command, its arguments or its environment.
+func tellLimit(connections int) *match.Matcher {
+	return match.Deployment(func(d *appsv1.Deployment) error {
+		if !slices.Contains(strings.FieldsFunc(env.CommandLine(d), func(r rune) bool { return !unicode.IsDigit(r) }), strconv.Itoa(connections)) {
+			return finding.New("not-told", fmt.Sprintf("the container is told %d connections, as the ConfigMap says", connections), "it is started with %q", env.CommandLine(d))
+		}
+		return nil
+	})
+}
+
 // areTold wants memcached in the Pods of m, which are available, to have a limit of connections.
 func areTold(ctx context.Context, m env.Memcached, connections string) {
 	GinkgoHelper()
@@ -133,11 +141,11 @@ func areTold(ctx context.Context, m env.Memcached, connections string) {
 func stayAsItWas(before *appsv1.Deployment) *match.Matcher {
 	return match.Deployment(func(d *appsv1.Deployment) error {
 		expected := "the Deployment " + before.Name + " stays as it was"
-		switch want, have := ptr.Deref(before.Spec.Replicas, 1), ptr.Deref(d.Spec.Replicas, 1); {
+		switch {
 		case d.UID != before.UID:
 			return finding.New("deployment-changed", expected, "it is another one")
-		case have != want:
-			return finding.New("deployment-changed", expected, "it has %d replicas, and had %d", have, want)
+		case *d.Spec.Replicas != *before.Spec.Replicas:
+			return finding.New("deployment-changed", expected, "it has %d replicas, and had %d", *d.Spec.Replicas, *before.Spec.Replicas)
 		case !equality.Semantic.DeepEqual(d.Spec.Template, before.Spec.Template):
 			return finding.New("deployment-changed", expected, "its Pod template was changed: %s", env.CommandLine(d))
 		}

@@ -3,6 +3,8 @@ package relations
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,10 +27,7 @@ const foreignNote = "example.org/note"
 // service reads the Service of the Memcached's name.
 func service(ctx context.Context, m env.Memcached) (*corev1.Service, error) {
 	s := &corev1.Service{}
-	if err := env.Admin().Get(ctx, m.Key(), s); err != nil {
-		return nil, fmt.Errorf("get Service %s: %w", m, err)
-	}
-	return s, nil
+	return s, env.Admin().Get(ctx, m.Key(), s)
 }
 
 // serviceOf reads it when it is polled; one that is not there has no UID.
@@ -58,10 +57,8 @@ func serviceThat(condition func(*corev1.Service) error) *match.Matcher {
 // havePort wants a Service on a port.
 func havePort(port int32) *match.Matcher {
 	return serviceThat(func(s *corev1.Service) error {
-		for _, p := range s.Spec.Ports {
-			if p.Port == port {
-				return nil
-			}
+		if slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }) {
+			return nil
 		}
 		return finding.New("wrong-service-port", fmt.Sprintf("the Service has the port %d, as spec.containerPort says", port), "%s", ports(s))
 	})
@@ -70,17 +67,17 @@ func havePort(port int32) *match.Matcher {
 // endpointsOf lists the EndpointSlices of the Service.
 func endpointsOf(m env.Memcached) func(context.Context) ([]discoveryv1.EndpointSlice, error) {
 	return env.Polled(m.Namespace, func(ctx context.Context) ([]discoveryv1.EndpointSlice, error) {
-		slices := &discoveryv1.EndpointSliceList{}
-		err := env.Admin().List(ctx, slices, client.InNamespace(m.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: m.Name})
-		return slices.Items, err
+		list := &discoveryv1.EndpointSliceList{}
+		err := env.Admin().List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: m.Name})
+		return list.Items, err
 	})
 }
 
 // haveEndpoints wants as many endpoints that are ready as the Memcached has Pods, on its port.
 func haveEndpoints(m env.Memcached) *match.Matcher {
-	return match.Make(func(slices []discoveryv1.EndpointSlice) error {
+	return match.Make(func(all []discoveryv1.EndpointSlice) error {
 		ready := 0
-		for _, slice := range slices {
+		for _, slice := range all {
 			before := ready
 			for _, e := range slice.Endpoints {
 				if ptr.Deref(e.Conditions.Ready, true) {
@@ -104,48 +101,24 @@ func haveEndpoints(m env.Memcached) *match.Matcher {
 	})
 }
 
-// drift is an edit of a Service that has to be put back.
-type drift struct {
-	cause, what string
-	change      func(*corev1.Service)
-	value       func(*corev1.Service) string
-}
-
-var drifts = []drift{
-	{
-		"port-not-repaired", "the port",
-		func(s *corev1.Service) {
-			for i := range s.Spec.Ports {
-				s.Spec.Ports[i].Port++
-				s.Spec.Ports[i].TargetPort = intstr.FromInt32(1)
-			}
-		},
-		ports,
+// drifts are edits of a Service that have to be put back.
+var drifts = []func(*corev1.Service){
+	func(s *corev1.Service) {
+		for i := range s.Spec.Ports {
+			s.Spec.Ports[i].Port++
+			s.Spec.Ports[i].TargetPort = intstr.FromInt32(1)
+		}
 	},
-	{
-		"port-not-repaired", "the target port",
-		func(s *corev1.Service) {
-			for i := range s.Spec.Ports {
-				s.Spec.Ports[i].TargetPort = intstr.FromInt32(1)
-			}
-		},
-		ports,
+	func(s *corev1.Service) {
+		for i := range s.Spec.Ports {
+			s.Spec.Ports[i].TargetPort = intstr.FromInt32(1)
+		}
 	},
-	{
-		"selector-not-repaired", "the selector",
-		func(s *corev1.Service) { s.Spec.Selector = map[string]string{"example.org/who": "nobody"} },
-		selector,
-	},
-	{
-		"selector-not-repaired", "the selector",
-		func(s *corev1.Service) {
-			s.Spec.Selector = labels.Merge(s.Spec.Selector, labels.Set{"example.org/who": "nobody"})
-		},
-		selector,
+	func(s *corev1.Service) { s.Spec.Selector = map[string]string{"example.org/who": "nobody"} },
+	func(s *corev1.Service) {
+		s.Spec.Selector = labels.Merge(s.Spec.Selector, labels.Set{"example.org/who": "nobody"})
 	},
 }
-
-func selector(s *corev1.Service) string { return fmt.Sprint(s.Spec.Selector) }
 
 // ports are the ports of a Service, and where they lead.
 func ports(s *corev1.Service) string {
@@ -169,37 +142,33 @@ func editService(ctx context.Context, m env.Memcached, change func(*corev1.Servi
 	metav1.SetMetaDataLabel(&s.ObjectMeta, foreignNote, "mine")
 	s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 	change(s)
-	if err := env.Admin().Update(ctx, s); err != nil {
-		return fmt.Errorf("edit Service %s: %w", m, err)
-	}
-	return nil
+	return env.Admin().Update(ctx, s)
 }
 
-// beRepaired wants the value that was there, in the Service that was there, with what others have set.
-func beRepaired(before *corev1.Service, d drift) *match.Matcher {
+// beRepaired wants ports and selector as they were, in the Service that was there, with what others have set.
+func beRepaired(before *corev1.Service) *match.Matcher {
+	const kept = "what somebody else set on the Service stays"
 	return serviceThat(func(s *corev1.Service) error {
 		switch {
 		case s.UID != before.UID || s.Spec.ClusterIP != before.Spec.ClusterIP:
 			return env.Final(finding.New("service-replaced", "Service "+s.Name+" is changed where it is", "it is another one, with the address %s", s.Spec.ClusterIP))
 		case s.Annotations[foreignNote] == "":
-			return env.Final(finding.New("note-removed", "an annotation that somebody else set on the Service stays", "it is gone"))
+			return env.Final(finding.New("note-removed", kept, "an annotation is gone"))
 		case s.Labels[foreignNote] == "":
-			return env.Final(finding.New("note-removed", "a label that somebody else set on the Service stays", "it is gone"))
+			return env.Final(finding.New("note-removed", kept, "a label is gone"))
 		case s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP:
-			return env.Final(finding.New("note-removed", "sessionAffinity: ClientIP, which somebody else set on the Service, stays", "it is %s", s.Spec.SessionAffinity))
-		case d.value(s) != d.value(before):
-			return finding.New(d.cause, fmt.Sprintf("%s of the Service is put back to %s", d.what, d.value(before)), "%s", d.value(s))
+			return env.Final(finding.New("note-removed", kept, "sessionAffinity was ClientIP, and is %s", s.Spec.SessionAffinity))
+		case ports(s) != ports(before):
+			return finding.New("port-not-repaired", "the port of the Service is put back to "+ports(before), "%s", ports(s))
+		case !maps.Equal(s.Spec.Selector, before.Spec.Selector):
+			return finding.New("selector-not-repaired", fmt.Sprintf("the selector of the Service is put back to %v", before.Spec.Selector), "%v", s.Spec.Selector)
 		}
 		return nil
 	})
 }
 
 func deleteService(ctx context.Context, m env.Memcached) error {
-	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
-	if err := env.Admin().Delete(ctx, s); err != nil {
-		return fmt.Errorf("delete Service %s: %w", m, err)
-	}
-	return nil
+	return env.Admin().Delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}})
 }
 
 // writesNoService wants no write of the Service since an index of the manager's requests, but patches and applies that have changed
@@ -223,17 +192,14 @@ func createForeignService(ctx context.Context, m env.Memcached, marks map[string
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, Labels: marks, OwnerReferences: owners},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"example.org/who": "somebody"}},
 	}
-	if err := env.Admin().Create(ctx, s); err != nil {
-		return nil, fmt.Errorf("create Service %s: %w", m, err)
-	}
-	return s, nil
+	return s, env.Admin().Create(ctx, s)
 }
 
 // isUntouched wants the foreign Service as it was made.
 func isUntouched(ctx context.Context, theirs *corev1.Service) error {
 	now := &corev1.Service{}
 	if err := env.Admin().Get(ctx, client.ObjectKeyFromObject(theirs), now); err != nil {
-		return fmt.Errorf("get Service %s: %w", theirs.Name, err)
+		return err
 	}
 	if now.ResourceVersion != theirs.ResourceVersion {
 		return finding.New("service-changed", "a Service that is somebody else's stays as it is", "it was changed: selector %v, owners %v", now.Spec.Selector, now.OwnerReferences)

@@ -3,12 +3,15 @@
 package outside
 
 import (
+	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/env"
@@ -55,15 +58,15 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
 		for _, one := range []cache{m, other} {
 			Eventually(ctx, entriesOf(one)).Should(haveItsEntry(one))
-			Eventually(ctx, env.MemcachedOf(one.Memcached)).Should(match.HaveCondition("Registered", metav1.ConditionTrue).Because("not-told"))
+			Eventually(ctx, env.MemcachedOf(one.Memcached)).Should(beRegistered(metav1.ConditionTrue))
 			Expect(one.IsSpecUntouched(ctx)).To(Succeed())
 		}
 	})
 
-	It("promises to clean up before it registers", env.Check("promise-first"), func(ctx SpecContext) {
+	It("promises to clean up before it registers", env.Check("finalizer-before-external-write"), func(ctx SpecContext) {
 		namespace := env.PodlessNamespace(ctx)
 		promised := env.NewMemcached(namespace)
-		broken := watchPromises(promised)
+		broken := onPut(promised, hasFinalizer)
 		f, err := faults.New(namespace, nil)
 		Expect(err).To(Succeed())
 		ask := func() error { return promised.Create(ctx) } // while nothing can be written, and no promise either
@@ -72,25 +75,29 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		Eventually(ctx, entriesOf(registered)).Should(haveItsEntry(registered))
 		Expect(broken()).To(Succeed())
 		killed := env.NewMemcached(namespace)
-		dead := killAtPut(killed)
-		Expect(killed.Create(ctx)).To(Succeed())
+		dead := make(chan struct{})
+		kill := sync.OnceFunc(func() { env.Manager().Kill(); close(dead) })
+		onPut(killed, func(*unstructured.Unstructured) error { kill(); return nil }) // the entry is made all the same
+		m := create(ctx, killed)
 		Eventually(dead).WithContext(ctx).Should(BeClosed())
-		m := find(ctx, killed)
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Expect(env.Manager().Start(env.Run().MemcachedImage)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
 		Eventually(ctx, entriesOf(m)).Should(haveNoEntry(m, "orphaned"))
 	})
 
-	It("cleans up there before it lets go here", env.Check("gone-there-first"), func(ctx SpecContext) {
+	It("cleans up there before it lets go here", env.Check("cleanup-before-finalizer-removal"), func(ctx SpecContext) {
 		namespace := env.PodlessNamespace(ctx)
 		m, other := register(ctx, env.NewMemcached(namespace)), register(ctx, env.NewMemcached(namespace))
 		late := watchDeletion(m)
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
-		Expect(isRemoved(m, "let-go-first")).To(Succeed())
+		Expect(isRemoved(m, "finalizer-removed-first")).To(Succeed())
 		Expect(late()).To(Succeed())
-		removeAtDelete(other)
+		watch(other.uid, http.MethodDelete, func(context.Context, registry.Request) error { // somebody else does so a moment before
+			env.Registry().Edit(other.uid, nil)
+			return nil
+		})
 		Expect(other.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(other.Memcached)).Should(match.BeGone().Because("stuck-at-404"))
 	})
@@ -100,30 +107,27 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		m, running := register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace))
 		match.ExpectPods(ctx, m.Memcached)
 		match.ExpectPods(ctx, running.Memcached)
-		isAvailable := func() *match.Matcher {
-			return match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available")
-		}
-		Eventually(ctx, env.MemcachedOf(running.Memcached)).Should(isAvailable())
+		Eventually(ctx, env.MemcachedOf(running.Memcached)).Should(beAvailable())
 		left, back := time.Now(), behave(registry.Everybody, registry.Behaviour{Statuses: troubles})
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		late := create(ctx, env.NewMemcached(namespace))
 		Expect(running.Annotate(ctx)).To(Succeed()) // which makes a pass
-		Eventually(ctx, env.DeploymentOf(late.Memcached)).Should(match.Exist().Because("held-up"))
+		Eventually(ctx, env.DeploymentOf(late.Memcached)).Should(match.Exist().Because("blocked-by-slow-call"))
 		Eventually(ctx, env.MemcachedOf(late.Memcached)).Should(match.Make(sayWhatIsKnown))
-		Consistently(ctx, env.MemcachedOf(running.Memcached)).WithTimeout(max(stayPeriod, awayPeriod-time.Since(left))).Should(isAvailable())
-		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(stay("let-go"))
+		Consistently(ctx, env.MemcachedOf(running.Memcached)).WithTimeout(max(stayPeriod, awayPeriod-time.Since(left))).Should(beAvailable())
+		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(stay("finalizer-removed-early"))
 		Eventually(ctx, env.MemcachedOf(late.Memcached)).Should(match.Make(sayWhatIsKnown))
 		env.Registry().Edit(running.uid, nil)
 		back()
 		limit := max(backTimeout, 2*time.Since(left)) // each pause of an operator is twice the one before
 		Eventually(ctx, env.MemcachedOf(m.Memcached)).WithTimeout(limit).Should(match.BeGone().ByKubernetes(limit))
-		Expect(isRemoved(m, "let-go")).To(Succeed())
+		Expect(isRemoved(m, "finalizer-removed-early")).To(Succeed())
 		Eventually(ctx, entriesOf(running)).WithTimeout(limit).Should(haveItsEntry(running).ByKubernetes(limit))
 		Expect(late.Annotate(ctx)).To(Succeed()) // its Pods have started passes, and each that failed has made the pause longer
 		Eventually(ctx, entriesOf(late)).Should(haveItsEntry(late))
 	})
 
-	It("lets a slow answer hold up nobody", env.Check("slow-one-holds-nobody"), func(ctx SpecContext) {
+	It("lets a slow answer hold up nobody", env.Check("concurrent-reconciles"), func(ctx SpecContext) {
 		namespace := env.PodlessNamespace(ctx)
 		slow := register(ctx, env.NewMemcached(namespace))
 		asked := slowDown(slow)
@@ -134,19 +138,21 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 			others = append(others, create(ctx, env.NewMemcached(namespace)))
 		}
 		for _, m := range others {
-			Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m).Because("held-up").ByKubernetes(slowness))
+			Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m).Because("blocked-by-slow-call").ByKubernetes(slowness))
 		}
 		Expect(env.Sleep(ctx, noticePeriod)).To(Succeed())
 		Expect(wereServedMeanwhile(slow, others)).To(Succeed())
 	})
 
-	It("looks again", env.Check("looks-again"), func(ctx SpecContext) {
+	It("looks again", env.Check("corrects-external-drift"), func(ctx SpecContext) {
 		namespace := env.Namespace(ctx) // where no news of refused Pods make a pass by luck
 		m, changed, waiting := register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace))
-		Expect(waiting.SetSpec(ctx, "optionsFrom", map[string]string{"name": env.RandomName()})).To(Succeed()) // which is not there
 		all := []cache{m, changed, waiting}
 		for _, one := range all {
 			match.ExpectPods(ctx, one.Memcached)
+		}
+		Expect(waiting.SetSpec(ctx, "optionsFrom", map[string]string{"name": env.RandomName()})).To(Succeed()) // which is not there
+		for _, one := range all {
 			Expect(one.AwaitStable(ctx)).To(Succeed())
 		}
 		env.Registry().Edit(m.uid, nil)
@@ -160,28 +166,30 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		Expect(restsFor(restPeriod, len(env.Registry().Requests(m.uid))-before)).To(Succeed())
 	})
 
-	It("takes no for an answer", env.Check("takes-no-for-no", env.Long), func(ctx SpecContext) {
+	It("takes no for an answer", env.Check("no-retry-on-422", env.Long), func(ctx SpecContext) {
 		m := withOnePod(env.Namespace(ctx))
 		relent := behave(registry.Everybody, registry.Behaviour{Statuses: []int{http.StatusUnprocessableEntity}, Only: http.MethodPut})
 		refused := create(ctx, m)
-		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Registered", metav1.ConditionFalse).Because("not-told"))
+		Eventually(ctx, env.MemcachedOf(m)).Should(beRegistered(metav1.ConditionFalse))
 		for range passes {
 			Expect(m.Annotate(ctx)).To(Succeed())
 			Expect(env.Sleep(ctx, refusedPeriod/passes)).To(Succeed())
 		}
 		match.ExpectPods(ctx, m)
-		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available"))
+		Eventually(ctx, env.MemcachedOf(m)).Should(beAvailable())
 		Expect(triedAtMost(refused)).To(Succeed())
 		relent()
 		refused.Size++
 		Expect(m.SetSpec(ctx, "size", refused.Size)).To(Succeed())
 		Eventually(ctx, entriesOf(refused)).Should(haveItsEntry(refused).Because("not-tried-again"))
-		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Registered", metav1.ConditionTrue).Because("not-told"))
+		Eventually(ctx, env.MemcachedOf(m)).Should(beRegistered(metav1.ConditionTrue))
 	})
 
 	It("leaves other finalizers alone", env.Check("others-finalizers"), func(ctx SpecContext) {
 		held := env.NewMemcached(env.PodlessNamespace(ctx))
-		failed := holdAtPromise(held)
+		f, err := faults.New(held.Namespace, nil)
+		Expect(err).To(Succeed())
+		failed := f.Interfere(held, "", held.Hold) // at the moment at which the manager sends its own
 		m := create(ctx, held)
 		Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m))
 		Expect(failed()).To(Succeed())

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/env"
-	"github.com/example/operator-lab/labs/harness/faults"
 	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -52,7 +51,7 @@ func create(ctx context.Context, m env.Memcached) cache {
 	return find(ctx, m)
 }
 
-// register makes a Memcached, and waits for its entry.
+// register makes a Memcached, and waits for its entry. Its Deployment may come later.
 func register(ctx context.Context, m env.Memcached) cache {
 	GinkgoHelper()
 	c := create(ctx, m)
@@ -76,28 +75,24 @@ func entriesOf(c cache) func(context.Context) (map[string]registry.Entry, error)
 // haveItsEntry wants exactly one entry, under the UID of the Memcached, with its name and size.
 func haveItsEntry(c cache) *match.Matcher {
 	want := registry.Entry{Namespace: c.Namespace, Name: c.Name, Size: c.Size}
-	expected := fmt.Sprintf("one entry in the registry, under the UID %s: %s", c.uid, text(want))
+	expected := fmt.Sprintf("one entry in the registry, under the UID %s: %+v", c.uid, want)
 	return match.Make(func(entries map[string]registry.Entry) error {
 		have, there := entries[c.uid]
 		for uid, other := range entries {
 			if uid != c.uid {
-				return finding.New("wrong-uid", expected, "one under %q: %s", uid, text(other))
+				return finding.New("wrong-uid", expected, "one under %q: %+v", uid, other)
 			}
 		}
 		switch {
 		case !there:
 			return finding.New("no-entry", expected, "none; %s", lastRequest(c))
 		case have.Size != want.Size:
-			return finding.New("wrong-size", expected, "%s", text(have))
+			return finding.New("wrong-size", expected, "%+v", have)
 		case have != want:
-			return finding.New("wrong-entry", expected, "%s", text(have))
+			return finding.New("wrong-entry", expected, "%+v", have)
 		}
 		return nil
 	})
-}
-
-func text(e registry.Entry) string {
-	return fmt.Sprintf("namespace %q, name %q, size %d", e.Namespace, e.Name, e.Size)
 }
 
 // lastRequest says what the registry was asked last for a Memcached.
@@ -107,10 +102,10 @@ func lastRequest(c cache) string {
 		return "no request came for it"
 	}
 	last := requests[len(requests)-1]
-	if last.Ended.IsZero() {
+	switch {
+	case last.Ended.IsZero():
 		return fmt.Sprintf("the last request was %s, and there is no answer yet", last.Method)
-	}
-	if last.Status == registry.BreakOff {
+	case last.Status == registry.BreakOff:
 		return fmt.Sprintf("the last request was %s, and the registry broke the connection off", last.Method)
 	}
 	return fmt.Sprintf("the last request was %s, and the answer %d", last.Method, last.Status)
@@ -149,30 +144,32 @@ func letGo() *match.Matcher {
 	})
 }
 
+// beAvailable wants Available to be True, whatever the registry says.
+func beAvailable() *match.Matcher {
+	return match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available")
+}
+
+// beRegistered wants the condition Registered to have a status.
+func beRegistered(status metav1.ConditionStatus) *match.Matcher {
+	return match.HaveCondition("Registered", status).Because("not-told")
+}
+
 // sayWhatIsKnown wants a Memcached whose status was written, and does not say that it has an entry: the registry was away all the
 // time.
 func sayWhatIsKnown(obj *unstructured.Unstructured) error {
 	const expected = "the status tells of the Deployment, and not that there is an entry, while the registry is away"
 	available, err := env.Condition(obj, "Available")
+	if err == nil && available == nil {
+		return finding.New("not-told", expected, "there is no condition Available")
+	}
 	if err != nil {
 		return err
-	}
-	if available == nil {
-		return finding.New("not-told", expected, "there is no condition Available")
 	}
 	registered, err := env.Condition(obj, "Registered")
 	if err == nil && registered != nil && registered.Status == metav1.ConditionTrue {
 		err = finding.New("told-too-early", expected, "Registered is True (%s: %s)", registered.Reason, registered.Message)
 	}
 	return err
-}
-
-// holdAtPromise has somebody else add a finalizer to a Memcached at the moment at which the manager sends its own.
-func holdAtPromise(m env.Memcached) (failed func() error) {
-	GinkgoHelper()
-	f, err := faults.New(m.Namespace, nil)
-	Expect(err).To(Succeed())
-	return f.Interfere(m, "", m.Hold)
 }
 
 // behave has the registry behave in a way until the returned function is called, or the check ends.
@@ -184,35 +181,36 @@ func behave(uid string, b registry.Behaviour) (end func()) {
 	return end
 }
 
-// isFor reads a Memcached, and says whether a request is about it, whatever its entry says.
-func isFor(ctx context.Context, q registry.Request, m env.Memcached) (*unstructured.Unstructured, bool, error) {
-	obj, err := m.Get(ctx)
-	return obj, err == nil && string(obj.GetUID()) == q.UID, client.IgnoreNotFound(err)
-}
-
-// watchPromises looks at a Memcached when a PUT comes for it: it has to have a finalizer by then. The returned function says whether
-// it had none.
-func watchPromises(m env.Memcached) (broken func() error) {
+// onPut calls act for each PUT that is about a Memcached, whatever its entry says, with the Memcached as it is then and before the
+// entry is made. The returned function says what went wrong so far.
+func onPut(m env.Memcached, act func(*unstructured.Unstructured) error) (wrong func() error) {
 	return watch(registry.Everybody, http.MethodPut, func(ctx context.Context, q registry.Request) error {
-		obj, ours, err := isFor(ctx, q, m)
-		if ours && len(obj.GetFinalizers()) == 0 {
-			return finding.New("no-promise", "a Memcached has a finalizer before it is registered", "it had none when the PUT came")
+		obj, err := m.Get(ctx)
+		if err != nil || string(obj.GetUID()) != q.UID {
+			return client.IgnoreNotFound(err)
 		}
-		return err
+		return act(obj)
 	})
 }
 
-// watchDeletion looks at a Memcached when its entry is about to be removed: it has to be there still. The returned function
-// says whether it was not. A cache that is behind can have an operator send one DELETE more, which removes nothing.
-func watchDeletion(c cache) (late func() error) {
-	r := env.Registry()
+// hasFinalizer wants a Memcached to have a finalizer when a PUT comes for it.
+func hasFinalizer(obj *unstructured.Unstructured) error {
+	if len(obj.GetFinalizers()) == 0 {
+		return finding.New("no-finalizer", "a Memcached has a finalizer before it is registered", "it had none when the PUT came")
+	}
+	return nil
+}
+
+// watchDeletion looks at a Memcached when its entry is about to be removed: it has to be there still. A cache that is behind can
+// have an operator send one DELETE more, which removes nothing.
+func watchDeletion(c cache) (wrong func() error) {
 	return watch(c.uid, http.MethodDelete, func(ctx context.Context, _ registry.Request) error {
-		if _, there := r.Entries()[c.uid]; !there {
+		if _, there := env.Registry().Entries()[c.uid]; !there {
 			return nil
 		}
 		obj, err := c.Get(ctx)
 		if apierrors.IsNotFound(err) || err == nil && string(obj.GetUID()) != c.uid {
-			return finding.New("let-go-first", "the entry is removed while the Memcached is still there", "it was gone already when the DELETE came")
+			return finding.New("finalizer-removed-first", "the entry is removed while the Memcached is still there", "it was gone already when the DELETE came")
 		}
 		return err
 	})
@@ -224,7 +222,7 @@ func watch(uid, method string, look func(context.Context, registry.Request) erro
 	var mu sync.Mutex
 	var all error
 	behave(uid, registry.Behaviour{Only: method, Meanwhile: func(ctx context.Context, q registry.Request) {
-		mu.Lock() // one look at a time: the object may be large
+		mu.Lock()
 		defer mu.Unlock()
 		all = cmp.Or(all, look(ctx, q))
 	}})
@@ -233,28 +231,6 @@ func watch(uid, method string, look func(context.Context, registry.Request) erro
 		defer mu.Unlock()
 		return all
 	}
-}
-
-// killAtPut kills the manager when the first PUT for a Memcached has come, and before it is answered. The entry is made all
-// the same.
-func killAtPut(m env.Memcached) (dead <-chan struct{}) {
-	ended := make(chan struct{})
-	kill := sync.OnceFunc(func() {
-		env.Manager().Kill()
-		close(ended)
-	})
-	behave(registry.Everybody, registry.Behaviour{Only: http.MethodPut, Meanwhile: func(ctx context.Context, q registry.Request) {
-		if _, ours, _ := isFor(ctx, q, m); ours {
-			kill()
-		}
-	}})
-	return ended
-}
-
-// removeAtDelete has somebody else remove the entry right before the operator does, which gets the answer 404.
-func removeAtDelete(c cache) {
-	r := env.Registry()
-	behave(c.uid, registry.Behaviour{Only: http.MethodDelete, Meanwhile: func(context.Context, registry.Request) { r.Edit(c.uid, nil) }})
 }
 
 // slowDown has the registry take its time for a Memcached until the check ends. The channel is closed by the first request.
@@ -269,22 +245,20 @@ func slowDown(c cache) (asked <-chan struct{}) {
 // open, and well before that one was given up. An operator that does one after the other never has. One that gives up within twice
 // [noticePeriod] holds up nobody, however it works.
 func wereServedMeanwhile(slow cache, others []cache) error {
-	requests := env.Registry().Requests(slow.uid)
-	for i := range requests {
-		requests[i].Ended = cmp.Or(requests[i].Ended, time.Now())
-	}
-	if !slices.ContainsFunc(requests, func(q registry.Request) bool { return q.Ended.Sub(q.Began) > 2*noticePeriod }) {
-		return nil
-	}
-	for _, m := range others {
-		first := puts(m)[0]
-		for _, s := range requests {
-			if s.Began.Before(first.Began) && first.Ended.Add(noticePeriod).Before(s.Ended) {
+	waited := false
+	for _, s := range env.Registry().Requests(slow.uid) {
+		ended := cmp.Or(s.Ended, time.Now())
+		waited = waited || ended.Sub(s.Began) > 2*noticePeriod
+		for _, m := range others {
+			if first := puts(m)[0]; s.Began.Before(first.Began) && first.Ended.Add(noticePeriod).Before(ended) {
 				return nil
 			}
 		}
 	}
-	return finding.New("held-up", "other Memcacheds are registered while the registry takes its time for one", "none of %d was, before that one was answered or given up", len(others))
+	if !waited {
+		return nil
+	}
+	return finding.New("blocked-by-slow-call", "other Memcacheds are registered while the registry takes its time for one", "none of %d was, before that one was answered or given up", len(others))
 }
 
 // restsFor wants at most one request a second.
@@ -302,15 +276,12 @@ func puts(c cache) []registry.Request {
 
 // triedAtMost wants an entry that was refused not to have been sent again and again.
 func triedAtMost(c cache) error {
-	requests := puts(c)
-	if len(requests) == 0 {
+	all := puts(c)
+	if len(all) == 0 {
 		return finding.New("no-entry", "the registry is asked to take the entry", "no PUT came for it")
 	}
-	before := requests[0].Began.Add(refusedPeriod)
-	tries := slices.IndexFunc(requests, func(q registry.Request) bool { return q.Began.After(before) })
-	if tries < 0 {
-		tries = len(requests)
-	}
+	late := all[0].Began.Add(refusedPeriod)
+	tries := len(slices.DeleteFunc(all, func(q registry.Request) bool { return q.Began.After(late) }))
 	if tries > mostTries {
 		return finding.New("asked-again", fmt.Sprintf("an entry that the registry refuses is sent at most %d times in %s", mostTries, refusedPeriod), "%d times", tries)
 	}

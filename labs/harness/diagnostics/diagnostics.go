@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
@@ -67,18 +65,16 @@ func (s *Snapshot) Explain(f *finding.Finding) []finding.Evidence {
 	}
 	panicked, refused := FindPanic(s.Log, s.Workspace, s.filter()), s.refused()
 	if panicked != nil {
-		add(panicTitle(panicked), panicLines(panicked))
+		add(panicLines(panicked))
 	}
-	unsaid := slices.DeleteFunc(slices.Clone(refused), func(r refusal) bool { return r.saidIn(said) })
-	add("The API server refused your manager", s.refusedLines(unsaid))
+	add("The API server refused your manager", s.refusedLines(refused, said))
 	add("Your manager's log", s.complaints(panicked, refused))
 	add("The Pods", s.podLines())
-	add("The events", s.eventLines(corev1.EventTypeWarning))
+	add("The events", s.eventLines())
 	if len(all) == 0 && s.Manager && panicked == nil && len(refused) == 0 { // else the finding has said it
 		if !s.Gone {
 			add("Your manager wrote", s.writes())
 		}
-		add("The events on the Memcached", s.eventLines(corev1.EventTypeNormal))
 		add(s.quietLog())
 	}
 	return all
@@ -86,26 +82,18 @@ func (s *Snapshot) Explain(f *finding.Finding) []finding.Evidence {
 
 // filter tells the lines of a log that are this check's from those of others.
 func (s *Snapshot) filter() LogFilter {
-	names := slices.Clone(s.Namespaces)
-	for _, m := range s.objects.memcacheds {
-		names = append(names, m.GetName())
-	}
-	return LogFilter{Names: names, CheckNamespaces: s.CheckNamespaces}
+	return LogFilter{Names: slices.Concat(s.Namespaces, s.objects.memcacheds), CheckNamespaces: s.CheckNamespaces}
 }
 
-func panicTitle(p *Panic) string {
+func panicLines(p *Panic) (title string, lines []string) {
+	title, lines = "Your manager panicked", []string{p.Message}
 	if p.Recovered {
-		return "Your Reconcile panicked"
+		title = "Your Reconcile panicked"
 	}
-	return "Your manager panicked"
-}
-
-func panicLines(p *Panic) []string {
-	lines := []string{p.Message}
 	if len(p.Frames) > 0 {
 		lines = append(lines, "at "+strings.Join(p.Frames, ", called from "))
 	}
-	return lines
+	return title, lines
 }
 
 // complaints are the last ones in the manager's log that nothing else says already.
@@ -133,6 +121,31 @@ func (s *Snapshot) quietLog() (title string, lines []string) {
 		return "Your manager's log does not name this Memcached; it ends with", lines
 	}
 	return "Your manager's log", []string{"is empty"}
+}
+
+// counts is how often each text came, in the order of their first appearance.
+type counts struct {
+	order []string
+	n     map[string]int
+}
+
+func (c *counts) add(text string, times int) {
+	if c.n == nil {
+		c.n = map[string]int{}
+	}
+	if c.n[text] == 0 {
+		c.order = append(c.order, text)
+	}
+	c.n[text] += times
+}
+
+// lines are the texts, each with its count.
+func (c *counts) lines() []string {
+	var all []string
+	for _, text := range c.order {
+		all = append(all, text+times(c.n[text]))
+	}
+	return all
 }
 
 // times is how often something happened, for the end of a line.

@@ -30,8 +30,17 @@ func read(t *testing.T, name string) string {
 	return string(data)
 }
 
-func TestAPanicIsItsMessageAndTheLearnersOwnFrames(t *testing.T) {
+func TestFindPanic(t *testing.T) {
 	frames := []string{"internal/controller/memcached.go:21", "internal/controller/memcached.go:18", "internal/controller/memcached.go:32"}
+	const overflow = "fatal error: stack overflow\n\nruntime stack:\nruntime.throw({0x491047?})\n\t/usr/local/go/src/runtime/panic.go:1229 +0x48\n\n" +
+		"goroutine 1 gp=0x3 m=0 [running]:\nmain.f(0x2?)\n\t" + workspace + "/cmd/main.go:2 +0x2b fp=0x1\n"
+	want := &diagnostics.Panic{Message: "fatal error: stack overflow", Frames: []string{"cmd/main.go:2"}}
+	if diff := cmp.Diff(want, diagnostics.FindPanic(overflow, workspace, ofTheCheck)); diff != "" {
+		t.Error(diff)
+	}
+	if p := diagnostics.FindPanic(overflow, "/home/somebody/else", ofTheCheck); p == nil || len(p.Frames) != 0 {
+		t.Errorf("outside of the workspace: %+v", p)
+	}
 	for name, want := range map[string]*diagnostics.Panic{
 		"dev.log":            {Message: "assignment to entry in nil map", Frames: []string{"internal/controller/memcached.go:21", "internal/controller/memcached.go:54"}},
 		"wrapped.log":        {Message: "wrap: boom second line", Frames: []string{"internal/controller/memcached.go:52"}},
@@ -44,7 +53,7 @@ func TestAPanicIsItsMessageAndTheLearnersOwnFrames(t *testing.T) {
 	}
 }
 
-func TestARecoveredPanicOfAnotherCheckIsNotThisOnes(t *testing.T) {
+func TestRecoveredPanicOfOtherCheck(t *testing.T) {
 	if p := diagnostics.FindPanic(read(t, "recovered.log"), workspace, ofAnother); p != nil {
 		t.Errorf("it was found all the same: %v", p)
 	}
@@ -53,7 +62,7 @@ func TestARecoveredPanicOfAnotherCheckIsNotThisOnes(t *testing.T) {
 	}
 }
 
-func TestTextAboutAPanicIsNoPanic(t *testing.T) {
+func TestTextAboutPanicIsNoPanic(t *testing.T) {
 	for _, log := range []string{"", "panic: said the learner\n", "2026-11-21T09:31:31Z\tINFO\tdo not panic: all is well\n"} {
 		if p := diagnostics.FindPanic(log, workspace, ofTheCheck); p != nil {
 			t.Errorf("%q: found %v", log, p)
@@ -61,14 +70,7 @@ func TestTextAboutAPanicIsNoPanic(t *testing.T) {
 	}
 }
 
-func TestAPanicOutsideOfTheWorkspaceHasNoFrames(t *testing.T) {
-	p := diagnostics.FindPanic(read(t, "dev.log"), "/home/somebody/else", ofTheCheck)
-	if p == nil || len(p.Frames) != 0 {
-		t.Errorf("got %+v", p)
-	}
-}
-
-func TestTroubleIsCountedAndWithoutTraces(t *testing.T) {
+func TestTroubleIsCounted(t *testing.T) {
 	log := read(t, "recovered.log")
 	log += strings.Replace(log, "09:31:31", "09:31:32", 1)
 	want := []string{
@@ -84,7 +86,7 @@ func TestTroubleIsCountedAndWithoutTraces(t *testing.T) {
 }
 
 // What names the check comes last, where a reader looks first, and before what names nobody.
-func TestTroubleOfTheCheckComesFirst(t *testing.T) {
+func TestTroubleOfTheCheckComesLast(t *testing.T) {
 	log := strings.Join([]string{
 		"error: one of lab-creates-deployment-x7k2p",
 		"error: of nobody",
@@ -99,10 +101,10 @@ func TestTroubleOfTheCheckComesFirst(t *testing.T) {
 	}
 }
 
-func TestEntriesAreShortenedInEveryForm(t *testing.T) {
+func TestShorten(t *testing.T) {
 	for entry, want := range map[string]string{
-		`2026-11-21T09:31:31Z	INFO	Created Deployment	{"controller": "memcached", "Memcached": {"name":"abc","namespace":"n"}, "replicas": 3}`: "INFO Created Deployment replicas=3",
-		`{"level":"error","ts":"2026-11-21T09:31:31Z","msg":"Reconciler error","namespace":"n","error":"no\nluck"}`:                            "ERROR Reconciler error: no luck",
+		`2026-11-21T09:31:31Z	INFO	Created Deployment	{"controller": "memcached", "Memcached": {"name":"abc","namespace":"n"}, "replicas": 3}`: "INFO Created Deployment",
+		`{"level":"error","ts":"2026-11-21T09:31:31Z","msg":"Reconciler error","namespace":"n","error":"no\nluck"}`:                            "Reconciler error: no luck",
 		`time=2026-11-21T09:31:31.000Z level=ERROR msg="no luck" namespace=n`:                                                                  `level=ERROR msg="no luck" namespace=n`,
 		`E1121 09:31:31.123456   12345 reflector.go:200] "Failed to watch" err="no luck"`:                                                      `reflector.go:200] "Failed to watch" err="no luck"`,
 		`2009/11/10 23:00:00 no luck with {this}`:                                                                                              "no luck with {this}",
@@ -111,27 +113,5 @@ func TestEntriesAreShortenedInEveryForm(t *testing.T) {
 		if got := diagnostics.Shorten(entry); got != want {
 			t.Errorf("%s\nbecame %q\nwant   %q", entry, got, want)
 		}
-	}
-}
-
-func TestLinesAboutTheCheckAndLastLines(t *testing.T) {
-	log := "starting\n" + read(t, "recovered.log") + "Created Deployment for lab-follows-size-abcde\nworking\n"
-	if diff := cmp.Diff([]string{"INFO Created Deployment replicas=3"}, diagnostics.About(log, ofTheCheck, 1)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"INFO Created Deployment replicas=3", "working"}, diagnostics.Last(log, ofTheCheck, 2)); diff != "" {
-		t.Error(diff)
-	}
-	if got := diagnostics.About(log, diagnostics.LogFilter{Names: []string{""}}, 3); len(got) != 0 {
-		t.Errorf("an empty name is in every line: %q", got)
-	}
-}
-
-func TestARuntimeErrorIsAPanicToo(t *testing.T) {
-	log := "fatal error: stack overflow\n\nruntime stack:\nruntime.throw({0x491047?})\n\t/usr/local/go/src/runtime/panic.go:1229 +0x48\n\n" +
-		"goroutine 1 gp=0x3 m=0 [running]:\nmain.f(0x2?)\n\t" + workspace + "/cmd/main.go:2 +0x2b fp=0x1\n"
-	want := &diagnostics.Panic{Message: "fatal error: stack overflow", Frames: []string{"cmd/main.go:2"}}
-	if diff := cmp.Diff(want, diagnostics.FindPanic(log, workspace, ofTheCheck)); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -3,7 +3,6 @@ package diagnostics
 import (
 	"context"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,20 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const (
-	// outputLines and outputLimit bound what is kept of a container's output.
-	outputLines, outputLimit = 50, 16 << 10
-	// outputPods is how many Pods are asked for it; the others of a Deployment say the same.
-	outputPods = 3
-)
+// outputLines is how much is kept of a container's output, and outputPods how many containers are asked: the others of a
+// Deployment say the same.
+const outputLines, outputPods = 50, 3
 
 // objects are what a check's namespaces hold. Secrets are never read.
 type objects struct {
 	all         []unstructured.Unstructured
-	memcacheds  []unstructured.Unstructured
+	memcacheds  []string // their names
 	deployments []appsv1.Deployment
 	pods        []corev1.Pod
-	events      []eventsv1.Event // in the order of time
+	events      []eventsv1.Event // in the order of their creation
 }
 
 // Read looks at the objects in the namespaces: those of the learner's kind, and what a Deployment brings
@@ -52,7 +48,7 @@ func (s *Snapshot) Read(ctx context.Context, c client.Reader, clientset kubernet
 			s.objects.events = append(s.objects.events, events.Items...)
 		}
 	}
-	slices.SortStableFunc(s.objects.events, func(a, b eventsv1.Event) int { return when(a).Compare(when(b)) })
+	slices.SortStableFunc(s.objects.events, func(a, b eventsv1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	s.output = outputs(ctx, clientset, s.objects.pods)
 }
 
@@ -62,7 +58,7 @@ func (o *objects) add(items []unstructured.Unstructured, learners string) {
 		o.all = append(o.all, item)
 		switch item.GetKind() {
 		case learners:
-			o.memcacheds = append(o.memcacheds, item)
+			o.memcacheds = append(o.memcacheds, item.GetName())
 		case "Deployment":
 			o.deployments = appendTyped(o.deployments, item)
 		case "Pod":
@@ -79,19 +75,6 @@ func appendTyped[T any](list []T, item unstructured.Unstructured) []T {
 	return append(list, typed)
 }
 
-// when is the last time that an event was told, by whichever recorder.
-func when(e eventsv1.Event) time.Time {
-	switch {
-	case e.Series != nil:
-		return e.Series.LastObservedTime.Time
-	case !e.DeprecatedLastTimestamp.IsZero():
-		return e.DeprecatedLastTimestamp.Time
-	case !e.EventTime.IsZero():
-		return e.EventTime.Time
-	}
-	return e.CreationTimestamp.Time
-}
-
 // outputs asks the containers that are in trouble what they said last.
 func outputs(ctx context.Context, clientset kubernetes.Interface, pods []corev1.Pod) map[string]string {
 	said := map[string]string{}
@@ -100,7 +83,7 @@ func outputs(ctx context.Context, clientset kubernetes.Interface, pods []corev1.
 			if trouble(c) == "" || len(said) == outputPods {
 				continue
 			}
-			options := &corev1.PodLogOptions{Container: c.Name, TailLines: new(int64(outputLines)), LimitBytes: new(int64(outputLimit))}
+			options := &corev1.PodLogOptions{Container: c.Name, TailLines: new(int64(outputLines))}
 			text, err := clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(ctx)
 			if err == nil && len(text) > 0 {
 				said[pod.Name+"/"+c.Name] = string(text)

@@ -2,7 +2,6 @@ package diagnostics
 
 import (
 	"regexp"
-	"strings"
 
 	"github.com/example/operator-lab/labs/internal/plain"
 )
@@ -10,14 +9,11 @@ import (
 // RedactionMark stands where a credential stood.
 const RedactionMark = "[left out]"
 
-// redaction replaces what pattern finds. The groups of the pattern stay.
-type redaction struct {
+// redactions are applied in order, the ones that know most about the form of a secret first. The groups of each pattern stay.
+var redactions = []struct {
 	pattern *regexp.Regexp
 	with    string
-}
-
-// redactions are applied in order, the ones that know most about the form of a secret first.
-var redactions = []redaction{
+}{
 	// A private key, also where its line breaks were escaped.
 	{regexp.MustCompile(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END [A-Z ]*PRIVATE KEY-----|$)`), "${1}" + RedactionMark + "${2}"},
 	// A header, as HTTP writes it, as Go prints it, or as JSON: with its scheme, or without one.
@@ -32,8 +28,8 @@ var redactions = []redaction{
 // Redact is text that is safe for a terminal, without what looks like a credential: Authorization headers, bearer tokens,
 // JSON web tokens, private keys. It is meant for text that people keep, paste and send around; what no rule knows stays.
 func Redact(text string) string {
-	text = plain.Text(text) // first: an escape sequence inside a token must not hide it
-	if !suspicious(text) {
+	text = plain.Text(text)            // first: an escape sequence inside a token must not hide it
+	if !suspicious.MatchString(text) { // an ordinary line, of which a manager can write many
 		return text
 	}
 	for _, r := range redactions {
@@ -42,16 +38,5 @@ func Redact(text string) string {
 	return text
 }
 
-// suspiciousWords are what every rule needs to find in a text, in lower case.
-var suspiciousWords = []string{"authorization", "bearer", "eyj", "private key", "token", "password", "secret", "key-data", "keydata"}
-
-// suspicious saves an ordinary line the rules: a manager can write ten megabytes of them.
-func suspicious(text string) bool {
-	text = strings.ToLower(text)
-	for _, word := range suspiciousWords {
-		if strings.Contains(text, word) {
-			return true
-		}
-	}
-	return false
-}
+// suspicious finds what every rule needs to find.
+var suspicious = regexp.MustCompile(`(?i)authorization|bearer|eyj|private key|token|password|secret|key-?data`)

@@ -31,7 +31,7 @@ func createAccount(ctx context.Context) error {
 	return grant(ctx, account())
 }
 
-// requestToken asks for a token of that account. The manager never sees it: see [apiproxy.Proxy.Token].
+// requestToken asks for a token of that account.
 func requestToken(ctx context.Context) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
 	if err := current.admin.SubResource("token").Create(ctx, account(), request); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -68,6 +69,9 @@ func (s State) Since(before State) error {
 			cause = "timestamps-move"
 		}
 		return finding.New(cause, expected, "the status of the Memcached changed:\n%s", fieldLines(moved)).With(telling(moved)...)
+	}
+	if !equality.Semantic.DeepEqual(before.status, s.status) {
+		return finding.New("status-changed", expected, "the status of the Memcached was written anew, with a list in another order")
 	}
 	if moved := changes(before.memcached, s.memcached); len(moved) > 0 {
 		return finding.New("memcached-changed", expected, "the Memcached itself changed:\n%s", fieldLines(moved)).With(moved...)

@@ -5,22 +5,18 @@
 //	GET    /caches/{uid}    the entry, or 404
 //	DELETE /caches/{uid}    404 when there is none
 //
-// It remembers who asked for what, and a check may have it be slow, be away, or say no for a while. The program that asks is
-// not trusted: what it can make the registry keep is bounded.
+// It remembers who asked for what, and a check may have it be slow, be away, or say no for a while.
 package registry
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log"
 	"maps"
 	"net"
 	"net/http"
-	"regexp"
-	"slices"
 	"sync"
 	"time"
 )
@@ -64,30 +60,23 @@ type Registry struct {
 	tell     func(Request)
 
 	mu         sync.Mutex
-	unanswered map[*Request]bool
 	entries    map[string]Entry
-	record     []Request
+	requests   []*Request // in order of their arrival
 	behaviours map[string]Behaviour
 	disturbed  map[string]int // requests for each uid since the last change of behaviours
 }
 
-// uid is what may identify an entry.
-var uid = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
-
 // Start makes a registry that listens at an address of loopback, such as "127.0.0.1:0" for any port that is free. tell is told
-// each request that is answered, one at a time. With nil, they are remembered for [Registry.Requests].
+// each request that is answered, one at a time; nil is nobody.
 func Start(address string, tell func(Request)) (*Registry, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("start the registry: %w", err)
 	}
-	r := &Registry{
-		listener: l, tell: tell,
-		unanswered: map[*Request]bool{}, entries: map[string]Entry{}, behaviours: map[string]Behaviour{},
-	}
+	r := &Registry{listener: l, tell: tell, entries: map[string]Entry{}, behaviours: map[string]Behaviour{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/caches/{uid}", r.serve)
-	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0)}
+	r.server = &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)} //nolint:gosec // on loopback, for one program
 	go func() { _ = r.server.Serve(l) }()
 	return r, nil
 }
@@ -130,34 +119,38 @@ func (r *Registry) Behave(uid string, b Behaviour) {
 	r.disturbed = map[string]int{}
 }
 
-// Requests are those for a uid: in order of the answers, and then those that have none yet.
+// Requests are those for a uid, in order of their arrival.
 func (r *Registry) Requests(uid string) []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := slices.Clone(r.record)
-	for q := range r.unanswered {
-		all = append(all, *q)
+	var all []Request
+	for _, q := range r.requests {
+		if q.UID == uid {
+			all = append(all, *q)
+		}
 	}
-	return slices.DeleteFunc(all, func(q Request) bool { return q.UID != uid })
+	return all
 }
 
+// serve answers a request. What was asked is done all the same when the other side hangs up.
 func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
-	q := Request{Began: time.Now(), Method: req.Method, UID: req.PathValue("uid")}
-	if err := q.read(req); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+	q := &Request{Began: time.Now(), Method: req.Method, UID: req.PathValue("uid")}
+	if q.Method == http.MethodPut {
+		if err := json.NewDecoder(req.Body).Decode(&q.Entry); err != nil {
+			http.Error(w, "the body is no entry: "+err.Error(), http.StatusBadRequest)
+			return
+		}
 	}
-	b := r.receive(&q)
+	_, _ = io.Copy(io.Discard, req.Body) // only then the server notices that the other side hangs up
+	b := r.receive(q)
 	if b.Meanwhile != nil {
-		b.Meanwhile(context.WithoutCancel(req.Context()), q) // what was asked is done all the same, by whoever hangs up
+		b.Meanwhile(context.WithoutCancel(req.Context()), *q)
 	}
-	delay := time.NewTimer(b.Delay)
-	defer delay.Stop()
 	select {
-	case <-req.Context().Done(): // what was asked is done all the same
-	case <-delay.C:
+	case <-req.Context().Done():
+	case <-time.After(b.Delay):
 	}
-	status, entry := r.answer(&q, b)
+	status, entry := r.answer(q, b)
 	if status == BreakOff {
 		panic(http.ErrAbortHandler)
 	}
@@ -168,26 +161,11 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// read takes what a request says.
-func (q *Request) read(req *http.Request) error {
-	if !uid.MatchString(q.UID) {
-		return errors.New("a uid has letters, digits and dashes only")
-	}
-	body, err := io.ReadAll(req.Body)
-	if err != nil || q.Method != http.MethodPut {
-		return err
-	}
-	if err := json.Unmarshal(body, &q.Entry); err != nil {
-		return fmt.Errorf("the body is no entry: %w", err)
-	}
-	return nil
-}
-
-// receive returns what is to be done with a request, which waits for its answer from now on.
+// receive remembers a request, and returns what is to be done with it.
 func (r *Registry) receive(q *Request) Behaviour {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unanswered[q] = true
+	r.requests = append(r.requests, q)
 	b, ok := r.behaviours[q.UID]
 	if !ok {
 		b = r.behaviours[Everybody]
@@ -198,22 +176,20 @@ func (r *Registry) receive(q *Request) Behaviour {
 	return b
 }
 
-// answer does what is asked, unless the answer is another one, and remembers it.
+// answer does what is asked, unless the behaviour has another answer.
 func (r *Registry) answer(q *Request, b Behaviour) (status int, entry Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.unanswered, q)
-	q.Ended, entry = time.Now(), r.entries[q.UID]
+	entry = r.entries[q.UID]
 	if n := len(b.Statuses); n > 0 {
 		q.Status = b.Statuses[min(r.disturbed[q.UID], n-1)]
 		r.disturbed[q.UID]++
 	} else {
 		q.Status = r.apply(*q)
 	}
+	q.Ended = time.Now()
 	if r.tell != nil {
 		r.tell(*q)
-	} else {
-		r.record = append(r.record, *q)
 	}
 	return q.Status, entry
 }

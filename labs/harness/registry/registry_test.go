@@ -45,8 +45,9 @@ func ask(ctx context.Context, t *testing.T, r *registry.Registry, method, uid, b
 
 const tea = `{"namespace":"default","name":"tea","size":2}`
 
-func TestWhatTheContractSays(t *testing.T) {
-	r := start(t, nil)
+func TestContract(t *testing.T) {
+	var told []registry.Request
+	r := start(t, func(q registry.Request) { told = append(told, q) })
 	for i, step := range []struct {
 		method, uid, body string
 		status            int
@@ -66,24 +67,8 @@ func TestWhatTheContractSays(t *testing.T) {
 		if status != step.status || answer != step.answer {
 			t.Errorf("step %d, %s: %d %q", i, step.method, status, answer)
 		}
-		if last := r.Requests("u-1")[i]; last.Method != step.method || last.Status != step.status || last.Ended.Before(last.Began) {
+		if last := r.Requests("u-1")[i]; last != told[i] || last.Method != step.method || last.Status != step.status || last.Ended.Before(last.Began) {
 			t.Errorf("step %d is remembered as %+v", i, last)
-		}
-	}
-}
-
-func TestARequestThatIsNoneIsRefused(t *testing.T) {
-	r := start(t, nil)
-	for name, step := range map[string]struct {
-		uid, body string
-		status    int
-	}{
-		"a uid that is none":  {"a%20b", tea, 400},
-		"a long uid":          {strings.Repeat("u", 65), tea, 400},
-		"an entry of numbers": {"u", `[1,2]`, 400},
-	} {
-		if status, answer := ask(t.Context(), t, r, http.MethodPut, step.uid, step.body); status != step.status {
-			t.Errorf("%s: %d %s", name, status, answer)
 		}
 	}
 }
@@ -117,7 +102,7 @@ func TestBehaviour(t *testing.T) {
 }
 
 // Each uid meets all of them, in this order, whatever others ask meanwhile.
-func TestStatusesFollowEachOther(t *testing.T) {
+func TestStatusesComeInOrder(t *testing.T) {
 	r := start(t, nil)
 	r.Behave(registry.Everybody, registry.Behaviour{Statuses: []int{429, registry.BreakOff, 503}})
 	for range 2 { // a change of the behaviour begins anew
@@ -148,7 +133,7 @@ func TestStatusesFollowEachOther(t *testing.T) {
 }
 
 // A client that gives up has had its effect, and no other one waits for it.
-func TestASlowAnswer(t *testing.T) {
+func TestSlowAnswer(t *testing.T) {
 	g := gomega.NewWithT(t)
 	r := start(t, nil)
 	r.Behave("slow", registry.Behaviour{Delay: time.Hour})
@@ -170,14 +155,5 @@ func TestASlowAnswer(t *testing.T) {
 	g.Eventually(func() int { return len(r.Entries()) }).WithTimeout(10 * time.Second).Should(gomega.Equal(2))
 	if all := r.Requests("slow"); len(all) != 1 || all[0].Ended.IsZero() {
 		t.Errorf("it is still open: %+v", all)
-	}
-}
-
-func TestWhoIsToldRemembersNothing(t *testing.T) {
-	var told []registry.Request
-	r := start(t, func(q registry.Request) { told = append(told, q) })
-	ask(t.Context(), t, r, http.MethodPut, "u", tea)
-	if len(told) != 1 || told[0].Status != 201 || told[0].Entry.Name != "tea" || len(r.Requests("u")) != 0 {
-		t.Errorf("told %+v, remembered %v", told, r.Requests("u"))
 	}
 }

@@ -11,22 +11,16 @@ import (
 
 func TestText(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"a report":                      {"a\tb\n\n  c\n", "a\tb\n\n  c\n"},
-		"every script":                  {"José 정하나 e\u0301 می\u200cخواهم 👩\u200d💻 a\u00a0b", "José 정하나 e\u0301 می\u200cخواهم 👩\u200d💻 a\u00a0b"},
-		"colours":                       {"\x1b[1;31mERROR\x1b[0m", "ERROR"},
-		"a title":                       {"a\x1b]0;title\x07b\x1b]2;title\x1b\\c", "abc"},
-		"a title without an end":        {"\x1b]0;a\nb", "0;a\nb"},
-		"a link":                        {"\x1b]8;;http://x.example\x1b\\x\x1b]8;;\x1b\\", "x"},
-		"other sequences":               {"a\x1bcb\x1b(Bd\x1b7e", "abde"},
-		"one sequence inside another":   {"\x1b\x1b[m[31m", "�[31m"},
-		"half a sequence":               {"a\x1b", "a�"},
-		"C1":                            {"\u009b31m\u0085", "�31m�"},
-		"a line written over":           {"bad\rgood", "bad�good"},
-		"lines of Windows":              {"a\r\nb\r\n", "a\nb\n"},
-		"NUL, backspace, delete":        {"a\x00b\bc\x7f", "a�b�c�"},
-		"another direction":             {"a\u202eb\u2066c\u200fd", "a�b�c�d"},
-		"characters that are invisible": {"a\u200bb\ufeffc\U000e0041", "a�b�c�"},
-		"no UTF-8":                      {"a\xffb\xc3", "a�b�"},
+		"a report":               {"a\tb\n\n  c\n", "a\tb\n\n  c\n"},
+		"every script":           {"José 정하나 e\u0301 می\u200cخواهم 👩\u200d💻 a\u00a0b", "José 정하나 e\u0301 می\u200cخواهم 👩\u200d💻 a\u00a0b"},
+		"colours":                {"\x1b[1;31mERROR\x1b[0m", "ERROR"},
+		"a title":                {"a\x1b]0;title\x07b\x1b]2;title\x1b\\c", "abc"},
+		"a title without end":    {"\x1b]0;a\nb", "0;a\nb"},
+		"half a sequence":        {"a\x1b", "a�"},
+		"a line written over":    {"bad\rgood", "bad�good"},
+		"lines of Windows":       {"a\r\nb\r\n", "a\nb\n"},
+		"another direction":      {"a\u202eb\u2066c\u200fd", "a�b�c�d"},
+		"invisible, or no UTF-8": {"a\x00b\u200bc\xffd", "a�b�c�d"},
 	} {
 		if got := plain.Text(c.text); got != c.want {
 			t.Errorf("%s: Text(%q) = %q, want %q", name, c.text, got, c.want)
