@@ -83,7 +83,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		}
 	})
 
-	It("keeps Memcacheds apart", env.Check("keeps-apart"), func(ctx SpecContext) {
+	It("keeps Memcacheds apart", env.Check("isolates-instances"), func(ctx SpecContext) {
 		one, other := env.PodlessNamespace(ctx), env.PodlessNamespace(ctx)
 		a, b := env.NewMemcached(one), env.NewMemcached(one)
 		namesake := env.NewMemcached(other)

@@ -7,15 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Each field of an owner reference has to be right for the garbage collector to find the owner, and the
-// verdict names the ones that are not.
-func TestMisled(t *testing.T) {
+// Each field of an owner reference has to be right for the garbage collector to find the owner.
+func TestDifferencesOfOwnerReference(t *testing.T) {
 	owner := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached",
 		"metadata": map[string]any{"name": "tea", "uid": "1"},
 	}}
 	right := metav1.OwnerReference{APIVersion: "cache.example.com/v1alpha1", Kind: "Memcached", Name: "tea", UID: "1"}
-	if fields := misled(right, owner); len(fields) > 0 {
+	if fields := differences(right, owner); len(fields) > 0 {
 		t.Errorf("the right reference differs in %v", fields)
 	}
 	for path, change := range map[string]func(*metav1.OwnerReference){
@@ -26,7 +25,7 @@ func TestMisled(t *testing.T) {
 	} {
 		ref := right
 		change(&ref)
-		fields := misled(ref, owner)
+		fields := differences(ref, owner)
 		if len(fields) != 1 || fields[0].Path != "metadata.ownerReferences[0]."+path || fields[0].Want == fields[0].Have {
 			t.Errorf("a reference with another %s differs in %v", path, fields)
 		}

@@ -54,10 +54,8 @@ var _ = Describe("Lab 6", env.Lab(6), func() {
 		m := toldCreated(ctx)
 		atRest(ctx, m)
 		before := reasons(ctx, m)
-		f, err := faults.New(m.Namespace, nil)
-		Expect(err).To(Succeed())
-		up := scaleAtSecondTry(ctx, f, m, 3, before) // by more than one: an event for each replica is too many
-		changePort(ctx, m, up)                       // before the third event of a kind, which a recorder may keep to itself for minutes
+		up := scaleAtSecondTry(ctx, m, 3, before) // by more than one: an event for each replica is too many
+		changePort(ctx, m, up)                    // before the third event of a kind, which a recorder may keep to itself for minutes
 		down := scale(ctx, m, 1, before)
 		Expect(sameReason(up, down)).To(Succeed())
 	})
@@ -188,7 +186,7 @@ func refusedCreation(ctx context.Context) {
 		const expected = "a Warning on the Memcached whose Deployment the API server refuses, and no good news"
 		for _, e := range events {
 			if e.Type == corev1.EventTypeNormal {
-				return env.Final(finding.New("told-too-early", expected, "%s %s: %s", e.Type, e.Reason, e.Note))
+				return env.Final(finding.New("event-before-write", expected, "%s %s: %s", e.Type, e.Reason, e.Note))
 			}
 		}
 		if len(events) == 0 {
@@ -200,7 +198,7 @@ func refusedCreation(ctx context.Context) {
 	Eventually(ctx, env.EventsOf(m)).WithTimeout(env.RetryTimeout).Should(match.Make(func(events []eventsv1.Event) error {
 		err := normalEvent(normal(events), nil, "a Normal event about the creation, when the API server takes the Deployment at last")
 		if err != nil {
-			return finding.New("creation-untold", finding.Of(err).Expected, "%s", finding.Of(err).Seen)
+			return finding.New("creation-event-missing", finding.Of(err).Expected, "%s", finding.Of(err).Seen)
 		}
 		return nil
 	}).ByKubernetes(env.RetryTimeout))
@@ -218,11 +216,11 @@ func scale(ctx context.Context, m env.Memcached, size int32, known []string) []s
 
 // scaleAtSecondTry is scale while the API server refuses the first writes. Nothing is scaled until then, and nobody may say so. The
 // refusal may be told.
-func scaleAtSecondTry(ctx context.Context, f *faults.Injector, m env.Memcached, size int32, known []string) []string {
+func scaleAtSecondTry(ctx context.Context, m env.Memcached, size int32, known []string) []string {
 	GinkgoHelper()
 	before, err := m.Events(ctx)
 	Expect(err).To(Succeed())
-	Expect(f.RefuseWrites(ctx, apiproxy.NoDeployments, env.FirstTry, 1, func() error {
+	Expect(faults.RefuseWrites(ctx, m.Namespace, apiproxy.NoDeployments, env.FirstTry, 1, func() error {
 		if err := m.SetSpec(ctx, "size", size); err != nil {
 			return err
 		}
@@ -243,7 +241,7 @@ func scaleAtSecondTry(ctx context.Context, f *faults.Injector, m env.Memcached, 
 func untold(news []eventsv1.Event, known []string) error {
 	for _, e := range news {
 		if !slices.Contains(known, e.Reason) {
-			return finding.New("told-too-early", "no good news while the API server refuses the scaling", "%s %s: %s", e.Type, e.Reason, e.Note)
+			return finding.New("event-before-write", "no good news while the API server refuses the scaling", "%s %s: %s", e.Type, e.Reason, e.Note)
 		}
 	}
 	return nil

@@ -75,7 +75,7 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 		Expect(m.IsSpecUntouched(ctx)).To(Succeed())
 	})
 
-	It("tells when it is done", env.Check("tells-done"), func(ctx SpecContext) {
+	It("tells when it is done", env.Check("rollout-complete"), func(ctx SpecContext) {
 		m := env.NewMemcached(env.Namespace(ctx))
 		m.Size = 2
 		Expect(m.Create(ctx)).To(Succeed())

@@ -182,7 +182,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		}
 		Expect(options.set(ctx, options.connections+1)).To(Succeed())
 		for _, m := range []env.Memcached{first, second, third} {
-			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(haveAnotherTemplate(before[m]).Because("not-all-moved"))
+			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(haveAnotherTemplate(before[m]).Because("instance-not-updated"))
 		}
 		for _, m := range []env.Memcached{another, elsewhere} {
 			Consistently(ctx, env.DeploymentOf(m)).WithTimeout(stayPeriod).Should(stayAsItWas(before[m]).Because("other-instances-changed"))

@@ -153,11 +153,11 @@ func beRepaired(before *corev1.Service) *match.Matcher {
 		case s.UID != before.UID || s.Spec.ClusterIP != before.Spec.ClusterIP:
 			return env.Final(finding.New("service-replaced", "Service "+s.Name+" is changed where it is", "it is another one, with the address %s", s.Spec.ClusterIP))
 		case s.Annotations[foreignNote] == "":
-			return env.Final(finding.New("note-removed", kept, "an annotation is gone"))
+			return env.Final(finding.New("metadata-removed", kept, "an annotation is gone"))
 		case s.Labels[foreignNote] == "":
-			return env.Final(finding.New("note-removed", kept, "a label is gone"))
+			return env.Final(finding.New("metadata-removed", kept, "a label is gone"))
 		case s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP:
-			return env.Final(finding.New("note-removed", kept, "sessionAffinity was ClientIP, and is %s", s.Spec.SessionAffinity))
+			return env.Final(finding.New("metadata-removed", kept, "sessionAffinity was ClientIP, and is %s", s.Spec.SessionAffinity))
 		case ports(s) != ports(before):
 			return finding.New("port-not-repaired", "the port of the Service is put back to "+ports(before), "%s", ports(s))
 		case !maps.Equal(s.Spec.Selector, before.Spec.Selector):

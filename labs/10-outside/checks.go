@@ -67,10 +67,8 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		namespace := env.PodlessNamespace(ctx)
 		promised := env.NewMemcached(namespace)
 		broken := onPut(promised, hasFinalizer)
-		f, err := faults.New(namespace, nil)
-		Expect(err).To(Succeed())
 		ask := func() error { return promised.Create(ctx) } // while nothing can be written, and no promise either
-		Expect(f.RefuseWrites(ctx, apiproxy.ReadOnly, refusedWrites, refusals, ask)).To(Succeed())
+		Expect(faults.RefuseWrites(ctx, namespace, apiproxy.ReadOnly, refusedWrites, refusals, ask)).To(Succeed())
 		registered := find(ctx, promised)
 		Eventually(ctx, entriesOf(registered)).Should(haveItsEntry(registered))
 		Expect(broken()).To(Succeed())
@@ -159,7 +157,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		env.Registry().Edit(changed.uid, &registry.Entry{Namespace: namespace, Name: changed.Name, Size: changed.Size + 1})
 		env.Registry().Edit(waiting.uid, &registry.Entry{Namespace: namespace, Name: env.RandomName(), Size: waiting.Size})
 		for _, one := range all {
-			Eventually(ctx, entriesOf(one)).WithTimeout(backTimeout).Should(haveItsEntry(one).Because("not-looked-after").ByKubernetes(backTimeout))
+			Eventually(ctx, entriesOf(one)).WithTimeout(backTimeout).Should(haveItsEntry(one).Because("drift-not-corrected").ByKubernetes(backTimeout))
 		}
 		before := len(env.Registry().Requests(m.uid))
 		Expect(env.Sleep(ctx, restPeriod)).To(Succeed())
@@ -187,9 +185,8 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 
 	It("leaves other finalizers alone", env.Check("others-finalizers"), func(ctx SpecContext) {
 		held := env.NewMemcached(env.PodlessNamespace(ctx))
-		f, err := faults.New(held.Namespace, nil)
+		failed, err := faults.BeforeWrite(held, "", held.Hold) // at the moment at which the manager sends its own
 		Expect(err).To(Succeed())
-		failed := f.Interfere(held, "", held.Hold) // at the moment at which the manager sends its own
 		m := create(ctx, held)
 		Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m))
 		Expect(failed()).To(Succeed())

@@ -167,7 +167,7 @@ func sayWhatIsKnown(obj *unstructured.Unstructured) error {
 	}
 	registered, err := env.Condition(obj, "Registered")
 	if err == nil && registered != nil && registered.Status == metav1.ConditionTrue {
-		err = finding.New("told-too-early", expected, "Registered is True (%s: %s)", registered.Reason, registered.Message)
+		err = finding.New("registered-too-early", expected, "Registered is True (%s: %s)", registered.Reason, registered.Message)
 	}
 	return err
 }

@@ -36,9 +36,8 @@ const (
 
 // Request is what a judge is asked.
 type Request struct {
-	Lab   int
-	Seed  int64
-	Storm string
+	Lab  int
+	Seed int64
 }
 
 // Answer is what a judge has found out: the last line of its output, as JSON. It has one of these.

@@ -17,7 +17,7 @@ import (
 const (
 	// ImageRef is what `make judge-image` calls the image.
 	ImageRef = "operator-lab.local/judge:1"
-	// CheckCommand is that of the image's program, before the numbers of labs, the seed and the storm.
+	// CheckCommand is that of the image's program, before the number of the lab and the seed.
 	CheckCommand = "check"
 	// HandInPath is where a judge finds what it judges: a folder, or a zip.
 	HandInPath = "/lab/" + handInFile
@@ -87,7 +87,7 @@ func (j *Judges) podSpec(secret string, r Request) corev1.PodSpec {
 			{Name: handInFile, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}},
 		},
 		Containers: []corev1.Container{{
-			Name: "judge", Image: j.Image, Args: []string{CheckCommand, strconv.Itoa(r.Lab), strconv.FormatInt(r.Seed, 10), r.Storm},
+			Name: "judge", Image: j.Image, Args: []string{CheckCommand, strconv.Itoa(r.Lab), strconv.FormatInt(r.Seed, 10)},
 			Env: []corev1.EnvVar{
 				{Name: NodeEnv, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"}}},
 			},

@@ -23,8 +23,8 @@ const ReadyCommand = "ready"
 
 // Check judges labs of what lies at [hosted.HandInPath], in a container that has nothing else to lose, and writes a [hosted.Answer]
 // to out. In a Pod, it judges nothing where that is not cut off. An error means that ctx has ended, or nobody reads.
-func Check(ctx context.Context, labs []int, seed int64, storm string, out io.Writer, progress func(string)) error {
-	results, err := check(ctx, labs, seed, storm, progress)
+func Check(ctx context.Context, labs []int, seed int64, out io.Writer, progress func(string)) error {
+	results, err := check(ctx, labs, seed, progress)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -37,7 +37,7 @@ func Check(ctx context.Context, labs []int, seed int64, storm string, out io.Wri
 	return json.NewEncoder(out).Encode(answer)
 }
 
-func check(ctx context.Context, labs []int, seed int64, storm string, progress func(string)) ([]*verdict.Result, error) {
+func check(ctx context.Context, labs []int, seed int64, progress func(string)) ([]*verdict.Result, error) {
 	if node := os.Getenv(hosted.NodeEnv); node != "" {
 		if err := requireClosed(ctx, node); err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ func check(ctx context.Context, labs []int, seed int64, storm string, progress f
 	if err != nil {
 		return nil, err
 	}
-	judge.Seed, judge.Storm = seed, storm
+	judge.Seed = seed
 	var all []*verdict.Result
 	for _, together := range groups(judge.Course, labs) {
 		results, err := judge.Check(ctx, together)

@@ -278,7 +278,7 @@ func (m *ManagerProcess) Kill() {
 	if kill == nil {
 		return
 	}
-	m.note(trace.Storm, "killed your manager")
+	m.note(trace.You, "killed your manager")
 	kill()
 	<-ended
 }

@@ -13,9 +13,6 @@ import (
 // ConfigEnv names the environment variable that holds the path of the run's configuration.
 const ConfigEnv = "LAB_RUN_CONFIG"
 
-// StormLong is the value of [Config.Storm] for a storm of several rounds with two managers at once.
-const StormLong = "long"
-
 // Config is one run of the suite, written by the lab command and read by every Ginkgo process.
 type Config struct {
 	// Labs are the numbers whose checks run, or some of them. They decide what is set up: the learner's CRD from
@@ -37,8 +34,6 @@ type Config struct {
 	MemcachedImage string `json:"memcachedImage"`
 	// UnderRole runs the manager with exactly the generated role instead of cluster-admin (lab 7).
 	UnderRole bool `json:"underRole,omitempty"`
-	// Storm is how hard the storm of lab 5 blows: "" or [StormLong].
-	Storm string `json:"storm,omitempty"`
 	// Unjudged are ids of checks that this kind of cluster cannot judge.
 	Unjudged []string `json:"unjudged,omitempty"`
 	// Requires are, for each check, all checks whose failure explains its own.

@@ -230,7 +230,7 @@ func (r *Recording) Unneeded() []Request {
 func refusal(r Request) string {
 	switch {
 	case r.Disturbed:
-		return "the storm was in the way"
+		return "refused by the check"
 	case r.Status == http.StatusConflict && strings.Contains(r.Message, "already exists"):
 		return "it exists already"
 	case r.Status == http.StatusConflict:

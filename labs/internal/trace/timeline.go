@@ -10,12 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Manager is the actor of what the learner's program does, Storm of what a check does to it and to its
-// API server.
-const (
-	Manager = "your manager"
-	Storm   = "the storm"
-)
+// Manager is the actor of what the learner's program does.
+const Manager = "your manager"
 
 // Timeline is what happened around one Memcached of a check, from the moment the check touched the world
 // until it ended.

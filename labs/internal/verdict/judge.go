@@ -36,8 +36,6 @@ type Judge struct {
 	Tools Tools
 	// Seed decides what a run draws; 0 draws the seed itself.
 	Seed int64
-	// Storm is how hard the storm of lab 5 blows: "" or [suite.StormLong].
-	Storm string
 	// Keep leaves the cluster running after the verdict, for a look at it.
 	Keep bool
 	// Unblocked shows every failed check in its own right.
@@ -262,7 +260,7 @@ func (r *run) config(numbers []int) suite.Config {
 	c := suite.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig,
 		ControllerGen: r.tools.ControllerGen, Supervisor: r.tools.Supervisor, MemcachedImage: memcached.Image,
-		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Storm: r.Storm, Scratch: r.scratch,
+		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Scratch: r.scratch,
 		Artifacts: r.artifacts,
 	}
 	c.Requires, c.Unblocked, c.Failing = requirements(r.wanted), r.Unblocked, r.failing

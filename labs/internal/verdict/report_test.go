@@ -34,10 +34,10 @@ var titles = map[string]string{
 	"follows-port":       "The Deployment follows containerPort",
 	"follows-image":      "A new MEMCACHED_IMAGE reaches Deployments that already exist",
 	"catches-up":         "What changed while the manager was stopped is caught up",
-	"keeps-apart":        "Several Memcacheds do not disturb each other",
+	"isolates-instances": "Several Memcacheds do not disturb each other",
 	"answers-version":    "memcached answers on containerPort of every Pod",
 	"deletion-quiet":     "After a deletion the operator does not go on failing",
-	"nothing-to-do":      "A pass that finds nothing to do changes nothing",
+	"nothing-to-do":      "A no-op reconcile writes nothing",
 }
 
 func check(id string, state verdict.State) verdict.Check {
@@ -117,7 +117,7 @@ var reports = map[string]struct {
 		finding.Evidence{Title: "The events", Lines: []string{"Warning Failed on Memcached (3 times): no luck"}},
 	)}, blocked("creates-deployment", "pods-run", "follows-size", "follows-port")...)...)},
 	"several-failures": {result: result(verdict.Fail,
-		check("creates-deployment", verdict.Passed), check("pods-run", verdict.Passed), check("keeps-apart", verdict.Passed),
+		check("creates-deployment", verdict.Passed), check("pods-run", verdict.Passed), check("isolates-instances", verdict.Passed),
 		failed("follows-size", replicas), failed("follows-port", finding.New("port-ignored", "a Deployment that was changed, as spec.containerPort was", "the Deployment as it was created")),
 		failed("nothing-to-do", finding.New("deployment-changed", "nothing changes, as nothing was asked for", "the Deployment changed:\nspec.replicas: want 1, have 2\nmetadata.annotations.time: want \"a\", have \"b\"").
 			With(finding.Field{Path: "spec.replicas", Want: "1", Have: "2"}, finding.Field{Path: "metadata.annotations.time", Want: `"a"`, Have: `"b"`})),
@@ -129,7 +129,7 @@ var reports = map[string]struct {
 		failed("creates-deployment", exited, finding.Evidence{Title: "Your manager panicked", Lines: []string{
 			"at internal/controller/memcached_controller.go:57, called from internal/controller/memcached_controller.go:41",
 		}}),
-		failed("pods-run", exited), failed("follows-size", exited), failed("keeps-apart", exited),
+		failed("pods-run", exited), failed("follows-size", exited), failed("isolates-instances", exited),
 		check("follows-port", verdict.Passed),
 	)},
 	"does-not-compile": {result: func() *verdict.Result {

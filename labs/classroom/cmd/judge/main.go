@@ -1,6 +1,6 @@
 // Command judge is the program of a container that judges.
 //
-//	judge check LABS SEED STORM   judges hosted.HandInPath, and prints a hosted.Answer as JSON; "" is no storm
+//	judge check LABS SEED   judges hosted.HandInPath, and prints a hosted.Answer as JSON
 //	judge ready                   does nothing: whoever hears of that knows that containers work
 package main
 
@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 1 && args[0] == judge.ReadyCommand:
 		return nil
-	case len(args) == 4 && args[0] == hosted.CheckCommand:
+	case len(args) == 3 && args[0] == hosted.CheckCommand:
 		var labs []int
 		for text := range strings.SplitSeq(args[1], ",") {
 			n, err := strconv.Atoi(text)
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return exit.Usage("seed: %w", err)
 		}
-		return judge.Check(ctx, labs, seed, args[3], os.Stdout, func(line string) { fmt.Fprintln(os.Stderr, "…", line) })
+		return judge.Check(ctx, labs, seed, os.Stdout, func(line string) { fmt.Fprintln(os.Stderr, "…", line) })
 	}
-	return errors.New("usage: judge check LABS SEED STORM")
+	return errors.New("usage: judge check LABS SEED")
 }
