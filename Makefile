@@ -5,6 +5,8 @@ SHELL := /bin/bash
 export CGO_ENABLED := 0
 # There may be a go.work of somebody else's above a checkout.
 export GOWORK := off
+# With these, exported for other work, Go would build for another machine, or not at all.
+unexport GOOS GOARCH GOEXPERIMENT GO111MODULE GOROOT
 
 # Settings become flags; a flag beats the default, and there is no configuration file. What somebody gave is a text, which
 # neither make nor the shell reads as anything else: make does not expand it, and the shell takes it from the environment.
@@ -120,6 +122,7 @@ vulncheck: ## known holes in what the programs, and those of a node, are made of
 	  bin/govulncheck -C $$tmp -scan package tool || status=$$?; done; rm -r $$tmp; exit $$status
 
 bin/lab bin/labdev bin/classroom: # the Go build cache decides whether there is anything to do
+	@[ -n "$$HOME" ] || { echo "HOME is not set, and Go keeps there what it downloads: export HOME=FOLDER" >&2; exit 3; }
 	@command -v go >/dev/null || { echo "Go is missing: install the version that go.mod names from your distribution or https://go.dev/dl" >&2; exit 3; }
 	@go build -o $@ ./labs/$(if $(filter bin/classroom,$@),classroom/)cmd/$(notdir $@)
 

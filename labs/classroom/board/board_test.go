@@ -178,7 +178,9 @@ func TestALearnerJoinsAndTheirVerdictIsShown(t *testing.T) {
 	invalid := result(b.Course, 2, "r0", true)
 	invalid.Checks[0].ID = "invented"
 	var told []string
-	roomclient.Report(t.Context(), state, []*verdict.Result{invalid, r}, func(line string) { told = append(told, line) })()
+	if err := roomclient.Report(t.Context(), state, []*verdict.Result{invalid, r}); err != nil {
+		told = append(told, err.Error())
+	}
 	if len(told) != 1 || !strings.Contains(told[0], "invented") {
 		t.Errorf("told %q: one of two is refused, for ever", told)
 	}

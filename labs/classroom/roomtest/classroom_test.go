@@ -254,12 +254,12 @@ func (l *learner) run(t *testing.T, lines string) string {
 // judge wants a verdict of make lab-N.
 func (l *learner) judge(t *testing.T, lab int, want verdict.Verdict) {
 	t.Helper()
-	state := filepath.Join(l.course, ".lab")
-	if err := os.RemoveAll(verdict.Path(state, lab)); err != nil {
+	state, workspace := filepath.Join(l.course, ".lab"), filepath.Join(l.course, "workspace")
+	if err := os.RemoveAll(verdict.Path(state, workspace, lab)); err != nil {
 		t.Fatal(err)
 	}
 	out, _ := l.shell(t, fmt.Sprintf("make lab-%d", lab)) // make ends with the same code after every failure
-	result, err := verdict.Read(state, lab)
+	result, err := verdict.Read(state, workspace, lab)
 	if err != nil || result.Verdict != want || result.Build != nil {
 		t.Errorf("lab %d: want %s: %v\n%s", lab, want, err, out)
 	}

@@ -77,12 +77,14 @@ func (a *app) check(ctx context.Context, which string, seed int64, judgeImage st
 	if err := a.ensure(ctx, c); err != nil {
 		return err
 	}
-	answer, sent := a.reporting(ctx, func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, keep) })
-	defer sent()
 	judge := &verdict.Judge{
 		Course: c, State: a.State, Cache: a.Cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
 		Seed: seed, Keep: keep, Progress: a.Progress,
-		OnOutcome: a.onOutcome(c), Answer: answer,
+		OnOutcome: a.onOutcome(c),
+		Answer: func(results []*verdict.Result, cluster *clusters.Cluster) {
+			a.answer(c, results, cluster, keep)
+			a.report(ctx, results)
+		},
 	}
 	results, err := judge.Check(ctx, labs)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/verdict"
+	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
 func newHintCommand(a *app) *cobra.Command {
@@ -30,23 +31,20 @@ func newHintCommand(a *app) *cobra.Command {
 	}
 }
 
-// given is how far the hints for one failure have been told.
-type given struct {
-	Workspace, Check, Cause string
-	Layers                  int
-	// Code says that somebody wanted to see ours.
+// told is how far the hints for one failure have been told.
+type told struct {
+	Check, Cause string
+	Layers       int
+	// Code says that somebody wanted to see our code.
 	Code bool `json:",omitempty"`
 }
 
 // hint tells the next layer of the hints for what failed last. It never judges: what was changed since then
 // is for the next check to see. ask says that somebody can be asked.
 func (a *app) hint(c *course.Course, n int, ask bool) error {
-	result, err := verdict.Read(a.State, n)
-	if err == nil && result.Workspace != a.workspace {
-		err = os.ErrNotExist
-	}
+	result, err := verdict.Read(a.State, a.workspace, n)
 	if errors.Is(err, os.ErrNotExist) {
-		return exit.Usage("lab %d was not checked yet: run make lab-%d first", n, n)
+		return exit.Usage("lab %d was not checked yet: run make lab-%d%s first", n, n, a.workspaceArg())
 	}
 	if err != nil {
 		return err
@@ -60,35 +58,34 @@ func (a *app) hint(c *course.Course, n int, ask bool) error {
 	case failed == nil:
 		fmt.Fprintf(a.Out, "Nothing failed when lab %d was checked last.\n", n)
 	default:
-		path := filepath.Join(a.State, "hints", fmt.Sprintf("lab-%d.json", n))
-		next := told(path, given{Workspace: result.Workspace, Check: failed.ID, Cause: failed.Cause, Layers: 1}) // the verdict itself gave the first
+		path := filepath.Join(a.State, "hints", workspace.Key(a.workspace), fmt.Sprintf("lab-%d.json", n))
+		next := readTold(path, failed)
 		next.Layers++
-		more := verdict.PrintHints(a.Out, result, c.Hint, next.Layers)
-		if !more {
+		if !verdict.PrintHints(a.Out, result, c.Hint, next.Layers) {
 			next.Layers-- // there is no next one
 			if err := a.showCode(c, n, ask, &next); err != nil {
 				return err
 			}
 		}
-		return keep(path, next)
+		return next.write(path)
 	}
 	return nil
 }
 
 // showCode shows, after the last hint, the one region of our code that it is about, to somebody who wants that.
-func (a *app) showCode(c *course.Course, n int, ask bool, g *given) error {
-	region := c.HintRegion(g.Check, g.Cause)
+func (a *app) showCode(c *course.Course, n int, ask bool, t *told) error {
+	region := c.HintRegion(t.Check, t.Cause)
 	switch {
 	case region == "":
 		return nil
-	case g.Code || a.Yes:
+	case t.Code || a.Yes:
 	case !ask:
 		fmt.Fprintf(a.Out, "`make hint-%d YES=1` shows how we have written this one part.\n", n)
 		return nil
 	case !a.Ask("Show how we have written this one part?"):
 		return nil
 	}
-	g.Code = true
+	t.Code = true
 	code, err := c.Snippet(region)
 	if err != nil {
 		return err
@@ -97,27 +94,27 @@ func (a *app) showCode(c *course.Course, n int, ask bool, g *given) error {
 	return nil
 }
 
-// told is how far the hints for this failure were told already, or the failure as it is.
-func told(path string, failure given) given {
-	var g given
+// readTold is how far the hints for this failure were told. The verdict itself told the first.
+func readTold(path string, failed *verdict.Check) told {
+	var t told
 	data, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(data, &g) != nil || g.Workspace != failure.Workspace || g.Check != failure.Check || g.Cause != failure.Cause {
-		return failure
+	if err != nil || json.Unmarshal(data, &t) != nil || t.Check != failed.ID || t.Cause != failed.Cause {
+		t = told{Check: failed.ID, Cause: failed.Cause}
 	}
-	g.Layers = max(g.Layers, failure.Layers)
-	return g
+	t.Layers = max(t.Layers, 1)
+	return t
 }
 
-func keep(path string, g given) error {
-	data, err := json.Marshal(g)
+func (t told) write(path string) error {
+	data, err := json.Marshal(t)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
 	if err != nil {
-		return fmt.Errorf("remember hint: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("remember hint: %w", err)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		return fmt.Errorf("remember hint: %w", err)
+		return fmt.Errorf("remember the hint: %w", err)
 	}
 	return nil
 }

@@ -73,24 +73,23 @@ func requireHints(t *testing.T, text string, want, wantNot []string) {
 	}
 }
 
-// Layer by layer: the verdict gave the first. A failure of another cause begins anew, and so does the same
-// one after it.
+// The verdict gave the first. Another check with the same failure takes nothing back; a failure of another cause begins anew.
 func TestEachCallTellsTheNextHint(t *testing.T) {
 	a, out := hintedCourse(t)
-	hint := hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "silent")}})
+	after := func(cause string) string {
+		t.Helper()
+		return hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", cause)}})()
+	}
 	first := []string{"It says hello", "silence", "1. listen", "2. a voice", "`make hint-1` again"}
-	requireHints(t, hint(), first, []string{"3. "})
-	requireHints(t, hint(), []string{"1. listen", "2. a voice", "3. look at main.go", "That was all", "`make solve-1`"}, nil)
-	requireHints(t, hint(), []string{"3. look at main.go", "That was all"}, nil)
-
-	requireHints(t, hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "nobody-thought-of-it")}})(),
-		[]string{"1. think", "That was all"}, []string{"listen"})
-	requireHints(t, hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "silent")}})(),
-		first, []string{"3. "})
+	requireHints(t, after("silent"), first, []string{"3. "})
+	requireHints(t, after("silent"), []string{"1. listen", "2. a voice", "3. look at main.go", "That was all", "`make solve-1`"}, nil)
+	requireHints(t, after("silent"), []string{"3. look at main.go", "That was all"}, nil)
+	requireHints(t, after("nobody-thought-of-it"), []string{"1. think", "That was all"}, []string{"listen"})
+	requireHints(t, after("silent"), first, []string{"3. "})
 }
 
 // After the last hint comes one part of our code, for those who want it.
-func TestTheLastHintIsOneRegion(t *testing.T) {
+func TestLastHintIsARegionOfOurCode(t *testing.T) {
 	a, out := hintedCourse(t)
 	hint := hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "hidden")}})
 	requireHints(t, hint(), []string{"1. listen", "`make hint-1 YES=1`"}, []string{"fmt.Println"})
@@ -102,15 +101,7 @@ func TestTheLastHintIsOneRegion(t *testing.T) {
 		[]string{"listen"}, []string{"fmt.Println"})
 }
 
-// Checking again does not take back what was told about a failure that is still the same.
-func TestHintsGoOnAfterAnotherCheck(t *testing.T) {
-	a, out := hintedCourse(t)
-	same := verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "silent")}}
-	requireHints(t, hinted(t, a, out, same)(), []string{"2. a voice"}, []string{"3. "})
-	requireHints(t, hinted(t, a, out, same)(), []string{"3. look at main.go"}, nil)
-}
-
-func TestHintsAreAboutWhatExplainsTheRest(t *testing.T) {
+func TestHintIsAboutTheFirstFailure(t *testing.T) {
 	a, out := hintedCourse(t)
 	hint := hinted(t, a, out, verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{
 		{ID: "says-hello", Title: "Not this one", Lab: 1, State: verdict.Failed, Cause: "other"}, failure("greets", "manager-exited"),
@@ -135,15 +126,17 @@ func TestHintsWithoutAFailure(t *testing.T) {
 	}
 }
 
-// The last result may be about somebody else's code.
-func TestHintsAreAboutThisWorkspace(t *testing.T) {
+func TestHintIsAboutThisWorkspace(t *testing.T) {
 	a, out := hintedCourse(t)
-	r := verdict.Result{Schema: 1, Lab: 1, Verdict: verdict.Fail, Workspace: "/elsewhere", Checks: []verdict.Check{failure("greets", "silent")}}
-	if err := r.Write(a.State); err != nil {
-		t.Fatal(err)
-	}
-	cmd := with(newHintCommand(a), "1")
-	if err := cmd.ExecuteContext(t.Context()); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "make lab-1") {
+	silent := verdict.Result{Verdict: verdict.Fail, Checks: []verdict.Check{failure("greets", "silent")}}
+	requireHints(t, hinted(t, a, out, silent)(), []string{"2. a voice"}, []string{"3. "})
+	mine := a.workspace
+	a.workspace = "/elsewhere/workspace"
+	err := with(newHintCommand(a), "1").ExecuteContext(t.Context())
+	if exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "make lab-1 WORKSPACE=/elsewhere") {
 		t.Errorf("got %v after %q", err, out)
 	}
+	requireHints(t, hinted(t, a, out, silent)(), []string{"2. a voice"}, []string{"3. "})
+	a.workspace = mine
+	requireHints(t, hinted(t, a, out, silent)(), []string{"3. look"}, nil)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/hosted"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -26,8 +25,7 @@ func (a *app) checkHosted(ctx context.Context, c *course.Course, image string, q
 	if err := verdict.Adopt(a.State, results); err != nil {
 		return err
 	}
-	answer, sent := a.reporting(ctx, func(results []*verdict.Result, cluster *clusters.Cluster) { a.answer(c, results, cluster, false) })
-	answer(results, nil)
-	sent()
+	a.answer(c, results, nil, false)
+	a.report(ctx, results)
 	return verdict.Worst(results).Err()
 }

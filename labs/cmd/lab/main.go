@@ -10,6 +10,7 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
 func main() {
@@ -39,7 +40,11 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 			return err
 		}
 		a.useRoomsModules(cmd.Context())
-		return a.resolve()
+		if a.workspace == "" {
+			return exit.Usage("WORKSPACE is empty: name a folder, or leave it out")
+		}
+		a.workspace = workspace.Real(a.workspace)
+		return nil
 	}
 	root.PersistentFlags().StringVar(&a.workspace, "workspace", filepath.Join(a.Root, "workspace"), "folder that you work in")
 	root.AddCommand(

@@ -42,7 +42,7 @@ if [ "$1" = build ]; then mkdir -p bin && cp `+bin+`/program "$3"; else exec `+b
 func (m makefile) run(t *testing.T, target string, env []string, args ...string) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", target}, args...)...)
-	cmd.Dir, cmd.Env = m.dir, append([]string{"PATH=" + m.path}, env...)
+	cmd.Dir, cmd.Env = m.dir, append([]string{"PATH=" + m.path, "HOME=" + m.dir}, env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make %s %q: %v\n%s", target, slices.Concat(env, args), err, out)
 	}
@@ -123,7 +123,7 @@ func (m makefile) settings(t *testing.T) []string {
 		t.Fatal("the Makefile has no SETTINGS")
 	}
 	settings := strings.Fields(strings.ReplaceAll(list[1], "\\\n", " "))
-	own := []string{"SETTINGS", "FLAGS", "STEP", "MAKEFILE_LIST"}
+	own := []string{"HOME", "SETTINGS", "FLAGS", "STEP", "MAKEFILE_LIST"}
 	for _, used := range regexp.MustCompile(`(?:\$[({]|\$\$\{?|flag,--[\w-]*,)([A-Z][A-Z0-9_]*)`).FindAllStringSubmatch(text, -1) {
 		if !slices.Contains(settings, used[1]) && !slices.Contains(own, used[1]) {
 			t.Errorf("the Makefile uses %s, which is not one of its SETTINGS", used[1])
@@ -193,5 +193,15 @@ func TestSettingsBecomeFlags(t *testing.T) {
 				t.Errorf("make %s, %s:\n%s", line, where, diff)
 			}
 		}
+	}
+}
+
+// Go's own words for it are about a module cache.
+func TestMakeNamesAMissingHome(t *testing.T) {
+	m := newMakefile(t)
+	cmd := exec.CommandContext(t.Context(), "make", "lab-1")
+	cmd.Dir, cmd.Env = m.dir, []string{"PATH=" + m.path}
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "export HOME=") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

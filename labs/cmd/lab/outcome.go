@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/roomclient"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -32,16 +31,9 @@ func (a *app) onOutcome(c *course.Course) func(verdict.Outcome) {
 	}
 }
 
-// answerFunc is told the results of a check, before its cluster is deleted.
-type answerFunc func([]*verdict.Result, *clusters.Cluster)
-
-// reporting makes answer tell the room's board as well, if there is one, while the cluster is being deleted.
-// sent waits for what is left of that, a second at most.
-func (a *app) reporting(ctx context.Context, answer answerFunc) (reported answerFunc, sent func()) {
-	wait := func() {}
-	reported = func(results []*verdict.Result, cluster *clusters.Cluster) {
-		answer(results, cluster)
-		wait = roomclient.Report(ctx, a.State, results, a.Progress)
+// report tells results to the board of the classroom that was joined, if one was.
+func (a *app) report(ctx context.Context, results []*verdict.Result) {
+	if err := roomclient.Report(ctx, a.State, results); err != nil {
+		a.Progress(err.Error())
 	}
-	return reported, func() { wait() }
 }

@@ -136,7 +136,7 @@ func build(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := verdict.Read(judge.State, 1)
+	kept, err := verdict.Read(judge.State, judge.Workspace, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,17 +174,12 @@ func watched(t *testing.T) string {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	screen := &untilTold{stop: stop}
-	s := &watch.Session{Lab: 1, Labs: 1, Checker: broken{}, Out: screen, Err: screen}
+	broken := func(context.Context, int, func(*verdict.Result)) error { return errors.New(plaintest.Hostile) }
+	s := &watch.Session{Lab: 1, Labs: 1, Check: broken, Out: screen, Err: screen}
 	if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	return screen.String()
-}
-
-type broken struct{}
-
-func (broken) Check(context.Context, int, func(*verdict.Result)) error {
-	return errors.New(plaintest.Hostile)
 }
 
 // untilTold stops when it is told an error.
@@ -224,7 +219,7 @@ func savedBecause(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := workspace.Solve(t.Context(), c, a.workspace, 1); err != nil {
+	if _, err := workspace.Bring(t.Context(), c, a.workspace, 1, "before solve 1"); err != nil {
 		t.Fatal(err)
 	}
 	saves, err := filepath.Glob(filepath.Join(a.State, "saves", "*", "1-before-solve-1"))
@@ -265,7 +260,7 @@ func boardSays(status string) func(*testing.T) string {
 			fmt.Fprintf(conn, "HTTP/1.1 %s\r\nConnection: close\r\n\r\n%s", status, plaintest.Hostile)
 		}))
 		defer s.Close()
-		state, told := t.TempDir(), ""
+		state := t.TempDir()
 		data, err := json.Marshal(roomclient.Room{Address: s.Listener.Addr().String(), Key: roomclient.KeyOf(s.Certificate()), Name: "Ana"})
 		if err == nil {
 			err = os.WriteFile(filepath.Join(state, roomclient.ConfigFile), data, 0o600)
@@ -273,7 +268,11 @@ func boardSays(status string) func(*testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		roomclient.Report(t.Context(), state, []*verdict.Result{{Run: "r1"}}, func(line string) { told = line })()
-		return told
+		if err = roomclient.Report(t.Context(), state, []*verdict.Result{{Run: "r1"}}); err == nil {
+			t.Fatal("the board's answer is no error")
+		}
+		shared, _, progress := clitest.New(t)
+		shared.Progress(err.Error())
+		return progress.String()
 	}
 }

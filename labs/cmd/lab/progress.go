@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -30,42 +32,36 @@ func (a *app) printProgress() error {
 		return err
 	}
 	passed := verdict.PassedLabs(events)
+	var rows [][]string
 	for _, lab := range c.Labs {
+		mark, state := " ", ""
 		tries, first := attempts(events, lab.Number)
 		switch e, ok := passed[lab.Number]; {
 		case ok:
-			fmt.Fprintf(a.Out, "✓ lab %d  %-40s passed %s, %s after the first try, %s%s\n",
-				lab.Number, lab.Title, e.Time.Local().Format("2006-01-02 15:04"), e.Time.Sub(first).Round(time.Minute), times(tries), unasked(e))
+			mark = "✓"
+			state = fmt.Sprintf("passed %s, %s after the first try, %s", minute(e.Time), e.Time.Sub(first).Round(time.Minute), times(tries))
+			if len(e.NotChecked) > 0 {
+				state += ", without " + strings.Join(e.NotChecked, " and ")
+			}
 		case tries > 0:
-			fmt.Fprintf(a.Out, "✗ lab %d  %-40s %s since %s\n", lab.Number, lab.Title, times(tries), first.Local().Format("2006-01-02 15:04"))
-		default:
-			fmt.Fprintf(a.Out, "  lab %d  %-40s\n", lab.Number, lab.Title)
+			mark, state = "✗", fmt.Sprintf("%s since %s", times(tries), minute(first))
 		}
+		rows = append(rows, []string{fmt.Sprintf("%s lab %d", mark, lab.Number), lab.Title, state})
 	}
-	return nil
+	return plain.Table(a.Out, rows...)
 }
 
-// attempts counts the verdicts on a lab that were the learner's, and gives the time of the first.
+// attempts counts the verdicts on a lab that were about the learner's code, and gives the time of the first.
 func attempts(events []verdict.Event, lab int) (n int, first time.Time) {
-	for _, e := range events {
-		if e.Lab != lab || e.Verdict == verdict.Environment {
-			continue
+	for _, e := range slices.Backward(events) {
+		if e.Lab == lab && e.Verdict != verdict.Environment {
+			n, first = n+1, e.Time
 		}
-		if n == 0 {
-			first = e.Time
-		}
-		n++
 	}
 	return n, first
 }
 
-// unasked says how much of a pass kind has yet to confirm.
-func unasked(e verdict.Event) string {
-	if len(e.NotChecked) == 0 {
-		return ""
-	}
-	return ", without " + strings.Join(e.NotChecked, " and ")
-}
+func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
 func times(n int) string {
 	if n == 1 {

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/labs/internal/cli"
-	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
@@ -17,9 +16,7 @@ func newSolveCommand(a *app) *cobra.Command {
 		Use:   "solve N",
 		Short: "Save your work, then bring the workspace to the solution of lab N",
 		Args:  cli.One("solve N"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.bring(cmd.Context(), args[0], "the solution of lab %d", workspace.Solve)
-		},
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.bring(cmd.Context(), "solve", args[0]) },
 	}
 }
 
@@ -28,17 +25,12 @@ func newResetCommand(a *app) *cobra.Command {
 		Use:   "reset N",
 		Short: "Save your work, then bring the workspace to the starter of lab N",
 		Args:  cli.One("reset N"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.bring(cmd.Context(), args[0], "the starter of lab %d", workspace.Reset)
-		},
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.bring(cmd.Context(), "reset", args[0]) },
 	}
 }
 
-// bring does what solve and reset have in common. state says, with %d for the lab, what the workspace
-// becomes.
-func (a *app) bring(ctx context.Context, lab, state string,
-	change func(context.Context, *course.Course, string, int) (workspace.Change, error),
-) error {
+// bring brings the workspace to the solution of a lab, or to its starter, which is the stage before.
+func (a *app) bring(ctx context.Context, command, lab string) error {
 	c, n, err := a.lab(lab)
 	if err != nil {
 		return err
@@ -48,32 +40,31 @@ func (a *app) bring(ctx context.Context, lab, state string,
 		return err
 	}
 	defer unlock()
-	done, err := change(ctx, c, a.workspace, n)
+	stage, state := n, fmt.Sprintf("the solution of lab %d", n)
+	if command == "reset" {
+		stage, state = n-1, fmt.Sprintf("the starter of lab %d", n)
+	}
+	done, err := workspace.Bring(ctx, c, a.workspace, stage, fmt.Sprintf("before %s %d", command, n))
 	if err != nil {
 		return err
 	}
-	a.printChange(done, fmt.Sprintf(state, n))
+	switch {
+	case done.Created:
+		fmt.Fprintf(a.Out, "Created %s: %s.\n", a.workspaceName(), state)
+	case len(done.Paths) == 0:
+		fmt.Fprintf(a.Out, "%s is %s already; nothing was changed.\n", a.workspaceName(), state)
+	default:
+		fmt.Fprintf(a.Out, "%s is now %s (%s changed).\n", a.workspaceName(), state, cli.Count(len(done.Paths), "file"))
+		fmt.Fprintf(a.Out, "Your work was saved first: `make undo%s` brings it back.\n", a.workspaceArg())
+	}
+	a.printRemoved(done.Removed)
 	return nil
 }
 
-// printChange says what became of the workspace, and how to get back what it was.
-func (a *app) printChange(c workspace.Change, state string) {
-	switch {
-	case c.Created:
-		fmt.Fprintf(a.Out, "Created %s: %s.\n", a.workspaceName(), state)
-	case len(c.Paths) == 0:
-		fmt.Fprintf(a.Out, "%s is %s already; nothing was changed.\n", a.workspaceName(), state)
-	default:
-		fmt.Fprintf(a.Out, "%s is now %s (%s changed).\n", a.workspaceName(), state, cli.Count(len(c.Paths), "file"))
-		fmt.Fprintf(a.Out, "Your work was saved first: `make undo%s` brings it back.\n", a.workspaceArg())
-		a.printRemoved(c)
-	}
-}
-
-// printRemoved says which saves are gone.
-func (a *app) printRemoved(c workspace.Change) {
-	if c.Removed > 0 {
-		fmt.Fprintf(a.Out, "(The oldest %s had to go: all saves of a workspace together have at most 1 GiB.)\n", cli.Count(c.Removed, "save"))
+// printRemoved says that old saves are gone.
+func (a *app) printRemoved(saves int) {
+	if saves > 0 {
+		fmt.Fprintf(a.Out, "The oldest %s had to go: all saves of a workspace together have at most 1 GiB.\n", cli.Count(saves, "save"))
 	}
 }
 

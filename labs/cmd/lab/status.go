@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,13 +30,12 @@ func (a *app) status(ctx context.Context) error {
 		}
 		return err
 	}
-	table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CLUSTER\tFOR\tAGE\tOWNER\tSTATE")
+	rows := [][]string{{"CLUSTER", "FOR", "AGE", "OWNER", "STATE"}}
 	for _, owner := range owners {
 		age := time.Since(owner.Created).Round(time.Second)
-		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\n", owner.Name, owner.Label, age, ownerWord(owner), a.stateWord(ctx, owner))
+		rows = append(rows, []string{owner.Name, owner.Label, age.String(), ownerWord(owner), a.stateWord(ctx, owner)})
 	}
-	return errors.Join(err, table.Flush())
+	return errors.Join(err, plain.Table(a.Out, rows...))
 }
 
 func ownerWord(o clusters.Record) string {

@@ -53,7 +53,7 @@ func (a *app) traced(c *course.Course, args []string) (*verdict.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := verdict.Read(a.State, n)
+	result, err := verdict.Read(a.State, a.workspace, n)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, exit.Usage("lab %d was not checked yet: run make lab-%d first", n, n)
 	}
@@ -64,7 +64,7 @@ func (a *app) traced(c *course.Course, args []string) (*verdict.Result, error) {
 func (a *app) latest(c *course.Course) (*verdict.Result, error) {
 	var latest *verdict.Result
 	for _, lab := range c.Labs {
-		result, err := verdict.Read(a.State, lab.Number)
+		result, err := verdict.Read(a.State, a.workspace, lab.Number)
 		if err == nil && (latest == nil || !result.Started.Before(latest.Started)) {
 			latest = result
 		}

@@ -17,7 +17,7 @@ import (
 func judged(t *testing.T, a *app, n int, started time.Time, recording string) {
 	t.Helper()
 	r := &verdict.Result{
-		Lab: n, Verdict: verdict.Pass, Started: started, Artifacts: filepath.Join(a.State, "artifacts", "run"),
+		Lab: n, Workspace: a.workspace, Verdict: verdict.Pass, Started: started, Artifacts: filepath.Join(a.State, "artifacts", "run"),
 		Checks: []verdict.Check{{ID: "takes-name", Title: "It takes a name", Lab: n, State: verdict.Passed},
 			{ID: "says-name", Title: "It says the name", Lab: n, State: verdict.Passed}},
 	}

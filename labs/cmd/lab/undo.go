@@ -3,13 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
@@ -62,7 +63,7 @@ func (a *app) undo(ctx context.Context, number string) error {
 	if done.Saved > 0 {
 		fmt.Fprintf(a.Out, "What it was until now was saved first: `make undo%s` once more brings that back.\n", a.workspaceArg())
 	}
-	a.printRemoved(done)
+	a.printRemoved(done.Removed)
 	return nil
 }
 
@@ -79,11 +80,11 @@ func (a *app) listSaves() error {
 		fmt.Fprintf(a.Out, "Nothing was saved yet: no command has changed %s.\n", a.workspaceName())
 		return nil
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SAVE\tWHEN\tWHAT")
+	rows := [][]string{{"SAVE", "WHEN", "WHAT"}}
 	for _, s := range saves {
-		fmt.Fprintf(w, "%d\t%s\t%s\n", s.Number, s.Time.Local().Format(time.DateTime), s.Reason)
+		rows = append(rows, []string{strconv.Itoa(s.Number), s.Time.Local().Format(time.DateTime), s.Reason})
 	}
-	fmt.Fprintln(w, "\n`bin/lab undo SAVE` brings one of them back; what is there now is saved first.")
-	return w.Flush()
+	err = plain.Table(a.Out, rows...)
+	fmt.Fprintf(a.Out, "\n`make undo SAVE=number%s` brings one of them back; what is there now is saved first.\n", a.workspaceArg())
+	return err
 }

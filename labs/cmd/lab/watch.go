@@ -26,8 +26,8 @@ func newWatchCommand(a *app) *cobra.Command {
 save gives up the check that is under way. Each check has a fresh cluster of its own; --pool says how many wait for
 the next ones, paused.
 
-Without N it is the first step that you have not passed. In a terminal, keys ask for more: h the next hint, n the next
-step, once this one has passed, r or Enter another check, q the end.`,
+Without N it is the first step that you have not passed. In a terminal, a line asks for more: h the next hint, n the next
+step, once this one has passed, an empty one another check, q the end.`,
 		Args: cli.Arguments(0, 1, "watch, or lab watch N, such as watch 4"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args, size) },
 	}
@@ -61,10 +61,13 @@ func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
 	if err != nil {
 		return err
 	}
-	return a.follow(ctx, c, n, &checker{a, verdict.Judge{
+	judge := verdict.Judge{
 		Course: c, State: a.State, Cache: a.Cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
 		Pool: waiting, Tools: tools, Progress: a.Progress,
-	}})
+	}
+	return a.follow(ctx, c, n, func(ctx context.Context, lab int, answered func(*verdict.Result)) error {
+		return a.checkOnce(ctx, judge, lab, answered)
+	})
 }
 
 // watched is the lab to begin with.
@@ -94,43 +97,35 @@ func (a *app) ensureWorkspace(ctx context.Context, c *course.Course) error {
 }
 
 // follow watches the workspace until the learner quits.
-func (a *app) follow(ctx context.Context, c *course.Course, n int, checker watch.Checker) (err error) {
+func (a *app) follow(ctx context.Context, c *course.Course, n int, check func(context.Context, int, func(*verdict.Result)) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	keyboard, err := watch.OpenKeyboard(a.In)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, keyboard.Close()) }()
-	files, changes := watch.NewFiles(a.workspace), make(chan watch.Change)
-	go files.Run(ctx, changes) // what is saved from here on is noticed, and the first check reads what is there by now
 	session := &watch.Session{
-		Lab: n, Labs: len(c.Labs), Checker: checker,
+		Lab: n, Labs: len(c.Labs), Check: check,
 		Report:  func(r *verdict.Result) { a.answer(c, []*verdict.Result{r}, nil, false) },
 		Hint:    func(lab int) error { return a.hint(c, lab, false) },
-		Changes: changes, Keys: keyboard.Keys(ctx),
-		Out: a.Out, Err: a.Err,
+		Changes: watch.Files(ctx, a.workspace),
+		Out:     a.Out, Err: a.Err,
+	}
+	if a.AtTerminal() {
+		session.Lines = watch.Lines(a.In)
 	}
 	return session.Run(ctx)
 }
 
-// checker judges as `lab check` does, again and again. What all its checks have in common is made once.
-type checker struct {
-	*app
-	judge verdict.Judge // what every check begins with
-}
-
-// Check judges one lab, when no other command works on the workspace.
-func (k *checker) Check(ctx context.Context, lab int, answered func(*verdict.Result)) error {
-	answer, sent := k.reporting(ctx, func(results []*verdict.Result, _ *clusters.Cluster) { answered(results[0]) })
-	defer sent()
-	unlock, err := k.lockWhenFree(ctx)
+// checkOnce judges one lab as `lab check` does, when no other command works on the workspace. judge is a copy, because a
+// run draws its seed.
+func (a *app) checkOnce(ctx context.Context, judge verdict.Judge, lab int, answered func(*verdict.Result)) error {
+	unlock, err := a.lockWhenFree(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	judge := k.judge // its own, because a run draws its seed
-	judge.OnOutcome, judge.Answer = k.onOutcome(k.judge.Course), answer
+	judge.OnOutcome = a.onOutcome(judge.Course)
+	judge.Answer = func(results []*verdict.Result, _ *clusters.Cluster) {
+		answered(results[0])
+		a.report(ctx, results)
+	}
 	_, err = judge.Check(ctx, []int{lab})
 	return err
 }

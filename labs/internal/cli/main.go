@@ -31,6 +31,7 @@ func Main(root func(*App) *cobra.Command) int {
 		complain(err)
 		return exit.Code(err)
 	}
+	forgetGoSettings()
 	takeGo(ctx, a.Root)
 	command := root(a)
 	err = Execute(ctx, command, os.Args[1:])

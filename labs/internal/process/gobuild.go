@@ -42,7 +42,9 @@ func BuildEnv(ctx context.Context) ([]string, error) {
 			env = append(env, name+"="+settings[name])
 		}
 	}
-	for _, name := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"} {
+	for _, name := range []string{
+		"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
+	} {
 		if value := os.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		}

@@ -37,7 +37,7 @@ func start(ctx context.Context, t *testing.T) (*exec.Cmd, *bufio.Reader) {
 	return cmd, output
 }
 
-func TestGroupsEndWhole(t *testing.T) {
+func TestOwnEndsTheWholeGroup(t *testing.T) {
 	for name, end := range map[string]func(cancel context.CancelFunc, cmd *exec.Cmd){
 		"with the context": func(cancel context.CancelFunc, _ *exec.Cmd) { cancel() },
 		"killed":           func(_ context.CancelFunc, cmd *exec.Cmd) { process.Kill(cmd) },

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOutputHasALimit(t *testing.T) {
+func TestHeadAndTailHaveALimit(t *testing.T) {
 	head, tail := &Head{Limit: 5}, &Tail{Limit: 5}
 	both := io.MultiWriter(head, tail)
 	for _, text := range []string{"ab", "cdefg", strings.Repeat("x", 1000), "yz"} {

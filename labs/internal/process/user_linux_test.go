@@ -8,7 +8,7 @@ import (
 )
 
 // Programs of one user may signal each other, and end with each other.
-func TestAHomeHasAUserOfItsOwn(t *testing.T) {
+func TestUserOfEachHomeIsItsOwn(t *testing.T) {
 	if os.Geteuid() != 0 {
 		if uid, err := process.UserOf(t.TempDir()); uid != -1 || err != nil {
 			t.Errorf("%d, %v, want the user of this process", uid, err)

@@ -15,35 +15,29 @@ import (
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-// sendLimit is how long sending may take after the answer was given. What is not sent then waits for the next check.
+// sendLimit is how long sending may take. What is not sent then waits for the next check.
 const sendLimit = time.Second
 
-// Report puts results down on disk and sends them to the board of the classroom that was joined, beside what comes next: a check
-// neither waits for the board nor fails because of it. The function it returns waits until they are sent, for a second at most. tell
-// gets a line when something is worth one.
-func Report(ctx context.Context, state string, results []*verdict.Result, tell func(line string)) (wait func()) {
+// Report puts results down on disk and sends them to the board of the classroom that was joined, if one was. It takes a
+// second at most. An error says what the board has not heard of.
+func Report(ctx context.Context, state string, results []*verdict.Result) error {
 	r, err := Load(state)
 	if errors.Is(err, os.ErrNotExist) {
-		return func() {}
+		return nil
 	}
 	dir := filepath.Join(state, "outbox")
 	if err == nil {
 		err = put(dir, results)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendLimit)
-	sent := make(chan error, 1)
-	go func() {
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendLimit)
 		defer cancel()
-		if err == nil {
-			err = r.flush(ctx, dir)
-		}
-		sent <- err
-	}()
-	return func() {
-		if err := <-sent; err != nil {
-			tell(fmt.Sprintf("the board has not heard of this: %v", err))
-		}
+		err = r.flush(ctx, dir)
 	}
+	if err != nil {
+		return fmt.Errorf("the board has not heard of this: %w", err)
+	}
+	return nil
 }
 
 // put keeps results until they are sent. Their names sort by time, with those of one run in the order of their labs.

@@ -29,7 +29,9 @@ func TestResultsWaitForTheBoard(t *testing.T) {
 	state := joined(t, "Ana")
 	var told []string
 	report := func(results ...*verdict.Result) {
-		Report(t.Context(), state, results, func(line string) { told = append(told, line) })()
+		if err := Report(t.Context(), state, results); err != nil {
+			told = append(told, err.Error())
+		}
 	}
 	report(&verdict.Result{Run: "r1", Lab: 1}, &verdict.Result{Run: "r1", Lab: 2})
 	report(&verdict.Result{Run: "r2", Lab: 1})
@@ -38,15 +40,17 @@ func TestResultsWaitForTheBoard(t *testing.T) {
 	}
 }
 
-func TestWhoHasNotJoinedReportsNothing(t *testing.T) {
+func TestReportWithoutAClassroomDoesNothing(t *testing.T) {
 	state := t.TempDir()
-	Report(t.Context(), state, []*verdict.Result{{Run: "r1"}}, func(line string) { t.Error(line) })()
+	if err := Report(t.Context(), state, []*verdict.Result{{Run: "r1"}}); err != nil {
+		t.Error(err)
+	}
 	if _, err := os.Stat(filepath.Join(state, "outbox")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("something waits: %v", err)
 	}
 }
 
-func TestAResultSaysNothingOfTheHome(t *testing.T) {
+func TestReportedResultHasNoHomePaths(t *testing.T) {
 	t.Setenv("HOME", "/home/lovelace")
 	data, err := anonymous(&verdict.Result{
 		Run: "r1", Workspace: "/home/lovelace/w",

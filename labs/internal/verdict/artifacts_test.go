@@ -44,7 +44,7 @@ func TestARunFromElsewhereIsKeptAmongOurs(t *testing.T) {
 	if err := Adopt(state, []*Result{{Schema: 1, Lab: 4, Verdict: Fail, Run: "20261127-131500-ABCD"}}); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := Read(state, 4); err != nil || kept.Verdict != Fail {
+	if kept, err := Read(state, "", 4); err != nil || kept.Verdict != Fail {
 		t.Errorf("%+v, %v", kept, err)
 	}
 	if events, err := History(state, ""); err != nil || len(events) != 1 {

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/build"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/mod/module"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
@@ -25,69 +23,48 @@ const (
 	// maxBuildLines is how many lines of a compiler's complaint a person reads, and maxBuildLine how much of one, in characters: a
 	// type can be as long as the code.
 	maxBuildLines, maxBuildLine = 20, 500
+	// pipeDelay is how long pipes are read that children of a killed command hold open.
+	pipeDelay = 2 * time.Second
 )
 
-// BuildManager compiles and links the workspace's ./cmd to out, writing nothing into the workspace. A Build says
-// why the learner's code does not compile; an error is not the learner's fault, and a
-// [*clusters.Problem] where there is something to fix.
+// BuildManager compiles and links the main program of the workspace to out, writing nothing into the workspace. A Build says
+// why the learner's code does not compile; an error is not the learner's fault, and a [*clusters.Problem] where there is
+// something to fix.
 func BuildManager(ctx context.Context, workspace, out string) (*Build, error) {
-	return compilation{workspace: workspace, out: out}.trusted(ctx)
-}
-
-// trusted is the compilation as the learner's own Go command does it.
-func (c compilation) trusted(ctx context.Context) (*Build, error) {
-	if why := noModule(c.workspace); why != "" {
-		return &Build{Output: why}, nil
-	}
-	var err error
-	if c.env, err = process.BuildEnv(ctx); err != nil {
-		return nil, err
-	}
-	c.limit, c.known, c.mod = process.BuildLimit, ingredient(), "readonly"
-	return c.judge(ctx)
-}
-
-// judge compiles, and asks the machine before it tells the learner.
-func (c compilation) judge(ctx context.Context) (*Build, error) {
-	build, err := c.run(ctx)
-	if build == nil {
-		return nil, err
-	}
-	if _, err := os.Stat(filepath.Join(c.workspace, "vendor", "modules.txt")); err == nil && c.offline() {
-		c.mod = "vendor"
-		return c.run(ctx)
-	}
-	// A module may be missing because the learner asks for one that does not exist, or for want of a
-	// network.
-	fetched, err := c.fetch(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if fetched {
-		return c.run(ctx)
-	}
-	return build, nil
+	return compilation{workspace: workspace, out: out, limit: process.BuildLimit}.judge(ctx)
 }
 
 // compilation is one of the learner's code.
 type compilation struct {
 	workspace, out string
 	unlinked       bool // nobody will run it: out stays empty, and what takes longest is spared
-	env            []string
 	limit          time.Duration
-	known          module.Version // one that certainly exists
-	mod            string         // where modules come from: readonly, or vendor
+	env            []string // of the Go command; nil takes that of [process.BuildEnv]
+	program        string   // the main package, such as ./cmd
 }
 
-// pipeDelay is how long pipes are read that children of a killed command hold open.
-const pipeDelay = 2 * time.Second
-
-// command prepares the Go command in the workspace, with env added to its environment.
-func (c compilation) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env = c.workspace, append(slices.Clone(c.env), env...)
-	cmd.WaitDelay = pipeDelay
-	return cmd
+// judge compiles, and asks the machine before it tells the learner.
+func (c compilation) judge(ctx context.Context) (failed *Build, err error) {
+	if c.env == nil {
+		if c.env, err = process.BuildEnv(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var why string
+	if c.program, why = mainPackage(c.workspace); why != "" {
+		return &Build{Output: why}, nil
+	}
+	if failed, err = c.run(ctx); failed == nil {
+		return nil, err
+	}
+	again, err := c.lacksModules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if again {
+		return c.run(ctx)
+	}
+	return failed, nil
 }
 
 // tool prepares the Go command for work on the workspace, where it may write to the folder of what is made.
@@ -101,16 +78,15 @@ func (c compilation) tool(ctx context.Context, args ...string) *exec.Cmd {
 // it is asked to list the compiled files of, and complains in the same words.
 func (c compilation) goal() []string {
 	if c.unlinked {
-		return []string{"list", "-export", "-f={{/* nothing */}}", "-buildvcs=false", "-mod=" + c.mod, "./cmd"}
+		return []string{"list", "-export", "-f={{/* nothing */}}", "-buildvcs=false", c.program}
 	}
-	return []string{"build", "-buildvcs=false", "-mod=" + c.mod, process.LinkerFlags, "-o", c.out, "./cmd"}
+	return []string{"build", "-buildvcs=false", process.LinkerFlags, "-o", c.out, c.program}
 }
 
 func (c compilation) run(ctx context.Context) (*Build, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	cmd := c.tool(limited, c.goal()...)
-	output, err := cmd.CombinedOutput()
+	output, err := c.tool(limited, c.goal()...).CombinedOutput()
 	switch {
 	case err == nil && c.unlinked:
 		return nil, nil
@@ -126,8 +102,7 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 	switch {
 	case limited.Err() != nil:
 		return nil, &clusters.Problem{
-			What: fmt.Sprintf("your code was not compiled within %s: this machine is too busy, or too small", c.limit),
-			Fix:  "make doctor",
+			What: fmt.Sprintf("your code was not compiled within %s: this machine is too busy, or too small", c.limit), Fix: fix.Doctor,
 		}
 	case !errors.As(err, &exited):
 		return nil, fmt.Errorf("build the manager: %w", err)
@@ -162,16 +137,40 @@ func (c compilation) readable(output string) string {
 	return strings.ReplaceAll(strings.Join(lines, "\n"), c.workspace+string(filepath.Separator), "")
 }
 
-// noModule says what keeps a folder from being a Go module, and what to do about it; "" when it is one.
-func noModule(workspace string) string {
-	if info, err := os.Lstat(filepath.Join(workspace, "go.mod")); err == nil {
-		if !info.Mode().IsRegular() {
-			return "go.mod is a link or a folder: put the file itself in its place" // Go would quote what a link leads to
+// mainPackage finds the operator's program where scaffolds put it: in cmd (Kubebuilder 4), at the top (before), or in
+// cmd/manager (Operator SDK before 1.0); then the only program in cmd. Without one it says why, and what to do about it.
+func mainPackage(workspace string) (program, why string) {
+	if _, err := os.Stat(filepath.Join(workspace, "go.mod")); err != nil {
+		if entries, err := os.ReadDir(workspace); err == nil && len(entries) == 0 {
+			return "", fmt.Sprintf("%s is empty: remove it (rmdir %s), and the next `make lab-1` makes a workspace there", workspace, workspace)
 		}
-		return ""
+		return "", fmt.Sprintf("%s is no workspace: a workspace is a Go module, and there is no go.mod in it. If the lab made it, "+
+			"`make undo` or `make reset-1` brings one back; if not, name a folder that does not exist yet: `make lab-1 WORKSPACE=DIR`", workspace)
 	}
-	if entries, err := os.ReadDir(workspace); err == nil && len(entries) == 0 {
-		return fmt.Sprintf("%s is empty: remove it (rmdir %s), and the next `make lab-1` makes a workspace there", workspace, workspace)
+	if files, _ := filepath.Glob(filepath.Join(workspace, "cmd", "*.go")); len(files) > 0 {
+		return "./cmd", "" // whatever is in them: the compiler says what is wrong
 	}
-	return fmt.Sprintf("there is no go.mod in %s, so it is no workspace. If lab made it, `make undo` or `make reset-1` brings one back; if not, name a new folder: `make lab-1 WORKSPACE=DIR`", workspace)
+	isProgram := func(dir string) bool {
+		p, _ := build.ImportDir(filepath.Join(workspace, dir), 0) // the compiler tells of errors
+		return p.Name == "main"
+	}
+	for _, dir := range []string{".", "cmd/manager"} {
+		if isProgram(dir) {
+			return "./" + dir, ""
+		}
+	}
+	folders, _ := os.ReadDir(filepath.Join(workspace, "cmd"))
+	var found []string
+	for _, folder := range folders {
+		if dir := "cmd/" + folder.Name(); folder.IsDir() && isProgram(dir) {
+			found = append(found, dir)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", "there is no program: the lab builds the package main in cmd, in cmd/manager, or at the top of your module"
+	case 1:
+		return "./" + found[0], ""
+	}
+	return "", fmt.Sprintf("there are %d programs (%s), and the lab builds one: put your operator's package main into cmd", len(found), strings.Join(found, ", "))
 }

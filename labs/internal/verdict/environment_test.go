@@ -48,7 +48,7 @@ func TestARunWithoutAClusterEndsAsEnvironment(t *testing.T) {
 				t.Fatalf("Check() = %v, %v, want a result for each lab, and that it was told", results, err)
 			}
 			for _, r := range results {
-				kept, err := verdict.Read(j.State, r.Lab)
+				kept, err := verdict.Read(j.State, j.Workspace, r.Lab)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -70,7 +70,7 @@ func TestAnInterruptedRunLeavesNoResult(t *testing.T) {
 	if results, err := j.Check(ctx, []int{4}); results != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("Check() = %v, %v, want the interrupt alone", results, err)
 	}
-	if _, err := verdict.Read(j.State, 4); err == nil {
+	if _, err := verdict.Read(j.State, j.Workspace, 4); err == nil {
 		t.Error("an interrupted run left a result")
 	}
 }

@@ -94,11 +94,11 @@ func held(events []Event) map[int]bool {
 	return labs
 }
 
-// failing are the checks that failed the last time that one of labs was judged. What did not compile left its learner
-// where they were.
+// failing are the checks that failed the last time that one of labs was judged. Code that did not compile changes
+// nothing, and neither does a verdict on the machine, whatever failed there.
 func failing(events []Event, labs []int) []string {
 	for _, e := range slices.Backward(events) {
-		if slices.Contains(labs, e.Lab) && (e.Verdict == Pass || len(e.Failed) > 0) {
+		if slices.Contains(labs, e.Lab) && (e.Verdict == Pass || e.Verdict == Fail && len(e.Failed) > 0) {
 			return e.Failed
 		}
 	}

@@ -45,21 +45,24 @@ func TestTheLastVerdictOfALearnerCounts(t *testing.T) {
 
 func TestAResultIsReadAsItWasWritten(t *testing.T) {
 	state := t.TempDir()
-	if _, err := verdict.Read(state, 4); !errors.Is(err, os.ErrNotExist) {
+	if _, err := verdict.Read(state, "/w", 4); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("reading what is not there: %v", err)
 	}
-	want := &verdict.Result{Schema: 1, Lab: 4, Verdict: verdict.Fail, Checks: []verdict.Check{{ID: "x", State: verdict.Failed}}}
+	want := &verdict.Result{Schema: 1, Lab: 4, Workspace: "/w", Verdict: verdict.Fail, Checks: []verdict.Check{{ID: "x", State: verdict.Failed}}}
 	if err := want.Write(state); err != nil {
 		t.Fatal(err)
 	}
-	got, err := verdict.Read(state, 4)
+	if _, err := verdict.Read(state, "/elsewhere/w", 4); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("reading that of another workspace: %v", err)
+	}
+	got, err := verdict.Read(state, "/w", 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	info, err := os.Stat(verdict.Path(state, 4))
+	info, err := os.Stat(verdict.Path(state, "/w", 4))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/memcached"
+	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -59,7 +59,7 @@ type run struct {
 	id        string
 	started   time.Time
 	artifacts string
-	scratch   string
+	scratch   string // a folder for this run
 	tools     Tools
 	manager   string
 	build     *Build
@@ -70,6 +70,8 @@ type run struct {
 	wanted    []*course.Lab     // what the suite runs
 	held      map[int]bool      // the labs that this workspace has passed before
 	failing   []string          // the checks that failed last time
+
+	removeScratch func()
 }
 
 // Check judges labs, which have to be numbers of the course, in one run on one fresh cluster. It
@@ -80,7 +82,7 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	if err != nil {
 		return nil, r.blamed(ctx, err, labs)
 	}
-	defer func() { _ = os.RemoveAll(r.scratch) }()
+	defer r.removeScratch()
 	defer func() { err = errors.Join(err, r.deleteCluster(ctx, results)) }()
 	r.wanted = r.suiteLabs(labs)
 	events, err := History(r.State, r.Workspace)
@@ -136,7 +138,7 @@ func (j *Judge) newRun() (*run, error) {
 		return r, err
 	}
 	sweepScratch()
-	r.scratch, err = newScratch()
+	r.scratch, r.removeScratch, err = newScratch()
 	r.manager = filepath.Join(r.scratch, "manager")
 	if j.Seed == 0 {
 		j.Seed = newSeed()
@@ -184,7 +186,7 @@ func (r *run) prepare(ctx context.Context) error {
 
 // compile compiles the learner's manager, and links it where a check runs it.
 func (r *run) compile(ctx context.Context) (*Build, error) {
-	return compilation{workspace: r.Workspace, out: r.manager, unlinked: !r.runsManager()}.trusted(ctx)
+	return compilation{workspace: r.Workspace, out: r.manager, unlinked: !r.runsManager(), limit: process.BuildLimit}.judge(ctx)
 }
 
 // runsManager says whether a check of this run wants a manager.

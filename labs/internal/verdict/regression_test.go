@@ -31,7 +31,7 @@ func TestARegressionIsWhatHeldBefore(t *testing.T) {
 	}
 }
 
-func TestWhatFailedLastTimeIsWhatSomebodyWorksAt(t *testing.T) {
+func TestFailingIsFromTheLastVerdictOnTheCode(t *testing.T) {
 	fail := func(lab int, failed ...string) Event { return Event{Lab: lab, Verdict: Fail, Failed: failed} }
 	for name, c := range map[string]struct {
 		events []Event
@@ -42,7 +42,7 @@ func TestWhatFailedLastTimeIsWhatSomebodyWorksAt(t *testing.T) {
 		"of another lab":             {[]Event{fail(4, "creates"), fail(5, "owned")}, []string{"creates"}},
 		"held since":                 {[]Event{fail(4, "creates"), {Lab: 4, Verdict: Pass}}, nil},
 		"did not compile since":      {[]Event{fail(4, "creates"), fail(4)}, []string{"creates"}},
-		"the machine failed since":   {[]Event{fail(4, "creates"), {Lab: 4, Verdict: Environment}}, []string{"creates"}},
+		"the machine failed since":   {[]Event{fail(4, "creates"), {Lab: 4, Verdict: Environment, Failed: []string{"follows"}}}, []string{"creates"}},
 		"failed again after holding": {[]Event{{Lab: 4, Verdict: Pass}, fail(4, "follows")}, []string{"follows"}},
 	} {
 		if diff := cmp.Diff(c.want, failing(c.events, []int{4})); diff != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
 // Verdict is the answer to a run.
@@ -67,7 +68,7 @@ const (
 	NotChecked State = "not-checked"
 )
 
-// Result is what one run found, as it stands in .lab/results/lab-N.json. Scripts read it; a change of
+// Result is what one run found, as it stands in .lab/results/WORKSPACE/lab-N.json, see [Path]. Scripts read it; a change of
 // its meaning needs another Schema.
 type Result struct {
 	Schema    int       `json:"schema"`
@@ -135,16 +136,16 @@ type Finding struct {
 
 const schema = 1
 
-// Path is where the result of lab n is kept below the state folder.
-func Path(state string, n int) string {
-	return filepath.Join(state, "results", fmt.Sprintf("lab-%d.json", n))
+// Path is where the last result of lab n for a workspace is kept below the state folder.
+func Path(state, dir string, n int) string {
+	return filepath.Join(state, "results", workspace.Key(dir), fmt.Sprintf("lab-%d.json", n))
 }
 
 // Plain makes all texts of the result safe for a terminal. The folders of this machine stay: commands look for them.
 func (r *Result) Plain() {
-	workspace, artifacts := r.Workspace, r.Artifacts
+	dir, artifacts := r.Workspace, r.Artifacts
 	plain.Within(r)
-	r.Workspace, r.Artifacts = workspace, artifacts
+	r.Workspace, r.Artifacts = dir, artifacts
 }
 
 // Write keeps the result. A reader never sees half of it.
@@ -153,7 +154,7 @@ func (r *Result) Write(state string) error {
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
-	path := Path(state, r.Lab)
+	path := Path(state, r.Workspace, r.Lab)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
@@ -163,15 +164,16 @@ func (r *Result) Write(state string) error {
 	return nil
 }
 
-// Read reads what [Result.Write] kept for lab n. The error wraps [os.ErrNotExist] when there is none.
-func Read(state string, n int) (*Result, error) {
-	data, err := os.ReadFile(Path(state, n))
+// Read reads what [Result.Write] kept for lab n and a workspace. The error wraps [os.ErrNotExist] when there is none.
+func Read(state, dir string, n int) (*Result, error) {
+	path := Path(state, dir, n)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read result: %w", err)
 	}
 	r := &Result{}
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("read result %s: %w", Path(state, n), err)
+		return nil, fmt.Errorf("read result %s: %w", path, err)
 	}
 	return r, nil
 }

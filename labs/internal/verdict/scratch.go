@@ -1,53 +1,64 @@
 package verdict
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
+
+	"github.com/gofrs/flock"
 
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/labs/internal/process"
 )
 
-const scratchPrefix = "operator-lab-"
+// scratchPrefix and digits are the name of a scratch folder. It has to be nobody else's: a checkout may be /tmp/operator-lab-2.
+const scratchPrefix = "operator-lab-run-"
 
 // newScratch makes a folder outside the checkout: learner programs run as an unprivileged user, who may
-// not be able to enter the home folder that the checkout is in. They can pass through it, not list it.
-func newScratch() (string, error) {
+// not be able to enter the home folder that the checkout is in. They can pass through it, not list it. The folder is
+// locked until remove: a process id says nothing to who shares the folder of temporary files but not the processes.
+func newScratch() (dir string, remove func(), err error) {
 	if err := doctor.Problem([]doctor.Finding{doctor.TemporaryFolder()}); err != nil {
-		return "", err
+		return "", func() {}, err
 	}
-	dir, err := os.MkdirTemp("", scratchPrefix+strconv.Itoa(os.Getpid())+"-")
-	if err != nil {
-		return "", fmt.Errorf("make scratch folder: %w", err)
+	for {
+		dir, err := os.MkdirTemp("", scratchPrefix)
+		if err != nil {
+			return "", func() {}, fmt.Errorf("make scratch folder: %w", err)
+		}
+		lock := folderLock(dir)
+		remove := func() { _ = errors.Join(os.RemoveAll(dir), lock.Close()) }
+		if err = lock.Lock(); err == nil {
+			err = os.Chmod(dir, 0o711)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // [sweepScratch] of another run came first
+			_ = lock.Close()
+		case err != nil:
+			remove()
+			return "", func() {}, fmt.Errorf("make scratch folder: %w", err)
+		default:
+			return dir, remove, nil
+		}
 	}
-	if err := os.Chmod(dir, 0o711); err != nil {
-		return "", fmt.Errorf("open scratch folder: %w", err)
-	}
-	return dir, nil
 }
+
+// folderLock locks the folder itself.
+func folderLock(dir string) *flock.Flock { return flock.New(dir, flock.SetFlag(os.O_RDONLY)) }
 
 // sweepScratch removes what runs of this user left that were killed.
 func sweepScratch() {
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), scratchPrefix+"*-*"))
-	if err != nil {
-		return
-	}
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), scratchPrefix+"[0-9]*"))
 	for _, dir := range left {
-		text, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), scratchPrefix), "-")
-		pid, err := strconv.Atoi(text)
-		if err != nil {
-			continue
-		}
 		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !process.Ours(info) {
 			continue
 		}
-		if p, err := os.FindProcess(pid); err == nil && p.Signal(syscall.Signal(0)) == nil {
-			continue
+		lock := folderLock(dir)
+		if free, err := lock.TryLock(); err == nil && free {
+			_ = os.RemoveAll(dir)
 		}
-		_ = os.RemoveAll(dir)
+		_ = lock.Close()
 	}
 }

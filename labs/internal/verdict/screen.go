@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/fatih/color"
 	"golang.org/x/term"
@@ -149,5 +148,5 @@ func wrap(text string, n int) []string {
 // painting is what colours add to a text.
 var painting = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// visible is how many characters of text are seen.
-func visible(text string) int { return utf8.RuneCountInString(painting.ReplaceAllString(text, "")) }
+// visible is how many columns of a terminal a text takes.
+func visible(text string) int { return plain.Width(painting.ReplaceAllString(text, "")) }

@@ -47,11 +47,11 @@ func BuildTools(ctx context.Context, root, state string) (Tools, error) {
 }
 
 func goCommand(ctx context.Context, dir string, args ...string) error {
-	scratch, err := newScratch()
+	scratch, remove, err := newScratch()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch)
+	defer remove()
 	cmd := exec.CommandContext(ctx, "go", args...)
 	process.Own(cmd, syscall.SIGKILL)
 	cmd.Dir = dir

@@ -2,7 +2,14 @@ package watch
 
 import (
 	"context"
+	"crypto/sha256"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -10,155 +17,166 @@ import (
 
 const (
 	// pollPeriod is how often the workspace is looked at where no event says that something happened: on network
-	// drives, and on Windows' file systems below WSL2. It is done everywhere, so that nobody has to find out where
-	// it is needed.
+	// drives, and on Windows' file systems below WSL2.
 	pollPeriod = time.Second
-	// pollShare bounds what polling takes of a core, whatever the workspace holds: after a look that took t there is
-	// none for pollShare × t.
-	pollShare = 20
-	// quiet is how long nothing may happen before a burst is over: an editor that saves all its files, a formatter
-	// after it, a checkout. It is part of the wait for every verdict, and whoever saves later is checked anew.
+	// quiet is how long nothing may change before a burst is over: an editor that saves all its files, a formatter
+	// after it, a checkout. It is part of the wait for every verdict.
 	quiet = 100 * time.Millisecond
 	// longest bounds a burst that does not end.
 	longest = 2 * time.Second
+	// rest is the time between an event and a look: a log that is written in the workspace is a flood of events.
+	rest = 20 * time.Millisecond
 )
 
 // Change is one change of a workspace, however many files were saved.
 type Change struct {
-	// Noticed is when the first of it was noticed: at once where the file system tells, within a second elsewhere.
+	// Noticed is when the first of it was noticed.
 	Noticed time.Time
 	// Paths are the files that are not what they were, as slash paths below the workspace, sorted.
 	Paths []string
 }
 
-// Files watches what a verdict on a workspace depends on: its Go files, go.mod, go.sum and manifests. Tests,
-// the Makefile, hidden files, bin/ and what editors leave beside a file are no part of it.
-//
-// What counts is content. Saving a file that is as it was, or bringing it back before the burst is over, is no
-// change. Events of the file system only say when to look; where none arrive, it is looked once a second.
-type Files struct {
-	dir    string
-	told   snapshot
-	events *fsnotify.Watcher // nil where there are none
-	known  []string          // the folders of the last look
+// Files tells changes of what a verdict on the workspace depends on: its Go files, go.mod, go.sum and manifests. Tests,
+// the Makefile, hidden files, bin/ and what editors leave beside a file are no part of it. It begins with the workspace as
+// it is now, and ends with ctx. What counts is content: saving a file that is as it was is no change.
+func Files(ctx context.Context, dir string) <-chan Change {
+	events, err := fsnotify.NewWatcher()
+	if err != nil { // the machine has none left to give: polling has to do
+		events = nil
+	}
+	w := &watcher{dir: dir, events: events, period: pollPeriod, quiet: quiet, longest: longest}
+	return w.start(ctx)
+}
 
+// watcher looks at a workspace when an event says so, and once in a while.
+type watcher struct {
+	dir                    string
+	events                 *fsnotify.Watcher // nil where there are none
 	period, quiet, longest time.Duration
-	after                  func(time.Duration) <-chan time.Time // time.After; of bursts only
 }
 
-// NewFiles begins with the workspace as it is now; what changes from here on is told by [Files.Run]. A workspace
-// that does not exist yet may come into being.
-func NewFiles(dir string) *Files {
-	f := &Files{dir: dir, period: pollPeriod, quiet: quiet, longest: longest, after: time.After}
-	f.events, _ = fsnotify.NewWatcher() // a machine may have none left to give; then polling has to do
-	f.told = take(dir, snapshot{})
-	f.follow(f.told.folders)
-	return f
+// snapshot is what the relevant files of a workspace held at one moment: the sum of each, by slash path.
+type snapshot map[string][sha256.Size]byte
+
+func (w *watcher) start(ctx context.Context) <-chan Change {
+	changes, told := make(chan Change), w.look(snapshot{})
+	go func() {
+		for w.wait(ctx) {
+			noticed, now := time.Now(), w.look(told)
+			for begun := now; !maps.Equal(told, now) && time.Since(noticed) < w.longest; begun = now {
+				time.Sleep(w.quiet)
+				if now = w.look(begun); maps.Equal(begun, now) {
+					break
+				}
+			}
+			paths := changed(told, now)
+			if told = now; len(paths) == 0 {
+				continue
+			}
+			select {
+			case changes <- Change{noticed, paths}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return changes
 }
 
-// Run tells changes until ctx ends. It is called once.
-func (f *Files) Run(ctx context.Context, changes chan<- Change) {
-	happened := make(chan struct{}, 1)
-	if f.events != nil {
-		defer f.events.Close()
-		go forward(f.events, happened)
+// wait returns when it is time for the next look, and false when ctx has ended.
+func (w *watcher) wait(ctx context.Context) bool {
+	var happened <-chan fsnotify.Event
+	var lost <-chan error // events
+	if w.events != nil {
+		happened, lost = w.events.Events, w.events.Errors
 	}
-	var took time.Duration
-	for more := false; more || f.wait(ctx, took, happened); {
-		begun := time.Now()
-		now := take(f.dir, f.told)
-		took = time.Since(begun)
-		more = f.follow(now.folders) // what happened in a new folder before it was followed was no event
-		if len(f.told.changed(now)) > 0 {
-			now = f.settle(ctx, now)
-		}
-		paths := f.told.changed(now)
-		f.told = now // also what files of the same content are like
-		if len(paths) == 0 {
-			continue
-		}
-		select {
-		case changes <- Change{begun, paths}:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// settle waits for the end of a burst and returns what it left.
-func (f *Files) settle(ctx context.Context, now snapshot) snapshot {
-	for end := time.Now().Add(f.longest); time.Now().Before(end) && ctx.Err() == nil; {
-		select {
-		case <-f.after(f.quiet):
-		case <-ctx.Done():
-		}
-		next := take(f.dir, now)
-		more := f.follow(next.folders) || len(now.changed(next)) > 0
-		if now = next; !more {
-			break
-		}
-	}
-	return now
-}
-
-// wait returns when it is time for the next look, after one that took so long: when something happened, or after
-// the period. It returns false when ctx has ended.
-func (f *Files) wait(ctx context.Context, took time.Duration, happened <-chan struct{}) bool {
-	rest := time.NewTimer(took) // whatever happens: a log that is written in the workspace is a flood of events
-	defer rest.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-rest.C:
-	}
-	timer := time.NewTimer(max(f.period, pollShare*took))
+	timer := time.NewTimer(w.period)
 	defer timer.Stop()
 	select {
-	case <-ctx.Done():
-		return false
 	case <-happened:
+		time.Sleep(rest)
+	case <-lost: //nolint:errcheck // it says to look, and nothing else
 	case <-timer.C:
+	case <-ctx.Done():
+		if w.events != nil {
+			_ = w.events.Close()
+		}
+		return false
 	}
 	return true
 }
 
-// forward tells of events until the watcher is closed, of many that nobody has asked for yet as of one. An error says that
-// events were lost, which is as good a reason to look.
-func forward(watcher *fsnotify.Watcher, happened chan<- struct{}) {
-	for {
-		var open bool
-		select {
-		case _, open = <-watcher.Events:
-		case _, open = <-watcher.Errors:
-		}
-		if !open {
-			return
-		}
-		select {
-		case happened <- struct{}{}:
-		default:
-		}
+// look takes a snapshot, and asks for the events of all folders. A workspace that cannot be read right now, as happens on
+// network drives, has not changed; a file that vanishes meanwhile is not there.
+func (w *watcher) look(before snapshot) snapshot {
+	now := snapshot{}
+	root, err := filepath.EvalSymlinks(w.dir)
+	if err != nil {
+		return before
 	}
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		slash := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(name, root), string(filepath.Separator)))
+		switch {
+		case err != nil && slash == "":
+			return err
+		case err != nil:
+			return nil //nolint:nilerr // a folder that nobody may read, or that vanished
+		case entry.IsDir() && slash != "" && !followed(slash):
+			return fs.SkipDir
+		case entry.IsDir():
+			if w.events != nil {
+				_ = w.events.Add(name) // one that gives no events is polled
+			}
+		case relevant(slash):
+			if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+				if data, err := os.ReadFile(name); err == nil {
+					now[slash] = sha256.Sum256(data)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return before
+	}
+	return now
 }
 
-// follow asks for the events of these folders and of no others, and says whether there are new ones among them. One
-// that cannot be followed is polled.
-func (f *Files) follow(folders []string) (more bool) {
-	if f.events == nil {
-		return false
-	}
-	followed := f.events.WatchList()
-	for _, folder := range folders {
-		if !slices.Contains(followed, folder) {
-			_ = f.events.Add(folder)
-			more = more || !slices.Contains(f.known, folder)
-		}
-	}
-	f.known = folders
-	for _, folder := range followed {
-		if !slices.Contains(folders, folder) {
-			_ = f.events.Remove(folder)
-		}
-	}
-	return more
+// changed are the files that differ between two snapshots, or are in only one of them, sorted.
+func changed(a, b snapshot) []string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	maps.DeleteFunc(all, func(p string, _ [sha256.Size]byte) bool {
+		before, was := a[p]
+		now, is := b[p]
+		return was == is && before == now
+	})
+	return slices.Sorted(maps.Keys(all))
 }
+
+// kinds are the endings of files that a verdict can depend on: what is compiled, what it may embed, and manifests.
+// What else a learner embeds is not noticed, and Enter checks it. The other way round, with a list of what to
+// ignore, every log and every profile in the workspace would start a check.
+var kinds = []string{".go", ".yaml", ".yml", ".json", ".tmpl", ".tpl"}
+
+// relevant says whether a verdict can depend on a file, by its slash path below the workspace. The names that editors
+// give to their own files (.x.go.swp, x.go~, #x.go#, .#x.go, 4913) are none of the kinds, or hidden.
+func relevant(file string) bool {
+	name := path.Base(file)
+	switch {
+	case hidden(name) || strings.HasSuffix(name, "_test.go"):
+		return false
+	case file == "go.mod" || file == "go.sum":
+		return true
+	}
+	return slices.Contains(kinds, path.Ext(name))
+}
+
+// followed says whether there may be relevant files in a folder, by its slash path below the workspace.
+func followed(folder string) bool {
+	name := path.Base(folder)
+	built := folder == "bin" || folder == "dist"
+	return !hidden(name) && !built && name != "testdata" && name != "vendor" && name != "node_modules"
+}
+
+// hidden is what the Go command leaves out, and where git and editors keep their own.
+func hidden(name string) bool { return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") }

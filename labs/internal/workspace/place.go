@@ -1,8 +1,9 @@
 package workspace
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 
 	"golang.org/x/mod/modfile"
@@ -11,91 +12,38 @@ import (
 	"github.com/example/operator-lab/labs/internal/course"
 )
 
-// place is where a workspace is, or will be.
-type place struct {
-	given  string // as the user said it
-	real   string // absolute, without symbolic links
-	exists bool
+// Key names a workspace, by the path that [Real] gives, where the state folder keeps something for each workspace.
+func Key(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return fmt.Sprintf("%.60s-%x", filepath.Base(dir), sum[:4])
 }
 
-// locate finds the place that dir names. It refuses what can be nobody's
-// workspace: files, the root of a file system, home folders, the checkout, and
-// whatever contains one of these. root is the checkout.
-func locate(root, dir string) (place, error) {
-	if dir == "" {
-		return place{}, exit.Usage("the workspace's name is empty: WORKSPACE=dir names a folder")
-	}
-	abs, err := filepath.Abs(dir)
+// Real is the absolute path without symbolic links, also where its end does not exist yet. A path with a link that leads
+// nowhere stays as it is.
+func Real(dir string) string {
+	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return place{}, exit.Usage("workspace %s: %w", dir, err)
+		return dir
 	}
-	p, err := resolve(dir, abs)
-	if err != nil {
-		return place{}, err
-	}
-	return p, p.refuseProtected(root)
-}
-
-// resolve follows the symbolic links of the part of the path that exists.
-func resolve(given, abs string) (place, error) {
-	rest := ""
-	for dir := abs; ; dir = filepath.Dir(dir) {
-		real, err := filepath.EvalSymlinks(dir)
-		if err == nil {
-			if info, err := os.Stat(real); err == nil && !info.IsDir() {
-				return place{}, exit.Usage("workspace %s: %s is a file: name a folder, or one that does not exist yet", given, dir)
-			}
-			return place{given: given, real: filepath.Join(real, rest), exists: rest == ""}, nil
+	for rest, d := "", dir; ; d = filepath.Dir(d) {
+		if real, err := filepath.EvalSymlinks(d); err == nil {
+			return filepath.Join(real, rest)
 		}
-		if _, lstatErr := os.Lstat(dir); lstatErr == nil {
-			return place{}, exit.Usage("workspace %s: %s is a symbolic link that leads nowhere", given, dir)
+		if _, err := os.Lstat(d); err == nil || d == filepath.Dir(d) {
+			return dir
 		}
-		if dir == filepath.Dir(dir) {
-			return place{}, exit.Usage("workspace %s: %w", given, err)
-		}
-		rest = filepath.Join(filepath.Base(dir), rest)
+		rest = filepath.Join(filepath.Base(d), rest)
 	}
 }
 
-func (p place) refuseProtected(root string) error {
-	if !p.exists {
-		return nil
-	}
-	if filepath.Dir(p.real) == p.real {
-		return exit.Usage("workspace %s: that is the whole file system: name a folder of its own", p.given)
-	}
-	if Contains(p.real, root) {
-		return exit.Usage("workspace %s: that folder holds the course itself: name a folder of its own", p.given)
-	}
-	for _, home := range homes() {
-		if Contains(p.real, home) {
-			return exit.Usage("workspace %s: that is a home folder: name a folder of its own", p.given)
-		}
-	}
-	return nil
-}
-
-func homes() (dirs []string) {
-	if dir, err := os.UserHomeDir(); err == nil {
-		dirs = append(dirs, dir)
-	}
-	if u, err := user.Current(); err == nil && u.HomeDir != "" {
-		dirs = append(dirs, u.HomeDir)
-	}
-	return dirs
-}
-
-// Contains says whether inner is the folder outer or below it, whatever their absolute paths look like (symbolic links, upper and
+// Contains says whether inner is the folder outer or below it, whatever their paths look like (symbolic links, upper and
 // lower case). A folder that does not exist contains nothing.
 func Contains(outer, inner string) bool {
 	out, err := os.Stat(outer)
 	if err != nil {
 		return false
 	}
-	for ; ; inner = filepath.Dir(inner) {
-		if real, err := filepath.EvalSymlinks(inner); err == nil {
-			inner = real
-		}
+	for inner = Real(inner); ; inner = filepath.Dir(inner) {
 		if in, err := os.Stat(inner); err == nil && os.SameFile(out, in) {
 			return true
 		}
@@ -105,38 +53,56 @@ func Contains(outer, inner string) bool {
 	}
 }
 
-// courseFolders are the parts of the checkout that are no place for a workspace.
-var courseFolders = []string{".git", ".lab", "bin", "clusters", "docs", "labs", "operator", "scripts"}
+// locate finds the place of a workspace. One that does not exist may not be made in the middle of the course.
+func locate(root, dir string) (real string, exists bool, err error) {
+	real = Real(dir)
+	switch info, err := os.Stat(real); {
+	case err == nil && !info.IsDir():
+		return "", false, exit.Usage("workspace %s is a file: name a folder, or one that does not exist yet", dir)
+	case err == nil:
+		return real, true, nil
+	}
+	if _, err := os.Lstat(real); err == nil {
+		return "", false, exit.Usage("workspace %s is a symbolic link that leads nowhere", dir)
+	}
+	return real, false, outsideCourse(root, real)
+}
 
-// outsideCourse refuses a workspace in the middle of the course.
-func (p place) outsideCourse(root string) error {
-	for _, name := range courseFolders {
-		if Contains(filepath.Join(root, name), p.real) {
-			return exit.Usage("workspace %s: %s belongs to the course: name a folder of its own", p.given, name)
+// Possible refuses a dir that Ensure would refuse, and creates nothing.
+func Possible(c *course.Course, dir string) error {
+	_, _, err := locate(c.Root, dir)
+	return err
+}
+
+// outsideCourse refuses the folders of the checkout that belong to the course.
+func outsideCourse(root, dir string) error {
+	for _, name := range []string{".git", ".lab", "bin", "clusters", "docs", "labs", "operator", "scripts"} {
+		if Contains(filepath.Join(root, name), dir) {
+			return exit.Usage("workspace %s: %s belongs to the course: name a folder of its own", dir, name)
 		}
 	}
 	return nil
 }
 
-// mayChange refuses a folder that looks like nobody's workspace: lab did not make it, and it is not the course's module.
-func (p place) mayChange(c *course.Course) error {
-	if err := p.outsideCourse(c.Root); err != nil {
+// mayChange refuses a folder that the lab did not make and that is not the course's module.
+func mayChange(c *course.Course, dir string) error {
+	if err := outsideCourse(c.Root, dir); err != nil {
 		return err
 	}
-	if _, err := os.Stat(savesOf(c, p).dir); err == nil {
+	if _, err := os.Stat(savesOf(c, dir).dir); err == nil {
 		return nil // made here, or changed before
 	}
 	ours, err := moduleOf(filepath.Join(c.Root, "operator"))
 	if err != nil {
 		return err
 	}
-	if module, err := moduleOf(p.real); err == nil && module == ours {
+	if module, err := moduleOf(dir); err == nil && module == ours {
 		return nil
 	}
-	if entries, err := os.ReadDir(p.real); err == nil && len(entries) == 0 {
-		return exit.Usage("workspace %s: the folder is empty: remove it (rmdir %s), and lab makes a workspace there", p.given, p.given)
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) == 0 {
+		return exit.Usage("workspace %s is an empty folder: remove it (rmdir %s), and the lab makes a workspace there", dir, dir)
 	}
-	return exit.Usage("workspace %s: lab did not make this folder, and it has no go.mod that says `module %s`, so nothing is changed: name one that does not exist yet", p.given, ours)
+	return exit.Usage("nothing was changed: the lab did not make the folder %s, and it has no go.mod with the line `module %s`. Name a folder that does not exist yet", dir, ours)
 }
 
 func moduleOf(dir string) (string, error) {

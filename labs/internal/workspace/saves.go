@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,20 +17,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-// saves are those of one workspace, each a folder of plain files: 12-before-solve-4.
-type saves struct {
-	dir string
-	// most is how many bytes all of them may have. The latest stays, whatever it has.
-	most int64
-}
-
-// savesOf are the saves of the workspace at a place. They are outside of it, in the state folder of the checkout.
-func savesOf(c *course.Course, p place) saves {
-	sum := sha256.Sum256([]byte(p.real))
-	name := fmt.Sprintf("%.60s-%x", filepath.Base(p.real), sum[:4])
-	return saves{filepath.Join(c.Root, ".lab", "saves", name), 1 << 30}
-}
-
 // Save is a state of a workspace that was saved before it was replaced.
 type Save struct {
 	// Number is 1 for the first save of a workspace, and rises.
@@ -42,6 +27,18 @@ type Save struct {
 	Reason string
 
 	dir string
+}
+
+// saves are those of one workspace, each a folder of plain files: 12-before-solve-4.
+type saves struct {
+	dir string
+	// most is how many bytes all of them may have. The latest stays, whatever it has.
+	most int64
+}
+
+// savesOf are the saves of a workspace. They are outside of it, in the state folder of the checkout.
+func savesOf(c *course.Course, dir string) saves {
+	return saves{filepath.Join(c.Root, ".lab", "saves", Key(dir)), 1 << 30}
 }
 
 // list returns all saves, the latest last.
@@ -55,16 +52,13 @@ func (s saves) list() ([]Save, error) {
 		text, reason, _ := strings.Cut(entry.Name(), "-")
 		number, err := strconv.Atoi(text)
 		if err != nil {
-			continue // half a save, or somebody's own
+			continue // half a save
 		}
 		info, err := entry.Info()
 		if err != nil {
 			return nil, fmt.Errorf("look for saves: %w", err)
 		}
-		list = append(list, Save{
-			Number: number, Time: info.ModTime(), dir: filepath.Join(s.dir, entry.Name()),
-			Reason: plain.Line(strings.ReplaceAll(reason, "-", " ")),
-		})
+		list = append(list, Save{number, info.ModTime(), plain.Line(strings.ReplaceAll(reason, "-", " ")), filepath.Join(s.dir, entry.Name())})
 	}
 	slices.SortFunc(list, func(a, b Save) int { return cmp.Compare(a.Number, b.Number) })
 	return list, nil
@@ -73,31 +67,24 @@ func (s saves) list() ([]Save, error) {
 // find returns the save of the given number; "" means the latest.
 func (s saves) find(number string) (Save, error) {
 	list, err := s.list()
-	if err != nil {
+	switch {
+	case err != nil:
 		return Save{}, err
-	}
-	if len(list) == 0 {
+	case len(list) == 0:
 		return Save{}, exit.Usage("there is nothing to bring back: no command has changed this folder yet (saves of other folders are in %s)", filepath.Dir(s.dir))
-	}
-	if number == "" {
+	case number == "":
 		return list[len(list)-1], nil
 	}
-	for _, save := range list {
-		if strconv.Itoa(save.Number) == number {
-			return save, nil
-		}
+	i := slices.IndexFunc(list, func(save Save) bool { return strconv.Itoa(save.Number) == number })
+	if i < 0 {
+		return Save{}, exit.Usage("there is no save %q: `make undo LIST=1` lists them", number)
 	}
-	return Save{}, exit.Usage("there is no save %q: `make undo LIST=1` lists them", number)
+	return list[i], nil
 }
 
 // write saves a tree, then removes the oldest saves if all together have too many bytes, and says how many. The save
 // appears whole or not at all, and is on the disk then.
 func (s saves) write(tree course.Tree, reason string) (number, removed int, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("save your work: %w", err)
-		}
-	}()
 	list, err := s.list()
 	if err != nil {
 		return 0, 0, err
@@ -106,30 +93,44 @@ func (s saves) write(tree course.Tree, reason string) (number, removed int, err 
 	if len(list) > 0 {
 		number = list[len(list)-1].Number + 1
 	}
-	fresh := filepath.Join(s.dir, ".new")
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return 0, 0, err
-	}
-	if err := os.RemoveAll(fresh); err != nil { // of a command that was killed
-		return 0, 0, err
-	}
-	if err := tree.WriteTo(fresh); err != nil {
-		return 0, 0, err
-	}
-	if err := flush(fresh); err != nil {
-		return 0, 0, err
-	}
+	half := filepath.Join(s.dir, "half")
 	save := Save{Number: number, dir: filepath.Join(s.dir, fmt.Sprintf("%d-%s", number, strings.ReplaceAll(reason, " ", "-")))}
-	if err := os.Rename(fresh, save.dir); err != nil {
-		return 0, 0, err
+	err = os.RemoveAll(half) // of a command that was killed
+	if err == nil {
+		err = tree.WriteTo(half)
+	}
+	if err == nil {
+		_, err = eachFile(half, (*os.File).Sync)
+	}
+	if err == nil {
+		err = os.Rename(half, save.dir)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("save your work: %w", err)
 	}
 	removed, err = s.prune(append(list, save))
 	return number, removed, err
 }
 
-// flush has the files of a folder written to the disk.
-func flush(dir string) error {
-	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+// prune removes the oldest saves of the list until the others have no more bytes than they may.
+func (s saves) prune(list []Save) (removed int, err error) {
+	left := s.most
+	for i, save := range slices.Backward(list) {
+		size, err := eachFile(save.dir, func(*os.File) error { return nil })
+		if left -= size; err == nil && left < 0 && i < len(list)-1 {
+			err = os.RemoveAll(save.dir)
+			removed++
+		}
+		if err != nil {
+			return removed, fmt.Errorf("remove an old save: %w", err)
+		}
+	}
+	return removed, nil
+}
+
+// eachFile does something with each file of a folder, and gives the bytes of all.
+func eachFile(dir string, do func(*os.File) error) (size int64, err error) {
+	err = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
@@ -137,34 +138,13 @@ func flush(dir string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(file.Sync(), file.Close())
+		defer file.Close()
+		info, err := file.Stat()
+		if err == nil {
+			size += info.Size()
+			err = do(file)
+		}
+		return err
 	})
-}
-
-// prune removes the oldest saves of the list until the others have no more bytes than they may.
-func (s saves) prune(list []Save) (removed int, err error) {
-	left := s.most
-	for i, save := range slices.Backward(list) {
-		err := filepath.WalkDir(save.dir, func(_ string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			info, err := entry.Info()
-			if err == nil {
-				left -= info.Size()
-			}
-			return err
-		})
-		if err != nil {
-			return removed, err
-		}
-		if left >= 0 || i == len(list)-1 {
-			continue
-		}
-		if err := os.RemoveAll(save.dir); err != nil {
-			return removed, err
-		}
-		removed++
-	}
-	return removed, nil
+	return size, err
 }

@@ -1,14 +1,11 @@
-// Package workspace keeps the folder in which the learner works: it creates
-// it, brings it to a stage of the course, and brings the learner's own work
-// back.
+// Package workspace keeps the folder in which the learner works: it creates it, brings it to a stage of the course, and
+// brings the learner's own work back.
 //
-// It never loses what a learner wrote: before it changes anything, it saves all
-// files in .lab/saves of the checkout. Nothing in a repository is read or
-// changed, and no program runs: a workspace may come from a stranger. What is
-// left alone need not be saved: everything called .git, and at the top bin/
-// (what a build leaves) and the folders of editors.
+// It saves all files in .lab/saves of the checkout before it changes one. It neither reads nor changes a repository in
+// the workspace, and runs no program there. Not saved, and not changed, are folders called .git, and at the top bin/ and
+// the folders of editors.
 //
-// Two commands must not change a workspace at once; the caller sees to that.
+// Two commands must not change a workspace at once; the caller has to lock it.
 package workspace
 
 import (
@@ -17,6 +14,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -26,109 +25,78 @@ import (
 type Change struct {
 	// Created says that the workspace did not exist before.
 	Created bool
-	// Paths are the files that were written or removed, sorted; none when the
-	// workspace was already what it should be.
+	// Paths are the files that were written or removed, sorted; none when the workspace was already what it should be.
 	Paths []string
 	// Saved is the number of the save of the state before, 0 when there was nothing to save.
 	Saved int
-	// Removed is how many of the oldest saves went, because all saves of a workspace have at most 1 GiB.
+	// Removed is how many of the oldest saves were removed, because all saves of a workspace have at most 1 GiB.
 	Removed int
 	// Restored is the save that Restore brought back.
 	Restored Save
 }
 
-// Possible refuses a dir that Ensure would refuse, and creates nothing.
-func Possible(c *course.Course, dir string) error {
-	p, err := locate(c.Root, dir)
-	if err != nil || p.exists {
-		return err
-	}
-	return p.outsideCourse(c.Root)
-}
-
-// Ensure creates the workspace dir with the starter of lab 1 if it does not
-// exist, and says whether it did. A folder that exists is left as it is,
-// whatever it holds: its content is for the checks to judge. What can be
-// nobody's workspace (see locate) is a usage error, with exit code 2.
+// Ensure creates the workspace dir with the starter of lab 1 if it does not exist, and says whether it did. It leaves a
+// folder that exists as it is, whatever it holds. A place where no workspace can be is a usage error.
 func Ensure(ctx context.Context, c *course.Course, dir string) (created bool, err error) {
-	p, err := locate(c.Root, dir)
-	if err != nil || p.exists {
+	dir, exists, err := locate(c.Root, dir)
+	if err != nil || exists {
 		return false, err
 	}
-	err = create(ctx, c, p, 0)
+	err = create(ctx, c, dir, 0)
 	return err == nil, err
 }
 
-// Solve brings the workspace to the solution of a lab: the stage of its
-// number.
-func Solve(ctx context.Context, c *course.Course, dir string, lab int) (Change, error) {
-	return bring(ctx, c, dir, lab, lab, fmt.Sprintf("solve %d", lab))
-}
-
-// Reset brings the workspace to the starter of a lab: the stage before it.
-func Reset(ctx context.Context, c *course.Course, dir string, lab int) (Change, error) {
-	return bring(ctx, c, dir, lab, lab-1, fmt.Sprintf("reset %d", lab))
-}
-
-func bring(ctx context.Context, c *course.Course, dir string, lab, stage int, command string) (Change, error) {
-	if _, err := c.Lab(lab); err != nil {
-		return Change{}, exit.Usage("%w", err)
-	}
-	p, err := locate(c.Root, dir)
+// Bring brings the workspace to a stage of the course. reason, such as "before solve 4", names the save of what it was.
+func Bring(ctx context.Context, c *course.Course, dir string, stage int, reason string) (Change, error) {
+	dir, exists, err := locate(c.Root, dir)
 	if err != nil {
 		return Change{}, err
 	}
-	if !p.exists {
-		return Change{Created: true}, create(ctx, c, p, stage)
+	if !exists {
+		return Change{Created: true}, create(ctx, c, dir, stage)
 	}
 	want, err := c.Render(stage)
 	if err != nil {
 		return Change{}, err
 	}
-	return become(ctx, c, p, want, command)
+	return replace(ctx, c, dir, want, reason)
 }
 
-// Restore brings back the save of the given number; "" means the latest, which is
-// what the last command that changed the workspace replaced. It saves what is
-// there now: a second Restore of the latest takes the first one back.
-func Restore(ctx context.Context, c *course.Course, dir, number string) (Change, error) {
-	p, err := locate(c.Root, dir)
+// Restore brings back the save of the given number; "" means the latest, which is what the last command that changed
+// the workspace replaced. It saves what is there now: a second Restore of the latest takes the first one back.
+func Restore(ctx context.Context, c *course.Course, dir, number string) (change Change, err error) {
+	dir, exists, err := locate(c.Root, dir)
 	if err != nil {
-		return Change{}, err
+		return change, err
 	}
-	save, err := savesOf(c, p).find(number)
+	save, err := savesOf(c, dir).find(number)
 	if err != nil {
-		return Change{}, err
+		return change, err
 	}
 	want, err := course.ReadTree(save.dir)
-	if err != nil {
-		return Change{}, err
+	switch {
+	case err != nil:
+		return change, err
+	case exists:
+		change, err = replace(ctx, c, dir, want, "before undo")
+	default:
+		change, err = Change{Created: true, Paths: want.Paths()}, want.WriteTo(dir)
 	}
-	if !p.exists {
-		return Change{Created: true, Paths: want.Paths(), Restored: save}, want.WriteTo(p.real)
-	}
-	change, err := become(ctx, c, p, want, "undo")
 	change.Restored = save
 	return change, err
 }
 
 // Saves returns the saves of a workspace, the latest last.
-func Saves(c *course.Course, dir string) ([]Save, error) {
-	p, err := locate(c.Root, dir)
-	if err != nil {
-		return nil, err
-	}
-	return savesOf(c, p).list()
-}
+func Saves(c *course.Course, dir string) ([]Save, error) { return savesOf(c, Real(dir)).list() }
 
-// become saves the workspace and makes its files equal to want.
-func become(ctx context.Context, c *course.Course, p place, want course.Tree, command string) (change Change, err error) {
-	if err := p.mayChange(c); err != nil {
+// replace saves the workspace and makes its files equal to want.
+func replace(ctx context.Context, c *course.Course, dir string, want course.Tree, reason string) (change Change, err error) {
+	if err := mayChange(c, dir); err != nil {
 		return change, err
 	}
-	have, err := course.ReadTreeExcept(p.real, untouched)
+	have, err := course.ReadTreeExcept(dir, untouched)
 	if errors.Is(err, fs.ErrPermission) {
-		return change, exit.Usage("%s cannot be saved, and nothing was changed: %w", p.real, err)
+		return change, exit.Usage("%s cannot be saved, and nothing was changed: %w", dir, err)
 	} else if err != nil {
 		return change, err
 	}
@@ -136,26 +104,64 @@ func become(ctx context.Context, c *course.Course, p place, want course.Tree, co
 	if len(change.Paths) == 0 || ctx.Err() != nil {
 		return change, ctx.Err()
 	}
-	change.Saved, change.Removed, err = savesOf(c, p).write(have, "before "+command)
+	change.Saved, change.Removed, err = savesOf(c, dir).write(have, reason)
 	if err != nil {
 		return change, err
 	}
-	root, err := os.OpenRoot(p.real)
-	if err != nil {
-		return change, fmt.Errorf("open the workspace: %w", err)
+	if err := apply(dir, have, want); err != nil {
+		return change, fmt.Errorf("change the workspace: %w (your work was saved: `make undo` brings it back)", err)
 	}
-	defer root.Close()
-	return change, apply(root, have, want)
+	return change, nil
 }
 
-// leftAlone are folders at the top of a workspace that are neither saved nor
-// changed: what a build leaves, and what editors keep about the learner.
-var leftAlone = map[string]bool{"bin": true, ".idea": true, ".vscode": true}
-
-// untouched says what in a workspace is neither saved nor changed.
+// untouched says what in a workspace is neither saved nor changed: what a build leaves, what editors keep about the
+// learner, and what is no file.
 func untouched(path string, entry fs.DirEntry) bool {
 	if entry.IsDir() {
-		return leftAlone[path]
+		return path == "bin" || path == ".idea" || path == ".vscode"
 	}
 	return !entry.Type().IsRegular() && entry.Type()&fs.ModeSymlink == 0
+}
+
+// apply makes the files equal to want. have is what was saved: a file that an editor has changed since is not touched.
+// All files that differ are removed before one is written: a file may become a folder, or its name may change in case only.
+func apply(dir string, have, want course.Tree) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	changed := have.Diff(want)
+	for _, p := range changed {
+		if was, ok := have[p]; ok {
+			if err := remove(root, p, was); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range changed {
+		if f, ok := want[p]; ok {
+			if err := f.Create(root, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// remove removes a file that is still what it was, and the folders that are empty without it.
+func remove(root *os.Root, p string, was course.File) error {
+	is, err := course.ReadFile(root, p)
+	if err == nil && !is.Equal(was) {
+		err = fmt.Errorf("another program has just changed %s", p)
+	}
+	if err == nil {
+		err = root.Remove(filepath.FromSlash(p))
+	}
+	for dir := path.Dir(p); err == nil && dir != "."; dir = path.Dir(dir) {
+		if root.Remove(filepath.FromSlash(dir)) != nil {
+			break // not empty
+		}
+	}
+	return err
 }

@@ -1,8 +1,9 @@
-package workspace_test
+package workspace
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,7 +18,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
-	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
 // fixture is a checkout and the place for a workspace in it.
@@ -27,239 +27,215 @@ type fixture struct {
 	dir    string
 }
 
-// newFixture has no workspace yet. Nothing of the person who runs the test
-// reaches git.
+// newFixture has no workspace yet. Nothing of the person who runs the test reaches git.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
 	c := coursetest.Load(t, coursetest.New(t))
-	return &fixture{T: t, course: c, dir: filepath.Join(c.Root, "workspace")}
+	return &fixture{T: t, course: c, dir: filepath.Join(Real(c.Root), "workspace")}
 }
 
 // newWorkspace has one with the starter of lab 1.
 func newWorkspace(t *testing.T) *fixture {
 	t.Helper()
-	b := newFixture(t)
-	if created, err := workspace.Ensure(t.Context(), b.course, b.dir); err != nil || !created {
+	f := newFixture(t)
+	if created, err := Ensure(t.Context(), f.course, f.dir); err != nil || !created {
 		t.Fatalf("created %v, %v", created, err)
 	}
-	return b
+	return f
 }
 
-func (b *fixture) write(name, text string) {
-	b.Helper()
-	coursetest.Write(b, b.dir, name, text)
+func (f *fixture) write(name, text string) {
+	f.Helper()
+	coursetest.Write(f, f.dir, name, text)
 }
 
-func (b *fixture) remove(name string) {
-	b.Helper()
-	if err := os.RemoveAll(filepath.Join(b.dir, name)); err != nil {
-		b.Fatal(err)
+func (f *fixture) remove(name string) {
+	f.Helper()
+	if err := os.RemoveAll(filepath.Join(f.dir, name)); err != nil {
+		f.Fatal(err)
 	}
 }
 
 // link makes a symbolic link in the place of whatever is there.
-func (b *fixture) link(to, name string) {
-	b.Helper()
-	b.remove(name)
-	if err := os.Symlink(to, filepath.Join(b.dir, name)); err != nil {
-		b.Fatal(err)
+func (f *fixture) link(to, name string) {
+	f.Helper()
+	f.remove(name)
+	if err := os.Symlink(to, filepath.Join(f.dir, name)); err != nil {
+		f.Fatal(err)
 	}
 }
 
-// tree is everything in the workspace but .git.
-func (b *fixture) tree() course.Tree {
-	b.Helper()
-	tree, err := course.ReadTree(b.dir)
+// tree is everything in a folder but .git and pipes.
+func (f *fixture) tree(dir string) course.Tree {
+	f.Helper()
+	tree, err := course.ReadTreeExcept(dir, func(_ string, entry fs.DirEntry) bool { return entry.Type()&fs.ModeNamedPipe != 0 })
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 	return tree
 }
 
-func (b *fixture) stage(n int) course.Tree {
-	b.Helper()
-	tree, err := b.course.Render(n)
+func (f *fixture) stage(n int) course.Tree {
+	f.Helper()
+	tree, err := f.course.Render(n)
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
 	return tree
 }
 
-func (b *fixture) mustEqual(want course.Tree) {
-	b.Helper()
-	if diff := want.Diff(b.tree()); diff != nil {
-		b.Errorf("differ: %q", diff)
+func (f *fixture) mustEqual(want course.Tree) {
+	f.Helper()
+	if diff := want.Diff(f.tree(f.dir)); diff != nil {
+		f.Errorf("differ: %q", diff)
 	}
 }
 
-// must passes a change on and stops the test on an error.
-func (b *fixture) must(c workspace.Change, err error) workspace.Change {
-	b.Helper()
+func (f *fixture) bring(stage int) Change {
+	f.Helper()
+	change, err := Bring(f.Context(), f.course, f.dir, stage, fmt.Sprintf("before solve %d", stage))
 	if err != nil {
-		b.Fatal(err)
+		f.Fatal(err)
 	}
-	return c
-}
-
-func (b *fixture) solve(lab int) workspace.Change {
-	b.Helper()
-	return b.must(workspace.Solve(b.Context(), b.course, b.dir, lab))
-}
-
-func (b *fixture) undo() workspace.Change {
-	b.Helper()
-	return b.must(workspace.Restore(b.Context(), b.course, b.dir, ""))
-}
-
-// comesBack solves a lab, and expects an undo to bring back every file.
-func (b *fixture) comesBack(lab int) workspace.Change {
-	b.Helper()
-	mine := b.tree()
-	b.solve(lab)
-	b.mustEqual(b.stage(lab))
-	change := b.undo()
-	b.mustEqual(mine)
 	return change
 }
 
-// git runs the learner's own git in the workspace.
-func (b *fixture) git(args ...string) string {
-	b.Helper()
-	out, err := b.tryGit(args...)
+func (f *fixture) undo(number string) Change {
+	f.Helper()
+	change, err := Restore(f.Context(), f.course, f.dir, number)
 	if err != nil {
-		b.Fatalf("git %v: %v\n%s", args, err, out)
+		f.Fatal(err)
 	}
-	return out
+	return change
 }
 
-func (b *fixture) tryGit(args ...string) (string, error) {
+// comesBack brings the workspace to a stage, and expects an undo to bring back every file.
+func (f *fixture) comesBack(stage int) {
+	f.Helper()
+	mine := f.tree(f.dir)
+	f.bring(stage)
+	f.mustEqual(f.stage(stage))
+	f.undo("")
+	f.mustEqual(mine)
+}
+
+// git runs the learner's own git in the workspace.
+func (f *fixture) git(args ...string) string {
+	f.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=L", "-c", "user.email=l@example.com"}, args...)...)
-	cmd.Dir = b.dir
+	cmd.Dir = f.dir
 	out, err := cmd.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
+	if err != nil {
+		f.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
 }
 
-func TestEnsureCreatesTheFirstStarter(t *testing.T) {
-	b := newWorkspace(t)
-	b.mustEqual(b.stage(0))
-	if status := b.git("status", "--porcelain"); status != "" {
-		t.Errorf("not clean: %s", status)
+func TestEnsureCreatesFirstStarter(t *testing.T) {
+	f := newWorkspace(t)
+	f.mustEqual(f.stage(0))
+	if status := f.git("status", "--porcelain", "--branch"); status != "## main" {
+		t.Errorf("git status: %s", status)
 	}
-	if branch := b.git("symbolic-ref", "HEAD"); branch != "refs/heads/main" {
-		t.Error(branch)
-	}
-	if worktree, _ := exec.Command("git", "-C", b.dir, "config", "core.worktree").Output(); len(worktree) > 0 {
-		t.Errorf("the repository is tied to %s", worktree)
-	}
-	siblings, _ := filepath.Glob(filepath.Join(b.course.Root, ".lab-workspace-*"))
-	if len(siblings) > 0 {
-		t.Errorf("left behind: %s", siblings)
-	}
-	if created, err := workspace.Ensure(t.Context(), b.course, b.dir); created || err != nil {
+	if created, err := Ensure(t.Context(), f.course, f.dir); created || err != nil {
 		t.Errorf("the second time: %v, %v", created, err)
 	}
 }
 
-// What is in a folder is for the checks to judge, and nobody writes to it.
-func TestEnsureLeavesAnExistingFolderAlone(t *testing.T) {
-	b := newFixture(t)
-	if err := os.Mkdir(b.dir, 0o755); err != nil {
-		t.Fatal(err)
+func TestEnsureKeepsExistingFolder(t *testing.T) {
+	f := newFixture(t)
+	f.write("thesis.txt", "my life")
+	before := f.tree(f.dir)
+	if created, err := Ensure(t.Context(), f.course, f.dir); created || err != nil {
+		t.Error(created, err)
 	}
-	for _, file := range []string{"", "thesis.txt"} {
-		if file != "" {
-			b.write(file, "my life")
-		}
-		before := b.tree()
-		if created, err := workspace.Ensure(t.Context(), b.course, b.dir); created || err != nil {
-			t.Errorf("with %q: %v, %v", file, created, err)
-		}
-		b.mustEqual(before)
+	f.mustEqual(before)
+}
+
+func TestEnsureIsAtomic(t *testing.T) {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tc := range map[string]struct {
+		ctx  context.Context
+		path string
+		code int
+	}{
+		"git is missing": {t.Context(), t.TempDir(), exit.EnvironmentError},
+		"interrupted":    {cancelled, os.Getenv("PATH"), exit.Interrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			t.Setenv("PATH", tc.path)
+			if created, err := Ensure(tc.ctx, f.course, f.dir); created || exit.Code(err) != tc.code {
+				t.Errorf("%v, %v", created, err)
+			}
+			if left, err := filepath.Glob(filepath.Join(f.course.Root, "*workspace*")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %q, %v", left, err)
+			}
+		})
 	}
 }
 
-func TestSolveAndResetMakeTheTreeEqualToAStage(t *testing.T) {
-	b := newFixture(t)
-	change := b.solve(2)
-	if !change.Created || change.Saved != 0 {
+func TestBringMakesTreeEqualToStage(t *testing.T) {
+	f := newFixture(t)
+	if change := f.bring(2); !change.Created || change.Saved != 0 {
 		t.Errorf("%+v", change)
 	}
-	b.mustEqual(b.stage(2))
-	b.write("extra/deep/file.go", "package deep")
-	change = b.must(workspace.Reset(t.Context(), b.course, b.dir, 1))
-	if change.Saved == 0 || !slices.Contains(change.Paths, "main.go") || !slices.Contains(change.Paths, "extra/deep/file.go") {
+	f.mustEqual(f.stage(2))
+	f.write("extra/deep/file.go", "package deep")
+	if change := f.bring(0); change.Saved != 1 || !slices.Contains(change.Paths, "main.go") || !slices.Contains(change.Paths, "extra/deep/file.go") {
 		t.Errorf("%+v", change)
 	}
-	b.mustEqual(b.stage(0))
-	if _, err := os.Stat(filepath.Join(b.dir, "extra")); !errors.Is(err, fs.ErrNotExist) {
+	f.mustEqual(f.stage(0))
+	if _, err := os.Stat(filepath.Join(f.dir, "extra")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty folder stayed: %v", err)
 	}
-}
-
-func TestSolveTwiceChangesNothing(t *testing.T) {
-	b := newWorkspace(t)
-	b.solve(1)
-	if change := b.solve(1); len(change.Paths) > 0 || change.Saved != 0 {
-		t.Errorf("%+v", change)
-	}
-	if saves, _ := workspace.Saves(b.course, b.dir); len(saves) != 1 {
-		t.Errorf("%d saves", len(saves))
+	if change := f.bring(0); len(change.Paths) > 0 || change.Saved != 0 {
+		t.Errorf("the second time: %+v", change)
 	}
 }
 
-// awkward are file names that have broken somebody's script before.
-var awkward = map[string]string{
-	"with space.txt":         "a",
-	"with\nnewline":          "b",
-	"with\ttab \"quoted\"":   "c",
-	"back\\slash":            "d",
-	"ünïcödé/日本.go":          "e",
-	"-dash":                  "f",
-	"*":                      "g",
-	"'; rm -rf $HOME; '":     "h",
-	"no-end-of-line":         "last",
-	"crlf.txt":               "one\r\ntwo\r\n",
-	"binary":                 "\x00\xff\xfe\r\n\x00",
-	"empty":                  "",
-	".hidden/.deeper/.file":  "i",
-	"invalid-\xff-utf8":      "j",
-	".GIT/hooks/post-commit": "k",
-	".gitignore":             "*\n",
-
-	"long/" + strings.Repeat("long-\xff/", 40) + strings.Repeat("l", 200): "l",
-}
-
-func TestUndoBringsBackEveryByte(t *testing.T) {
-	b := newWorkspace(t)
-	for name, text := range awkward {
-		b.write(name, text)
+func TestUndoRestoresEveryByte(t *testing.T) {
+	f := newWorkspace(t)
+	for name, text := range map[string]string{
+		"with space.txt": "a", "with\nnewline": "b", "with\ttab \"quoted\"": "c", "back\\slash": "d", "ünïcödé/日本.go": "e",
+		"-dash": "f", "*": "g", "'; rm -rf $HOME; '": "h", "crlf.txt": "one\r\ntwo", "binary": "\x00\xff\xfe\r\n\x00", "empty": "",
+		".hidden/.deeper/.file": "i", "invalid-\xff-utf8": "j", ".GIT/hooks/post-commit": "k", ".gitignore": "*\n",
+		"main.go": "package main // my own\n", "script.sh": "#!/bin/sh\n",
+	} {
+		f.write(name, text)
 	}
-	b.write("main.go", "package main // my own\n")
-	b.write("script.sh", "#!/bin/sh\n")
-	if err := os.Chmod(filepath.Join(b.dir, "script.sh"), 0o755); err != nil {
+	if err := os.Chmod(filepath.Join(f.dir, "script.sh"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b.link("../../nowhere", "link")
-	b.link(strings.Repeat("x/../", 100)+"\xff", "long-link")
-	b.remove("Makefile")
-	change := b.comesBack(3)
-	if change.Restored.Reason != "before solve 3" {
-		t.Errorf("%+v", change)
-	}
+	f.link("../../nowhere", "link")
+	f.remove("Makefile")
+	f.remove("config")
+	f.write("config", "a file in the place of a folder")
+	f.comesBack(3)
 }
 
-// What a build leaves and what editors keep is nobody's answer to a lab.
-func TestBuildsAndEditorsAreLeftAlone(t *testing.T) {
-	b := newWorkspace(t)
-	left := []string{"bin/manager", ".vscode/settings.json", ".idea/workspace.xml"}
-	for _, name := range left {
-		b.write(name, "keep")
+func TestLinksInsideAreNotFollowed(t *testing.T) {
+	f := newWorkspace(t)
+	victim := &fixture{T: t, dir: t.TempDir()}
+	victim.write("config.yaml", "precious")
+	f.link(victim.dir, "config")
+	f.link(filepath.Join(victim.dir, "config.yaml"), "main.go")
+	before := victim.tree(victim.dir)
+	f.comesBack(3)
+	victim.mustEqual(before)
+}
+
+func TestBinAndEditorFoldersAreKept(t *testing.T) {
+	f := newWorkspace(t)
+	kept := []string{"bin/manager", ".vscode/settings.json", ".idea/workspace.xml"}
+	for _, name := range append(kept, "cmd/bin/tool") {
+		f.write(name, "keep")
 	}
-	b.write("cmd/bin/tool", "not at the top")
-	change := b.solve(1)
-	for _, name := range left {
-		if coursetest.Read(t, b.dir, name) != "keep" || slices.Contains(change.Paths, name) {
+	change := f.bring(1)
+	for _, name := range kept {
+		if coursetest.Read(t, f.dir, name) != "keep" || slices.Contains(change.Paths, name) {
 			t.Errorf("%s was touched", name)
 		}
 	}
@@ -268,111 +244,158 @@ func TestBuildsAndEditorsAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestUndoOfUndo(t *testing.T) {
-	b := newWorkspace(t)
-	b.write("notes", "mine")
-	mine := b.tree()
-	b.solve(2)
-	b.undo()
-	b.mustEqual(mine)
-	b.undo()
-	b.mustEqual(b.stage(2))
-	b.undo()
-	b.mustEqual(mine)
-}
-
 // Work done after an undo is not lost by the next undo either.
-func TestRestoreReachesEverySave(t *testing.T) {
-	b := newWorkspace(t)
-	b.write("notes", "first")
-	b.solve(1)
-	b.write("notes", "second")
-	b.solve(2)
-	b.undo()
-	b.write("notes", "third")
-	b.undo()
-	saves, err := workspace.Saves(b.course, b.dir)
+func TestEverySaveCanBeRestored(t *testing.T) {
+	f := newWorkspace(t)
+	f.write("notes", "first")
+	f.bring(1)
+	f.write("notes", "second")
+	f.bring(2)
+	if change := f.undo(""); change.Restored.Reason != "before solve 2" || change.Saved != 3 {
+		t.Errorf("%+v", change)
+	}
+	f.write("notes", "third")
+	f.undo("")
+	f.mustEqual(f.stage(2))
+	saves, err := Saves(f.course, f.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var reasons, notes []string
+	var got []string
 	for _, s := range saves {
-		b.must(workspace.Restore(t.Context(), b.course, b.dir, strconv.Itoa(s.Number)))
-		reasons = append(reasons, s.Reason)
-		if text, err := os.ReadFile(filepath.Join(b.dir, "notes")); err == nil {
-			notes = append(notes, string(text))
-		}
+		f.undo(strconv.Itoa(s.Number))
+		text, _ := os.ReadFile(filepath.Join(f.dir, "notes"))
+		got = append(got, fmt.Sprintf("%d %s: %s", s.Number, s.Reason, text))
 	}
-	if diff := cmp.Diff([]string{"before solve 1", "before solve 2", "before undo", "before undo"}, reasons); diff != "" {
+	want := []string{"1 before solve 1: first", "2 before solve 2: second", "3 before undo: ", "4 before undo: third"}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"first", "second", "third"}, notes); diff != "" {
-		t.Error(diff)
+	if _, err := Restore(t.Context(), f.course, f.dir, "yesterday"); exit.Code(err) != exit.UsageError {
+		t.Errorf("a save that is not there: %v", err)
 	}
 }
 
 func TestNothingToUndo(t *testing.T) {
-	b := newWorkspace(t)
-	if _, err := workspace.Restore(t.Context(), b.course, b.dir, ""); exit.Code(err) != exit.UsageError {
-		t.Error(err)
-	}
-	b.solve(1)
-	if _, err := workspace.Restore(t.Context(), b.course, b.dir, "yesterday"); exit.Code(err) != exit.UsageError {
+	f := newWorkspace(t)
+	if _, err := Restore(t.Context(), f.course, f.dir, ""); exit.Code(err) != exit.UsageError {
 		t.Error(err)
 	}
 }
 
-func TestBadLabNumbersChangeNothing(t *testing.T) {
-	b := newFixture(t)
-	for _, lab := range []int{-1, 0, 4, 99} {
-		_, err := workspace.Solve(t.Context(), b.course, b.dir, lab)
-		if exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "1 to 3") {
-			t.Errorf("lab %d: %v", lab, err)
-		}
-	}
-	if _, err := os.Stat(b.dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("a workspace was created")
-	}
-}
-
-func TestInterruptedCommandsChangeNothing(t *testing.T) {
+func TestInterruptedBringChangesNothing(t *testing.T) {
+	f := newWorkspace(t)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	b := newFixture(t)
-	if _, err := workspace.Ensure(cancelled, b.course, b.dir); exit.Code(err) != exit.Interrupted {
-		t.Errorf("create: %v", err)
+	if _, err := Bring(cancelled, f.course, f.dir, 2, "before solve 2"); exit.Code(err) != exit.Interrupted {
+		t.Error(err)
 	}
-	b.nothingLeft()
+	f.mustEqual(f.stage(0))
+}
 
-	b = newWorkspace(t)
-	b.write("notes", "mine")
-	mine := b.tree()
-	if _, err := workspace.Solve(cancelled, b.course, b.dir, 2); exit.Code(err) != exit.Interrupted {
-		t.Errorf("solve: %v", err)
-	}
-	b.mustEqual(mine)
-	if saves, err := workspace.Saves(b.course, b.dir); err != nil || len(saves) > 0 {
-		t.Errorf("saved: %v, %v", saves, err)
+func TestSavesOutliveTheWorkspace(t *testing.T) {
+	for name, happens := range map[string]func(f *fixture){
+		"its repository is gone":      func(f *fixture) { f.remove(".git") },
+		"its repository is a new one": func(f *fixture) { f.remove(".git"); f.git("init", "--quiet") },
+		"its go.mod is gone":          func(f *fixture) { f.remove("go.mod") },
+		"it is gone":                  func(f *fixture) { f.remove(".") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newWorkspace(t)
+			f.write("notes", "mine")
+			mine := f.tree(f.dir)
+			f.bring(1)
+			happens(f)
+			f.undo("")
+			f.mustEqual(mine)
+		})
 	}
 }
 
-func TestAWorkspaceAppearsWholeOrNotAtAll(t *testing.T) {
-	b := newFixture(t)
-	b.Setenv("PATH", t.TempDir())
-	if created, err := workspace.Ensure(t.Context(), b.course, b.dir); created || exit.Code(err) != exit.EnvironmentError || !strings.Contains(err.Error(), "git is missing") {
-		t.Errorf("%v, %v", created, err)
+func TestCopiesAreWorkspaces(t *testing.T) {
+	for name, copied := range map[string]func(f *fixture, to string){
+		"a clone": func(f *fixture, to string) { f.git("clone", "--quiet", f.dir, to) },
+		"a copy": func(f *fixture, to string) {
+			if err := os.CopyFS(to, os.DirFS(f.dir)); err != nil {
+				f.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := newWorkspace(t)
+			second := &fixture{T: t, course: first.course, dir: filepath.Join(Real(t.TempDir()), "mine")}
+			copied(first, second.dir)
+			second.write("notes", "mine")
+			second.comesBack(2)
+			if saves, err := Saves(first.course, first.dir); err != nil || len(saves) > 0 {
+				t.Errorf("of the first one: %v, %v", saves, err)
+			}
+		})
 	}
-	b.nothingLeft()
 }
 
-// nothingLeft expects no workspace, and nothing half made beside it.
-func (b *fixture) nothingLeft() {
-	b.Helper()
-	left, err := filepath.Glob(filepath.Join(b.course.Root, ".lab-*"))
-	if err != nil || len(left) > 0 {
-		b.Errorf("left behind: %q, %v", left, err)
+func TestBringChangesNothingWithoutASave(t *testing.T) {
+	f := newWorkspace(t)
+	saves := &fixture{T: t, dir: filepath.Join(f.course.Root, ".lab")}
+	saves.remove("saves")
+	saves.write("saves", "a file")
+	if _, err := Bring(t.Context(), f.course, f.dir, 2, "before solve 2"); err == nil {
+		t.Error("no error")
 	}
-	if _, err := os.Lstat(b.dir); !errors.Is(err, fs.ErrNotExist) {
-		b.Errorf("there is a workspace: %v", err)
+	f.mustEqual(f.stage(0))
+}
+
+// A pipe cannot be saved, so it stays, and is in the way of a folder of stage 3.
+func TestUndoRestoresAfterAFailedBring(t *testing.T) {
+	f := newWorkspace(t)
+	if out, err := exec.Command("mkfifo", filepath.Join(f.dir, "docs")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	f.write("main.go", "package main // mine\n")
+	mine := f.tree(f.dir)
+	if _, err := Bring(t.Context(), f.course, f.dir, 3, "before solve 3"); err == nil || !strings.Contains(err.Error(), "`make undo`") {
+		t.Errorf("%v", err)
+	}
+	f.undo("")
+	f.mustEqual(mine)
+}
+
+// An editor may save between the moment in which lab reads a file and the moment in which it removes it.
+func TestApplyKeepsWhatAnEditorHasJustSaved(t *testing.T) {
+	f := newFixture(t)
+	f.write("a", "saved by an editor")
+	have := course.Tree{"a": {Data: []byte("before"), Mode: 0o644}}
+	if err := apply(f.dir, have, course.Tree{}); err == nil {
+		t.Error("no error")
+	}
+	if text := coursetest.Read(t, f.dir, "a"); text != "saved by an editor" {
+		t.Error(text)
+	}
+}
+
+// A repository from elsewhere may name programs that git starts.
+func TestRepositoryIsNeitherReadNorChanged(t *testing.T) {
+	f := newWorkspace(t)
+	f.write("third_party/lib/.git/HEAD", "ref: refs/heads/main\n")
+	f.write("sub/.git", "gitdir: ../.git/modules/sub\n") // as a submodule has it
+	f.write("main.go", "package main // staged\n")
+	f.git("add", "main.go")
+	bin, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\ntouch '"+ran+"'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	before := f.tree(filepath.Join(f.dir, ".git"))
+	f.comesBack(3)
+	if diff := before.Diff(f.tree(filepath.Join(f.dir, ".git"))); diff != nil {
+		t.Errorf("changed: %q", diff)
+	}
+	for _, kept := range []string{"third_party/lib/.git/HEAD", "sub/.git"} {
+		if _, err := os.Stat(filepath.Join(f.dir, kept)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("git ran")
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +23,7 @@ import (
 	"github.com/example/operator-lab/labs/classroom/room"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // upCommand has the flags of up.
@@ -203,8 +203,7 @@ func (a *app) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "LEARNER\tCLUSTER\tKUBECONFIG")
+	rows := [][]string{{"LEARNER", "CLUSTER", "KUBECONFIG"}}
 	for _, l := range r.Learners {
 		o, there := owners[l.Cluster]
 		state := "missing: make classroom makes it"
@@ -214,9 +213,9 @@ func (a *app) status(ctx context.Context) error {
 		case there && o.Alive():
 			state = "being made"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", l.Name, state, owned.Kubeconfig(l.Cluster))
+		rows = append(rows, []string{l.Name, state, owned.Kubeconfig(l.Cluster)})
 	}
-	return table.Flush()
+	return plain.Table(a.Out, rows...)
 }
 
 func (a *app) health(ctx context.Context, owned *clusters.Manager, l room.Learner, c *clusters.Cluster) string {

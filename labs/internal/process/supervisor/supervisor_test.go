@@ -81,8 +81,8 @@ func TestProgramsExitCodeIsPassedOn(t *testing.T) {
 	}
 }
 
-// Whoever starts the supervisor takes that code for a machine that could not start the program.
-func TestAProgramCannotSayThatItWasNotStarted(t *testing.T) {
+// The starter takes CannotRun for a machine that could not start the program.
+func TestProgramCannotExitWithCannotRun(t *testing.T) {
 	cmd, _ := supervised(t, fmt.Sprint("exit ", supervisor.CannotRun))
 	_ = cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != 1 {
@@ -90,7 +90,7 @@ func TestAProgramCannotSayThatItWasNotStarted(t *testing.T) {
 	}
 }
 
-func TestEscapedGrandchildIsKilledWhenTheProgramEnds(t *testing.T) {
+func TestEscapedGrandchildIsKilled(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	cmd, _ := supervised(t, fmt.Sprintf("setsid sh -c 'echo $$ > %s; exec sleep 1000' & while [ ! -s %s ]; do :; done; exit 0", file, file))
 	_ = cmd.Wait()
@@ -99,7 +99,7 @@ func TestEscapedGrandchildIsKilledWhenTheProgramEnds(t *testing.T) {
 	}
 }
 
-func TestTreeIsKilledWhenTheStarterIsGone(t *testing.T) {
+func TestTreeIsKilledWithTheStarter(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	cmd, parentPipe := supervised(t, fmt.Sprintf("trap '' TERM; echo $$ > %s; while :; do sleep 1000; done", file))
 	pid := pidIn(t, file)

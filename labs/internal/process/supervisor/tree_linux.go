@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle is how long to wait between two looks at a tree that was just killed.
-const settle = 5 * time.Millisecond
+// killPeriod is the time between two looks at a tree that was just killed: the kernel announces no death of a grandchild.
+const killPeriod = 5 * time.Millisecond
 
 // adopt makes this process the parent of its orphaned descendants, so that none can escape by a double fork, and limits what they
 // take.
@@ -41,7 +41,7 @@ func killTree(_, uid int) {
 		for reaped := 1; reaped > 0; {
 			reaped, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 		}
-		time.Sleep(settle) // the kernel announces no death of a grandchild
+		time.Sleep(killPeriod)
 	}
 }
 

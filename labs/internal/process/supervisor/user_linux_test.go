@@ -48,7 +48,7 @@ func needsRoot(t *testing.T) {
 	}
 }
 
-func TestWhateverRunsAsAProgramsUserEndsWithIt(t *testing.T) {
+func TestProcessesOfTheProgramsUserAreKilled(t *testing.T) {
 	needsRoot(t)
 	uid := supervisor.NewUser()
 	asUser(t, uid)

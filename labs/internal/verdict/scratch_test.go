@@ -1,0 +1,50 @@
+package verdict
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/example/operator-lab/clusters"
+)
+
+func TestScratchNamesABadTMPDIR(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	dir, _, err := newScratch()
+	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(problem.Fix, "TMPDIR") {
+		t.Errorf("%q, %v", dir, err)
+	}
+}
+
+// The folder of a run is known by its lock: a run in another container has no process here.
+func TestSweepKeepsLockedAndForeignScratch(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	running, remove, err := newScratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed, foreign := filepath.Join(tmp, scratchPrefix+"1"), filepath.Join(tmp, scratchPrefix+"2")
+	want := map[string]bool{running: true, killed: false}
+	if err := os.Mkdir(killed, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 { // nobody else can give a folder away
+		want[foreign] = true
+		if err := errors.Join(os.Mkdir(foreign, 0o755), os.Chown(foreign, 4242, 4242)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweepScratch()
+	for dir, stays := range want {
+		if _, err := os.Stat(dir); stays != (err == nil) {
+			t.Errorf("%s: %v, want that it stays: %t", dir, err, stays)
+		}
+	}
+	remove()
+	if _, err := os.Stat(running); !os.IsNotExist(err) {
+		t.Errorf("after remove: %v", err)
+	}
+}
