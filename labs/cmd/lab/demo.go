@@ -22,8 +22,8 @@ func newDemoCommand(a *app) *cobra.Command {
 		Use:   "demo",
 		Short: "Watch the finished operator at work, in two minutes",
 		Long: `Watch the finished operator at work on a fresh cluster: create a Memcached, delete its Deployment and see it
-come back, scale, be refused size 6, let an autoscaler decide, delete it all while a registry is away. Each step shows
-what one would type and who did what about it.
+come back, scale, be refused size 6, let an autoscaler decide, delete it all while a registry is away. Each step runs
+the command that it shows, and tells who did what about it.
 
 Your workspace plays no part in it. Afterwards nothing is left, unless --keep is given.`,
 		Args: cobra.NoArgs,
@@ -38,8 +38,12 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
+	path, err := a.kubectlPath(ctx)
+	if err != nil {
+		return err
+	}
 	a.Progress("compiling the operator and creating a cluster, which takes about 30 s")
-	var programs demo.Programs
+	bin := filepath.Join(a.State, "bin")
 	var cluster *clusters.Cluster
 	defer func() {
 		if cluster != nil && !keep {
@@ -47,10 +51,7 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 		}
 	}()
 	g, preparation := errgroup.WithContext(ctx)
-	g.Go(func() (err error) {
-		programs, err = demo.Build(preparation, a.Root, filepath.Join(a.State, "bin"))
-		return err
-	})
+	g.Go(func() error { return demo.Build(preparation, a.Root, bin) })
 	g.Go(func() (err error) {
 		spec := a.Spec(owned, image)
 		spec.Label, spec.Keep = "demo", keep
@@ -60,18 +61,24 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	show := demo.Show{
-		Root: a.Root, Programs: programs, Cluster: cluster, Operand: memcached.Image,
-		Log: filepath.Join(a.State, "artifacts", cluster.Name, "operator.log"), Out: a.Out,
+	stage, err := a.stage(cluster, path)
+	if err != nil {
+		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(show.Log), 0o755); err != nil {
-		return fmt.Errorf("keep the operator's log: %w", err)
-	}
-	if err := show.Run(ctx); err != nil {
+	if err := stage.Show(ctx, a.Root, bin); err != nil {
 		return err
 	}
 	if keep {
 		fmt.Fprintf(a.Out, "The cluster stays, without the operator: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
 	}
 	return nil
+}
+
+// stage is where the demo and lab 0 run their commands.
+func (a *app) stage(cluster *clusters.Cluster, path string) (demo.Stage, error) {
+	s := demo.Stage{Cluster: cluster, Operand: memcached.Image, Dir: filepath.Join(a.State, "artifacts", cluster.Name), Path: path, Out: a.Out}
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return s, fmt.Errorf("keep what the commands write: %w", err)
+	}
+	return s, nil
 }

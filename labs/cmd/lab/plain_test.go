@@ -17,7 +17,6 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 	"github.com/spf13/cobra"
-	k8stypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
@@ -71,9 +70,6 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 		}),
 		"trace: an actor": written(func(w *bytes.Buffer) {
 			trace.Print(w, time.Time{}, []trace.Action{{Actor: plaintest.Hostile, Verb: "changed"}})
-		}),
-		"trace: whose timeline": written(func(w *bytes.Buffer) {
-			announce(w, &trace.Timeline{Of: k8stypes.NamespacedName{Name: plaintest.Hostile, Namespace: plaintest.Hostile}}, "")
 		}),
 		"diff: a file":               diff("config/config.yaml", "spec:\n  a: "+plaintest.Name),
 		"diff: the name of a file":   diff("config/"+plaintest.Name, "x"),

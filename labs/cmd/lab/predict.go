@@ -10,7 +10,6 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/demo"
-	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
 // labZero is the lab without code: its answers are predictions in a file of the workspace.
@@ -35,11 +34,19 @@ func (a *app) predict(ctx context.Context, keep bool) (err error) {
 	if err := a.ensure(ctx, c); err != nil {
 		return err
 	}
-	answers, err := a.predictions()
+	quiz, err := demo.ReadQuiz(filepath.Join(a.Root, lessonZero, "quiz.yaml"))
+	if err != nil {
+		return err
+	}
+	answers, err := a.predictions(quiz)
 	if err != nil {
 		return err
 	}
 	owned, image, err := a.Ready(ctx, 1)
+	if err != nil {
+		return err
+	}
+	path, err := a.kubectlPath(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,7 +60,11 @@ func (a *app) predict(ctx context.Context, keep bool) (err error) {
 	if !keep {
 		defer func() { err = errors.Join(err, deleteCluster(ctx, owned, cluster)) }()
 	}
-	right, judged, err := demo.Quiz{Cluster: cluster, Operand: memcached.Image, Answers: answers, Out: a.Out}.Run(ctx)
+	stage, err := a.stage(cluster, path)
+	if err != nil {
+		return err
+	}
+	right, judged, err := quiz.Run(ctx, stage, answers)
 	if err != nil {
 		return err
 	}
@@ -87,7 +98,7 @@ func (a *app) writeQuestions(path string) error {
 }
 
 // predictions are the answers in the workspace, where the questions are put if they are not there yet. Open questions end the command.
-func (a *app) predictions() (demo.Answers, error) {
+func (a *app) predictions(quiz demo.Quiz) (demo.Answers, error) {
 	path := a.answersPath()
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(a.workspace, "go.mod")); err != nil {
@@ -99,7 +110,7 @@ func (a *app) predictions() (demo.Answers, error) {
 		fmt.Fprintf(a.Out, "lab 0: eight questions are in %s now. Write what you expect after each colon, and run `make lab-0%s` again.\n", path, a.workspaceArg())
 		return nil, exit.ErrFail
 	}
-	answers, open, err := demo.ReadAnswers(path)
+	answers, open, err := quiz.ReadAnswers(path)
 	if err != nil {
 		return nil, err
 	}

@@ -22,17 +22,21 @@ func TestLab0AsksBeforeItMakesACluster(t *testing.T) {
 	shared, out, _ := clitest.New(t)
 	shared.Root = filepath.Join("..", "..", "..")
 	a := &app{App: *shared, workspace: t.TempDir()}
-	if _, err := a.predictions(); exit.Code(err) != exit.UsageError {
+	quiz, err := demo.ReadQuiz(filepath.Join(a.Root, lessonZero, "quiz.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.predictions(quiz); exit.Code(err) != exit.UsageError {
 		t.Errorf("a folder that is no workspace: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(a.workspace, "go.mod"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.predictions(); !errors.Is(err, exit.ErrFail) || !strings.Contains(out.String(), "eight questions are in "+a.answersPath()) {
+	if _, err := a.predictions(quiz); !errors.Is(err, exit.ErrFail) || !strings.Contains(out.String(), "eight questions are in "+a.answersPath()) {
 		t.Errorf("%v, %s", err, out)
 	}
 	out.Reset()
-	if _, err := a.predictions(); !errors.Is(err, exit.ErrFail) || !strings.Contains(out.String(), "no answer yet for makes-the-replicaset, makes-the-pods,") {
+	if _, err := a.predictions(quiz); !errors.Is(err, exit.ErrFail) || !strings.Contains(out.String(), "no answer yet for makes-the-replicaset, makes-the-pods,") {
 		t.Errorf("%v, %s", err, out)
 	}
 	questions, err := os.ReadFile(a.answersPath())
@@ -44,14 +48,14 @@ func TestLab0AsksBeforeItMakesACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Reset()
-	if _, err := a.predictions(); !errors.Is(err, exit.ErrFail) || strings.Contains(out.String(), "makes-the-replicaset") {
+	if _, err := a.predictions(quiz); !errors.Is(err, exit.ErrFail) || strings.Contains(out.String(), "makes-the-replicaset") {
 		t.Errorf("%v, %s", err, out)
 	}
 	all := bytes.ReplaceAll(questions, []byte(":    "), []byte(": kubelet    "))
 	if err := os.WriteFile(a.answersPath(), all, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	answers, err := a.predictions()
+	answers, err := a.predictions(quiz)
 	if want := (demo.Answers{"makes-the-pods": "kubelet"}); err != nil || len(answers) != 8 || answers["makes-the-pods"] != want["makes-the-pods"] {
 		t.Errorf("%v, %v", answers, err)
 	}

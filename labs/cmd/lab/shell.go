@@ -38,18 +38,24 @@ func (a *app) shell(ctx context.Context) error {
 	if c == nil {
 		return &clusters.Problem{What: "there is no cluster to talk to", Fix: "make up"}
 	}
-	path := os.Getenv("PATH")
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		a.Progress("this machine has no kubectl; getting it, which takes some minutes where it has to be compiled")
-		builder := components.Builder{CacheDir: a.Cache, OS: runtime.GOOS, Download: true, Log: a.Progress}
-		built, err := builder.Build(ctx, "kubectl")
-		if err != nil {
-			return err
-		}
-		path += string(filepath.ListSeparator) + filepath.Dir(built["kubectl"])
+	path, err := a.kubectlPath(ctx)
+	if err != nil {
+		return err
 	}
 	a.Progress("kubectl talks to " + c.Name + " here; exit ends the shell, not the cluster")
 	return a.runShell("KUBECONFIG="+c.Kubeconfig, "LAB_CLUSTER="+c.Name, "MEMCACHED_IMAGE="+memcached.Image, "PATH="+path)
+}
+
+// kubectlPath is a PATH with kubectl, which is downloaded or compiled for a machine that has none.
+func (a *app) kubectlPath(ctx context.Context) (string, error) {
+	path := os.Getenv("PATH")
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		return path, nil
+	}
+	a.Progress("this machine has no kubectl; getting it, which takes some minutes where it has to be compiled")
+	builder := components.Builder{CacheDir: a.Cache, OS: runtime.GOOS, Download: true, Log: a.Progress}
+	built, err := builder.Build(ctx, "kubectl")
+	return path + string(filepath.ListSeparator) + filepath.Dir(built["kubectl"]), err
 }
 
 // runShell runs the shell without the command's context: Ctrl-C is meant for what runs in the shell. The code of the last command that

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,10 +22,10 @@ func newTraceCommand(a *app) *cobra.Command {
 	var check string
 	cmd := &cobra.Command{
 		Use:   "trace [N]",
-		Short: "Who did what when, in the last run of step N (make trace-N)",
-		Long: `trace tells the control loop of a run as a timeline: what the check did in your place, what your operator
-wrote because of it, and what Kubernetes made of that. Times count from the moment the check touched the
-world. Without N it takes the step that was checked last.`,
+		Short: "Who did what when, in the last run of lab N (make trace-N)",
+		Long: `trace shows the control loop of a run as a timeline: what the check did in your place, what your operator
+wrote because of it, and what Kubernetes made of that. Times count from the creation of the Memcached.
+Without N it takes the lab that was checked last in the workspace.`,
 		Args: cli.Arguments(0, 1, "trace, or lab trace N"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := a.Course()
@@ -40,37 +39,32 @@ world. Without N it takes the step that was checked last.`,
 			return a.trace(c, result, check)
 		},
 	}
-	cmd.Flags().StringVar(&check, "check", "", "tell the timelines of this check (default: the one under the verdict)")
+	cmd.Flags().StringVar(&check, "check", "", "show the timelines of this check (default: the one under the verdict)")
 	return cmd
 }
 
-// traced is the result whose run is asked about.
-func (a *app) traced(c *course.Course, args []string) (*verdict.Result, error) {
-	if len(args) == 0 {
-		return a.latest(c)
+// traced is the result of the workspace for the lab that is asked for, or the latest of all labs.
+func (a *app) traced(c *course.Course, args []string) (latest *verdict.Result, err error) {
+	labs, missing := c.Labs, exit.Usage("nothing was checked yet: run make lab-1%s first", a.workspaceArg())
+	if len(args) > 0 {
+		n, err := cli.LabNumber(c, args[0])
+		if err != nil {
+			return nil, err
+		}
+		labs, missing = c.Labs[n-1:n], exit.Usage("lab %d was not checked yet: run make lab-%[1]d%s first", n, a.workspaceArg())
 	}
-	n, err := cli.LabNumber(c, args[0])
-	if err != nil {
-		return nil, err
-	}
-	result, err := verdict.Read(a.State, a.workspace, n)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, exit.Usage("lab %d was not checked yet: run make lab-%d first", n, n)
-	}
-	return result, err
-}
-
-// latest is the result of the run that began last.
-func (a *app) latest(c *course.Course) (*verdict.Result, error) {
-	var latest *verdict.Result
-	for _, lab := range c.Labs {
+	for _, lab := range labs {
 		result, err := verdict.Read(a.State, a.workspace, lab.Number)
-		if err == nil && (latest == nil || !result.Started.Before(latest.Started)) {
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case latest == nil || !result.Started.Before(latest.Started):
 			latest = result
 		}
 	}
 	if latest == nil {
-		return nil, exit.Usage("nothing was checked yet: run make lab-1 first")
+		return nil, missing
 	}
 	return latest, nil
 }
@@ -82,89 +76,41 @@ func (a *app) trace(c *course.Course, result *verdict.Result, check string) erro
 	}
 	fmt.Fprintf(a.Out, "Lab %d  %s: %s on %s\n\n", lab.Number, lab.Title, result.Verdict, result.Started.Local().Format("2006-01-02 15:04"))
 	recording, err := trace.ReadFile(filepath.Join(result.Artifacts, trace.File))
-	if errors.Is(err, os.ErrNotExist) {
-		fmt.Fprintln(a.Out, untraced(result))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		fmt.Fprintln(a.Out, "That run has no trace: your code did not compile, the lab runs no operator, or the artifacts were removed.")
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
-	// A run can judge several labs; told are the timelines of this one.
-	timelines := slices.DeleteFunc(recording.Timelines(), func(s *trace.Timeline) bool { return checkIn(result, s.Check) == nil })
-	if len(timelines) == 0 {
-		fmt.Fprintln(a.Out, "No check of that run came so far as to make a Memcached.")
-		return nil
-	}
+	timelines := recording.Timelines()
 	shown := []*trace.Timeline{verdict.TimelineOf(result, timelines)}
-	if check != "" {
-		shown = slices.DeleteFunc(slices.Clone(timelines), func(s *trace.Timeline) bool { return s.Check != check })
+	if check != "" || shown[0] == nil {
+		shown = slices.DeleteFunc(slices.Clone(timelines), func(t *trace.Timeline) bool { return t.Check != check })
 	}
-	a.listStories(result, timelines, shown)
-	if shown = slices.DeleteFunc(shown, func(s *trace.Timeline) bool { return s == nil }); len(shown) == 0 {
-		return a.noTimeline(result, check)
+	a.listTimelines(result, timelines, shown)
+	if check != "" && len(shown) == 0 {
+		return exit.Usage("no timeline of a check %s; the list above has the checks of lab %d that made a Memcached", check, result.Lab)
 	}
-	for _, s := range shown {
-		announce(a.Out, s, checkIn(result, s.Check).Title)
-		s.Print(a.Out)
+	for _, t := range shown {
+		fmt.Fprintf(a.Out, "\n%s: Memcached %s in the namespace %s\n\n", plain.Line(t.Check), plain.Line(t.Of.Name), plain.Line(t.Of.Namespace))
+		t.Print(a.Out)
 	}
 	return nil
 }
 
-// announce says what a timeline is of. An object's name is what an API server said it is, and a room may have lent that.
-func announce(w io.Writer, s *trace.Timeline, title string) {
-	fmt.Fprintf(w, "\n%s: %s\n", s.Check, title)
-	fmt.Fprintf(w, "Memcached %s in the namespace %s\n\n", plain.Line(s.Of.Name), plain.Line(s.Of.Namespace))
-}
-
-// untraced says why a run has no trace.
-func untraced(result *verdict.Result) string {
-	switch {
-	case result.Build != nil:
-		return "Your code did not compile in that run, so there is nothing to tell."
-	case result.Lab < firstWithManager:
-		return fmt.Sprintf("Labs 1 to %d run no operator: nobody acts in them but the check. Traces begin with lab %d.",
-			firstWithManager-1, firstWithManager)
-	default:
-		return "That run left no trace: it was cut short, or its artifacts were removed."
-	}
-}
-
-// firstWithManager is the first lab that judges a running operator.
-const firstWithManager = 4
-
-// noTimeline says why there is none for the check that was asked for, or for the one that failed.
-func (a *app) noTimeline(result *verdict.Result, check string) error {
-	if check == "" {
-		fmt.Fprintln(a.Out, "\nThe check that failed first made no Memcached. `--check ID` tells another's timeline.")
-		return nil
-	}
-	if checkIn(result, check) == nil {
-		return exit.Usage("%s is no check of lab %d; the list above has those with a timeline", check, result.Lab)
-	}
-	return exit.Usage("the check %s made no Memcached; the list above has those with a timeline", check)
-}
-
-func checkIn(result *verdict.Result, id string) *verdict.Check {
-	i := slices.IndexFunc(result.Checks, func(c verdict.Check) bool { return c.ID == id })
-	if i < 0 {
-		return nil
-	}
-	return &result.Checks[i]
-}
-
-// listStories names the checks that have a timeline, and points at what follows.
-func (a *app) listStories(result *verdict.Result, timelines, shown []*trace.Timeline) {
+// listTimelines names the checks that have a timeline, and marks those that are shown. A run can judge several labs.
+func (a *app) listTimelines(result *verdict.Result, timelines, shown []*trace.Timeline) {
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  CHECK\tSTATE\tMEMCACHEDS\tDEEDS")
+	fmt.Fprintln(w, "  CHECK\tSTATE\tMEMCACHEDS\tACTIONS")
 	for _, c := range result.Checks {
 		memcacheds, actions, mark := 0, 0, " "
-		for _, s := range timelines {
-			if s.Check != c.ID {
+		for _, t := range timelines {
+			if t.Check != c.ID {
 				continue
 			}
-			memcacheds++
-			actions += len(s.Actions)
-			if slices.Contains(shown, s) {
+			memcacheds, actions = memcacheds+1, actions+len(t.Actions)
+			if slices.Contains(shown, t) {
 				mark = "→"
 			}
 		}
@@ -173,7 +119,5 @@ func (a *app) listStories(result *verdict.Result, timelines, shown []*trace.Time
 		}
 	}
 	_ = w.Flush()
-	if len(timelines) > len(shown) {
-		fmt.Fprintf(a.Out, "`bin/lab trace %d --check ID` tells another.\n", result.Lab)
-	}
+	fmt.Fprintf(a.Out, "`make trace-%d CHECK=id%s` shows another check.\n", result.Lab, a.workspaceArg())
 }

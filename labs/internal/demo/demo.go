@@ -1,172 +1,129 @@
-// Package demo shows the finished operator at work on a fresh cluster: some things that a person does,
-// and what everybody else does about each of them. Nothing of it is acted. What is told was seen in
-// watches and by a registry outside the cluster, and who did it is what the API server wrote down.
+// Package demo shows the finished operator, or Kubernetes alone, at work on a fresh cluster: it runs the commands that it shows, and
+// tells who did what about them. Nothing of it is acted: the actions are those of package trace.
 package demo
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/registry"
-	"github.com/example/operator-lab/labs/internal/trace"
+	"github.com/example/operator-lab/labs/internal/process"
 )
 
-const (
-	// crdLimit is how long the API server may take to serve a new kind. It takes less than a second.
-	crdLimit = 20 * time.Second
-	// poll is how often to ask what is served: there is no watch for that.
-	poll = 50 * time.Millisecond
-	// stepLimit bounds one step. Pods start within two seconds; the garbage collector, which the last
-	// step waits for, may take thirty to notice a new kind. The rest is for a busy machine.
-	stepLimit = 90 * time.Second
-	// quiet is how long nothing may happen before a reader wonders.
-	quiet = 2 * time.Second
-	// settle is how long to gather what happens at almost the same time: watches of different kinds
-	// deliver in any order, and three Pods make better reading than one Pod three times.
-	settle = 150 * time.Millisecond
-)
+// operatorName is the file name of the operator's program. client-go signs with it what the operator writes, so that it is the actor.
+const operatorName = "memcached-operator"
 
-// Show is one performance.
-type Show struct {
-	// Root is the checkout; the definition of Memcached comes from its operator folder.
-	Root string
-	// Programs are what [Build] made.
-	Programs Programs
-	// Cluster is fresh and has the image Operand in its nodes.
-	Cluster *clusters.Cluster
-	Operand string
-	// Log is the file that the operator's output goes to. It is overwritten.
-	Log string
-	// Out is told the timeline.
-	Out io.Writer
+//go:embed demo.yaml
+var demoSteps []byte
+
+// Build compiles the operator of the checkout at root, and the program that ends it with this process, into dir.
+func Build(ctx context.Context, root, dir string) error {
+	env, err := process.BuildEnv(ctx)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("build the operator: %w", err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for program, source := range map[string][2]string{operatorName: {"operator", "./cmd"}, "supervisor": {"", "./labs/cmd/supervisor"}} {
+		g.Go(func() error {
+			cmd := process.Tool(ctx, filepath.Join(root, source[0]), dir, env, "go", "build", "-o", filepath.Join(dir, program), source[1])
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return errors.Join(ctx.Err(), fmt.Errorf("build %s: %w\n%s", program, err, out))
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
-// Run performs the steps. When it returns, the operator's process has ended; the cluster is the
-// caller's to delete. An error says what did not happen, and where the operator's log is.
-func (s Show) Run(ctx context.Context) (err error) {
+// Show performs the steps of the demo with the programs that [Build] has put into bin. When it returns, the operator has ended; the
+// cluster is the caller's to delete. An error says what did not happen, and where the operator's log is.
+func (s Stage) Show(ctx context.Context, root, bin string) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c, err := connect(s.Cluster)
+	steps, err := readSteps(demoSteps)
 	if err != nil {
 		return err
 	}
-	// The definition comes first of all: the garbage collector looks for new kinds every 30 s, and the last step waits for it.
-	file := filepath.Join(s.Root, "operator", "config", "crd", "bases", "cache.example.com_memcacheds.yaml")
-	if err := install(ctx, c, file); err != nil {
-		return fmt.Errorf("install %s: %w", file, err)
+	// The definition comes first of all: the garbage collector looks for new kinds every 30 s, and the last step waits for it. The
+	// API server keeps the first creation of a new kind waiting for up to 2 s, which a dry run takes.
+	prepare := `kubectl create -f ` + filepath.Join(root, "operator", "config", "crd", "bases", "cache.example.com_memcacheds.yaml") + ` &&
+kubectl wait --for=condition=Established crd/memcacheds.cache.example.com && kubectl get memcacheds &&
+echo '{"apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "metadata": {"name": "cache"}, "spec": {}}' | kubectl create --dry-run=server -f -`
+	if output, err := s.shell(ctx, prepare); err != nil {
+		return fmt.Errorf("install the definition of Memcached: %w\n%s", err, output)
 	}
-	memcacheds := &unstructured.UnstructuredList{}
-	memcacheds.SetGroupVersionKind(kind)
-	w, err := watchWorld(ctx, c, memcacheds)
+	v, err := s.open(ctx, schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Memcached"})
 	if err != nil {
 		return err
 	}
-	outside, err := registry.Start("127.0.0.1:0", w.hear)
+	outside, err := registry.Start("127.0.0.1:0", v.hear())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, outside.Close()) }()
-	operator, err := startOperator(s, outside.URL())
+	stop, err := v.startOperator(bin, outside.URL())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, operator.stop()) }()
-	if err := rehearse(ctx, c); err != nil {
-		return err
-	}
-	p := printer{s.Out}
-	p.opening(s.Cluster)
-	for i, step := range steps(outside) {
-		p.announce(i+1, step)
-		if err := perform(ctx, c, w, operator, step, p); err != nil {
+	defer func() { err = errors.Join(err, stop()) }()
+	fmt.Fprintf(s.Out, "%s\n%s\n", bold("The finished operator at work"),
+		faint("%s, Kubernetes %s. The operator runs as a process on this machine.", s.Cluster.Name, s.Cluster.Version))
+	for i, step := range steps {
+		// Its delay is that of a registry far away: watches are faster, and show the finalizer before the request.
+		behaviour := registry.Behaviour{Delay: 50 * time.Millisecond}
+		if step.Registry != 0 {
+			behaviour.Statuses = []int{step.Registry}
+		}
+		outside.Behave(registry.Everybody, behaviour)
+		if _, err := v.perform(ctx, i+1, step); err != nil {
 			return fmt.Errorf("step %d of the demo: %w", i+1, err)
 		}
-		p.explain(step)
+		fmt.Fprintln(s.Out)
+		s.paragraph("   ", fmt.Sprintf, step.Why)
 	}
-	p.closing()
+	fmt.Fprintln(s.Out, "\nThis is what you are going to write, from labs/01-types/README.md on: `make lab-1`.")
 	return nil
 }
 
-// connect returns a client of a cluster.
-func connect(cluster *clusters.Cluster) (client.WithWatch, error) {
-	config, err := cluster.RESTConfig()
+// startOperator runs the operator under the supervisor, which ends it when stop is called, and when this process ends.
+func (v *view) startOperator(bin, registryURL string) (stop func() error, err error) {
+	log, err := os.Create(filepath.Join(v.Dir, "operator.log"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("keep the operator's log: %w", err)
 	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("know the kinds of Kubernetes: %w", err)
-	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	defer log.Close()
+	theirs, ours, err := os.Pipe() // the supervisor reads its end, and ends the operator when ours is closed
 	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
+		return nil, fmt.Errorf("start the operator: %w", err)
 	}
-	return c, nil
-}
-
-// install brings the definition in file to the cluster, and waits until discovery knows the kind.
-func install(ctx context.Context, c client.Client, file string) error {
-	data, err := os.ReadFile(file)
-	if err != nil {
+	defer theirs.Close()
+	cmd := exec.Command(filepath.Join(bin, "supervisor"), filepath.Join(bin, operatorName),
+		"--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false", "--leader-elect=false")
+	cmd.Env = []string{
+		"KUBECONFIG=" + v.Cluster.Kubeconfig, "MEMCACHED_IMAGE=" + v.Operand, "ENABLE_WEBHOOKS=false", "REGISTRY_URL=" + registryURL,
+	}
+	cmd.Dir, cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = v.Dir, []*os.File{theirs}, log, log
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the operator: %w", err), ours.Close())
+	}
+	ended := make(chan struct{})
+	v.ended = ended
+	go func() { _ = cmd.Wait(); close(ended) }()
+	return func() error {
+		err := ours.Close()
+		<-ended
 		return err
-	}
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(data, definition); err != nil {
-		return err
-	}
-	if err := crd.Install(ctx, c, definition); err != nil {
-		return err
-	}
-	served := func(context.Context) (bool, error) {
-		_, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		if meta.IsNoMatchError(err) {
-			return false, nil
-		}
-		return err == nil, err
-	}
-	return wait.PollUntilContextTimeout(ctx, poll, crdLimit, true, served)
-}
-
-// rehearse creates a Memcached without storing it. The API server keeps the first creation of a new kind
-// waiting for up to 2 s; it is better spent before the clock of the first step runs.
-func rehearse(ctx context.Context, c client.Client) error {
-	if err := c.Create(ctx, memcached(1), client.DryRunAll); err != nil {
-		return fmt.Errorf("create a Memcached, as a dry run: %w", err)
-	}
-	return nil
-}
-
-// perform does one step and tells what follows from it until the world is as the step promises.
-func perform(ctx context.Context, c client.Client, w *world, operator *runningOperator, s step, p printer) error {
-	ctx, cancel := context.WithTimeout(ctx, stepLimit)
-	defer cancel()
-	asked := time.Now()
-	words, err := s.do(ctx, c)
-	if err != nil {
-		return err
-	}
-	if words != "" {
-		p.actions(asked, []trace.Action{{At: time.Now(), Actor: "kube-apiserver", Verb: "refused", Kind: "it:"}})
-		p.quote(words)
-	}
-	if s.missing == nil {
-		return nil
-	}
-	return w.follow(ctx, s, operator, p)
+	}, nil
 }

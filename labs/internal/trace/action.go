@@ -1,89 +1,94 @@
-// Package trace shows who did what to the objects of Kubernetes, and when. Its sources are watches and, for a learner's
-// manager, the recording proxy. The API server notes in managedFields who wrote a field.
+// Package trace shows who did what to the objects of Kubernetes, and when, as a table of [Action]s. Its sources are watches, the
+// names of writers that the API server keeps in managedFields, and the proxy's record of the learner's manager.
 package trace
 
 import (
-	"slices"
-	"strconv"
+	"fmt"
+	"io"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	"github.com/fatih/color"
+
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-// You is the actor of what a person does, or a check in a person's place.
-const You = "you"
+const (
+	// You is the actor of what a person does, or a check in a person's place.
+	You = "you"
+	// Manager is the actor of what the learner's program does.
+	Manager = "your manager"
+)
 
-// Action is one thing that somebody did.
+// Action is a row of a trace: somebody did something to an object.
 type Action struct {
-	At    time.Time
-	Actor string
-	Verb  string
-	// Kind and Name are what it was done to; Count is 1, or more after actions were put together.
-	Kind, Name string
-	Count      int
-	// Detail follows without a space.
-	Detail string
-	// Of is the object that the action is about. Name may be less: an action about a status names no object.
-	Of types.NamespacedName
-	// Times is how often it was done again, up to the time Last; see [Fold].
-	Times int
-	Last  time.Time
+	At    time.Time `json:"at"`
+	Actor string    `json:"actor,omitempty"`
+	// Verb is empty for a change that is not worth a line.
+	Verb string `json:"verb,omitempty"`
+	// Kind and Name are what a reader sees of the object. Detail follows without a space.
+	Kind   string `json:"kind,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// Namespace and Object are where the action belongs. Object is empty for what happens to a manager or a check.
+	Namespace string `json:"namespace,omitempty"`
+	Object    string `json:"object,omitempty"`
+	// Version is the resourceVersion of the object since then, empty for what no watch shows.
+	Version string `json:"version,omitempty"`
+	// Others is how many more objects of the kind the actor did the same to at that time; see [Merge].
+	Others int `json:"-"`
+	// Times is how often the actor did it again, up to the time Last; see [Merge].
+	Times int       `json:"-"`
+	Last  time.Time `json:"-"`
 }
 
 // String is the action without actor and time, such as "created 3 Pods".
-func (d Action) String() string {
-	words := []string{d.Verb, d.Kind, d.Name}
-	if d.Count > 1 {
-		words = []string{d.Verb, strconv.Itoa(d.Count), d.Kind + "s"}
+func (a Action) String() string {
+	if a.Others > 0 {
+		return fmt.Sprintf("%s %d %ss%s", a.Verb, a.Others+1, a.Kind, a.Detail)
 	}
-	return strings.TrimRight(strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " "), " ") + d.Detail
+	return strings.TrimRight(strings.TrimRight(a.Verb+" "+a.Kind, " ")+" "+a.Name, " ") + a.Detail
 }
 
-// Together puts actions of the same actor that differ in names alone into one, in the place of the first:
-// what follows from any of them still stands behind it.
-func Together(actions []Action) []Action {
-	var result []Action
-	for _, d := range actions {
-		i := slices.IndexFunc(result, func(o Action) bool {
-			return o.Actor == d.Actor && o.Verb == d.Verb && o.Kind == d.Kind && o.Detail == d.Detail && o.Name != d.Name
-		})
-		if i < 0 {
-			result = append(result, d)
-			continue
+const (
+	// moment is what counts as the same time. Watches of several kinds deliver in any order within it, and three Pods in one row
+	// are easier to read than three rows.
+	moment = 150 * time.Millisecond
+	// repeats is how often the same action is shown. A check that deletes a Deployment five times is shown in full, a loop is not.
+	repeats = 6
+)
+
+// Merge puts together what an actor does to several objects of a kind within a moment, and counts what an actor repeats.
+func Merge(actions []Action) (merged []Action) {
+	type what struct{ actor, verb, kind, name, detail string }
+	latest, count := map[what]int{}, map[what]int{} // latest is an index of merged
+	for _, a := range actions {
+		any, same := what{a.Actor, a.Verb, a.Kind, "", a.Detail}, what{a.Actor, a.Verb, a.Kind, "/" + a.Name, a.Detail}
+		i, ok := latest[any]
+		count[same]++
+		switch {
+		case ok && a.Name != merged[i].Name && a.At.Sub(merged[i].At) < moment:
+			merged[i].Others++
+		case count[same] > repeats, count[same] > 1 && strings.HasPrefix(a.Verb, "could not"): // controllers retry, and fail with the same words
+			of := &merged[latest[same]]
+			of.Times, of.Last = of.Times+1, a.At
+		default:
+			latest[any], latest[same] = len(merged), len(merged)
+			merged = append(merged, a)
 		}
-		result[i].Count += d.Count
 	}
-	return result
+	return merged
 }
 
-// maxRepeats is how often the same action is shown before the rest is only counted. A check that deletes a
-// Deployment five times is still shown in full; a loop is not.
-const maxRepeats = 6
+var faint = color.New(color.Faint).Sprintf
 
-// Fold counts what is done again and again, instead of showing it: the last one that is shown says how
-// often it was repeated, and until when.
-func Fold(actions []Action) []Action {
-	type same struct{ actor, verb, kind, name, detail string }
-	seen, last := map[same]int{}, map[same]int{}
-	var result []Action
-	for _, d := range actions {
-		key := same{d.Actor, d.Verb, d.Kind, d.Name, d.Detail}
-		limit := maxRepeats
-		if strings.HasPrefix(d.Verb, "could not") {
-			limit = 1 // Kubernetes tries again and again, and says so each time
+// Print writes a line for each action, with the time since begun. Colours are on a terminal only, and not with NO_COLOR.
+func Print(w io.Writer, begun time.Time, actions []Action) {
+	for _, a := range actions {
+		again := ""
+		if a.Times > 0 {
+			again = faint("  (%d more until %.2f s)", a.Times, a.Last.Sub(begun).Seconds())
 		}
-		if seen[key]++; seen[key] <= limit {
-			last[key] = len(result)
-			result = append(result, d)
-			continue
-		}
-		of := &result[last[key]]
-		of.Times += 1 + d.Times
-		of.Last = d.At
-		if d.Last.After(d.At) {
-			of.Last = d.Last
-		}
+		fmt.Fprintf(w, "   %s  %-21s  %s%s\n", faint("%6.2f s", a.At.Sub(begun).Seconds()), plain.Line(a.Actor), plain.Line(a.String()), again)
 	}
-	return result
 }

@@ -1,226 +1,102 @@
 package trace
 
 import (
-	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
+	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-// File is the name of a recording in a run's artifacts.
+// File is the name of a recording in a run's artifacts. Each of its lines is a part of the [Recording].
 const File = "trace.jsonl"
 
-// Recording is what was seen during a run of the suite.
+// Recording is what was written down during a run of the suite.
 type Recording struct {
-	// Suite is the name that the API server keeps for what the checks do.
-	Suite string
-	// Observations are what the watches delivered.
-	Observations []Observation
-	// Requests are the manager's that asked for a change: in their order, those of each process of it together.
-	Requests []Request
+	// Actions are what watches showed, and what happened to managers and checks.
+	Actions []Action `json:"actions,omitempty"`
+	// Requests are the manager's that asked for a change, in the order of each of its processes.
+	Requests []apiproxy.Request `json:"requests,omitempty"`
 	// Tallies are how often the manager sent each kind of request.
-	Tallies []apiproxy.Tally
-	// Ended is when the check of a namespace had seen what it wanted to see. What follows is its tidying up.
-	Ended map[string]time.Time
-	// Notes are what happened to the manager itself.
-	Notes []Note
-	// Omitted counts, by object, what came too often to be written down.
-	Omitted []Omission
+	Tallies []apiproxy.Tally `json:"tallies,omitempty"`
 }
 
-// Request is a request of the manager. Of a long row of the same, the last that is kept stands for the
-// rest: Times is how many it stands for, and Until the time of the last.
-type Request struct {
-	apiproxy.Request
-	Times int       `json:"times,omitempty"`
-	Until time.Time `json:"until,omitzero"`
-}
-
-// Note is what no object shows, such as that the manager was stopped.
-type Note struct {
-	At time.Time `json:"-"`
-	// Namespace is the one that the check worked in whose manager it was.
-	Namespace string `json:"namespace"`
-	Actor     string `json:"actor"`
-	Text      string `json:"text"`
-}
-
-// Omission is how many changes of an object were left out.
-type Omission struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Changes   int    `json:"changes"`
-}
-
-// entry is one line of a recording. Beside At, it has one field.
-type entry struct {
-	At      time.Time       `json:"at"`
-	Suite   string          `json:"suite,omitempty"`
-	Object  json.RawMessage `json:"object,omitempty"`
-	Deleted bool            `json:"deleted,omitempty"` // of Object
-	Request *Request        `json:"request,omitempty"`
-	Tally   *apiproxy.Tally `json:"tally,omitempty"`
-	Note    *Note           `json:"note,omitempty"`
-	Ended   string          `json:"ended,omitempty"` // the namespace of a check
-	Omitted *Omission       `json:"omitted,omitempty"`
-}
-
-// lineLimit is how long a line of a recording may be: much longer than those that are written.
-const lineLimit = 1 << 20
-
-// ReadFile reads the recording at path. The error wraps [os.ErrNotExist] when there is none.
+// ReadFile reads the recording at path, up to a line that a killed suite cut short. The error wraps [os.ErrNotExist] when there is
+// none.
 func ReadFile(path string) (*Recording, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
 	defer file.Close()
-	return Read(file)
+	var all, part Recording
+	for lines := json.NewDecoder(file); lines.Decode(&part) == nil; part = (Recording{}) {
+		all.Actions = append(all.Actions, part.Actions...)
+		all.Requests = append(all.Requests, part.Requests...)
+		all.Tallies = append(all.Tallies, part.Tallies...)
+	}
+	return &all, nil
 }
 
-// Read reads a recording. A line that a killed suite cut short is left out.
-func Read(r io.Reader) (*Recording, error) {
-	recording := &Recording{Ended: map[string]time.Time{}}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, lineLimit+1)
-	for lines.Scan() {
-		var e entry
-		if json.Unmarshal(lines.Bytes(), &e) == nil {
-			recording.add(e)
+// Unneeded are the manager's writes that changed nothing: the API server answers them with a version that was there before.
+func (r *Recording) Unneeded() (unneeded []apiproxy.Request) {
+	known := map[string]time.Time{}
+	for _, a := range r.Actions {
+		if known[a.Version].IsZero() || a.At.Before(known[a.Version]) {
+			known[a.Version] = a.At
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the trace: %w", err)
-	}
-	return recording, nil
-}
-
-func (r *Recording) add(e entry) {
-	switch {
-	case e.Suite != "":
-		r.Suite = e.Suite
-	case e.Object != nil:
-		if object := decode(e.Object); object != nil {
-			r.Observations = append(r.Observations, Observation{At: e.At, Object: object, Deleted: e.Deleted})
+	for _, q := range r.Requests {
+		if q.Verb != "update" && q.Verb != "patch" || q.ResourceVersion == "" || q.Status >= http.StatusBadRequest {
+			continue
 		}
-	case e.Request != nil:
-		e.Request.Times = max(1, e.Request.Times)
-		r.Requests = append(r.Requests, *e.Request)
-	case e.Tally != nil:
-		r.Tallies = append(r.Tallies, *e.Tally)
-	case e.Ended != "":
-		r.Ended[e.Ended] = e.At
-	case e.Note != nil:
-		e.Note.At = e.At
-		r.Notes = append(r.Notes, *e.Note)
-	case e.Omitted != nil:
-		r.Omitted = append(r.Omitted, *e.Omitted)
-	}
-}
-
-// decode reads an object of a recording, nil when it is of no kind that a trace is about.
-func decode(data []byte) client.Object {
-	var meta metav1.TypeMeta
-	if json.Unmarshal(data, &meta) != nil {
-		return nil
-	}
-	var object client.Object
-	switch meta.Kind {
-	case "Memcached":
-		object = &unstructured.Unstructured{}
-	case "Deployment":
-		object = &appsv1.Deployment{}
-	case "ReplicaSet":
-		object = &appsv1.ReplicaSet{}
-	case "Pod":
-		object = &corev1.Pod{}
-	case "Event":
-		object = &eventsv1.Event{}
-	default:
-		return nil
-	}
-	if json.Unmarshal(data, object) != nil {
-		return nil
-	}
-	return object
-}
-
-// shorten keeps of an object what [Memory] reads, so that a recording stays small and holds nobody's
-// environment variables.
-func shorten(o client.Object) any {
-	switch o := o.(type) {
-	case *appsv1.Deployment:
-		short := &appsv1.Deployment{TypeMeta: typed(o), ObjectMeta: metaOf(o)}
-		short.Spec.Replicas = o.Spec.Replicas
-		for _, c := range o.Spec.Template.Spec.Containers {
-			short.Spec.Template.Spec.Containers = append(short.Spec.Template.Spec.Containers, corev1.Container{
-				Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args, Ports: c.Ports,
-			})
+		if at := known[q.ResourceVersion]; !at.IsZero() && at.Before(q.Time) {
+			unneeded = append(unneeded, q)
+		} else {
+			known[q.ResourceVersion] = q.Time // a later request with this answer changes nothing
 		}
-		short.Status.AvailableReplicas = o.Status.AvailableReplicas
-		return short
-	case *appsv1.ReplicaSet:
-		short := &appsv1.ReplicaSet{TypeMeta: typed(o), ObjectMeta: metaOf(o)}
-		short.Spec.Replicas = o.Spec.Replicas
-		return short
-	case *corev1.Pod:
-		short := &corev1.Pod{TypeMeta: typed(o), ObjectMeta: metaOf(o)}
-		short.Spec.NodeName = o.Spec.NodeName
-		short.Status.Conditions, short.Status.ContainerStatuses = o.Status.Conditions, o.Status.ContainerStatuses
-		return short
-	case *eventsv1.Event:
-		short := o.DeepCopy()
-		short.TypeMeta, short.ObjectMeta = typed(o), metaOf(o)
-		return short
-	case *unstructured.Unstructured:
-		return shortMemcached(o)
-	default:
-		return o
 	}
+	return unneeded
 }
 
-// specLimit is how long the spec of a Memcached may be in a recording. That of the course has a tenth of it.
-const specLimit = 512
-
-// memcached is what is recorded of one. Its types are the learner's, and may hold anything.
-type memcached struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              json.RawMessage `json:"spec,omitempty"`
-	Status            status          `json:"status,omitzero"`
-}
-
-// shortMemcached leaves out what a reader would need forty times its size in memory for: fields of the learner's own, and a
-// long spec but for its size.
-func shortMemcached(o *unstructured.Unstructured) any {
-	short := memcached{TypeMeta: metav1.TypeMeta{Kind: KindOf(o), APIVersion: o.GetAPIVersion()}, ObjectMeta: metaOf(o), Status: statusOf(o)}
-	spec, err := json.Marshal(o.Object["spec"])
-	if err != nil || len(spec) > specLimit {
-		spec = fmt.Appendf(nil, `{"size":%d}`, sizeOf(o))
+// table is all actions that are worth a line, sorted by time: those that watches showed, and of the manager's requests those that
+// they do not show.
+func (r *Recording) table() []Action {
+	unneeded, table := sets.New(r.Unneeded()...), slices.Clone(r.Actions)
+	for _, q := range r.Requests {
+		name := q.Resource + "/" + cmp.Or(q.Object, q.Name) // as kubectl says it
+		if q.Subresource != "" {
+			name = "the " + q.Subresource + " of " + name
+		}
+		a := Action{At: q.Time, Actor: Manager, Kind: name, Namespace: q.Namespace, Object: cmp.Or(q.Object, q.Name)}
+		switch {
+		case q.Refused() || q.Disturbed:
+			a.Verb, a.Detail = "could not "+q.Verb, ": "+plain.Short(cmp.Or(q.Message, fmt.Sprintf("answer %d", q.Status)), quoted)
+		case unneeded.Has(q):
+			a.Verb, a.Detail = "wrote", " as it was"
+		case !slices.Contains([]string{"memcacheds", "deployments", "replicasets", "pods", "events"}, q.Resource):
+			a.Verb = strings.TrimSuffix(q.Verb, "e") + "ed"
+		case strings.HasPrefix(q.Verb, "delete"):
+			// Nobody's name is on a deletion. This is the manager's if it asked for it just before.
+			for i, d := range table {
+				after := d.At.Sub(q.Time)
+				if d.Actor == You && d.Verb == "deleted" && strings.EqualFold(d.Kind+"s", q.Resource) && d.Namespace == q.Namespace &&
+					(q.Name == "" || d.Name == q.Name) && after > 0 && after < time.Second {
+					table[i].Actor = Manager
+				}
+			}
+		}
+		table = append(table, a)
 	}
-	short.Spec = spec
-	return short
-}
-
-func typed(o client.Object) metav1.TypeMeta { return metav1.TypeMeta{Kind: KindOf(o)} }
-
-func metaOf(o client.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
-		Generation: o.GetGeneration(), DeletionTimestamp: o.GetDeletionTimestamp(), Finalizers: o.GetFinalizers(),
-		Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
-		OwnerReferences: o.GetOwnerReferences(), ManagedFields: o.GetManagedFields(),
-	}
+	table = slices.DeleteFunc(table, func(a Action) bool { return a.Verb == "" })
+	slices.SortStableFunc(table, func(a, b Action) int { return a.At.Compare(b.At) })
+	return table
 }

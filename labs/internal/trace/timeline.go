@@ -1,101 +1,26 @@
 package trace
 
 import (
+	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Manager is the actor of what the learner's program does.
-const Manager = "your manager"
-
-// Timeline is what happened around one Memcached of a check, from the moment the check touched the world
-// until it ended.
+// Timeline is what happened around one Memcached of a check, from its creation until the check ended.
 type Timeline struct {
 	// Check is the id of the check that made the Memcached.
 	Check string
 	// Of is the Memcached.
-	Of types.NamespacedName
-	// Begun is the time of the first action; Ended is when the check took its namespace away, zero when it
-	// was not seen.
-	Begun, Ended time.Time
-	Actions      []Action
-	// Omitted is how many changes came too often to be recorded.
-	Omitted int
+	Of      types.NamespacedName
+	Actions []Action
 }
 
-// How much is kept of a run whose manager makes Memcacheds of its own, or without an end: at most this many in a namespace and
-// in all, and this many actions of one and of all. A check makes ten, which take some hundred actions each.
-const (
-	inNamespace, inAll = 50, 1000
-	ofOne, ofAll       = 2000, 50_000
-)
-
-// Timelines are those of all Memcacheds that the checks made, in the order in which they begin.
-func (r *Recording) Timelines() []*Timeline {
-	t := newMerger(r)
-	timelines := t.timelines()
-	byNamespace := map[string][]*Timeline{}
-	for _, s := range timelines {
-		byNamespace[s.Of.Namespace] = append(byNamespace[s.Of.Namespace], s)
-	}
-	kept := 0
-	for _, d := range t.actions() {
-		near := byNamespace[d.Of.Namespace]
-		if CheckOf(d.Of.Namespace) == "" {
-			near = timelines
-		}
-		for _, s := range concerned(d, near) {
-			switch {
-			case !s.Ended.IsZero() && !d.At.Before(s.Ended): // it belongs to the tidying up
-			case kept == ofAll || len(s.Actions) == ofOne:
-				s.Omitted++
-			default:
-				s.Actions = append(s.Actions, d)
-				kept++
-			}
-		}
-	}
-	for _, s := range timelines {
-		for _, o := range r.Omitted {
-			if o.Namespace == s.Of.Namespace && strings.Contains(o.Name, s.Of.Name) {
-				s.Omitted += o.Changes
-			}
-		}
-		s.finish(r.Notes)
-	}
-	timelines = slices.DeleteFunc(timelines, func(s *Timeline) bool { return len(s.Actions) == 0 })
-	slices.SortStableFunc(timelines, func(a, b *Timeline) int { return a.Begun.Compare(b.Begun) })
-	return timelines
-}
-
-// timelines are those without their actions: one for each Memcached in a check's namespace, the first ones of many.
-func (t *merger) timelines() []*Timeline {
-	var timelines []*Timeline
-	seen, made := map[types.NamespacedName]bool{}, map[string]int{}
-	for _, s := range t.observations {
-		m, ok := s.Object.(*unstructured.Unstructured)
-		if !ok {
-			continue
-		}
-		of := types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
-		check := CheckOf(of.Namespace)
-		if seen[of] || check == "" || made[of.Namespace] == inNamespace || len(timelines) == inAll {
-			continue
-		}
-		seen[of] = true
-		made[of.Namespace]++
-		timelines = append(timelines, &Timeline{Check: check, Of: of, Ended: t.ended[of.Namespace]})
-	}
-	return timelines
-}
-
-// NamespacePrefix begins the names of the namespaces that checks work in. The check's id follows, and
-// what the API server makes up.
+// NamespacePrefix begins the names of the namespaces that checks work in. The check's id follows, and random letters.
 const NamespacePrefix = "lab-"
 
 var checkNamespace = regexp.MustCompile(`^` + NamespacePrefix + `(.+)-[a-z0-9]{5}$`)
@@ -108,73 +33,135 @@ func CheckOf(namespace string) string {
 	return ""
 }
 
-// concerned are those of some timelines that an action belongs to: it is about an object whose name has the Memcached's in it,
-// as the names of everything that was made for it do; or about one in its namespace that has nobody else to belong to. Names
-// are drawn, so that they are in no other by accident.
-func concerned(d Action, near []*Timeline) []*Timeline {
-	var named []*Timeline
-	for _, s := range near {
-		if strings.Contains(d.Of.Name, s.Of.Name) {
-			named = append(named, s)
+// ended is the verb of a check that ends.
+const ended = "ended"
+
+// Timelines are those of all Memcacheds that the checks made, in the order of their creation.
+func (r *Recording) Timelines() []*Timeline {
+	var timelines []*Timeline
+	table := r.table()
+	for _, a := range table {
+		if check := CheckOf(a.Namespace); check != "" && a.Kind == "Memcached" && a.Verb == "created" {
+			timelines = append(timelines, &Timeline{Check: check, Of: types.NamespacedName{Namespace: a.Namespace, Name: a.Object}})
 		}
 	}
-	switch {
-	case len(named) > 0 || CheckOf(d.Of.Namespace) == "":
-		return named
-	case d.Of.Name == "" && len(near) > 1:
-		return nil
+	for _, a := range table {
+		ofCheck := CheckOf(a.Namespace) != ""
+		near := slices.DeleteFunc(slices.Clone(timelines), func(t *Timeline) bool { return t.ended() || ofCheck && a.Namespace != t.Of.Namespace })
+		own := slices.DeleteFunc(slices.Clone(near), func(t *Timeline) bool { return !strings.Contains(a.Object, t.Of.Name) })
+		if len(own) == 0 { // nothing that was made for a Memcached, whose name it would have in its own
+			own = slices.DeleteFunc(near, func(t *Timeline) bool { return len(t.Actions) == 0 || a.Namespace != t.Of.Namespace })
+		}
+		for _, t := range own {
+			t.Actions = append(t.Actions, a)
+		}
 	}
-	return near
+	for _, t := range timelines {
+		t.causeFirst()
+		t.Actions = Merge(t.Actions)
+	}
+	return timelines
 }
 
-// moment is how long to gather what happens at almost the same time: three Pods make better reading
-// than one Pod three times.
-const moment = 150 * time.Millisecond
+func (t *Timeline) ended() bool {
+	last := len(t.Actions) - 1
+	return last >= 0 && t.Actions[last].Verb == ended && t.Actions[last].Object == ""
+}
 
-// finish puts the actions into the form in which they are shown, and what happened to the manager between
-// them.
-func (s *Timeline) finish(notes []Note) {
-	if len(s.Actions) == 0 {
-		return
+// causeFirst puts the creation of the Memcached before what the manager did about it: the watch of a new kind may be late.
+func (t *Timeline) causeFirst() {
+	created := t.first(func(a Action) bool { return a.Kind == "Memcached" && a.Verb == "created" })
+	if did := t.first(by(Manager)); did >= 0 && did < created {
+		creation := t.Actions[created]
+		creation.At = t.Actions[did].At
+		t.Actions = slices.Insert(slices.Delete(t.Actions, created, created+1), did, creation)
 	}
-	s.Begun = s.Actions[0].At
-	for _, n := range ownNotes(notes, s.Of.Namespace) {
-		if n.At.Before(s.Begun) || !s.Ended.IsZero() && n.At.After(s.Ended) {
+}
+
+// About is the timeline of a check that a text is about: the one whose Memcached it names, else the first; nil when the check made
+// no Memcached.
+func About(timelines []*Timeline, check, text string) *Timeline {
+	var first *Timeline
+	for _, t := range timelines {
+		switch {
+		case t.Check != check:
+		case strings.Contains(text, t.Of.Name):
+			return t
+		case first == nil:
+			first = t
+		}
+	}
+	return first
+}
+
+// Fullest is the timeline of the checks with the most actions, nil when no check made a Memcached.
+func Fullest(timelines []*Timeline, checks []string) *Timeline {
+	var best *Timeline
+	for _, check := range checks {
+		if t := About(timelines, check, ""); t != nil && (best == nil || len(t.Actions) > len(best.Actions)) {
+			best = t
+		}
+	}
+	return best
+}
+
+const (
+	// silence is for how long a manager may do nothing before the line of a failed check says so.
+	silence = time.Second
+	// lineDetail is how many characters of a detail a line shows.
+	lineDetail = 40
+)
+
+// Line is the timeline in one line: what began it, what each side did, and how it came out. Of a check that failed it also says
+// that the manager did nothing after what you did last.
+func (t *Timeline) Line(failed bool) string {
+	if len(t.Actions) == 0 {
+		return ""
+	}
+	last, end := t.last(by(You)), t.Actions[len(t.Actions)-1]
+	chosen := []int{
+		0, last, t.first(by(Manager)), t.last(by(Manager)), t.first(by("deployment-controller")), t.last(verb("counted")), t.last(verb("reported")),
+	}
+	slices.Sort(chosen)
+	var parts []string
+	for _, i := range slices.Compact(chosen) {
+		if i < 0 {
 			continue
 		}
-		s.Actions = append(s.Actions, Action{At: n.At, Actor: n.Actor, Verb: n.Text, Count: 1})
-	}
-	slices.SortStableFunc(s.Actions, func(a, b Action) int { return a.At.Compare(b.At) })
-	var result []Action
-	for rest := s.Actions; len(rest) > 0; {
-		end := 1
-		for end < len(rest) && rest[end].At.Sub(rest[0].At) < moment {
-			end++
+		a := t.Actions[i]
+		if named := a.Name == t.Of.Name || strings.HasPrefix(a.Name, t.Of.Name+"-") && a.Kind != "Deployment"; named && a.Others == 0 && i > 0 {
+			a.Kind, a.Name = "the "+a.Kind, ""
 		}
-		result = append(result, Together(rest[:end])...)
-		rest = rest[end:]
+		if detail := []rune(a.Detail); a.Verb == "reported" {
+			a.Detail = ""
+		} else if len(detail) > lineDetail {
+			a.Detail = string(detail[:lineDetail]) + "…"
+		}
+		parts = append(parts, fmt.Sprintf("%.2f s %s %s", a.At.Sub(t.Actions[0].At).Seconds(), a.Actor, a))
 	}
-	s.Actions = Fold(result)
+	if quiet := end.At.Sub(t.Actions[max(0, last)].At); failed && end.Verb == ended && t.last(by(Manager)) < last && quiet > silence {
+		parts = append(parts, fmt.Sprintf("then nothing from your manager for %.1f s", quiet.Seconds()))
+	}
+	return strings.Join(parts, " · ")
 }
 
-// ownNotes are those on the manager that worked in the namespace.
-func ownNotes(notes []Note, namespace string) []Note {
-	return slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Namespace != namespace })
-}
+func by(actor string) func(Action) bool  { return func(a Action) bool { return a.Actor == actor } }
+func verb(verb string) func(Action) bool { return func(a Action) bool { return a.Verb == verb } }
 
-func podStarted(d Action) bool { return d.Kind == "Pod" && d.Verb == "started" }
+func (t *Timeline) first(is func(Action) bool) int { return slices.IndexFunc(t.Actions, is) }
 
-// Reached says how far the timeline got: 2 when the Memcached was reported as available, 1 when Pods of it
-// ran, else 0.
-func (s *Timeline) Reached() int {
-	reached := 0
-	for _, d := range s.Actions {
-		switch {
-		case d.Kind == available+"True":
-			reached = 2
-		case podStarted(d):
-			reached = max(reached, 1)
+func (t *Timeline) last(is func(Action) bool) int {
+	for i := len(t.Actions) - 1; i >= 0; i-- {
+		if is(t.Actions[i]) {
+			return i
 		}
 	}
-	return reached
+	return -1
+}
+
+// Print writes the whole timeline, one action in a line.
+func (t *Timeline) Print(w io.Writer) {
+	if len(t.Actions) > 0 {
+		Print(w, t.Actions[0].At, t.Actions)
+	}
 }

@@ -115,18 +115,16 @@ func qualified(group, resource string) string {
 }
 
 // adviseWrites counts the writes that changed nothing.
-func adviseWrites(unneeded []trace.Request) []string {
+func adviseWrites(unneeded []apiproxy.Request) []string {
 	counts := map[string]int{}
-	total := 0
 	for _, r := range unneeded {
 		of := "of " + r.Resource
 		if r.Subresource != "" {
 			of = "of the " + r.Subresource + " of " + r.Resource
 		}
-		counts[of] += r.Times
-		total += r.Times
+		counts[of]++
 	}
-	if total <= toleratedWrites {
+	if len(unneeded) <= toleratedWrites {
 		return nil
 	}
 	var parts []string
@@ -135,7 +133,7 @@ func adviseWrites(unneeded []trace.Request) []string {
 	}
 	slices.Sort(parts)
 	return []string{fmt.Sprintf("%d writes of your operator changed nothing (%s). "+
-		"The API server drops them. If you compare before you write, you compare with something that lacks a default: a port without Protocol, for example.", total, strings.Join(parts, ", "))}
+		"The API server drops them. If you compare before you write, you compare with something that lacks a default: a port without Protocol, for example.", len(unneeded), strings.Join(parts, ", "))}
 }
 
 var (

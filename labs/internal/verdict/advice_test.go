@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,13 +53,13 @@ func TestAdviceLetsApplyCreate(t *testing.T) {
 }
 
 func TestWritesThatChangedNothingAreCounted(t *testing.T) {
-	write := func(resource, subresource string, times int) trace.Request {
-		return trace.Request{Times: times, Request: apiproxy.Request{Resource: resource, Subresource: subresource}}
+	write := func(resource, subresource string, times int) []apiproxy.Request {
+		return slices.Repeat([]apiproxy.Request{{Resource: resource, Subresource: subresource}}, times)
 	}
-	if got := adviseWrites([]trace.Request{write("deployments", "", toleratedWrites)}); got != nil {
+	if got := adviseWrites(write("deployments", "", toleratedWrites)); got != nil {
 		t.Errorf("as few as can happen to anyone: %q", got)
 	}
-	got := adviseWrites([]trace.Request{write("deployments", "", 5), write("memcacheds", "status", 2), write("deployments", "", 1)})
+	got := adviseWrites(slices.Concat(write("deployments", "", 5), write("memcacheds", "status", 2), write("deployments", "", 1)))
 	want := "8 writes of your operator changed nothing (2 of the status of memcacheds, 6 of deployments)."
 	if len(got) != 1 || !strings.HasPrefix(got[0], want) {
 		t.Errorf("%q, want %q", got, want)

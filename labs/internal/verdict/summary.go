@@ -40,5 +40,5 @@ func TimelineOf(r *Result, timelines []*trace.Timeline) *trace.Timeline {
 			others = append(others, c.ID)
 		}
 	}
-	return trace.Furthest(timelines, slices.Concat(own, others))
+	return trace.Fullest(timelines, slices.Concat(own, others))
 }

@@ -1,0 +1,163 @@
+package trace
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
+)
+
+// object reads one from YAML.
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	json, err := yaml.YAMLToJSON([]byte(text))
+	must(t, err)
+	must(t, o.UnmarshalJSON(json))
+	return o
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const (
+	memcached  = "{kind: Memcached, metadata: {name: tea, uid: m, generation: 1, managedFields: [{manager: kubectl-create, fieldsV1: {'f:spec': {'f:size': {}}}}]}, spec: {size: 3}}"
+	deployment = `
+kind: Deployment
+metadata:
+  {name: tea, uid: d, ownerReferences: [{kind: Memcached, name: tea, uid: m, controller: true}], managedFields: [
+    {manager: kube-controller-manager, fieldsV1: {'f:status': {'f:availableReplicas': {}}}},
+    {manager: kubectl-set, fieldsV1: {'f:spec': {'f:template': {'f:spec': {'f:containers': {'k:{"name":"c"}': {'f:image': {}}}}}}}},
+    {manager: operator, fieldsV1: {'f:metadata': {'f:labels': {'f:app': {}}}, 'f:spec': {'f:replicas': {}, 'f:template': {}}}}]}
+spec: {replicas: 3, template: {spec: {containers: [{name: c, image: one}]}}}
+status: {availableReplicas: 2}`
+	replicaSet = "{kind: ReplicaSet, metadata: {name: tea-1, uid: r, ownerReferences: [{kind: Deployment, name: tea, uid: d, controller: true}], managedFields: [{manager: kube-controller-manager, fieldsV1: {'f:spec': {'f:replicas': {}}}}]}, spec: {replicas: 1}}"
+	pod        = "{kind: Pod, metadata: {name: tea-1-a, uid: p, ownerReferences: [{kind: ReplicaSet, uid: r, controller: true}], managedFields: [{manager: kube-controller-manager, fieldsV1: {'f:spec': {}}}, {manager: kubelet, fieldsV1: {'f:status': {}}}]}, spec: {}, status: {}}"
+)
+
+// told is what a tracker says of the last of some objects; a text that begins with - is a deletion.
+func told(t *testing.T, objects ...string) (told string) {
+	t.Helper()
+	tracker := NewTracker(func(fieldManager string) string { return fieldManager })
+	for _, text := range objects {
+		yaml, deleted := strings.CutPrefix(text, "-")
+		told = ""
+		for _, a := range tracker.Observe(Observation{Object: object(t, yaml), Deleted: deleted}) {
+			told += a.Actor + " " + a.String() + "\n"
+		}
+	}
+	return strings.TrimSuffix(told, "\n")
+}
+
+func TestActionsOfAChange(t *testing.T) {
+	with := func(o, before, now string) string {
+		if !strings.Contains(o, before) {
+			t.Fatalf("no %s in %s", before, o)
+		}
+		return strings.Replace(o, before, now, 1)
+	}
+	dying := with(memcached, "uid: m,", "uid: m, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [example.com/f],")
+	held := with(memcached, "uid: m,", "uid: m, finalizers: [example.com/f],")
+	reported := with(memcached, "spec: {size: 3}", "spec: {size: 3}, status: {conditions: [{type: Degraded, status: 'False'}, {type: Available, status: 'True', message: all}]}")
+	event := "{kind: Event, metadata: {uid: e, managedFields: [{manager: operator, fieldsV1: {'f:note': {}}}]}, note: Created it, regarding: {kind: Memcached, name: tea}, deprecatedCount: 1}"
+	for _, test := range []struct {
+		name, want string
+		objects    []string
+	}{
+		{"kubectl is you", "you created Memcached tea of size 3", []string{memcached}},
+		{"the same again", "", []string{memcached, memcached}},
+		{"a field of the spec", "you changed Memcached tea: size 4", []string{memcached, with(memcached, "size: 3", "size: 4")}},
+		{"a finalizer", "somebody added a finalizer to Memcached tea: example.com/f", []string{memcached, held}},
+		{"a finalizer keeps it", "you deleted Memcached tea: it waits for example.com/f", []string{held, dying}},
+		{"a shorter grace period", "", []string{dying, with(dying, "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z")}},
+		{"the finalizer goes", "kube-apiserver removed Memcached tea: it has no finalizer left", []string{dying, "-" + dying}},
+		{"conditions", "somebody reported Available=True, Degraded=False (all)", []string{memcached, reported}},
+		{"replicas", "operator scaled Deployment tea from 3 to 5", []string{deployment, with(deployment, "replicas: 3", "replicas: 5")}},
+		{"the writer of a field", "you changed Deployment tea: image two", []string{deployment, with(deployment, "image: one", "image: two")}},
+		{"a label", "operator changed Deployment tea: the label app", []string{deployment, with(deployment, "uid: d,", "uid: d, labels: {app: tea},")}},
+		{"a new owner", "operator set the owner of Deployment tea: Memcached tea", []string{with(deployment, "controller: true", "controller: false"), deployment}},
+		{"all Pods are there", "deployment-controller counted 3 of 3 replicas available", []string{deployment, with(deployment, "availableReplicas: 2", "availableReplicas: 3")}},
+		{"the owner's controller", "deployment-controller created ReplicaSet tea-1", []string{replicaSet}},
+		{"a node", "kube-scheduler found a node for Pod tea-1-a", []string{pod, with(pod, "spec: {}", "spec: {nodeName: one}")}},
+		{"a Pod runs", "kubelet started Pod tea-1-a", []string{pod, with(pod, "status: {}", "status: {conditions: [{type: Ready, status: 'True'}]}")}},
+		{"a Pod cannot run", "kubelet could not start Pod tea-1-a: ErrImagePull",
+			[]string{pod, with(pod, "status: {}", "status: {containerStatuses: [{name: c, state: {waiting: {reason: ErrImagePull}}}]}")}},
+		{"one Pod too many", "replicaset-controller deleted Pod tea-1-a", []string{with(replicaSet, "replicas: 1", "replicas: 0"), pod, "-" + pod}},
+		{"a Pod that is wanted", "you deleted Pod tea-1-a", []string{replicaSet, pod, "-" + pod}},
+		{"the owner is gone", "garbage-collector deleted Pod tea-1-a: the ReplicaSet is gone", []string{replicaSet, pod, "-" + replicaSet, "-" + pod}},
+		{"an event", `operator wrote event "Created it"`, []string{event}},
+		{"an event again", `operator repeated event "Created it"`, []string{event, with(event, "Count: 1", "Count: 2")}},
+	} {
+		if got := told(t, test.objects...); strings.TrimSpace(got) != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestObservationsAreSortedByVersion(t *testing.T) {
+	version := func(v string, at int64) Observation {
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		o.SetResourceVersion(v)
+		return Observation{At: time.Unix(at, 0), Object: o}
+	}
+	got := inOrder([]Observation{version("1000", 1), version("999", 2)})
+	if got[0].Object.GetResourceVersion() != "999" || got[0].At.After(got[1].At) {
+		t.Errorf("999 stands behind 1000: %v", got)
+	}
+}
+
+func TestMergeCountsNamesAndRepeats(t *testing.T) {
+	at := func(ms int, verb, name string) Action {
+		return Action{At: time.UnixMilli(int64(ms)), Actor: "x", Verb: verb, Kind: "Pod", Name: name}
+	}
+	actions := []Action{at(0, "created", "a"), at(1, "bound", "a"), at(2, "created", "b"), at(3, "created", "c"), at(900, "created", "d")}
+	for i := range 10 {
+		actions = append(actions, at(1000+i, "changed", "a"))
+	}
+	actions = append(actions, at(2000, "could not start", "a"), at(3000, "could not start", "a"))
+	var got []string
+	for _, a := range Merge(actions) {
+		got = append(got, a.String()+strings.Repeat("+", a.Times))
+	}
+	want := []string{"created 3 Pods", "bound Pod a", "created Pod d"}
+	for range repeats - 1 {
+		want = append(want, "changed Pod a")
+	}
+	if diff := cmp.Diff(append(want, "changed Pod a++++", "could not start Pod a+"), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWatchRecordsNewNamespaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), File)
+	synctest.Test(t, func(t *testing.T) {
+		c := fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "old"}}).Build()
+		w := Watch(t.Context(), c, path, schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Memcached"}, "labs.test")
+		synctest.Wait()
+		for _, namespace := range []string{"old", "new"} {
+			o := object(t, memcached)
+			o.SetAPIVersion("cache.example.com/v1alpha1")
+			o.SetNamespace(namespace)
+			must(t, c.Create(t.Context(), o))
+		}
+		synctest.Wait()
+		w.Close()
+	})
+	r, err := ReadFile(path)
+	if err != nil || len(r.Actions) != 1 || r.Actions[0].Namespace != "new" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
