@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -25,16 +24,19 @@ func condition(conditionType, reason string) map[string]any {
 	}
 }
 
-// conditions are the type and reason of every condition in obj, sorted.
-func conditions(obj *unstructured.Unstructured) []string {
+// conditions are the type and reason of every condition in obj, sorted; "nothing" when there is none.
+func conditions(obj *unstructured.Unstructured) string {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	var all []string
 	for _, entry := range list {
 		entry, _ := entry.(map[string]any)
 		all = append(all, fmt.Sprintf("%v/%v", entry["type"], entry["reason"]))
 	}
+	if len(all) == 0 {
+		return "nothing"
+	}
 	slices.Sort(all)
-	return all
+	return strings.Join(all, ", ")
 }
 
 // status are the subresources to write the status through: the status subresource if it is served. A
@@ -51,49 +53,37 @@ func (m memcacheds) hasConditions() error {
 	if m.Property("status", "conditions") != nil {
 		return nil
 	}
-	return finding.New("no-conditions", "a list `status.conditions`", "the fields of your status are: %s", m.fields("status"))
+	return finding.New("no-conditions", "a list `status.conditions`", "the fields of your status are: %s", m.Fields("status"))
 }
 
 // mergesConditions asks whether two writers who each apply a condition of their own leave each other's
 // alone.
-func (m memcacheds) mergesConditions(ctx context.Context, obj *unstructured.Unstructured, types ...string) error {
+func (m memcacheds) mergesConditions(ctx context.Context, obj *unstructured.Unstructured, first, second string) error {
 	const expected = "two writers, each with a condition of its own in `status.conditions`, who keep each other's"
-	var want []string
-	for i, conditionType := range types {
-		writer := fmt.Sprintf("Writer%d", i+1)
-		want = append(want, conditionType+"/"+writer)
-		err := m.apply(ctx, obj, writer, condition(conditionType, writer))
-		if apierrors.IsConflict(err) {
-			return finding.New(m.atomicOrKeyed(), expected, "the second writer gets a conflict: %s", message(err))
-		}
-		if err != nil && i > 0 {
-			return finding.New("one-condition-only", expected, "the second one is refused: %s", message(err))
-		}
-		if err != nil {
-			return finding.New("wrong-shape", "`status.conditions` that take a Kubernetes condition", "refused: %s", message(err))
-		}
+	if _, err := m.apply(ctx, obj, "First", first); err != nil {
+		return finding.New("wrong-shape", "`status.conditions` that take a Kubernetes condition", "refused: %v", err)
 	}
-	stored, err := m.In(m.namespace).Get(ctx, obj.GetName(), metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("get Memcached: %w", err)
+	stored, err := m.apply(ctx, obj, "Second", second)
+	switch {
+	case apierrors.IsConflict(err):
+		return finding.New(m.atomicOrKeyed(), expected, "the second writer gets a conflict: %v", err)
+	case err != nil:
+		return finding.New("one-condition-only", expected, "the second one is refused: %v", err)
 	}
-	slices.Sort(want)
-	if got := conditions(stored); !slices.Equal(got, want) {
-		return finding.New(m.atomicOrKeyed(), expected, "of %s, only this is left: %s", strings.Join(want, " and "), orNothing(got))
+	if got, want := conditions(stored), first+"/First, "+second+"/Second"; got != want {
+		return finding.New(m.atomicOrKeyed(), expected, "of %s, only this is left: %s", want, got)
 	}
 	return nil
 }
 
 // apply sends one condition by server-side apply.
-func (m memcacheds) apply(ctx context.Context, obj *unstructured.Unstructured, writer string, c map[string]any) error {
+func (m memcacheds) apply(ctx context.Context, obj *unstructured.Unstructured, writer, conditionType string) (*unstructured.Unstructured, error) {
 	applied := m.Object(m.namespace, obj.GetName())
-	if len(m.status()) == 0 {
+	if !m.HasStatus() {
 		applied.Object["spec"] = obj.Object["spec"] // a required spec is required here, too
 	}
-	applied.Object["status"] = map[string]any{"conditions": []any{c}}
-	options := metav1.ApplyOptions{FieldManager: strings.ToLower(writer)}
-	_, err := m.In(m.namespace).Apply(ctx, obj.GetName(), applied, options, m.status()...)
-	return err
+	applied.Object["status"] = map[string]any{"conditions": []any{condition(conditionType, writer)}}
+	return m.In(m.namespace).Apply(ctx, obj.GetName(), applied, metav1.ApplyOptions{FieldManager: strings.ToLower(writer)}, m.status()...)
 }
 
 // atomicOrKeyed is why two conditions did not get along.
@@ -118,90 +108,61 @@ func (m memcacheds) refusesDuplicates(ctx context.Context, obj *unstructured.Uns
 	}
 	stored, err := m.In(m.namespace).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, m.status()...)
 	if err == nil {
-		return finding.New(m.atomicOrKeyed(), expected, "accepted, and stored: %s", orNothing(conditions(stored)))
+		return finding.New(m.atomicOrKeyed(), expected, "accepted, and stored: %s", conditions(stored))
 	}
-	r, ok := crd.Refused(err)
-	if !ok {
-		return fmt.Errorf("write two conditions: %w", err)
-	}
-	if !r.About("status.conditions") {
-		return finding.New("other", expected, "refused for another reason: %s", r.Text)
-	}
-	return nil
+	return refusedBecauseOf(err, "status.conditions", expected)
 }
 
-// statusDoorWritesStatusOnly writes everything through /status and asks whether only the status took it.
-func (m memcacheds) statusDoorWritesStatusOnly(ctx context.Context, obj *unstructured.Unstructured) error {
-	before, err := m.In(m.namespace).Get(ctx, obj.GetName(), metav1.GetOptions{})
+// statusWriteLeavesSpec writes everything through /status and asks whether the status alone took it.
+func (m memcacheds) statusWriteLeavesSpec(ctx context.Context, obj *unstructured.Unstructured) error {
+	before, changed, after, err := m.rewrite(ctx, obj, 4, "ThroughStatus", "status")
 	if err != nil {
-		return fmt.Errorf("get Memcached: %w", err)
-	}
-	changed := m.changed(before, 4, "ThroughStatus")
-	if _, err := m.In(m.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{}); err != nil {
 		return refusal(err, "other", "a write of a Kubernetes condition to `/status` accepted")
 	}
-	after, err := m.In(m.namespace).Get(ctx, obj.GetName(), metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("get Memcached: %w", err)
-	}
-	if got, want := conditions(after), conditions(changed); !slices.Equal(got, want) {
+	if got, want := conditions(after), conditions(changed); got != want {
 		return finding.New("status-lost", "a condition that is still there after it was written to `/status`",
-			"sent: %s, stored: %s; the fields of your status are: %s", orNothing(want), orNothing(got), m.fields("status"))
+			"sent: %s, stored: %s; the fields of your status are: %s", want, got, m.Fields("status"))
 	}
 	for _, path := range [][]string{{"spec"}, {"metadata", "labels"}, {"metadata", "annotations"}} {
-		was, _, _ := unstructured.NestedFieldNoCopy(before.Object, path...)
-		is, _, _ := unstructured.NestedFieldNoCopy(after.Object, path...)
-		if name := strings.Join(path, "."); !reflect.DeepEqual(was, is) {
-			return finding.New("spec-through-status", "a write to `/status` that changes nothing but the status",
-				"before, %s; after, %s", show(name, was), show(name, is))
+		if was, is := shown(before, path...), shown(after, path...); was != is {
+			return finding.New("spec-through-status", "a write to `/status` that changes nothing but the status", "before, %s; after, %s", was, is)
 		}
 	}
 	return nil
 }
 
-// mainDoorLeavesStatus writes everything to the Memcached itself and asks whether the status stayed.
-func (m memcacheds) mainDoorLeavesStatus(ctx context.Context, obj *unstructured.Unstructured) error {
-	before, err := m.In(m.namespace).Get(ctx, obj.GetName(), metav1.GetOptions{})
+// specWriteLeavesStatus writes everything to the Memcached itself and asks whether the status stayed.
+func (m memcacheds) specWriteLeavesStatus(ctx context.Context, obj *unstructured.Unstructured) error {
+	before, _, after, err := m.rewrite(ctx, obj, 3, "ThroughMain")
 	if err != nil {
-		return fmt.Errorf("get Memcached: %w", err)
-	}
-	if _, err := m.In(m.namespace).Update(ctx, m.changed(before, 3, "ThroughMain"), metav1.UpdateOptions{}); err != nil {
 		return refusal(err, "change-refused", "a change of `spec` accepted")
 	}
-	after, err := m.In(m.namespace).Get(ctx, obj.GetName(), metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("get Memcached: %w", err)
-	}
 	if size, _, _ := unstructured.NestedInt64(after.Object, "spec", "size"); size != 3 {
-		return finding.New("other", "a change of `spec.size` to 3 kept", "stored with %s; the fields of your spec are: %s", spec(after), m.fields("spec"))
+		return finding.New("other", "a change of `spec.size` to 3 kept", "stored with %s; the fields of your spec are: %s", shown(after, "spec"), m.Fields("spec"))
 	}
-	if was, is := before.Object["status"], after.Object["status"]; !reflect.DeepEqual(was, is) {
-		return finding.New("status-through-main", "a write to the Memcached that leaves its status alone", "before, %s; after, %s", show("status", was), show("status", is))
+	if !reflect.DeepEqual(before.Object["status"], after.Object["status"]) {
+		return finding.New("status-through-main", "a write to the Memcached that leaves its status alone", "before, %s; after, %s",
+			shown(before, "status"), shown(after, "status"))
 	}
 	return nil
 }
 
-// changed is obj with everything in it changed: spec, status, labels and annotations.
-func (m memcacheds) changed(obj *unstructured.Unstructured, size int64, reason string) *unstructured.Unstructured {
-	changed := obj.DeepCopy()
+// rewrite changes everything in a Memcached: spec, status, labels and annotations. It returns the object as it was, as it was sent,
+// and as it is.
+func (m memcacheds) rewrite(ctx context.Context, obj *unstructured.Unstructured, size int64, reason string, subresource ...string,
+) (before, changed, after *unstructured.Unstructured, err error) {
+	objects := m.In(m.namespace)
+	if before, err = objects.Get(ctx, obj.GetName(), metav1.GetOptions{}); err != nil {
+		return nil, nil, nil, err
+	}
+	changed = before.DeepCopy()
 	changed.SetLabels(map[string]string{"lab": reason})
 	changed.SetAnnotations(map[string]string{"lab": reason})
-	changed.Object["spec"] = fields{sizeField.name: size, portField.name: 11212}.spec()
+	changed.Object["spec"] = spec{sizeField.name: size, portField.name: int64(11212)}
 	changed.Object["status"] = map[string]any{"conditions": []any{condition("Available", reason)}}
-	return changed
-}
-
-// message is the text of an error without what the client wrapped around it.
-func message(err error) string {
-	if r, ok := crd.Refused(err); ok {
-		return r.Text
+	if _, err = objects.Update(ctx, changed, metav1.UpdateOptions{}, subresource...); err != nil {
+		return nil, nil, nil, err
 	}
-	return err.Error()
-}
-
-func orNothing(all []string) string {
-	if len(all) == 0 {
-		return "nothing"
-	}
-	return strings.Join(all, ", ")
+	after, err = objects.Get(ctx, obj.GetName(), metav1.GetOptions{})
+	return before, changed, after, err
 }

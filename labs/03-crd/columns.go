@@ -6,11 +6,24 @@ import (
 	"regexp"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/operator-lab/labs/harness/crd"
+	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
+
+// create stores a Memcached in a namespace of this check.
+func create(ctx context.Context, memcacheds *crd.Resource, size int64) (*unstructured.Unstructured, error) {
+	obj := memcacheds.Object(env.Namespace(ctx), env.RandomName())
+	obj.Object["spec"] = map[string]any{"size": size}
+	stored, err := memcacheds.Create(ctx, obj, metav1.FieldValidationIgnore)
+	if r, refused := crd.Refused(err); refused {
+		return nil, finding.New("other", "a Memcached accepted", "refused: %s", r.Text)
+	}
+	return stored, err
+}
 
 // hasColumns asks whether kubectl get shows columns with these headers without -o wide.
 func hasColumns(columns crd.Columns, headers ...string) error {
@@ -19,9 +32,9 @@ func hasColumns(columns crd.Columns, headers ...string) error {
 		expected := fmt.Sprintf("a column %s in `kubectl get`", header)
 		switch {
 		case column == nil:
-			return finding.New("missing-column", expected, "%s", columns.Headers(true))
+			return finding.New("missing-column", expected, "%s", columns.Headers())
 		case column.Wide:
-			return finding.New("hidden-column", expected, "%s, and it only with -o wide", columns.Headers(false))
+			return finding.New("hidden-column", expected, "only with -o wide")
 		}
 	}
 	return nil
@@ -29,7 +42,7 @@ func hasColumns(columns crd.Columns, headers ...string) error {
 
 // showsSize asks whether the cell under Size is the size.
 func showsSize(columns crd.Columns, size int64) error {
-	if cell := columns.Get("Size").Cell; cell != float64(size) && cell != fmt.Sprint(size) {
+	if cell := columns.Get("Size").Cell; fmt.Sprint(cell) != fmt.Sprint(size) {
 		return finding.New("wrong-value", fmt.Sprintf("Size to show %d for a Memcached with that `spec.size`", size), "%s", shownAs(cell))
 	}
 	return nil
@@ -49,7 +62,7 @@ func showsAge(columns crd.Columns) error {
 }
 
 // showsAvailable asks whether the cell under Available is the status of that condition, whatever stands
-// around it in the list. The statuses are only imagined by the API server: an operator that watches the
+// around it in the list. The API server only answers what it would show: an operator that watches the
 // object has no part in this.
 func showsAvailable(ctx context.Context, memcacheds *crd.Resource, obj *unstructured.Unstructured, statuses ...string) error {
 	for i, status := range statuses {
@@ -58,8 +71,8 @@ func showsAvailable(ctx context.Context, memcacheds *crd.Resource, obj *unstruct
 			around = "False"
 		}
 		all := []any{condition("Aardvark", around), condition("Zebra", around)}
-		all = slices.Insert(all, i%(len(all)+1), any(condition("Available", status)))
-		columns, err := memcacheds.ColumnsWith(ctx, obj, map[string]any{"conditions": all})
+		all = slices.Insert(all, i%(len(all)+1), condition("Available", status))
+		columns, err := memcacheds.Columns(ctx, obj, map[string]any{"conditions": all})
 		if r, refused := crd.Refused(err); refused {
 			return finding.New("other", "a status with the condition Available accepted", "refused: %s", r.Text)
 		}
@@ -79,7 +92,7 @@ func showsAvailable(ctx context.Context, memcacheds *crd.Resource, obj *unstruct
 }
 
 // condition is a whole Kubernetes condition.
-func condition(conditionType, status string) map[string]any {
+func condition(conditionType, status string) any {
 	return map[string]any{
 		"type": conditionType, "status": status, "reason": "Imagined", "message": "imagined by a check",
 		"lastTransitionTime": "2026-01-02T03:04:05Z",

@@ -9,9 +9,8 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/env"
@@ -24,8 +23,6 @@ const (
 	version   = "v1alpha1"
 	plural    = "memcacheds"
 	shortName = "mc"
-	// shown is how many differences between two manifests are listed.
-	shown = 5
 )
 
 // open gives the check the installed definition and its resource. It fails the check when there is no
@@ -45,17 +42,13 @@ func areGenerated(have, want []generate.Manifest) error {
 		if i < 0 {
 			return finding.New("stale", w.Name()+" in "+suite.ManifestDir, "only %s", list(have))
 		}
-		if err := isGenerated(have[i], w); err != nil {
+		if err := generate.Stale(have[i], w, suite.ManifestDir+"/"+have[i].File+" as controller-gen makes it of today's types"); err != nil {
 			return err
 		}
+		have = slices.Delete(slices.Clone(have), i, i+1)
 	}
-	for _, h := range have {
-		if !slices.ContainsFunc(want, func(w generate.Manifest) bool { return h.Name() == w.Name() }) {
-			return finding.New("extra-manifest", "only "+list(want)+" in "+suite.ManifestDir, "also %s in %s", h.Name(), h.File)
-		}
-	}
-	if len(have) > len(want) {
-		return finding.New("extra-manifest", "one file for each definition in "+suite.ManifestDir, "%s", list(have))
+	if len(have) > 0 {
+		return finding.New("extra-manifest", "only "+list(want)+" in "+suite.ManifestDir, "also %s", list(have))
 	}
 	return nil
 }
@@ -69,22 +62,6 @@ func unreadable(err error) error {
 	return err
 }
 
-func isGenerated(have, want generate.Manifest) error {
-	differences := generate.Differences(have, want)
-	if len(differences) == 0 {
-		return nil
-	}
-	var lines []string
-	for _, d := range differences[:min(len(differences), shown)] {
-		lines = append(lines, fmt.Sprintf("%s is %s, your types make it %s", d.Path, d.Have, d.Want))
-	}
-	if more := len(differences) - shown; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
-	}
-	return finding.New("stale", suite.ManifestDir+"/"+have.File+" as controller-gen makes it of today's types", "%s", strings.Join(lines, "\n")).
-		With(differences...)
-}
-
 func list(manifests []generate.Manifest) string {
 	var names []string
 	for _, m := range manifests {
@@ -96,14 +73,14 @@ func list(manifests []generate.Manifest) string {
 // isEstablished asks whether the API server took the names and serves the kind.
 func isEstablished(definition *apiextensionsv1.CustomResourceDefinition) error {
 	for _, want := range []apiextensionsv1.CustomResourceDefinitionConditionType{apiextensionsv1.NamesAccepted, apiextensionsv1.Established} {
-		i := slices.IndexFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == want })
-		expected := fmt.Sprintf("the condition %s of %s to be True", want, definition.Name)
-		if i < 0 {
-			return finding.New("not-established", expected, "no such condition")
+		if apihelpers.IsCRDConditionTrue(definition, want) {
+			continue
 		}
-		if c := definition.Status.Conditions[i]; c.Status != apiextensionsv1.ConditionTrue {
-			return finding.New("not-established", expected, "%s: %s", c.Status, c.Message)
+		seen := "no such condition"
+		if c := apihelpers.FindCRDCondition(definition, want); c != nil {
+			seen = fmt.Sprintf("%s: %s", c.Status, c.Message)
 		}
+		return finding.New("not-established", fmt.Sprintf("the condition %s of %s to be True", want, definition.Name), "%s", seen)
 	}
 	return nil
 }
@@ -125,16 +102,11 @@ func hasNames(definition *apiextensionsv1.CustomResourceDefinition) error {
 	if v := definition.Spec.Versions[0]; v.Name != version || !v.Served { // who installs it has seen to it that there is one
 		return finding.New("wrong-version", "the version "+version+" served", "%s", v.Name)
 	}
-	return hasShortName(names.ShortNames)
-}
-
-func hasShortName(names []string) error {
-	const expected = "the short name " + shortName
-	switch {
-	case len(names) == 0:
-		return finding.New("no-short-name", expected, "none")
-	case !slices.Contains(names, shortName):
-		return finding.New("wrong-short-name", expected, "%s", strings.Join(names, ", "))
+	switch short := names.ShortNames; {
+	case len(short) == 0:
+		return finding.New("no-short-name", "the short name "+shortName, "none")
+	case !slices.Contains(short, shortName):
+		return finding.New("wrong-short-name", "the short name "+shortName, "%s", strings.Join(short, ", "))
 	}
 	return nil
 }
@@ -160,18 +132,4 @@ func describes(ctx context.Context, memcacheds *crd.Resource, path ...string) er
 		}
 	}
 	return nil
-}
-
-// create stores a Memcached in a namespace of this check. It fails the check when the API server does
-// not take it.
-func create(ctx context.Context, memcacheds *crd.Resource, spec map[string]any) *unstructured.Unstructured {
-	ginkgo.GinkgoHelper()
-	obj := memcacheds.Object(env.Namespace(ctx), env.RandomName())
-	obj.Object["spec"] = spec
-	stored, err := memcacheds.Create(ctx, obj, metav1.FieldValidationIgnore)
-	if r, refused := crd.Refused(err); refused {
-		err = finding.New("other", "a Memcached accepted", "refused: %s", r.Text)
-	}
-	Expect(err).To(Succeed())
-	return stored
 }

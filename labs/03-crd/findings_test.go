@@ -13,17 +13,17 @@ import (
 	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
-func TestManifestsAreThoseOfTheGenerator(t *testing.T) {
+func TestAreGenerated(t *testing.T) {
 	right := manifests(t)
 	for name, c := range map[string]struct {
 		edit        workspacetest.Edit
 		cause, seen string
 	}{
 		"the same":        {workspacetest.Replace(workspacetest.Manifest, "v0.23.0", "v0.20.0"), "", ""},
-		"another bound":   {workspacetest.Replace(workspacetest.Manifest, "maximum: 5\n", "maximum: 9\n"), "stale", "schema: spec.size.maximum is 9, your types make it 5"},
+		"another bound":   {workspacetest.Replace(workspacetest.Manifest, "maximum: 5\n", "maximum: 9\n"), "stale", "schema: spec.size.maximum is 9, controller-gen makes it 5"},
 		"no subresource":  {workspacetest.Replace(workspacetest.Manifest, "    subresources:\n      status: {}\n", ""), "stale", "subresources is absent"},
 		"another name":    {workspacetest.Replace(workspacetest.Manifest, "name: memcacheds.cache", "name: caches.cache"), "stale", "only caches.cache.example.com"},
-		"one of the past": {workspacetest.Write("config/crd/bases/old.yaml", "kind: CustomResourceDefinition\nmetadata: {name: old}\n"), "extra-manifest", "old in old.yaml"},
+		"one of the past": {workspacetest.Write("config/crd/bases/old.yaml", "kind: CustomResourceDefinition\nmetadata: {name: old}\n"), "extra-manifest", "old (old.yaml)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			findingtest.Require(t, areGenerated(manifests(t, c.edit), right), c.cause, c.seen)
@@ -43,7 +43,7 @@ func manifests(t *testing.T, edits ...workspacetest.Edit) []generate.Manifest {
 	return all
 }
 
-func TestNames(t *testing.T) {
+func TestHasNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit  func(*apiextensionsv1.CustomResourceDefinition)
 		cause string
@@ -73,7 +73,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestEstablished(t *testing.T) {
+func TestIsEstablished(t *testing.T) {
 	condition := func(kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) apiextensionsv1.CustomResourceDefinitionCondition {
 		return apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status, Message: "because"}
 	}
@@ -116,10 +116,10 @@ func TestSamples(t *testing.T) {
 	findingtest.Require(t, err, "sample-refused", "cache_v1alpha1_memcached.yaml")
 }
 
-func TestWhatASampleLost(t *testing.T) {
-	sent := map[string]any{"size": float64(2), "list": []any{"a"}, "inner": map[string]any{"kept": true, "gone": true}}
+func TestMissingIgnoresWhatIsAdded(t *testing.T) {
+	sent := map[string]any{"size": int64(2), "list": []any{"a"}, "inner": map[string]any{"kept": true, "gone": true}}
 	stored := map[string]any{"size": int64(2), "list": []any{"a", "b"}, "inner": map[string]any{"kept": true}, "added": 1}
-	got := missing("spec", sent, stored)
+	got := missing(sent, stored)
 	if diff := cmp.Diff([]string{"spec.inner.gone", "spec.list"}, got); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}

@@ -2,11 +2,11 @@ package rbac
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -15,81 +15,48 @@ import (
 
 var everyVerb = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
-// rights are verbs by group and resource.
-type rights map[string][]string
-
-// ceiling is the most that the role may grant. The lesson has it as a table.
-var ceiling = rights{
-	suite.Group + "/memcacheds":                 everyVerb,
-	suite.Group + "/memcacheds/status":          everyVerb,
-	suite.Group + "/memcacheds/finalizers":      everyVerb,
-	"apps/deployments":                          everyVerb,
-	"coordination.k8s.io/leases":                everyVerb,
-	"/events":                                   {"create", "patch", "update"},
-	"events.k8s.io/events":                      {"create", "patch", "update"},
-	"/pods":                                     {"get", "list", "watch"},
-	"authentication.k8s.io/tokenreviews":        {"create"},
-	"authorization.k8s.io/subjectaccessreviews": {"create"},
+func allow(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// relationsCeiling is what an operator may have beyond [ceiling] that has come as far as lab 9.
-var relationsCeiling = rights{
-	"/services":   everyVerb,
-	"/configmaps": {"get", "list", "watch"},
-}
-
-// ceilingOf is the ceiling for the operator of a definition: that of lab 9 has spec.optionsFrom.
-func ceilingOf(resource *crd.Resource) rights {
-	most := maps.Clone(ceiling)
-	if resource.Property("spec", "optionsFrom") != nil {
-		maps.Copy(most, relationsCeiling)
+// ceiling is the most that the role may grant, for the operator of a definition. The lesson has it as a table.
+func ceiling(memcacheds *crd.Resource) []rbacv1.PolicyRule {
+	most := []rbacv1.PolicyRule{
+		allow(suite.Group, everyVerb, "memcacheds", "memcacheds/status", "memcacheds/finalizers"),
+		allow("apps", everyVerb, "deployments"),
+		allow("coordination.k8s.io", everyVerb, "leases"),
+		allow("", []string{"create", "patch", "update"}, "events"),
+		allow("events.k8s.io", []string{"create", "patch", "update"}, "events"),
+		allow("", []string{"get", "list", "watch"}, "pods"),
+		allow("authentication.k8s.io", []string{"create"}, "tokenreviews"),
+		allow("authorization.k8s.io", []string{"create"}, "subjectaccessreviews"),
+	}
+	if memcacheds.Property("spec", "optionsFrom") != nil { // the operator of a later lab
+		most = append(most, allow("", everyVerb, "services"), allow("", []string{"get", "list", "watch"}, "configmaps"))
 	}
 	return most
 }
 
-// allows is a finding about the first right that is beyond it, or nil.
-func (most rights) allows(rules []rbacv1.PolicyRule) error {
-	for _, f := range most.excesses(rules) {
-		return f
-	}
-	return nil
-}
-
-// excesses are findings about all rights that are beyond it.
-func (most rights) excesses(rules []rbacv1.PolicyRule) (all []*finding.Finding) {
-	for _, rule := range rules {
-		if len(rule.NonResourceURLs) > 0 {
-			all = append(all, excess("too-much", "paths "+strings.Join(rule.NonResourceURLs, ", ")))
+// excess is a finding about the worst of the rules that is beyond the ceiling, nil if there is none.
+func excess(most, rules []rbacv1.PolicyRule) *finding.Finding {
+	_, beyond := validation.Covers(most, rules)
+	var worst *finding.Finding
+	for _, rule := range beyond {
+		right := fmt.Sprintf("%s on %s in the group %q", strings.Join(rule.Verbs, ", "), strings.Join(rule.Resources, ", "), strings.Join(rule.APIGroups, ", "))
+		cause := "too-much"
+		switch {
+		case len(rule.NonResourceURLs) > 0:
+			right = "paths " + strings.Join(rule.NonResourceURLs, ", ")
+		case strings.Contains(right, "*"):
+			cause = "wildcard"
+		case slices.Contains(rule.Resources, "secrets"):
+			cause = "secrets"
+		case slices.Contains(rule.APIGroups, rbacv1.GroupName):
+			cause = "escalates"
 		}
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				if f := most.excess(group, resource, rule.Verbs); f != nil {
-					all = append(all, f)
-				}
-			}
-		}
-	}
-	return all
-}
-
-func (most rights) excess(group, resource string, verbs []string) *finding.Finding {
-	right := fmt.Sprintf("%s on %s in the group %q", strings.Join(verbs, ", "), resource, group)
-	switch {
-	case group == "*" || strings.Contains(resource, "*") || slices.Contains(verbs, "*"):
-		return excess("wildcard", right)
-	case group == "" && resource == "secrets":
-		return excess("secrets", right)
-	case group == rbacv1.GroupName:
-		return excess("escalates", right)
-	}
-	for _, verb := range verbs {
-		if !slices.Contains(most[group+"/"+resource], verb) {
-			return excess("too-much", right)
+		if worst == nil || worst.Cause == "too-much" && cause != "too-much" {
+			worst = finding.New(cause, "a role that grants nothing beyond the lesson's table", "%s", right)
 		}
 	}
-	return nil
-}
-
-func excess(cause, right string) *finding.Finding {
-	return finding.New(cause, "a role that grants nothing beyond the lesson's table", "%s", right)
+	return worst
 }

@@ -27,13 +27,17 @@ import (
 
 var _ = Describe("Lab 7", env.Lab(7), func() {
 	It("has a role that controller-gen made", env.Check("role-generated", env.First), func(ctx SpecContext) {
-		Expect(asGenerated(ctx, requireRole(ctx))).To(Succeed())
+		made, err := env.Generated()
+		Expect(err).To(Succeed())
+		want, err := made.Role.Manifests()
+		Expect(err).To(Succeed())
+		Expect(sameRoles(requireRole(), want)).To(Succeed())
 	})
 
 	It("works with that role", env.Check("works-under-role", env.First), func(ctx SpecContext) {
-		roles := requireRole(ctx)
+		roles := requireRole()
 		Expect(holdsClusterRole(roles)).To(Succeed())
-		Expect(acceptable(rules(roles))).To(Succeed())
+		Expect(acceptable(rulesOf(roles))).To(Succeed())
 		since := env.RequestCount()
 		m := created(ctx)
 		Eventually(ctx, env.DeploymentOf(m)).Should(unlessRefused(ctx, 0, match.Exist()))
@@ -45,7 +49,7 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 	})
 
 	It("grants no more than it needs", env.Check("role-within-ceiling", env.First), func(ctx SpecContext) {
-		roles := requireRole(ctx)
+		roles := requireRole()
 		refused := newRefusals(ctx, 0)
 		works := match.Exist().Because("does-not-work").Unexplained().StopIf(func() error {
 			if err := refused(); err != nil {
@@ -53,20 +57,25 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 			}
 			return nil
 		})
-		Eventually(ctx, env.DeploymentOf(created(ctx))).Should(works)
-		_, resource, err := env.LearnersResource(ctx)
+		m := created(ctx)
+		Eventually(ctx, env.DeploymentOf(m)).Should(works)
+		_, memcacheds, err := env.LearnersResource(ctx)
 		Expect(err).To(Succeed())
-		most := ceilingOf(resource)
-		Expect(most.allows(rules(roles))).To(Succeed())
-		manifests, err := readManifests()
+		most := ceiling(memcacheds)
+		if f := excess(most, rulesOf(roles)); f != nil {
+			Expect(f).To(Succeed())
+		}
+		installed, err := build(env.Run().Workspace, env.Run().Scratch, m.Namespace, env.RandomName()+"-")
 		Expect(err).To(Succeed())
-		accounts := accountsOf(rbacDir(), manifests)
-		Expect(accounts.grantAtMost(most)).To(Succeed())
-		Expect(accounts.install(roles)).To(Succeed())
+		if installed != nil {
+			Expect(installed.install(ctx)).To(Succeed())
+			Expect(installed.grantsAtMost(ctx, most)).To(Succeed())
+			Expect(installed.grants(ctx, roles)).To(Succeed())
+		}
 	})
 
 	It("may block the deletion of an owner", env.Check("finalizers-granted", env.First), func(ctx SpecContext) {
-		requireRole(ctx)
+		requireRole()
 		m := created(ctx)
 		Eventually(ctx, env.DeploymentOf(m)).Should(unlessRefused(ctx, 0, match.Exist()))
 		Expect(mayBlockDeletion(ctx, m)).To(Succeed())
@@ -74,37 +83,27 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 })
 
 // requireRole reads the generated role, which has to be there for every check of this lab.
-func requireRole(ctx context.Context) []generate.Manifest {
+func requireRole() []generate.Manifest {
 	GinkgoHelper()
-	roles, err := readRole(ctx)
+	roles, err := readRole(env.Run().Workspace)
 	Expect(err).To(Succeed())
 	return roles
 }
 
-func readRole(ctx context.Context) ([]generate.Manifest, error) {
+func readRole(workspace string) ([]generate.Manifest, error) {
 	expected := "rules for the manager in " + suite.RolePath
-	if _, err := os.Stat(filepath.Join(env.Run().Workspace, suite.RolePath)); err != nil {
-		return nil, whyNoRole(ctx, expected)
+	if _, err := os.Stat(filepath.Join(workspace, suite.RolePath)); err != nil {
+		return nil, whyNoRole(expected)
 	}
-	manifests, err := readManifests()
+	manifests, err := generate.ReadManifests(filepath.Join(workspace, filepath.Dir(suite.RolePath)))
 	if err != nil {
 		return nil, err
 	}
-	roles := roleFile(manifests)
-	if len(rules(roles)) == 0 {
+	roles := slices.DeleteFunc(manifests, func(m generate.Manifest) bool { return m.File != filepath.Base(suite.RolePath) })
+	if len(rulesOf(roles)) == 0 {
 		return nil, finding.New("no-rules", expected, "a file without rules")
 	}
 	return roles, nil
-}
-
-// rbacDir is the folder of the generated role.
-func rbacDir() string { return filepath.Join(env.Run().Workspace, filepath.Dir(suite.RolePath)) }
-
-func readManifests() ([]generate.Manifest, error) { return generate.ReadManifests(rbacDir()) }
-
-// roleFile are those of the manifests that stand in the generated file.
-func roleFile(manifests []generate.Manifest) []generate.Manifest {
-	return slices.DeleteFunc(slices.Clone(manifests), func(m generate.Manifest) bool { return m.File != filepath.Base(suite.RolePath) })
 }
 
 // acceptable wants rules that the API server takes: it refuses a role as a whole, and the manager has no right at all then.
@@ -120,23 +119,18 @@ func acceptable(rules []rbacv1.PolicyRule) error {
 
 // whyNoRole says whether there are no markers, no markers in a place where controller-gen looks, or no run of
 // controller-gen.
-func whyNoRole(ctx context.Context, expected string) error {
-	generator, err := env.Generator(ctx)
+func whyNoRole(expected string) error {
+	made, err := env.Generated()
 	if err != nil {
 		return err
 	}
-	mentioned, err := generator.MentionsRole()
-	if err != nil {
+	roles, err := made.Role.Manifests()
+	switch {
+	case err != nil:
 		return err
-	}
-	if !mentioned {
+	case !made.RoleMarked:
 		return finding.New("no-role", expected, "no such file, and no RBAC marker in your code")
-	}
-	made, err := generator.Role(ctx, "manager-role")
-	if err != nil {
-		return err
-	}
-	if len(made) == 0 {
+	case len(roles) == 0:
 		return finding.New("no-markers", expected, "no such file; there are RBAC markers in your code, and controller-gen does not see them")
 	}
 	return finding.New("not-generated", expected, "no such file; `make manifests` in the workspace writes it from your markers")
@@ -155,8 +149,8 @@ func holdsClusterRole(roles []generate.Manifest) error {
 	return finding.New("one-namespace", "a ClusterRole, as Memcacheds may be in any namespace", "%s", strings.Join(seen, ", "))
 }
 
-// rules are all rules of the roles, as far as they can be read as such.
-func rules(roles []generate.Manifest) []rbacv1.PolicyRule {
+// rulesOf are all rules of the roles, as far as they can be read as such.
+func rulesOf(roles []generate.Manifest) []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
 	for _, role := range roles {
 		if of, err := suite.Rules(role.Object); err == nil {
@@ -166,30 +160,7 @@ func rules(roles []generate.Manifest) []rbacv1.PolicyRule {
 	return all
 }
 
-// asGenerated compares the learner's file with what controller-gen makes of the markers today. The name of the role is the
-// learner's choice; where there are several, one of them has it from the Makefile and the others from markers.
-func asGenerated(ctx context.Context, have []generate.Manifest) error {
-	generator, err := env.Generator(ctx)
-	if err != nil {
-		return err
-	}
-	var first error
-	for _, role := range have {
-		want, err := generator.Role(ctx, role.Name())
-		if err != nil {
-			return err
-		}
-		stale := sameRoles(have, want)
-		if stale == nil {
-			return nil
-		}
-		if first == nil {
-			first = stale
-		}
-	}
-	return first
-}
-
+// sameRoles compares the learner's file with what controller-gen makes of the markers today.
 func sameRoles(have, want []generate.Manifest) error {
 	const expected = "the role that controller-gen makes of today's markers"
 	if len(want) == 0 {
@@ -199,19 +170,11 @@ func sameRoles(have, want []generate.Manifest) error {
 		return finding.New("stale", expected, "%d roles, and the markers make %d", len(have), len(want))
 	}
 	for i := range want {
-		if differences := generate.Differences(have[i], want[i]); len(differences) > 0 {
-			return finding.New("stale", expected, "%s", lines(differences)).With(differences...)
+		if err := generate.Stale(have[i], want[i], expected); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func lines(differences []finding.Field) string {
-	var all []string
-	for _, d := range differences {
-		all = append(all, d.String())
-	}
-	return strings.Join(all, "\n")
 }
 
 // created makes a Memcached.

@@ -2,26 +2,30 @@ package crd
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 const (
-	// installLimit is how long a definition may take to be Established, or to be found lacking. A good
-	// one takes less than a second.
+	// installLimit is how long a definition may take to be Established and served, or to be found lacking. A good one takes less
+	// than a second.
 	installLimit = 10 * time.Second
-	// installPoll is how often to ask: the wait is too short for a watch to be worth its start.
-	installPoll = 50 * time.Millisecond
+	// poll is how often to ask: the wait is too short for a watch to be worth its start, and discovery has none.
+	poll = 50 * time.Millisecond
+	// establishedAge is how old a definition has to be for the API server to take objects of the new kind at once. It holds each
+	// of them for 2 s as long as the condition Established is younger than that, lest another API server of the same
+	// cluster should not know the kind yet (serveResource in apiextensions-apiserver/pkg/apiserver/
+	// customresource_handler.go). Our clusters have one.
+	establishedAge = 10 * time.Second
 )
 
 // Connect makes a client for definitions.
@@ -33,71 +37,49 @@ func Connect(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// Install creates the definition, or brings the spec of the one that is there up to date, and waits
-// until it is Established. The error tells what the API server objects to.
+// Install applies the definition, and waits until it is Established. Several processes may do so at once. The error tells what
+// the API server objects to.
 func Install(ctx context.Context, c client.Client, definition *apiextensionsv1.CustomResourceDefinition) error {
-	current := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition.Name}}
-	if _, err := controllerutil.CreateOrUpdate(ctx, c, current, func() error {
-		current.Labels, current.Annotations = definition.Labels, definition.Annotations
-		current.Spec = *definition.Spec.DeepCopy()
-		// Nobody here serves conversions. The API server would ask whatever address stands there.
-		current.Spec.Conversion = nil
-		return nil
-	}); err != nil {
+	applied := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: definition.Name, Labels: definition.Labels, Annotations: definition.Annotations},
+		Spec:       *definition.Spec.DeepCopy(),
+	}
+	applied.Spec.Conversion = nil // nobody serves conversions, and the API server would ask the address that stands there
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(applied)
+	if err != nil {
 		return fmt.Errorf("install definition %s: %w", definition.Name, err)
 	}
-	var lacking error
-	err := wait.PollUntilContextTimeout(ctx, installPoll, installLimit, true, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(current), current); err != nil {
-			return false, fmt.Errorf("get definition %s: %w", definition.Name, err)
+	delete(object, "status")
+	u := &unstructured.Unstructured{Object: object}
+	u.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("lab"), client.ForceOwnership); err != nil {
+		return fmt.Errorf("install definition %s: %w", definition.Name, err)
+	}
+	current := &apiextensionsv1.CustomResourceDefinition{}
+	return eventually(ctx, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), current); err != nil {
+			return fmt.Errorf("get definition %s: %w", definition.Name, err)
 		}
-		lacking = established(current)
-		return lacking == nil, nil
+		return established(ctx, c, current)
 	})
-	if lacking != nil && ctx.Err() == nil {
-		return lacking
-	}
-	if err != nil {
-		return err
-	}
-	return settle(ctx, c, client.ObjectKeyFromObject(current))
 }
 
-// establishedAge is how old a definition has to be for the API server to take objects of the new kind at once. It holds each
-// of them for 2 s as long as the condition Established is younger than that, lest another API server of the same
-// cluster should not know the kind yet (serveResource in apiextensions-apiserver/pkg/apiserver/
-// customresource_handler.go). Our clusters have one.
-const establishedAge = 10 * time.Second
-
-// settle dates the condition Established back, so that the first object does not wait.
-func settle(ctx context.Context, c client.Client, key client.ObjectKey) error {
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		current := &apiextensionsv1.CustomResourceDefinition{}
-		if err := c.Get(ctx, key, current); err != nil {
-			return err
-		}
-		for i := range current.Status.Conditions {
-			if cond := &current.Status.Conditions[i]; cond.Type == apiextensionsv1.Established {
-				cond.LastTransitionTime = metav1.NewTime(time.Now().Add(-establishedAge))
+// established is nil for a definition whose condition Established is true. It dates the condition back, so that the first object
+// does not wait.
+func established(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) error {
+	condition := apihelpers.FindCRDCondition(crd, apiextensionsv1.Established)
+	switch {
+	case condition == nil || condition.Status != apiextensionsv1.ConditionTrue:
+		why := fmt.Sprintf("definition %s is not Established", crd.Name)
+		for _, c := range crd.Status.Conditions {
+			if c.Status != apiextensionsv1.ConditionTrue {
+				why += fmt.Sprintf("; %s: %s", c.Type, c.Message)
 			}
 		}
-		return c.Status().Update(ctx, current)
-	})
-	if err != nil {
-		return fmt.Errorf("settle definition %s: %w", key.Name, err)
+		return errors.New(why)
+	case time.Since(condition.LastTransitionTime.Time) >= establishedAge/2:
+		return nil
 	}
-	return nil
-}
-
-func established(crd *apiextensionsv1.CustomResourceDefinition) error {
-	var why []string
-	for _, c := range crd.Status.Conditions {
-		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-			return nil
-		}
-		if c.Status != apiextensionsv1.ConditionTrue {
-			why = append(why, fmt.Sprintf("%s: %s", c.Type, c.Message))
-		}
-	}
-	return fmt.Errorf("definition %s is not Established: %s", crd.Name, strings.Join(why, "; "))
+	condition.LastTransitionTime = metav1.NewTime(time.Now().Add(-establishedAge))
+	return c.Status().Update(ctx, crd)
 }

@@ -16,14 +16,17 @@ import (
 )
 
 // The API server keeps every object of a kind waiting for 2 s whose condition Established is younger than that.
-func TestTheFirstObjectDoesNotWait(t *testing.T) {
+func TestInstallBackdatesEstablished(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	establish := func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-		definition := obj.(*apiextensionsv1.CustomResourceDefinition)
-		if err := c.Create(ctx, definition, opts...); err != nil {
+	establish := func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		if err := c.Apply(ctx, obj, opts...); err != nil {
+			return err
+		}
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(parse(t)), definition); err != nil {
 			return err
 		}
 		definition.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{
@@ -32,7 +35,7 @@ func TestTheFirstObjectDoesNotWait(t *testing.T) {
 		return c.Status().Update(ctx, definition)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&apiextensionsv1.CustomResourceDefinition{}).
-		WithInterceptorFuncs(interceptor.Funcs{Create: establish}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{Apply: establish}).Build()
 	if err := crd.Install(t.Context(), c, parse(t)); err != nil {
 		t.Fatal(err)
 	}

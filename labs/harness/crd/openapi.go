@@ -5,69 +5,48 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Description is what kubectl explain says about the field at path; no path is the kind itself. It is
-// "" when the API server knows the field and says nothing, and an error when it does not know the
-// field. The API server publishes its OpenAPI a moment after the definition, so it is waited for.
+// Description is what kubectl explain says about the field at path; no path is the kind itself. It is "" when the API server knows
+// the field and says nothing, and an error when it does not know the field. The API server publishes its OpenAPI a moment after
+// the definition, so Description waits for it.
 func (r *Resource) Description(ctx context.Context, path ...string) (string, error) {
-	var kind map[string]any
+	var field *spec.Schema
 	err := eventually(ctx, func(context.Context) (err error) {
-		kind, err = r.published()
+		field, err = r.published()
 		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("read OpenAPI: %w", err)
 	}
-	field, err := descend(kind, path)
-	if err != nil {
-		return "", fmt.Errorf("explain %s: %w", strings.Join(append([]string{r.definition.Spec.Names.Singular}, path...), "."), err)
+	for _, name := range path {
+		property, ok := field.Properties[name]
+		if !ok {
+			return "", fmt.Errorf("explain %s.%s: there is no field %s", r.definition.Spec.Names.Singular, strings.Join(path, "."), name)
+		}
+		field = &property
 	}
-	text, _ := field["description"].(string)
-	return text, nil
+	return field.Description, nil
 }
 
 // published is the schema of the kind in the API server's OpenAPI v3.
-func (r *Resource) published() (map[string]any, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(r.config)
-	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
-	}
-	document, err := openapi3.NewRoot(client.OpenAPIV3()).GVSpecAsMap(r.GroupVersion())
+func (r *Resource) published() (*spec.Schema, error) {
+	document, err := openapi3.NewRoot(r.discovery.OpenAPIV3()).GVSpec(r.GroupVersion())
 	if err != nil {
 		return nil, err
 	}
-	components, _ := document["components"].(map[string]any)
-	schemas, _ := components["schemas"].(map[string]any)
-	for _, schema := range schemas {
-		if schema, ok := schema.(map[string]any); ok && r.describes(schema) {
-			return schema, nil
+	if document.Components != nil {
+		for _, schema := range document.Components.Schemas {
+			kinds, _ := schema.Extensions["x-kubernetes-group-version-kind"].([]any)
+			for _, kind := range kinds {
+				kind, _ := kind.(map[string]any)
+				if kind["kind"] == r.definition.Spec.Names.Kind && kind["group"] == r.definition.Spec.Group {
+					return schema, nil
+				}
+			}
 		}
 	}
 	return nil, fmt.Errorf("the OpenAPI of %s does not have the kind %s", r.GroupVersion(), r.definition.Spec.Names.Kind)
-}
-
-// describes says whether a schema is that of the resource's kind.
-func (r *Resource) describes(schema map[string]any) bool {
-	kinds, _ := schema["x-kubernetes-group-version-kind"].([]any)
-	for _, kind := range kinds {
-		if kind, ok := kind.(map[string]any); ok && kind["kind"] == r.definition.Spec.Names.Kind && kind["group"] == r.definition.Spec.Group {
-			return true
-		}
-	}
-	return false
-}
-
-func descend(schema map[string]any, path []string) (map[string]any, error) {
-	for _, name := range path {
-		properties, _ := schema["properties"].(map[string]any)
-		next, ok := properties[name].(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("field %s does not exist", name)
-		}
-		schema = next
-	}
-	return schema, nil
 }

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,14 +22,12 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// poll is how often the API server is asked about what cannot be watched: its discovery and OpenAPI.
-const poll = 50 * time.Millisecond
-
 // Resource is one version of a custom resource on one API server.
 type Resource struct {
 	definition *apiextensionsv1.CustomResourceDefinition
 	version    apiextensionsv1.CustomResourceDefinitionVersion
 	config     *rest.Config
+	discovery  *discovery.DiscoveryClient
 	dynamic    dynamic.NamespaceableResourceInterface
 }
 
@@ -46,15 +43,8 @@ func New(config *rest.Config, definition *apiextensionsv1.CustomResourceDefiniti
 	}
 	r := &Resource{definition: definition, version: definition.Spec.Versions[i], config: config}
 	r.dynamic = client.Resource(r.GroupVersion().WithResource(definition.Spec.Names.Plural))
-	return r, nil
-}
-
-// Regroup is a copy of definition in another group, beside which the original can be installed too.
-func Regroup(definition *apiextensionsv1.CustomResourceDefinition, group string) *apiextensionsv1.CustomResourceDefinition {
-	moved := definition.DeepCopy()
-	moved.Name = definition.Spec.Names.Plural + "." + group
-	moved.Spec.Group = group
-	return moved
+	r.discovery, err = discovery.NewDiscoveryClientForConfig(config)
+	return r, err
 }
 
 // GroupVersion is the group and the version of the resource.
@@ -62,7 +52,6 @@ func (r *Resource) GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: r.definition.Spec.Group, Version: r.version.Name}
 }
 
-// namespaced says whether objects of the resource live in namespaces.
 func (r *Resource) namespaced() bool {
 	return r.definition.Spec.Scope == apiextensionsv1.NamespaceScoped
 }
@@ -97,13 +86,6 @@ func (r *Resource) Create(ctx context.Context, obj *unstructured.Unstructured, v
 	return objects.Get(ctx, created.GetName(), metav1.GetOptions{})
 }
 
-// TryCreate asks the API server what it would store for obj, under strict validation. Nothing is stored.
-func (r *Resource) TryCreate(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return r.In(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{
-		FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll},
-	})
-}
-
 // HasStatus says whether the definition opens the status subresource.
 func (r *Resource) HasStatus() bool {
 	return r.version.Subresources != nil && r.version.Subresources.Status != nil
@@ -128,24 +110,19 @@ func (r *Resource) Property(path ...string) *apiextensionsv1.JSONSchemaProps {
 	return at
 }
 
-// Fields lists the fields that the schema knows below path. It explains what became of a field with
+// Fields lists the fields that the schema knows below path: "none" where there are none. It explains what became of a field with
 // another name.
-func (r *Resource) Fields(path ...string) []string {
-	property := r.Property(path...)
-	if property == nil {
-		return nil
+func (r *Resource) Fields(path ...string) string {
+	if property := r.Property(path...); property != nil && len(property.Properties) > 0 {
+		return strings.Join(slices.Sorted(maps.Keys(property.Properties)), ", ")
 	}
-	return slices.Sorted(maps.Keys(property.Properties))
+	return "none"
 }
 
-// Served lists the names of the group version's resources that the API server serves, such as
-// memcacheds and memcacheds/status.
-func (r *Resource) Served() ([]string, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(r.config)
-	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
-	}
-	list, err := client.ServerResourcesForGroupVersion(r.GroupVersion().String())
+// served lists the names of the group version's resources that the API server serves, such as memcacheds and
+// memcacheds/status.
+func (r *Resource) served() ([]string, error) {
+	list, err := r.discovery.ServerResourcesForGroupVersion(r.GroupVersion().String())
 	if err != nil {
 		return nil, fmt.Errorf("ask for the resources of %s: %w", r.GroupVersion(), err)
 	}
@@ -159,7 +136,7 @@ func (r *Resource) Served() ([]string, error) {
 // ServesStatus wants the subresource /status, at which the status is written. Without it the error is a finding with the
 // cause "no-subresource".
 func (r *Resource) ServesStatus() error {
-	served, err := r.Served()
+	served, err := r.served()
 	if err != nil {
 		return err
 	}
@@ -176,7 +153,7 @@ func (r *Resource) AwaitServed(ctx context.Context) error {
 		if _, err := r.dynamic.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 			return fmt.Errorf("list %s: %w", r.definition.Name, err)
 		}
-		_, err := r.Served()
+		_, err := r.served()
 		return err
 	})
 }

@@ -8,9 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,7 +77,7 @@ func answer(value any) http.HandlerFunc {
 	}
 }
 
-func TestTheStoredVersionIsUsed(t *testing.T) {
+func TestStoredVersionIsUsed(t *testing.T) {
 	r := resource(t, nil)
 	if got := r.GroupVersion().String(); got != "cache.example.com/v1alpha1" {
 		t.Errorf("GroupVersion = %s", got)
@@ -92,36 +90,17 @@ func TestTheStoredVersionIsUsed(t *testing.T) {
 	}
 }
 
-func TestADefinitionThatStoresNothing(t *testing.T) {
-	d := parse(t)
-	d.Spec.Versions[1].Storage = false
-	if _, err := crd.New(&rest.Config{Host: "http://127.0.0.1:1"}, d); err == nil {
-		t.Error("New accepted it")
-	}
-}
-
-func TestRegroup(t *testing.T) {
-	original := parse(t)
-	moved := crd.Regroup(original, "other.example.com")
-	if moved.Name != "memcacheds.other.example.com" || moved.Spec.Group != "other.example.com" {
-		t.Errorf("moved to %s in %s", moved.Name, moved.Spec.Group)
-	}
-	if diff := cmp.Diff(parse(t), original); diff != "" {
-		t.Errorf("the original changed (-want +got):\n%s", diff)
-	}
-}
-
-func TestFields(t *testing.T) {
+func TestPropertyIsCaseSensitive(t *testing.T) {
 	r := resource(t, nil)
-	if diff := cmp.Diff([]string{"containerPort", "size"}, r.Fields("spec")); diff != "" {
-		t.Errorf("fields of spec (-want +got):\n%s", diff)
+	if got := r.Fields("spec"); got != "containerPort, size" {
+		t.Errorf("fields of spec = %q", got)
 	}
 	if r.Property("spec", "size") == nil || r.Property("spec", "Size") != nil || r.Property("status", "conditions") != nil {
 		t.Error("Property finds what is not there, or not what is")
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusedNamesFields(t *testing.T) {
 	kind := schema.GroupKind{Group: "cache.example.com", Kind: "Memcached"}
 	size := field.ErrorList{field.Invalid(field.NewPath("spec", "size"), 7, "should be at most 5")}
 	for name, c := range map[string]struct {
@@ -136,7 +115,7 @@ func TestRefusals(t *testing.T) {
 		"an entry": {apierrors.NewInvalid(kind, "a", field.ErrorList{field.Duplicate(field.NewPath("status", "conditions").Index(1), "x")}), "status.conditions[1]: Duplicate value: \"x\"",
 			map[string]bool{"status.conditions": true}},
 		"an unknown field": {apierrors.NewBadRequest("unknown field \"spec.x\""), "unknown field \"spec.x\"",
-			map[string]bool{"spec": false}},
+			map[string]bool{"spec": false, "spec.x": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, ok := crd.Refused(c.err)
@@ -152,7 +131,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestOtherErrorsAreNoRefusals(t *testing.T) {
+func TestRefusedIgnoresOtherErrors(t *testing.T) {
 	resource := schema.GroupResource{Resource: "memcacheds"}
 	for _, err := range []error{
 		nil, errors.New("connection refused"), context.DeadlineExceeded, apierrors.NewNotFound(resource, "a"),
@@ -164,7 +143,7 @@ func TestOtherErrorsAreNoRefusals(t *testing.T) {
 	}
 }
 
-func TestColumns(t *testing.T) {
+func TestColumnsStoreNothing(t *testing.T) {
 	table := metav1.Table{
 		ColumnDefinitions: []metav1.TableColumnDefinition{
 			{Name: "Name", Type: "string"}, {Name: "Size", Type: "integer"}, {Name: "Port", Type: "integer", Priority: 1},
@@ -173,17 +152,17 @@ func TestColumns(t *testing.T) {
 	}
 	var asked *http.Request
 	r := resource(t, map[string]http.HandlerFunc{
-		"/apis/cache.example.com/v1alpha1/namespaces/ns/memcacheds/a": answer(table),
+		"GET /apis/cache.example.com/v1alpha1/namespaces/ns/memcacheds/a": answer(table),
 		"PATCH /apis/cache.example.com/v1alpha1/namespaces/ns/memcacheds/a/status": func(w http.ResponseWriter, req *http.Request) {
 			asked = req
 			answer(table)(w, req)
 		},
 	})
-	columns, err := r.Columns(t.Context(), r.Object("ns", "a"))
+	columns, err := r.Columns(t.Context(), r.Object("ns", "a"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := columns.Headers(false); got != "NAME SIZE" {
+	if got := columns.Headers(); got != "NAME SIZE PORT" {
 		t.Errorf("headers = %s", got)
 	}
 	if size := columns.Get("sIZe"); size == nil || size.Cell != float64(3) || size.Wide {
@@ -195,7 +174,7 @@ func TestColumns(t *testing.T) {
 	if columns.Get("Age") != nil {
 		t.Error("found a column that is not there")
 	}
-	if _, err := r.ColumnsWith(t.Context(), r.Object("ns", "a"), map[string]any{}); err != nil {
+	if _, err := r.Columns(t.Context(), r.Object("ns", "a"), map[string]any{}); err != nil {
 		t.Fatal(err)
 	}
 	if asked.URL.Query().Get("dryRun") != "All" {
@@ -203,7 +182,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-func TestDescriptions(t *testing.T) {
+func TestDescriptionAwaitsOpenAPI(t *testing.T) {
 	documents := 0
 	text := func(s string) map[string]any { return map[string]any{"description": s} }
 	kind := map[string]any{
@@ -231,15 +210,6 @@ func TestDescriptions(t *testing.T) {
 	}
 	if _, err := r.Description(t.Context(), "spec", "port"); err == nil || !strings.Contains(err.Error(), "memcached.spec.port") {
 		t.Errorf("Description of a field that is not there = %v", err)
-	}
-}
-
-func TestADescriptionThatNeverComes(t *testing.T) {
-	r := resource(t, map[string]http.HandlerFunc{"/openapi/v3": answer(map[string]any{"paths": map[string]any{}})})
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if _, err := r.Description(ctx); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Description = %v, want what was missing", err)
 	}
 }
 

@@ -41,52 +41,36 @@ func (c Columns) Get(header string) *Column {
 	return nil
 }
 
-// Headers is the first line of kubectl get, or of kubectl get -o wide.
-func (c Columns) Headers(wide bool) string {
+// Headers is the first line of kubectl get -o wide.
+func (c Columns) Headers() string {
 	var headers []string
 	for _, column := range c {
-		if wide || !column.Wide {
-			headers = append(headers, strings.ToUpper(column.Header))
-		}
+		headers = append(headers, strings.ToUpper(column.Header))
 	}
 	return strings.Join(headers, " ")
 }
 
-// Columns reads obj as kubectl get prints it.
-func (r *Resource) Columns(ctx context.Context, obj *unstructured.Unstructured) (Columns, error) {
-	client, err := r.rest()
-	if err != nil {
-		return nil, err
-	}
-	return columns(ctx, r.at(client.Get(), obj))
-}
-
-// ColumnsWith tells how kubectl get would print obj if it had this status. Nothing is stored, so
+// Columns tells how kubectl get would print obj if it had this status; nil is the status that it has. Nothing is stored, so
 // nobody who watches the object hears of it.
-func (r *Resource) ColumnsWith(ctx context.Context, obj *unstructured.Unstructured, status map[string]any) (Columns, error) {
-	client, err := r.rest()
+func (r *Resource) Columns(ctx context.Context, obj *unstructured.Unstructured, status map[string]any) (Columns, error) {
+	config, group := rest.CopyConfig(r.config), r.GroupVersion()
+	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &group, "/apis", scheme.Codecs.WithoutConversion()
+	client, err := rest.RESTClientFor(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make client: %w", err)
 	}
-	patch, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		return nil, fmt.Errorf("write patch: %w", err)
+	request := client.Get()
+	if status != nil {
+		patch, err := json.Marshal(map[string]any{"status": status})
+		if err != nil {
+			return nil, fmt.Errorf("write patch: %w", err)
+		}
+		request = client.Patch(types.MergePatchType).Param("dryRun", metav1.DryRunAll).Body(patch)
+		if r.HasStatus() {
+			request = request.SubResource("status")
+		}
 	}
-	request := r.at(client.Patch(types.MergePatchType), obj).Param("dryRun", metav1.DryRunAll).Body(patch)
-	if r.HasStatus() {
-		request = request.SubResource("status")
-	}
-	return columns(ctx, request)
-}
-
-func (r *Resource) at(request *rest.Request, obj *unstructured.Unstructured) *rest.Request {
-	if r.namespaced() {
-		request = request.Namespace(obj.GetNamespace())
-	}
-	return request.Resource(r.definition.Spec.Names.Plural).Name(obj.GetName())
-}
-
-func columns(ctx context.Context, request *rest.Request) (Columns, error) {
+	request = request.NamespaceIfScoped(obj.GetNamespace(), r.namespaced()).Resource(r.definition.Spec.Names.Plural).Name(obj.GetName())
 	data, err := request.SetHeader("Accept", acceptTable).Do(ctx).Raw()
 	if err != nil {
 		return nil, fmt.Errorf("ask for a table: %w", err)
@@ -100,22 +84,7 @@ func columns(ctx context.Context, request *rest.Request) (Columns, error) {
 	}
 	var all Columns
 	for i, column := range table.ColumnDefinitions {
-		all = append(all, Column{
-			Header: column.Name, Type: column.Type, Wide: column.Priority > 0, Cell: table.Rows[0].Cells[i],
-		})
+		all = append(all, Column{Header: column.Name, Type: column.Type, Wide: column.Priority > 0, Cell: table.Rows[0].Cells[i]})
 	}
 	return all, nil
-}
-
-// rest is a client for requests that the dynamic one cannot make.
-func (r *Resource) rest() (rest.Interface, error) {
-	config := rest.CopyConfig(r.config)
-	group := r.GroupVersion()
-	config.GroupVersion, config.APIPath = &group, "/apis"
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	client, err := rest.RESTClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
-	}
-	return client, nil
 }

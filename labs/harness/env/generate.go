@@ -3,9 +3,9 @@ package env
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -14,9 +14,7 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/generate"
-	"github.com/example/operator-lab/labs/harness/once"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -24,65 +22,40 @@ import (
 // learner's types.
 const causeDefinitionRejected = "crd-rejected"
 
-// Generator is this course's controller-gen at work on a copy of the workspace. All processes of a run
-// share its results.
-func Generator(ctx context.Context) (generate.Generator, error) {
-	env, err := process.BuildEnv(ctx)
-	if err != nil {
-		return generate.Generator{}, err
+// Generated is what this course's controller-gen makes of the workspace. The lab has run it before the suite.
+func Generated() (made generate.Results, err error) {
+	return made, readJSON(current.config.Generated, &made)
+}
+
+func readJSON(file string, into any) error {
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, into)
 	}
-	c := current.config
-	return generate.Generator{Binary: c.ControllerGen, Workspace: c.Workspace, Scratch: c.Scratch, Env: env}, nil
+	if err != nil {
+		return fmt.Errorf("read what the lab has prepared: %w", err)
+	}
+	return nil
 }
 
-// derived is the definition made from the learner's types, or what is wrong with them.
-type derived struct {
-	Definition *apiextensionsv1.CustomResourceDefinition `json:"definition,omitempty"`
-	Finding    *finding.Finding                          `json:"finding,omitempty"`
-}
-
-// InstallDerivedCRD gives the API server the definition that our controller-gen makes of the learner's
-// types, once per run, in a group of the run's own: it stands beside the manifest of the workspace and
-// no manager watches it. A finding says why there is none: the cause [generate.CauseFailed] or
-// "crd-rejected".
+// InstallDerivedCRD gives the API server the definition that our controller-gen makes of the learner's types, in a group of the
+// run's own: it stands beside the manifest of the workspace and no manager watches it. A finding says why there is none: the
+// cause [generate.CauseFailed] or "crd-rejected".
 func InstallDerivedCRD(ctx context.Context) (*crd.Resource, error) {
-	data, err := once.Do(ctx, current.config.Scratch, "derived-crd", func() ([]byte, error) {
-		definition, err := deriveCRD(ctx)
-		if f := (*finding.Finding)(nil); errors.As(err, &f) {
-			return json.Marshal(derived{Finding: f.Bounded()})
-		}
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(derived{Definition: definition})
-	})
+	made, err := Generated()
 	if err != nil {
 		return nil, err
 	}
-	var d derived
-	if err := json.Unmarshal(data, &d); err != nil {
-		return nil, fmt.Errorf("read derived definition: %w", err)
-	}
-	if d.Finding != nil {
-		return nil, d.Finding
-	}
-	return crd.New(adminConfig(), d.Definition)
-}
-
-func deriveCRD(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
-	generator, err := Generator(ctx)
+	manifests, err := made.CRD.Manifests()
 	if err != nil {
 		return nil, err
 	}
-	made, err := generator.CustomResources(ctx)
-	if err != nil {
-		return nil, err
-	}
-	definitions := generate.Definitions(made, suite.Kind)
-	if len(definitions) == 0 {
-		return nil, finding.New(generate.CauseFailed, "a definition of the kind "+suite.Kind, "controller-gen finds no such kind in your types; is the root marker still above the struct?")
-	}
-	if len(definitions) > 1 {
+	definitions := generate.Definitions(manifests, suite.Kind)
+	switch {
+	case len(definitions) == 0:
+		return nil, finding.New(generate.CauseFailed, "a definition of the kind "+suite.Kind,
+			"controller-gen finds no such kind in your types; is the root marker still above the struct?")
+	case len(definitions) > 1:
 		return nil, finding.New(finding.CauseOther, "one kind "+suite.Kind+", of one group", "%s and %s", definitions[0].Name(), definitions[1].Name())
 	}
 	definition, err := definitions[0].Definition()
@@ -92,31 +65,23 @@ func deriveCRD(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, 
 	if err := oneVersion(definition); err != nil {
 		return nil, err
 	}
-	definition = crd.Regroup(definition, derivedGroup())
+	group := fnv.New32a()
+	fmt.Fprint(group, current.config.Seed, current.config.Scratch)
+	definition.Spec.Group = fmt.Sprintf("types-%08x.example.com", group.Sum32())
+	definition.Name = definition.Spec.Names.Plural + "." + definition.Spec.Group
 	definition.Spec.Scope = apiextensionsv1.NamespaceScoped // lab 3's business; checks have a namespace each
-	if err := crd.Install(ctx, current.admin, definition); err != nil {
-		return nil, rejected(ctx, err)
+	err = crd.Install(ctx, current.admin, definition)
+	if refusal, ok := crd.Refused(err); ok {
+		return nil, finding.New(causeDefinitionRejected, "a definition that the API server takes", "%s", refusal.Text)
+	}
+	if err != nil {
+		return nil, err
 	}
 	resource, err := crd.New(adminConfig(), definition)
 	if err != nil {
 		return nil, err
 	}
-	return definition, resource.AwaitServed(ctx)
-}
-
-// derivedGroup is a group that only this run uses.
-func derivedGroup() string {
-	h := fnv.New32a()
-	fmt.Fprint(h, current.config.Seed, current.config.Scratch)
-	return fmt.Sprintf("types-%08x.example.com", h.Sum32())
-}
-
-// rejected turns the API server's answer to a definition into a finding, and leaves other errors alone.
-func rejected(ctx context.Context, err error) error {
-	if refusal, ok := crd.Refused(err); ok {
-		return finding.New(causeDefinitionRejected, "a definition that the API server takes", "%s", refusal.Text)
-	}
-	return TooMuchWork(ctx, causeDefinitionRejected, err)
+	return resource, resource.AwaitServed(ctx)
 }
 
 // LearnersResource is the resource of the manifest in the workspace, as the API server knows it, in
@@ -128,10 +93,11 @@ func LearnersResource(ctx context.Context) (*apiextensionsv1.CustomResourceDefin
 		return nil, nil, err
 	}
 	if definition.Name == suite.CRDName {
-		if err := learnersCRD(); err != nil {
-			return nil, nil, err
-		}
-	} else if err := installStray(ctx, definition); err != nil {
+		err = learnersCRD()
+	} else if err = crd.Install(ctx, current.admin, definition); err != nil { // what else is right or wrong about it is judged all the same
+		err = refused(err)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	definition = definition.DeepCopy()
@@ -142,15 +108,8 @@ func LearnersResource(ctx context.Context) (*apiextensionsv1.CustomResourceDefin
 	return definition, resource, err
 }
 
-// installStray installs a definition that stands under another name than the lesson asks for: what else
-// is right or wrong about it is judged all the same.
-func installStray(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
-	_, err := once.Do(ctx, current.config.Scratch, "stray-crd", func() ([]byte, error) {
-		return nil, crd.Install(ctx, current.admin, definition)
-	})
-	if err == nil {
-		return nil
-	}
+// refused is the finding about a manifest that the API server does not take.
+func refused(err error) *finding.Finding {
 	text := err.Error()
 	if refusal, ok := crd.Refused(err); ok {
 		text = refusal.Text
@@ -166,42 +125,36 @@ func Manifests() ([]generate.Manifest, error) {
 		return nil, finding.New(suite.CauseRefused, "YAML in "+suite.ManifestDir, "%v", err)
 	}
 	var definitions []generate.Manifest
+	files := []string{"no definition"}
 	for _, m := range all {
 		if m.Kind() == "CustomResourceDefinition" {
 			definitions = append(definitions, m)
+			files = append(files, m.File)
 		}
 	}
 	if len(generate.Definitions(definitions, suite.Kind)) == 0 {
 		return nil, finding.New(suite.CauseNoManifest, "a definition of "+suite.Kind+" in "+suite.ManifestDir,
-			"%s; `make manifests` in the workspace writes it", found(definitions))
+			"%s; `make manifests` in the workspace writes it", strings.Join(files[min(1, len(files)-1):], ", "))
 	}
 	return definitions, nil
 }
 
-// manifest is the workspace's definition of [suite.Kind]; the one with the promised name where there are several.
-func manifest() (generate.Manifest, error) {
-	all, err := Manifests()
-	if err != nil {
-		return generate.Manifest{}, err
-	}
-	definitions := generate.Definitions(all, suite.Kind)
-	for _, m := range definitions {
-		if m.Name() == suite.CRDName {
-			return m, nil
-		}
-	}
-	return definitions[0], nil
-}
-
-// definition reads the [manifest].
+// definition is the workspace's definition of [suite.Kind]; the one with the promised name where there are several.
 func definition() (*apiextensionsv1.CustomResourceDefinition, error) {
-	m, err := manifest()
+	all, err := Manifests()
 	if err != nil {
 		return nil, err
 	}
-	definition, err := m.Definition()
+	definitions := generate.Definitions(all, suite.Kind)
+	chosen := definitions[0]
+	for _, m := range definitions {
+		if m.Name() == suite.CRDName {
+			chosen = m
+		}
+	}
+	definition, err := chosen.Definition()
 	if err != nil {
-		return nil, finding.New(suite.CauseRefused, "a CustomResourceDefinition in "+suite.ManifestDir+"/"+m.File, "%v", err)
+		return nil, finding.New(suite.CauseRefused, "a CustomResourceDefinition in "+suite.ManifestDir+"/"+chosen.File, "%v", err)
 	}
 	return definition, oneVersion(definition)
 }
@@ -217,15 +170,4 @@ func oneVersion(definition *apiextensionsv1.CustomResourceDefinition) error {
 		return finding.New(finding.CauseOther, "a definition with one version, v1alpha1", "%s", strings.Join(names, ", "))
 	}
 	return nil
-}
-
-func found(manifests []generate.Manifest) string {
-	if len(manifests) == 0 {
-		return "none"
-	}
-	var names []string
-	for _, m := range manifests {
-		names = append(names, m.File)
-	}
-	return "only " + strings.Join(names, ", ")
 }

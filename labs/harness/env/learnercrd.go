@@ -6,7 +6,6 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // installLearnersCRD installs the workspace's own manifest, whatever its file is called, and waits until
@@ -20,7 +19,7 @@ func installLearnersCRD(ctx context.Context) *finding.Finding {
 	if errors.As(err, &f) {
 		return f.Bounded()
 	}
-	return finding.New(suite.CauseRefused, "the API server takes the manifest in "+suite.ManifestDir, "%v", err).Bounded()
+	return refused(err).Bounded()
 }
 
 func installManifest(ctx context.Context) error {

@@ -1,10 +1,6 @@
 package env
 
-import (
-	"time"
-
-	"github.com/example/operator-lab/labs/internal/process"
-)
+import "time"
 
 // How long a check waits for the world before it says no: the waits that checks share.
 const (
@@ -53,10 +49,4 @@ const (
 	diagnosticsTimeout = 2 * time.Second
 	// discoveryTimeout is how long an Established CRD may take to be found by discovery.
 	discoveryTimeout = 10 * time.Second
-	// programLimit bounds a small program of ours that was compiled together with the learner's code. It
-	// needs 50 ms; the rest is for a busy machine, and what a learner's endless loop costs them.
-	programLimit = 5 * time.Second
-	// ProbeLimit bounds [ProbeCopies]: it leaves room for a first compilation of the learner's modules, and for a program
-	// that never ends.
-	ProbeLimit = process.BuildLimit + programLimit + StopTimeout
 )

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -19,110 +22,88 @@ func Compare(got, want any) []finding.Field {
 	return all
 }
 
-// Differences compares two objects field by field, without what depends on the version of the generator
-// (its annotation) or on the cluster (status, empty timestamps). Entries of lists are matched by their
-// name where they have one. The result is sorted by path; its texts are short.
+// Differences compares two manifests by [Compare], without what depends on the version of the generator (its annotation) or on
+// the cluster (status, empty timestamps).
 func Differences(got, want Manifest) []finding.Field {
-	var all []finding.Field
-	compare("", essential(got.Object), essential(want.Object), &all)
-	return all
+	return Compare(essential(got.Object), essential(want.Object))
 }
 
-// essential is a copy of a manifest without what two right manifests may differ in.
+// Stale is a finding with the cause "stale" about a manifest that differs from what controller-gen makes, nil without [Differences].
+func Stale(have, want Manifest, expected string) error {
+	const shown = 5
+	differences := Differences(have, want)
+	if len(differences) == 0 {
+		return nil
+	}
+	var lines []string
+	for _, d := range differences[:min(len(differences), shown)] {
+		lines = append(lines, fmt.Sprintf("%s is %s, controller-gen makes it %s", d.Path, d.Have, d.Want))
+	}
+	if more := len(differences) - shown; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return finding.New("stale", expected, "%s", strings.Join(lines, "\n")).With(differences...)
+}
+
 func essential(object map[string]any) map[string]any {
-	object = maps.Clone(object)
+	object = runtime.DeepCopyJSON(object)
 	delete(object, "status")
-	if spec, ok := object["spec"].(map[string]any); ok && spec["preserveUnknownFields"] == false { // the default, in old tutorials
-		spec = maps.Clone(spec)
-		delete(spec, "preserveUnknownFields")
-		object["spec"] = spec
+	if spec, _ := object["spec"].(map[string]any); spec["preserveUnknownFields"] == false {
+		delete(spec, "preserveUnknownFields") // the default, in old tutorials
 	}
-	metadata, ok := object["metadata"].(map[string]any)
-	if !ok {
-		return object
-	}
-	metadata = maps.Clone(metadata)
-	object["metadata"] = metadata
+	metadata, _ := object["metadata"].(map[string]any)
 	if metadata["creationTimestamp"] == nil {
 		delete(metadata, "creationTimestamp")
 	}
-	if annotations, ok := metadata["annotations"].(map[string]any); ok {
-		annotations = maps.Clone(annotations)
-		delete(annotations, "controller-gen.kubebuilder.io/version")
-		metadata["annotations"] = annotations
-		if len(annotations) == 0 {
-			delete(metadata, "annotations")
-		}
+	unstructured.RemoveNestedField(metadata, "annotations", "controller-gen.kubebuilder.io/version")
+	if annotations, ok := metadata["annotations"].(map[string]any); ok && len(annotations) == 0 {
+		delete(metadata, "annotations")
 	}
 	return object
 }
 
 func compare(path string, got, want any, all *[]finding.Field) {
-	gotMap, bothMaps := got.(map[string]any)
-	wantMap, ok := want.(map[string]any)
-	if bothMaps && ok {
-		compareMaps(path, gotMap, wantMap, all)
-		return
-	}
-	gotList, bothLists := got.([]any)
-	wantList, ok := want.([]any)
-	if bothLists && ok && named(gotList) && named(wantList) {
-		compareMaps(path, byName(gotList), byName(wantList), all)
-		return
-	}
-	if !reflect.DeepEqual(got, want) {
-		*all = append(*all, finding.Field{Path: readable(path), Want: brief(want), Have: brief(got)})
-	}
-}
-
-func compareMaps(path string, got, want map[string]any, all *[]finding.Field) {
-	keys := map[string]bool{}
-	for key := range got {
-		keys[key] = true
-	}
-	for key := range want {
-		keys[key] = true
-	}
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		compare(join(path, key), got[key], want[key], all)
-	}
-}
-
-func join(path, key string) string {
-	if path == "" || strings.HasPrefix(key, "[") {
-		return path + key
-	}
-	return path + "." + key
-}
-
-// named says whether every entry of a list has a name of its own to be matched by.
-func named(list []any) bool {
-	seen := map[string]bool{}
-	for _, entry := range list {
-		name := nameOf(entry)
-		if name == "" || seen[name] {
-			return false
+	gotMap, haveMap := fields(got)
+	wantMap, needMap := fields(want)
+	if !haveMap || !needMap {
+		if !reflect.DeepEqual(got, want) {
+			*all = append(*all, finding.Field{Path: readable(path), Want: brief(want), Have: brief(got)})
 		}
-		seen[name] = true
+		return
 	}
-	return len(list) > 0
+	keys := maps.Clone(gotMap)
+	maps.Copy(keys, wantMap)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		at := key
+		if path != "" && !strings.HasPrefix(key, "[") {
+			at = "." + key
+		}
+		compare(path+at, gotMap[key], wantMap[key], all)
+	}
 }
 
-// nameOf is what tells an entry of a list from the others: its name, or the type of a condition.
-func nameOf(entry any) string {
-	if name, _ := at(entry, "name").(string); name != "" {
-		return name
+// fields are those of an object, or the objects of a list by their names, by their types as conditions have them, or by their
+// places, if each has its own.
+func fields(value any) (map[string]any, bool) {
+	if object, ok := value.(map[string]any); ok {
+		return object, true
 	}
-	name, _ := at(entry, "type").(string)
-	return name
-}
-
-func byName(list []any) map[string]any {
-	m := map[string]any{}
-	for _, entry := range list {
-		m["["+nameOf(entry)+"]"] = entry
+	list, _ := value.([]any)
+	entries := map[string]any{}
+	for i, entry := range list {
+		object, ok := entry.(map[string]any)
+		name, _ := object["name"].(string)
+		if name == "" {
+			name, _ = object["type"].(string)
+		}
+		if ok && name == "" {
+			name = fmt.Sprint(i)
+		}
+		if ok {
+			entries["["+name+"]"] = entry
+		}
 	}
-	return m
+	return entries, len(list) > 0 && len(entries) == len(list)
 }
 
 // readable turns a path through a schema into the field that the schema describes, so that a learner

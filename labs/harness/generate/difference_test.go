@@ -2,8 +2,6 @@ package generate_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,7 +12,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
-func TestManifestDifferences(t *testing.T) {
+func TestDifferencesBetweenManifests(t *testing.T) {
 	for name, c := range map[string]struct {
 		old, new string
 		want     []finding.Field
@@ -46,31 +44,7 @@ func TestManifestDifferences(t *testing.T) {
 	}
 }
 
-// The API server takes no "Default" for a default; what reads it otherwise would count none, and install one.
-func TestLettersOfADefinitionAreAsTheAPIServerReadsThem(t *testing.T) {
-	_, err := parsed(t, `kind: CustomResourceDefinition
-spec: {versions: [{name: v1, schema: {openAPIV3Schema: {properties: {status: {Default: {}}}}}}]}
-`).Definition()
-	if err == nil || !strings.Contains(err.Error(), `unknown field "spec.versions[0].schema.openAPIV3Schema.properties.status.Default"`) {
-		t.Error(err)
-	}
-}
-
-// parsed is a manifest of that text.
-func parsed(t *testing.T, text string) generate.Manifest {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "m.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	manifests, err := generate.ReadManifests(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return manifests[0]
-}
-
-func TestConditionsAreMatchedByTheirType(t *testing.T) {
+func TestCompareMatchesConditionsByType(t *testing.T) {
 	condition := func(kind, status string) any { return map[string]any{"type": kind, "status": status} }
 	got := generate.Compare(
 		map[string]any{"conditions": []any{condition("Available", "True"), condition("Degraded", "False")}},
@@ -110,9 +84,12 @@ func TestReadManifests(t *testing.T) {
 	}
 }
 
-func TestUnknownFieldsOfADefinitionAreRefused(t *testing.T) {
-	workspace := workspacetest.New(t, workspacetest.Replace(workspacetest.Manifest, "scope: Namespaced", "scoop: Namespaced"))
-	if _, err := manifest(t, workspace).Definition(); err == nil || !strings.Contains(err.Error(), "scoop") {
-		t.Errorf("Definition = %v, want it to name the field scoop", err)
+// The API server does not take "Maximum" for "maximum".
+func TestDefinitionFieldsAreKnownAndCaseSensitive(t *testing.T) {
+	for _, wrong := range []string{"scoop: Namespaced", "Scope: Namespaced"} {
+		workspace := workspacetest.New(t, workspacetest.Replace(workspacetest.Manifest, "scope: Namespaced", wrong))
+		if _, err := manifest(t, workspace).Definition(); err == nil || !strings.Contains(err.Error(), wrong[:5]) {
+			t.Errorf("Definition = %v, want it to name the field %s", err, wrong[:5])
+		}
 	}
 }

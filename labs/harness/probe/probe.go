@@ -1,6 +1,5 @@
-// Package probe compiles a program of ours into a learner's module, to find out what their Go types do
-// when they run. Nothing is written into the module: the program exists in an overlay of the go command
-// only.
+// Package probe compiles a program of ours into a learner's module, which copies their objects, to find out what copies share with
+// the originals. It writes nothing into the module: the program exists in an overlay of the go command only.
 package probe
 
 import (
@@ -12,16 +11,17 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/template"
 	"time"
 
-	"github.com/example/operator-lab/labs/harness/probe/sharing"
+	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/harness/internal/module"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
+	"github.com/example/operator-lab/labs/internal/process/supervisor"
 )
 
 const (
@@ -30,164 +30,227 @@ const (
 	// CauseNoAnswer is the cause when the program was compiled and did not report.
 	CauseNoAnswer = "no-answer"
 
-	// Expected is what a program that gave no answer should have done.
-	Expected = "a small program that imports your types to start and to end"
-
 	// folder is where the program seems to be in the module. Packages below internal are visible in
 	// the whole module and nowhere else.
 	folder = "internal/labprobe"
-	// complaintLines is how many lines of the compiler are quoted.
-	complaintLines = 6
+	// scaffolded is where Kubebuilder puts the types.
+	scaffolded = "api/v1alpha1"
+	// runLimit bounds the program. It needs 50 ms; the rest is for a busy machine.
+	runLimit = 5 * time.Second
+	// pipeDelay is how long the output is still read once a command has ended: on a starved machine the last of it
+	// comes late, and children of a killed command may hold the pipe open for ever.
+	pipeDelay = 5 * time.Second
+	// outputLimit is how much of what the program prints is kept.
+	outputLimit = 2000
 )
 
 var (
 	//go:embed main.go.tmpl
 	mainText     string
 	mainTemplate = template.Must(template.New("main.go").Parse(mainText))
-	//go:embed sharing/sharing.go
-	sharingText []byte
 )
 
-// Reports is what the program writes: a report for each of the learner's two kinds, by Go name.
-type Reports map[string]sharing.Report
+// The objects that the program copies, and others that DeepCopyInto has to replace.
+const (
+	object = `{"metadata":{"name":"a","resourceVersion":"1","labels":{"a":"b"},"annotations":{"a":"b"},"finalizers":["a.b/c"],` +
+		`"ownerReferences":[{"apiVersion":"v1","kind":"A","name":"a","uid":"1","controller":true}]},"spec":{"size":3,"containerPort":11211},` +
+		`"status":{"conditions":[{"type":"Available","status":"True","reason":"A","message":"a","lastTransitionTime":"2026-01-02T03:04:05Z",` +
+		`"observedGeneration":1}]}}`
+	other  = `{"metadata":{"name":"b","labels":{"c":"d"}},"spec":{"size":4,"containerPort":4},"status":{"conditions":[{"type":"B"},{"type":"C"}]}}`
+	list   = `{"metadata":{"resourceVersion":"1"},"items":[` + object + `]}`
+	others = `{"metadata":{"resourceVersion":"2"},"items":[` + other + `,` + other + `]}`
+)
 
-// Builder compiles the program.
-type Builder struct {
+// Copies are the ways of copying the learner's kinds, by the Go names of these.
+type Copies map[string][]Copy
+
+// Copy is one way of copying.
+type Copy struct {
+	// Method is DeepCopy, DeepCopyInto or DeepCopyObject.
+	Method string
+	// Shared are the fields of the original that a change of the copy changes, Lost those in which the copy differs from it.
+	Shared, Lost []string
+	// Panic is the message and the stack of a panic, and Missing why the method could not be called.
+	Panic, Missing string
+}
+
+// attempt is what the program reports about one way of copying: an object as JSON, its copy, and the object when everything in the
+// copy has been changed.
+type attempt struct {
+	Method                  string
+	Original, Copied, After any
+	Panic, Missing          string
+}
+
+// judge finds out what the copy shares and lacks.
+func (a attempt) judge() Copy {
+	c := Copy{Method: a.Method, Panic: a.Panic, Missing: a.Missing}
+	if a.Panic+a.Missing == "" {
+		c.Lost, c.Shared = paths(a.Copied, a.Original), paths(a.After, a.Original)
+	}
+	return c
+}
+
+func paths(a, b any) (all []string) {
+	for _, f := range generate.Compare(a, b) {
+		all = append(all, f.Path)
+	}
+	return all
+}
+
+// Probe compiles and runs the program.
+type Probe struct {
 	// Workspace is the learner's module. It is only read.
 	Workspace string
-	// Scratch is a folder for the overlay and the program.
+	// Scratch is a folder for the program, and for the home in which it runs.
 	Scratch string
+	// Supervisor is the program that runs a learner's code.
+	Supervisor string
 	// Env is the whole environment of the go command.
 	Env []string
-	// Limit bounds the compilation.
-	Limit time.Duration
 }
 
-// Build compiles the program and returns its path. It takes one argument, the file to write its
-// [Reports] to. Code that does not compile is a finding with the cause [CauseBuild], a machine that cannot
-// compile one with the cause [finding.CauseMachine].
-func (b Builder) Build(ctx context.Context) (string, error) {
-	module, err := modulePath(b.Workspace)
+// Result is what the program reports, or a finding with the cause [CauseBuild], [CauseNoAnswer] or [finding.CauseMachine].
+type Result struct {
+	Copies  Copies           `json:"copies,omitempty"`
+	Finding *finding.Finding `json:"finding,omitempty"`
+}
+
+// Run compiles and runs the program. An error is the end of ctx.
+func (p Probe) Run(ctx context.Context) (Result, error) {
+	copies, err := p.copies(ctx)
+	if ctx.Err() != nil {
+		return Result{}, ctx.Err()
+	}
+	if err != nil {
+		return Result{Finding: finding.Of(err).Bounded()}, nil
+	}
+	return Result{Copies: copies}, nil
+}
+
+func (p Probe) copies(ctx context.Context) (Copies, error) {
+	dir, err := os.MkdirTemp(p.Scratch, "probe-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // a user with fewer rights runs the program
+	}
+	if err != nil {
+		return nil, finding.Machine("write a small program", err)
+	}
+	program, err := p.build(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return p.run(ctx, dir, program)
+}
+
+func (p Probe) build(ctx context.Context, dir string) (program string, _ error) {
+	overlay, err := p.overlay(dir)
 	if err != nil {
 		return "", err
 	}
-	api, err := apiPackage(b.Workspace)
-	if err != nil {
-		return "", err
-	}
-	dir, err := os.MkdirTemp(b.Scratch, "probe-")
-	if err != nil {
-		return "", fmt.Errorf("make folder for the probe: %w", err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { // the program is run by somebody with fewer rights
-		return "", fmt.Errorf("open folder for the probe: %w", err)
-	}
-	overlay, err := b.overlay(dir, path.Join(module, folder, "sharing"), path.Join(module, api))
-	if err != nil {
-		return "", err
-	}
-	program := filepath.Join(dir, "probe")
-	return program, b.compile(ctx, dir, overlay, program)
-}
-
-// overlay writes the program's sources beside the module and the file that tells the go command where
-// to imagine them.
-func (b Builder) overlay(dir, sharingImport, apiImport string) (string, error) {
-	var main bytes.Buffer
-	if err := mainTemplate.Execute(&main, struct{ API, Sharing string }{apiImport, sharingImport}); err != nil {
-		return "", fmt.Errorf("write probe: %w", err)
-	}
-	replace := map[string]string{}
-	for name, text := range map[string][]byte{"main.go": main.Bytes(), "sharing/sharing.go": sharingText} {
-		file := filepath.Join(dir, strings.ReplaceAll(name, "/", "-"))
-		if err := os.WriteFile(file, text, 0o644); err != nil {
-			return "", fmt.Errorf("write probe: %w", err)
-		}
-		replace[filepath.Join(b.Workspace, filepath.FromSlash(folder), filepath.FromSlash(name))] = file
-	}
-	data, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", fmt.Errorf("write overlay: %w", err)
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlay, data, 0o644); err != nil {
-		return "", fmt.Errorf("write overlay: %w", err)
-	}
-	return overlay, nil
-}
-
-// pipeDelay is how long the output is still read once the command has ended: on a starved machine the last of it
-// comes late, and children of a killed command may hold the pipe open for ever.
-const pipeDelay = 10 * time.Second
-
-func (b Builder) compile(ctx context.Context, dir, overlay, program string) error {
-	const tried = "compile a small program"
-	limited, cancel := context.WithTimeout(ctx, b.Limit)
+	program = filepath.Join(dir, "probe")
+	limited, cancel := context.WithTimeout(ctx, process.BuildLimit)
 	defer cancel()
-	cmd := process.Tool(limited, b.Workspace, dir, b.Env,
+	cmd := process.Tool(limited, p.Workspace, dir, p.Env,
 		"go", "build", "-buildvcs=false", process.LinkerFlags, "-overlay="+overlay, "-o", program, "./"+folder)
 	cmd.WaitDelay = pipeDelay
 	output, err := cmd.CombinedOutput()
 	var exited *exec.ExitError
 	switch {
 	case err == nil:
-		return os.Chmod(program, 0o755) // whatever the umask: another user runs it
-	case ctx.Err() != nil:
-		return fmt.Errorf("compile probe: %w", ctx.Err())
-	case limited.Err() != nil:
-		return finding.Machine(tried, fmt.Errorf("the go command was still at it after %v", b.Limit))
-	case !errors.As(err, &exited):
-		return finding.Machine(tried, err)
+		return program, os.Chmod(program, 0o755) // whatever the umask
+	case limited.Err() != nil || !errors.As(err, &exited):
+		return "", finding.Machine("compile a small program", err)
 	}
-	return finding.New(CauseBuild, "types that compile", "%s", b.complaint(string(output)))
+	return "", finding.New(CauseBuild, "types that compile", "%s", module.Complaint(string(output), p.Workspace))
 }
 
-// complaint keeps the lines that name a place in the learner's code, with paths relative to the
-// workspace, or all lines when no place is named.
-func (b Builder) complaint(output string) string {
-	output = strings.ReplaceAll(output, b.Workspace+string(filepath.Separator), "")
-	var places, others []string
-	for line := range strings.Lines(output) {
-		line = strings.TrimPrefix(strings.TrimRight(line, "\r\n"), "."+string(filepath.Separator))
-		switch {
-		case strings.HasPrefix(line, "# ") || strings.TrimSpace(line) == "":
-		case strings.Contains(line, ".go:"):
-			places = append(places, line)
-		default:
-			others = append(others, line)
+// overlay writes the program's source, and the file that tells the go command where in the workspace to imagine it.
+func (p Probe) overlay(dir string) (string, error) {
+	api, err := p.apiPackage()
+	if err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	err = mainTemplate.Execute(&text, map[string]string{"API": api, "Object": object, "Other": other, "List": list, "Others": others})
+	source, overlay := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json")
+	data, _ := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(p.Workspace, filepath.FromSlash(folder), "main.go"): source}})
+	if err = errors.Join(err, os.WriteFile(source, text.Bytes(), 0o644), os.WriteFile(overlay, data, 0o644)); err != nil {
+		return "", finding.Machine("write a small program", err)
+	}
+	return overlay, nil
+}
+
+var (
+	kind  = regexp.MustCompile(`(?m)^(type |\t)Memcached (struct|=)`)
+	kinds = regexp.MustCompile(`(?m)^(type |\t)MemcachedList (struct|=)`)
+)
+
+// apiPackage is the import path of the package that declares the learner's kinds. Where several do, it is the one that Kubebuilder
+// made.
+func (p Probe) apiPackage() (api string, _ error) {
+	type found struct{ kind, list bool }
+	declared := map[module.Package]found{}
+	err := module.Walk(p.Workspace, func(pkg module.Package, text []byte) {
+		f := declared[pkg]
+		declared[pkg] = found{f.kind || kind.Match(text), f.list || kinds.Match(text)}
+		if declared[pkg] == (found{true, true}) && (api == "" || pkg.Folder == scaffolded) {
+			api = pkg.Import
 		}
+	})
+	switch {
+	case err != nil:
+		return "", finding.New(CauseBuild, "a Go module", "%v", err)
+	case api == "":
+		return "", finding.New(CauseBuild, "a package with the types Memcached and MemcachedList", "none; %s is the place for it", scaffolded)
 	}
-	if len(places) == 0 {
-		places = others
-	}
-	return strings.Join(places[:min(len(places), complaintLines)], "\n")
+	return api, nil
 }
 
-// readReport reads a file in a folder that belongs to the learner's program, which may not have us read another one.
-func readReport(file string) ([]byte, error) {
-	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
-		return nil, errors.New("the report is no plain file")
+// run runs the program as a learner's, and reads its report.
+func (p Probe) run(ctx context.Context, dir, program string) (Copies, error) {
+	const expected = "a small program that imports your types to start and to end"
+	home := filepath.Join(dir, "home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		return nil, finding.Machine("start a small program", err)
 	}
-	return plain.ReadFile(file)
-}
-
-// Read reads what the program wrote. ended is how it ended, and output what it printed; without a
-// report they tell why, in a finding with the cause [CauseNoAnswer].
-func Read(file string, ended error, output string) (Reports, error) {
-	data, err := readReport(file)
-	reports := Reports{}
+	limited, cancel := context.WithTimeout(ctx, runLimit)
+	defer cancel()
+	report := filepath.Join(home, "report.json")
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}
+	cmd, err := process.Program(limited, p.Supervisor, home, env, program, report)
+	if err != nil {
+		return nil, finding.Machine("start a small program", err)
+	}
+	output := &process.Head{Limit: outputLimit}
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = output, output, pipeDelay
+	ended := cmd.Run()
+	switch {
+	case limited.Err() != nil:
+		return nil, finding.New(CauseNoAnswer, expected, "it was still running after %v; is there a loop in an init function?", runLimit)
+	case cmd.ProcessState == nil, cmd.ProcessState.ExitCode() == supervisor.CannotRun:
+		return nil, finding.Machine("start a small program", fmt.Errorf("%w: %s", ended, output))
+	}
+	var reported map[string][]attempt
+	data, err := os.ReadFile(report)
 	if err == nil {
-		err = json.Unmarshal(data, &reports)
+		err = json.Unmarshal(data, &reported)
 	}
 	if err == nil {
-		return reports, nil
+		copies := Copies{}
+		for kind, all := range reported {
+			for _, a := range all {
+				copies[kind] = append(copies[kind], a.judge())
+			}
+		}
+		return copies, nil
 	}
 	how := "it ended without an answer"
 	if ended != nil {
 		how = ended.Error()
 	}
-	if output = strings.TrimSpace(output); output != "" {
-		how += "; it printed: " + output
+	if printed := strings.TrimSpace(output.String()); printed != "" {
+		how += "; it printed: " + strings.ReplaceAll(printed, p.Workspace+string(filepath.Separator), "")
 	}
-	return nil, finding.New(CauseNoAnswer, Expected, "%s", how)
+	return nil, finding.New(CauseNoAnswer, expected, "%s", how)
 }

@@ -8,167 +8,167 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/example/operator-lab/labs/harness/probe"
-	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 )
 
-func builder(t *testing.T, workspace string) probe.Builder {
-	env := append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
-	return probe.Builder{Workspace: workspace, Scratch: t.TempDir(), Env: env, Limit: time.Hour}
-}
-
-// run builds and runs the probe in a workspace, as the harness does, without its supervisor.
-func run(t *testing.T, workspace string) (probe.Reports, error) {
-	t.Helper()
-	program, err := builder(t, workspace).Build(t.Context())
+// supervisor is built once for all tests.
+var supervisor = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "supervisor-")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	file := filepath.Join(t.TempDir(), "report.json")
-	output, ended := exec.CommandContext(t.Context(), program, file).CombinedOutput()
-	return probe.Read(file, ended, string(output))
+	path := filepath.Join(dir, "supervisor")
+	return path, errors.Join(os.Chmod(dir, 0o755), exec.Command("go", "build", "-o", path, "../../cmd/supervisor").Run())
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := supervisor(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
 }
 
-const (
-	conditionsCopy = "		*out = make([]v1.Condition, len(*in))\n"
-	itemsCopy      = "		*out = make([]Memcached, len(*in))\n"
-)
+// types are those of a module without dependencies, as old as the first scaffolds with generics.
+const types = `package v1alpha1
 
-func TestCopiesOfARightModule(t *testing.T) {
-	reports, err := run(t, workspacetest.New(t))
+type Condition struct{ Type, Status string }
+
+type Memcached struct {
+	Status struct{ Conditions []Condition }
+}
+
+func (in *Memcached) DeepCopyInto(out *Memcached) {
+	*out = *in
+	out.Status.Conditions = append([]Condition(nil), in.Status.Conditions...)
+}
+func (in *Memcached) DeepCopy() *Memcached  { out := new(Memcached); in.DeepCopyInto(out); return out }
+func (in *Memcached) DeepCopyObject() any   { return in.DeepCopy() }
+
+type MemcachedList struct{ Items []Memcached }
+
+func (in *MemcachedList) DeepCopyInto(out *MemcachedList) {
+	*out = MemcachedList{}
+	for i := range in.Items {
+		out.Items = append(out.Items, *in.Items[i].DeepCopy())
+	}
+}
+func (in *MemcachedList) DeepCopy() *MemcachedList { out := new(MemcachedList); in.DeepCopyInto(out); return out }
+func (in *MemcachedList) DeepCopyObject() any      { return in.DeepCopy() }
+`
+
+const file = "api/v1alpha1/types.go"
+
+// run probes a module with these files beside, or in place of, the types.
+func run(ctx context.Context, t *testing.T, files map[string]string) (probe.Result, error) {
+	t.Helper()
+	path, err := supervisor()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, conditions := range map[string]string{"Memcached": "status.conditions", "MemcachedList": "items[].status.conditions"} {
-		report := reports[kind]
-		if !slices.Contains(report.Filled, conditions) {
-			t.Errorf("%s: %s was not filled, only %v", kind, conditions, report.Filled)
-		}
-		if len(report.Copies) != 3 {
-			t.Errorf("%s was copied in %d ways, want 3", kind, len(report.Copies))
-		}
-		for _, c := range report.Copies {
-			if len(c.Shared)+len(c.Lost)+len(c.Spoilt)+len(c.Panic)+len(c.Missing) > 0 {
-				t.Errorf("%s: %+v", kind, c)
-			}
+	workspace, scratch := t.TempDir(), t.TempDir()
+	for dir := scratch; dir != os.TempDir(); dir = filepath.Dir(dir) { // another user runs the program
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
 		}
 	}
+	coursetest.Write(t, workspace, "go.mod", "module x\n\ngo 1.20\n")
+	coursetest.Write(t, workspace, file, types)
+	for name, text := range files {
+		coursetest.Write(t, workspace, name, text)
+	}
+	env := append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
+	return probe.Probe{Workspace: workspace, Scratch: scratch, Supervisor: path, Env: env}.Run(ctx)
 }
 
-func TestCopiesOfWrongModules(t *testing.T) {
-	for name, c := range map[string]struct {
-		edit       workspacetest.Edit
-		kind, want string
-	}{
-		"stale":           {workspacetest.Replace(workspacetest.DeepCopy, conditionsCopy, "		*out = (*in)[:]\n		var _ v1.Condition\n"), "Memcached", "Status.Conditions"},
-		"stale, in lists": {workspacetest.Replace(workspacetest.DeepCopy, conditionsCopy, "		*out = (*in)[:]\n		var _ v1.Condition\n"), "MemcachedList", "Items[].Status.Conditions"},
-		"one list":        {workspacetest.Replace(workspacetest.DeepCopy, itemsCopy, "		*out = *in\n"), "MemcachedList", "Items"},
+func TestCopiesOfRightModules(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"of go 1.20":          nil,
+		"with another layout": {file: "package v1alpha1", "apis/cache/types.go": types},
+		"with an api module": {
+			"go.mod":     "module x\n\ngo 1.20\n\nrequire example.com/api v0.0.0\n\nreplace example.com/api => ./api\n",
+			"api/go.mod": "module example.com/api\n\ngo 1.20\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reports, err := run(t, workspacetest.New(t, c.edit))
-			if err != nil {
-				t.Fatal(err)
+			result, err := run(t.Context(), t, files)
+			if err != nil || result.Finding != nil || len(result.Copies) != 2 {
+				t.Fatalf("Run = %+v, %v", result, err)
 			}
-			for _, got := range reports[c.kind].Copies {
-				if !slices.Equal(got.Shared, []string{c.want}) {
-					t.Errorf("%s shares %v, want %s", got.Method, got.Shared, c.want)
+			for kind, copies := range result.Copies {
+				for _, c := range copies {
+					if len(c.Shared)+len(c.Lost)+len(c.Panic)+len(c.Missing) > 0 {
+						t.Errorf("%s: %+v", kind, c)
+					}
 				}
 			}
 		})
 	}
 }
 
-func TestModulesThatDoNotBuild(t *testing.T) {
+func TestCopiesOfWrongModules(t *testing.T) {
+	const right, shared = "append([]Condition(nil), in.Status.Conditions...)", "Items[0].Status.Conditions[0].Status"
 	for name, c := range map[string]struct {
-		edit workspacetest.Edit
-		want string
+		old, new, method, shared, lost, panicked string
 	}{
-		"a type error":     {workspacetest.Replace(workspacetest.Types, "Size int32", "Size int33"), "api/v1alpha1/memcached_types.go:17:7: undefined: int33"},
-		"a syntax error":   {workspacetest.Replace(workspacetest.Types, "Size int32", "Size: int32"), "api/v1alpha1/memcached_types.go:17:"},
-		"no deep copies":   {workspacetest.Remove(workspacetest.DeepCopy), "missing method DeepCopyObject"},
-		"no list":          {workspacetest.Replace(workspacetest.Types, "type MemcachedList ", "type Memcacheds "), "Memcached and MemcachedList"},
-		"no types":         {workspacetest.Remove("api"), "api/v1alpha1 is the place"},
-		"no module":        {workspacetest.Remove("go.mod"), "no go.mod"},
-		"an unnamed one":   {workspacetest.Write("go.mod", "go 1.26\n"), "names no module"},
-		"a missing module": {workspacetest.Replace(workspacetest.Types, "import (", "import (\n\t_ \"example.com/nowhere\""), "api/v1alpha1/memcached_types.go:7:2: no required module"},
+		"a shared slice":      {right, "in.Status.Conditions", "DeepCopy", shared, "", ""},
+		"a lost slice":        {right, "nil", "DeepCopy", "", "Items[0].Status.Conditions", ""},
+		"old content":         {"*out = MemcachedList{}", "", "DeepCopyInto", "", "Items", ""},
+		"a panic":             {right, "nil; panic(1)", "DeepCopyObject", "", "", "1\n"},
+		"a panic on an empty": {right, "in.Status.Conditions[:1:1]", "DeepCopy", "", "", "slice bounds"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			workspace := workspacetest.New(t, c.edit)
-			_, err := builder(t, workspace).Build(t.Context())
-			f := finding.Of(err)
-			if err == nil || f.Cause != probe.CauseBuild {
-				t.Fatalf("Build = %v, want a finding with cause %s", err, probe.CauseBuild)
+			result, err := run(t.Context(), t, map[string]string{file: strings.Replace(types, c.old, c.new, 1)})
+			if err != nil || result.Finding != nil {
+				t.Fatalf("Run = %+v, %v", result, err)
 			}
-			if text := f.Error(); !strings.Contains(text, c.want) || strings.Contains(text, workspace) {
-				t.Errorf("Build says %q, want it to name %q", text, c.want)
+			kind := "MemcachedList"
+			if c.panicked != "" {
+				kind = "Memcached"
+			}
+			i := slices.IndexFunc(result.Copies[kind], func(got probe.Copy) bool { return got.Method == c.method })
+			got := result.Copies[kind][i]
+			if (c.shared != "") != slices.Contains(got.Shared, c.shared) || !strings.Contains(strings.Join(got.Lost, " "), c.lost) || !strings.Contains(got.Panic, c.panicked) {
+				t.Errorf("%+v", got)
 			}
 		})
 	}
 }
 
-func TestProgramsThatGiveNoAnswer(t *testing.T) {
-	for name, c := range map[string]struct{ body, want string }{
-		"a kill":  {"p, _ := os.FindProcess(os.Getpid())\n\t_ = p.Kill()\n\tselect {}", "signal: killed"}, // as of a loop, by the harness
-		"an exit": {"os.Exit(0)", "ended without an answer"},
-		"a panic": {"panic(\"oh dear\")", "oh dear"},
+func TestFindings(t *testing.T) {
+	start := func(body string) map[string]string {
+		return map[string]string{"api/v1alpha1/init.go": "package v1alpha1\n\nimport \"os\"\n\nvar _ = os.Exit\n\nfunc init() {\n\t" + body + "\n}\n"}
+	}
+	for name, c := range map[string]struct {
+		files       map[string]string
+		cause, seen string
+	}{
+		"a type error":    {map[string]string{file: types + "\nvar x int33\n"}, probe.CauseBuild, file + ":27:7: undefined: int33"},
+		"no list":         {map[string]string{file: "package v1alpha1\n\ntype Memcached struct {\n}\n"}, probe.CauseBuild, "api/v1alpha1 is the place"},
+		"an unnamed one":  {map[string]string{"go.mod": "go 1.20\n"}, probe.CauseBuild, "names no module"},
+		"an exit":         {start("os.Exit(0)"), probe.CauseNoAnswer, "ended without an answer"},
+		"a panic":         {start("panic(\"oh dear\")"), probe.CauseNoAnswer, "oh dear"},
+		"a wait for ever": {start("<-make(chan int)"), probe.CauseNoAnswer, "deadlock"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			init := "package v1alpha1\n\nimport \"os\"\n\nvar _ = os.Exit\n\nfunc init() {\n\t" + c.body + "\n}\n"
-			_, err := run(t, workspacetest.New(t, workspacetest.Write("api/v1alpha1/init.go", init)))
-			if f := finding.Of(err); err == nil || f.Cause != probe.CauseNoAnswer || !strings.Contains(f.Seen, c.want) {
-				t.Errorf("run = %v, want a finding with cause %s that says %q", err, probe.CauseNoAnswer, c.want)
+			result, err := run(t.Context(), t, c.files)
+			if err != nil || result.Finding == nil {
+				t.Fatalf("Run = %+v, %v", result, err)
 			}
+			findingtest.Require(t, result.Finding, c.cause, c.seen)
 		})
 	}
 }
 
-func TestAnotherLayoutIsFound(t *testing.T) {
-	workspace := workspacetest.New(t)
-	if err := os.MkdirAll(filepath.Join(workspace, "apis"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(filepath.Join(workspace, "api", "v1alpha1"), filepath.Join(workspace, "apis", "cache")); err != nil {
-		t.Fatal(err)
-	}
-	if reports, err := run(t, workspace); err != nil || len(reports) != 2 {
-		t.Errorf("run = %v, %v", reports, err)
-	}
-}
-
-func TestTheWorkspaceIsOnlyRead(t *testing.T) {
-	workspace := workspacetest.New(t)
-	before := list(t, workspace)
-	if _, err := run(t, workspace); err != nil {
-		t.Fatal(err)
-	}
-	if after := list(t, workspace); !slices.Equal(before, after) {
-		t.Errorf("files before %v, after %v", before, after)
-	}
-}
-
-func TestAnInterruptIsNobodysMistake(t *testing.T) {
+func TestInterruptIsNoFinding(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := builder(t, workspacetest.New(t)).Build(ctx)
-	var f *finding.Finding
-	if !errors.Is(err, context.Canceled) || errors.As(err, &f) {
-		t.Errorf("Build after an interrupt = %v, want %v and no finding", err, context.Canceled)
+	if result, err := run(ctx, t, nil); !errors.Is(err, context.Canceled) || result.Finding != nil {
+		t.Errorf("Run = %+v, %v", result, err)
 	}
-}
-
-func list(t *testing.T, dir string) []string {
-	t.Helper()
-	var all []string
-	err := filepath.WalkDir(dir, func(name string, _ os.DirEntry, err error) error {
-		all = append(all, name)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
 }

@@ -31,6 +31,8 @@ type Lab struct {
 	Checks []Check `yaml:"checks"`
 	// Reruns are earlier labs whose checks are part of this lab's verdict.
 	Reruns []int `yaml:"reruns"`
+	// RerunsWithout are ids of checks of those labs that are left out: what they judge does not depend on this lab.
+	RerunsWithout []string `yaml:"rerunsWithout"`
 	// RerunsRequire are checks of this lab that every rerun check requires.
 	RerunsRequire []string `yaml:"rerunsRequire"`
 	// Representative is the check of this lab that later labs ask again; "" when none does.
@@ -45,7 +47,8 @@ type Check struct {
 	Title string `yaml:"title"`
 	// Requires are checks above this one, in its lab or an earlier one; when one of them failed, this one is blocked.
 	Requires []string `yaml:"requires"`
-	// Needs are abilities that the cluster must have: NeedsPods, NeedsCollection.
+	// Needs are abilities that the cluster must have, or what is prepared before the suite: NeedsPods, NeedsCollection,
+	// NeedsCopies.
 	Needs []string `yaml:"needs"`
 	// Hints are layers of hints by cause, the gentlest first. There is always the cause OtherCause.
 	Hints map[string][]string `yaml:"hints"`
@@ -59,6 +62,8 @@ const (
 	NeedsPods = "pods"
 	// NeedsCollection marks a check that waits for the garbage collector, which has to know the learner's kind.
 	NeedsCollection = "garbage-collection"
+	// NeedsCopies marks a check that reads what the probe found out about copies of the learner's objects.
+	NeedsCopies = "copies"
 	// OtherCause is the key of the hints for a cause that has none of its own.
 	OtherCause = "other"
 )
@@ -124,8 +129,8 @@ func (c *Check) validate(earlier map[string]string) error {
 		}
 	}
 	for _, need := range c.Needs {
-		if need != NeedsPods && need != NeedsCollection {
-			return fmt.Errorf("needs: %q is unknown: it is %q or %q", need, NeedsPods, NeedsCollection)
+		if known := []string{NeedsPods, NeedsCollection, NeedsCopies}; !slices.Contains(known, need) {
+			return fmt.Errorf("needs: %q is unknown: it is one of %s", need, strings.Join(known, ", "))
 		}
 	}
 	for _, cause := range slices.Sorted(maps.Keys(c.Hints)) {

@@ -26,8 +26,10 @@ type Config struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Manager is the learner's compiled ./cmd, "" when no lab of the run needs it.
 	Manager string `json:"manager,omitempty"`
-	// ControllerGen is the binary of the controller-gen that this course pins.
-	ControllerGen string `json:"controllerGen"`
+	// Generated is a file with what this course's controller-gen makes of the workspace, as JSON of generate.Results.
+	Generated string `json:"generated"`
+	// Copies is a file with what the probe found out about copies, as JSON of probe.Result, if a check of the run asks for it.
+	Copies string `json:"copies"`
 	// Supervisor is the binary that runs a learner's program and ends its whole process tree.
 	Supervisor string `json:"supervisor"`
 	// MemcachedImage is the operand's image, present in every node.

@@ -159,7 +159,9 @@ var errNotBuilt = errors.New("the learner's code does not compile")
 // taken for a program that does compile: people save what is half written.
 func (r *run) prepare(ctx context.Context) error {
 	g, both := errgroup.WithContext(ctx)
+	compiled := make(chan struct{})
 	g.Go(func() (err error) {
+		defer close(compiled)
 		if r.build, err = r.compile(both); err == nil && r.build != nil {
 			err = errNotBuilt
 		}
@@ -169,7 +171,10 @@ func (r *run) prepare(ctx context.Context) error {
 		if r.tools = r.Tools; r.tools.Suite == "" {
 			r.tools, err = BuildTools(both, r.Course.Root, r.State)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return r.derive(both, compiled)
 	})
 	if r.Pool == nil {
 		g.Go(func() error { return r.takeCluster(both) })
@@ -237,15 +242,25 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 // much as stands for them.
 func (r *run) suiteLabs(numbers []int) []*course.Lab {
 	all := slices.Clone(numbers)
+	without := map[string]bool{}
 	for _, n := range numbers {
 		if !r.WithoutReruns {
 			all = append(all, r.Course.Labs[n-1].Reruns...)
+			for _, id := range r.Course.Labs[n-1].RerunsWithout {
+				without[id] = true
+			}
 		}
 	}
 	slices.Sort(all)
 	var labs []*course.Lab
 	for _, n := range slices.Compact(all) {
-		labs = append(labs, r.Course.Labs[n-1])
+		lab := r.Course.Labs[n-1]
+		if !slices.Contains(numbers, n) {
+			part := *lab
+			part.Checks = slices.DeleteFunc(slices.Clone(lab.Checks), func(c course.Check) bool { return without[c.ID] })
+			lab = &part
+		}
+		labs = append(labs, lab)
 	}
 	labs = ownFirst(labs)
 	if r.WithoutReruns {
@@ -261,7 +276,7 @@ func (r *run) suiteLabs(numbers []int) []*course.Lab {
 func (r *run) config(numbers []int) suite.Config {
 	c := suite.Config{
 		Workspace: r.Workspace, Kubeconfig: r.cluster.Kubeconfig,
-		ControllerGen: r.tools.ControllerGen, Supervisor: r.tools.Supervisor, MemcachedImage: memcached.Image,
+		Generated: r.generated(), Copies: r.copies(), Supervisor: r.tools.Supervisor, MemcachedImage: memcached.Image,
 		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Scratch: r.scratch,
 		Artifacts: r.artifacts,
 	}
