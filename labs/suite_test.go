@@ -29,7 +29,7 @@ func TestLabs(t *testing.T) {
 	// Libraries write there what a manager has asked for, at any length, and Ginkgo keeps all of it.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	log.SetOutput(io.Discard)
-	RegisterFailHandler(env.Fail)
+	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(env.EventuallyTimeout)
 	SetDefaultEventuallyPollingInterval(env.GomegaPollInterval)
 	SetDefaultConsistentlyPollingInterval(env.GomegaPollInterval)
@@ -49,7 +49,7 @@ var _ = BeforeEach(func(ctx SpecContext) { env.BeginCheck(ctx) })
 
 var _ = JustAfterEach(env.EndCheck)
 
-var _ = ReportAfterEach(env.TellOutcome)
+var _ = ReportAfterEach(env.WriteResult)
 
 var _ = SynchronizedAfterSuite(func(ctx SpecContext) {
 	Expect(env.Leave(ctx)).To(Succeed())

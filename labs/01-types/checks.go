@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("Lab 1", env.Lab(1), func() {
-	It("accepts sizes from 1 to 5", env.Check("sizes-accepted"), func(ctx SpecContext) {
+	It("accepts sizes from 1 to 5", env.Check("sizes-accepted", env.First), func(ctx SpecContext) {
 		memcacheds := open(ctx)
 		for size := range int64(5) {
 			Expect(memcacheds.keeps(ctx, sizeField, size+1)).To(Succeed())

@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("Lab 2", env.Lab(2), func() {
-	It("has the code that controller-gen writes", env.Check("deepcopy-generated"), func(_ SpecContext) {
+	It("has the code that controller-gen writes", env.Check("deepcopy-generated", env.First), func(_ SpecContext) {
 		made, err := env.Generated()
 		Expect(err).To(Succeed())
 		Expect(hasGenerated(env.Run().Workspace, made.DeepCopy)).To(Succeed())

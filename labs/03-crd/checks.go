@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("Lab 3", env.Lab(3), func() {
-	It("has the manifest that controller-gen writes", env.Check("crd-generated"), func(_ SpecContext) {
+	It("has the manifest that controller-gen writes", env.Check("crd-generated", env.First), func(_ SpecContext) {
 		have, err := env.Manifests()
 		Expect(unreadable(err)).To(Succeed())
 		made, err := env.Generated()

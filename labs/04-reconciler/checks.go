@@ -112,7 +112,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		Expect(notRecreated(ctx, m, before)).To(Succeed())
 	})
 
-	It("catches up after it was stopped", env.Check("catches-up", env.Last), func(ctx SpecContext) {
+	It("catches up after it was stopped", env.Check("catches-up"), func(ctx SpecContext) {
 		namespace := env.PodlessNamespace(ctx)
 		changed := match.ExpectCreated(ctx, namespace)
 		Eventually(ctx, env.DeploymentOf(changed)).Should(match.HaveReplicas(changed.Size))
@@ -126,7 +126,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		Eventually(ctx, env.DeploymentOf(late)).Should(match.Exist().Because("not-created"))
 	})
 
-	It("runs the image of MEMCACHED_IMAGE", env.Check("follows-image", env.Last), func(ctx SpecContext) {
+	It("runs the image of MEMCACHED_IMAGE", env.Check("follows-image"), func(ctx SpecContext) {
 		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
 		Eventually(ctx, env.DeploymentOf(m)).Should(runImage("image-hard-coded", env.Run().MemcachedImage))
 		before := match.ExpectDeployment(ctx, m)

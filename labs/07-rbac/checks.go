@@ -34,7 +34,7 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 		Expect(sameRoles(requireRole(), want)).To(Succeed())
 	})
 
-	It("works with that role", env.Check("works-under-role", env.First), func(ctx SpecContext) {
+	It("works with that role", env.Check("works-under-role"), func(ctx SpecContext) {
 		roles := requireRole()
 		Expect(holdsClusterRole(roles)).To(Succeed())
 		Expect(acceptable(rulesOf(roles))).To(Succeed())
@@ -48,7 +48,7 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 		Expect(refusals(ctx, 0)).To(Succeed())
 	})
 
-	It("grants no more than it needs", env.Check("role-within-ceiling", env.First), func(ctx SpecContext) {
+	It("grants no more than it needs", env.Check("role-within-ceiling"), func(ctx SpecContext) {
 		roles := requireRole()
 		refused := newRefusals(ctx, 0)
 		works := match.Exist().Because("does-not-work").Unexplained().StopIf(func() error {
@@ -74,7 +74,7 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 		}
 	})
 
-	It("may block the deletion of an owner", env.Check("finalizers-granted", env.First), func(ctx SpecContext) {
+	It("may block the deletion of an owner", env.Check("finalizers-granted"), func(ctx SpecContext) {
 		requireRole()
 		m := created(ctx)
 		Eventually(ctx, env.DeploymentOf(m)).Should(unlessRefused(ctx, 0, match.Exist()))

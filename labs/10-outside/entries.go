@@ -258,7 +258,7 @@ func wereServedMeanwhile(slow cache, others []cache) error {
 	if !waited {
 		return nil
 	}
-	return finding.New("blocked-by-slow-call", "other Memcacheds are registered while the registry takes its time for one", "none of %d was, before that one was answered or given up", len(others))
+	return finding.New("blocked-by-slow-call", "other Memcacheds are registered while the registry takes its time for one", "none of %d was, before that one was answered or given up", len(others)).TooLate()
 }
 
 // restsFor wants at most one request a second.

@@ -68,21 +68,18 @@ func check(ctx context.Context, labs []int, seed int64, progress func(string)) (
 	return all, nil
 }
 
-// groups are the labs that one run can judge together. A lab that runs others again does that under the learner's own
-// role, in which the others alone are not judged.
+// groups are the labs that one run can judge together. From one lab on the
+// manager works under the learner's own role, in which the labs before it are not judged.
 func groups(c *course.Course, labs []int) (groups [][]int) {
-	var together []int
+	before, under := []int{}, []int{}
 	for _, n := range labs {
-		if len(c.Labs[n-1].Reruns) > 0 {
-			groups = append(groups, []int{n})
+		if c.UnderRole(n) {
+			under = append(under, n)
 		} else {
-			together = append(together, n)
+			before = append(before, n)
 		}
 	}
-	if len(together) > 0 {
-		groups = append(groups, together)
-	}
-	return groups
+	return slices.DeleteFunc([][]int{before, under}, func(group []int) bool { return len(group) == 0 })
 }
 
 // newJudge judges a workspace in this container; what it writes is in the folder work, and in Go's build cache. Those have links to

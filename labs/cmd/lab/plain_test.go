@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/ginkgo/v2/types"
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
@@ -144,14 +143,9 @@ func outcome(of func(verdict.Check) string) func(*testing.T) string {
 	return func(*testing.T) string {
 		told := ""
 		f := finding.New("other", "this", plaintest.Hostile)
-		evidence, _ := json.Marshal([]finding.Evidence{{Title: "Log", Lines: []string{plaintest.Hostile}}})
 		lab := &course.Lab{Number: 1, Checks: []course.Check{{ID: "one"}, {ID: "two"}}}
-		verdict.NewOutcomes([]*course.Lab{lab}, true, false, func(o verdict.Outcome) { told = of(o.Check) }).Hear(types.SpecReport{
-			LeafNodeLabels: []string{suite.CheckLabel + "one"}, State: types.SpecStateFailed,
-			ReportEntries: types.ReportEntries{
-				{Name: suite.FindingEntry, Value: types.ReportEntryValue{AsJSON: f.String()}},
-				{Name: suite.EvidenceEntry, Value: types.ReportEntryValue{AsJSON: string(evidence)}},
-			},
+		verdict.NewOutcomes([]*course.Lab{lab}, true, false, func(o verdict.Outcome) { told = of(o.Check) }).Hear(suite.Result{
+			Check: "one", State: suite.Failed, Finding: f, Evidence: []finding.Evidence{{Title: "Log", Lines: []string{plaintest.Hostile}}},
 		})
 		return told
 	}

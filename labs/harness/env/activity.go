@@ -7,6 +7,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
@@ -15,105 +16,46 @@ import (
 
 // activityMonitor knows in which namespaces something still happens: requests of the manager, and changes of the objects
 // that it works with. A wait that sees neither for [idleLimit] ends, because more waiting would show the same.
-//
-// It has a clock of its own, which goes only while this process and the API server are served in time: on a machine that
-// is too busy for us it stands still.
 type activityMonitor struct {
 	requests func(since int) []apiproxy.Request
-	answered func(ctx context.Context) error // asks the API server for something
 
-	mu     sync.Mutex
-	clock  time.Duration
-	read   int                      // requests that were looked at
-	last   map[string]time.Duration // the clock at the last activity, by namespace
-	news   map[string]int           // how many changes of objects were seen, by namespace
-	listen time.Duration            // the clock at the manager's first request for Memcacheds; negative before it
+	mu       sync.Mutex
+	read     int                  // requests that were looked at
+	last     map[string]time.Time // the last activity, by namespace
+	news     map[string]int       // how many changes of objects were seen, by namespace
+	listened time.Time            // the manager's first request for Memcacheds; zero before it
 }
 
-func newActivityMonitor(requests func(since int) []apiproxy.Request, answered func(ctx context.Context) error) *activityMonitor {
-	return &activityMonitor{requests: requests, answered: answered, last: map[string]time.Duration{}, news: map[string]int{}, listen: -1}
+func newActivityMonitor(requests func(since int) []apiproxy.Request) *activityMonitor {
+	return &activityMonitor{requests: requests, last: map[string]time.Time{}, news: map[string]int{}}
 }
 
-// run keeps the clock and follows the objects of all checks until ctx ends. Events are left out: Kubernetes repeats some of
+// follow notes the changes of the objects of all checks until ctx ends. Events are left out: Kubernetes repeats some of
 // its own, such as about Pods that a quota refuses, for as long as somebody waits.
-func (a *activityMonitor) run(ctx context.Context) {
+func (a *activityMonitor) follow(ctx context.Context, api client.WithWatch) {
 	for _, list := range []client.ObjectList{Memcached{}.list(), &appsv1.DeploymentList{}} {
-		go a.follow(ctx, list)
-	}
-	a.keepTime(ctx)
-}
-
-// keepTime moves the clock until ctx ends.
-func (a *activityMonitor) keepTime(ctx context.Context) {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	before := time.Now()
-	var prompt time.Time // when the API server last answered at once
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if ctx.Err() != nil {
-			return // both were due
-		}
-		var err error
-		if asked := time.Now(); asked.Sub(prompt) >= trusted {
-			if err = a.answered(ctx); err == nil && time.Since(asked) < atOnce {
-				prompt = asked
+		go wait.UntilWithContext(ctx, func(ctx context.Context) {
+			w, err := api.Watch(ctx, list)
+			if err != nil {
+				return // the kind may not exist yet
 			}
-		}
-		elapsed := time.Since(before)
-		before = before.Add(elapsed)
-		if err == nil {
-			a.pass(elapsed)
-		}
+			for event := range w.ResultChan() {
+				if obj, ok := event.Object.(client.Object); ok {
+					a.note(obj.GetNamespace())
+				}
+			}
+		}, pollInterval)
 	}
-}
-
-const (
-	// A prompt answer of the API server takes atOnce at most. After one, the monitor asks again when trusted is over: each
-	// process of a run asks.
-	atOnce  = pollInterval / 2
-	trusted = 3 * pollInterval
-)
-
-// pass moves the clock by what a punctual tick takes, however late this one was.
-func (a *activityMonitor) pass(elapsed time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.readRequests()
-	a.clock += min(elapsed, pollInterval)
 }
 
 func (a *activityMonitor) readRequests() {
 	for _, r := range a.requests(a.read) {
 		a.read = r.Index + 1
-		if _, known := a.last[r.Namespace]; known || strings.HasPrefix(r.Namespace, checkNamespace) {
-			a.last[r.Namespace] = a.clock
+		if strings.HasPrefix(r.Namespace, checkNamespace) && r.Time.After(a.last[r.Namespace]) {
+			a.last[r.Namespace] = r.Time
 		}
-		if a.listen < 0 && r.Group == suite.Group && (r.Verb == "list" || r.Verb == "watch") {
-			a.listen = a.clock
-		}
-	}
-}
-
-// follow notes every change of the objects, and begins again when the API server ends the watch.
-func (a *activityMonitor) follow(ctx context.Context, list client.ObjectList) {
-	for ctx.Err() == nil {
-		w, err := current.admin.Watch(ctx, list)
-		if err != nil {
-			select { // the kind may not exist yet
-			case <-ctx.Done():
-			case <-time.After(pollInterval):
-			}
-			continue
-		}
-		for event := range w.ResultChan() {
-			if obj, ok := event.Object.(client.Object); ok {
-				a.note(obj.GetNamespace())
-			}
+		if a.listened.IsZero() && r.Group == suite.Group && (r.Verb == "list" || r.Verb == "watch") {
+			a.listened = r.Time
 		}
 	}
 }
@@ -124,7 +66,7 @@ func (a *activityMonitor) note(namespace string) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.last[namespace] = a.clock
+	a.last[namespace] = time.Now()
 	a.news[namespace]++
 }
 
@@ -140,7 +82,7 @@ func (a *activityMonitor) restart() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.readRequests()
-	a.listen = -1
+	a.listened = time.Time{}
 }
 
 // listens says whether the manager has asked for Memcacheds.
@@ -148,7 +90,7 @@ func (a *activityMonitor) listens() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.readRequests()
-	return a.listen >= 0
+	return !a.listened.IsZero()
 }
 
 // idle says for how long nothing has happened in any of the namespaces: 0 before the manager has asked for
@@ -157,14 +99,17 @@ func (a *activityMonitor) idle(namespaces []string) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.readRequests()
-	last, known := time.Duration(0), false
+	var last time.Time
 	for _, namespace := range namespaces {
-		if at, ok := a.last[namespace]; ok {
-			last, known = max(last, at), true
+		if at := a.last[namespace]; at.After(last) {
+			last = at
 		}
 	}
-	if a.listen < 0 || !known {
+	if a.listened.IsZero() || last.IsZero() {
 		return 0
 	}
-	return a.clock - max(last, a.listen)
+	if a.listened.After(last) {
+		last = a.listened
+	}
+	return time.Since(last)
 }

@@ -8,84 +8,115 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	"github.com/onsi/gomega"
 
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// The priorities of checks, as Ginkgo's decorators: a check with a higher one begins earlier.
+// The kinds of checks that begin earlier than others, as Ginkgo's decorators.
 const (
-	// First is for a check that explains others.
+	// First is for the check that opens its lab: the others are given up when it fails.
 	First = ginkgo.SpecPriority(10)
-	// Long is for a check that takes longer than others, mostly waiting. It is given up when another check has failed.
+	// Long is for a check that takes longer than others, mostly waiting. It does not begin, or is given up, when another check
+	// has failed.
 	Long = ginkgo.SpecPriority(5)
-	// Last is for a check that takes much of the machine. It does not begin when another check has failed.
-	Last = ginkgo.SpecPriority(-1)
 )
 
 // Lab decorates the container with the checks of lab n.
 func Lab(n int) ginkgo.Labels { return ginkgo.Label(fmt.Sprintf("%s%d", suite.LabLabel, n)) }
 
-// Check decorates the spec that is one check. id stands in lab.yaml. A check is bounded by [CheckLimit]. One that failed
-// last time begins first, unless it is [Last].
-func Check(id string, priority ...ginkgo.SpecPriority) []any {
+// Check decorates the spec that is one check. id stands in lab.yaml. A check is bounded by [CheckLimit].
+func Check(id string, kind ...ginkgo.SpecPriority) []any {
 	decorators := []any{ginkgo.Label(suite.CheckLabel + id), ginkgo.NodeTimeout(CheckLimit)}
-	for _, p := range priority {
-		decorators = append(decorators, p)
-	}
-	config, _ := suite.ReadConfig() // SetUp reports an error of this
-	if slices.Contains(config.Failing, id) && !slices.Contains(priority, Last) {
-		decorators = append(decorators, First)
+	for _, k := range kind {
+		decorators = append(decorators, k)
 	}
 	return decorators
+}
+
+// check is one check while it runs in this process.
+type check struct {
+	id     string
+	lab    int
+	long   bool
+	begun  int          // requests of the manager before it
+	rand   *rand.Rand   // see [Rand]
+	result suite.Result // once it has failed
+
+	mu         sync.Mutex // the manager tells about itself from a goroutine of its own
+	namespaces []string
+	memcacheds []Memcached
+}
+
+// newCheck makes the check of a spec. What it draws depends on the run's seed and its id alone.
+func newCheck(spec types.SpecReport, seed int64) *check {
+	id := label(spec.Labels(), suite.CheckLabel)
+	n, _ := strconv.Atoi(label(spec.Labels(), suite.LabLabel))
+	h := fnv.New64a()
+	h.Write([]byte(id))
+	return &check{id: id, lab: n, long: spec.SpecPriority == int(Long), rand: rand.New(rand.NewPCG(uint64(seed), h.Sum64()))}
+}
+
+// running is the check that runs, or the one that ran last.
+func running() *check {
+	if c := current.check.Load(); c != nil {
+		return c
+	}
+	return &check{}
+}
+
+// allNamespaces are those that the check works in.
+func (c *check) allNamespaces() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.namespaces)
+}
+
+// created are the Memcacheds that the check has made.
+func (c *check) created() []Memcached {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.memcacheds)
 }
 
 // BeginCheck prepares the manager for a check. The suite calls it before each of them.
 func BeginCheck(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	TakeReport() // of the check before
-	ginkgo.DeferCleanup(func() error {
-		current.place.leave()
-		return publish(ended)
-	})
-	if by := unasked(status(), ginkgo.CurrentSpecReport()); by != "" {
-		failWith(blocked(by))
+	c := newCheck(ginkgo.CurrentSpecReport(), current.config.Seed)
+	current.check.Store(c)
+	gomega.Default = NewGomega(c.fail)
+	if by := status().Pointless; by != "" {
+		require(blocked(by))
 	}
 	if current.env != nil {
-		require(current.env.restore(ctx, lab()))
+		require(current.env.restore(ctx, c.lab))
 	}
-	current.begun = RequestCount()
-	require(publish(begun))
+	c.begun = RequestCount()
 }
 
 // EndCheck fails a check that has passed if its manager exited meanwhile, because where nothing runs, nothing goes wrong, or
 // if the manager asked for so much that not all of it is known. The suite calls it after each check.
 func EndCheck() {
 	ginkgo.GinkgoHelper()
-	if ginkgo.CurrentSpecReport().Failed() || len(current.place.memcacheds()) == 0 {
+	c := running()
+	if ginkgo.CurrentSpecReport().Failed() || len(c.created()) == 0 {
 		return
 	}
 	if gone := status().Gone; gone != nil {
-		failWith(gone)
+		require(gone)
 	}
-	if f := remembered(current.begun); f != nil {
-		failWith(f)
+	if f := remembered(c.begun); f != nil {
+		require(f)
 	}
 }
 
-// checkID is the id of the check that is running.
-func checkID() string { return label(suite.CheckLabel) }
-
-// lab is the number of its lab, 0 when none is running.
-func lab() int {
-	n, _ := strconv.Atoi(label(suite.LabLabel))
-	return n
-}
-
-// label is what follows a prefix in a label of the running check.
-func label(prefix string) string {
-	for _, label := range ginkgo.CurrentSpecReport().Labels() {
+// label is what follows a prefix in one of the labels.
+func label(labels []string, prefix string) string {
+	for _, label := range labels {
 		if rest, ok := strings.CutPrefix(label, prefix); ok {
 			return rest
 		}
@@ -95,14 +126,7 @@ func label(prefix string) string {
 
 // Rand is the running check's source. What it gives depends on the run's seed and the check's id alone,
 // so that a printed seed replays the same values in any order of checks.
-func Rand() *rand.Rand {
-	if id := checkID(); current.randOf != id {
-		h := fnv.New64a()
-		h.Write([]byte(id))
-		current.randOf, current.rand = id, rand.New(rand.NewPCG(uint64(current.config.Seed), h.Sum64()))
-	}
-	return current.rand
-}
+func Rand() *rand.Rand { return running().rand }
 
 // Run is the configuration of this run.
 func Run() suite.Config { return current.config }

@@ -12,7 +12,7 @@ import (
 )
 
 // What the API server could not do for the checks is nobody's wrong answer.
-func TestWhoseFaultARequestOfOursIs(t *testing.T) {
+func TestServerErrorsAreTheMachines(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, tc := range map[string]struct {
 		err  error
@@ -23,7 +23,6 @@ func TestWhoseFaultARequestOfOursIs(t *testing.T) {
 		"etcd is away":     {apierrors.NewServerTimeout(pods, "list", 1), finding.CauseMachine},
 		"not there at all": {apierrors.NewServiceUnavailable("starting"), finding.CauseMachine},
 		"etcd is slow":     {apierrors.NewInternalError(errors.New("etcdserver: request timed out")), finding.CauseMachine},
-		"etcd is full":     {apierrors.NewInternalError(errors.New("etcdserver: mvcc: database space exceeded")), "other"},
 		"a right answer":   {apierrors.NewNotFound(pods, "a"), finding.CauseOther},
 		"something else":   {errors.New("no luck"), finding.CauseOther},
 	} {

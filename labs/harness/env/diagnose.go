@@ -26,13 +26,14 @@ var checkNamespaces = regexp.MustCompile(`\b` + checkNamespace + `[a-z0-9-]+-[a-
 // first. It keeps the whole of what it saw among the artifacts. It takes [diagnosticsTimeout] at most, and what
 // it cannot find out it leaves out: a check never fails for want of evidence.
 func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence {
-	if current.admin == nil || checkID() == "" {
+	if current.admin == nil {
 		return nil
 	}
+	c := running()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnosticsTimeout)
 	defer cancel()
 	s := &diagnostics.Snapshot{
-		Namespaces: current.place.all(), CheckNamespaces: checkNamespaces, Quota: quotaName, Workspace: current.config.Workspace,
+		Namespaces: c.allNamespaces(), CheckNamespaces: checkNamespaces, Quota: quotaName, Workspace: current.config.Workspace,
 		Manager: current.config.NeedsManager(), User: managerUser(),
 		Gone: f.Cause == suite.CauseManagerExited || f.Cause == suite.CauseManagerSilent,
 	}
@@ -41,9 +42,9 @@ func collectEvidence(ctx context.Context, f *finding.Finding) []finding.Evidence
 		s.Requests = recentRequests(ginkgo.CurrentSpecReport().StartTime)
 	}
 	if clientset, err := kubernetes.NewForConfig(current.adminConfig); err == nil {
-		s.Read(ctx, current.witness, clientset, gvk)
+		s.Read(ctx, current.admin, clientset, gvk)
 	}
-	s.Keep(filepath.Join(current.config.Artifacts, checkID()))
+	s.Keep(filepath.Join(current.config.Artifacts, c.id))
 	return s.Explain(f)
 }
 

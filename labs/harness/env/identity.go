@@ -69,7 +69,7 @@ func grant(ctx context.Context, account *corev1.ServiceAccount) error {
 		// Not its own name: a role that is called like one of Kubernetes' would get that one's rights.
 		role.SetName(fmt.Sprintf("lab-%s-%d", current.shared.Run, i))
 		err := install(ctx, account, role)
-		if refused := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) || tooLarge(err); err != nil && !refused {
+		if refused := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err); err != nil && !refused {
 			return err // one that the API server does not take is the learner's, too
 		}
 	}

@@ -17,9 +17,9 @@ func installLearnersCRD(ctx context.Context) *finding.Finding {
 	}
 	var f *finding.Finding
 	if errors.As(err, &f) {
-		return f.Bounded()
+		return f
 	}
-	return refused(err).Bounded()
+	return refused(err)
 }
 
 func installManifest(ctx context.Context) error {

@@ -71,7 +71,7 @@ type ManagerProcess struct {
 
 // newManager makes a manager that is not started yet. Its program is asked which flags it has, unless known says so.
 func newManager(rec *apiproxy.Proxy, log string, known *program) (*ManagerProcess, error) {
-	m, err := settle(log)
+	m, err := newProcess(log)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func newManager(rec *apiproxy.Proxy, log string, known *program) (*ManagerProces
 	if err != nil {
 		return nil, err
 	}
-	if err := m.introduce(kubeconfig); err != nil {
+	if err := m.writeKubeconfig(kubeconfig); err != nil {
 		return nil, err
 	}
 	if known == nil {
@@ -91,8 +91,8 @@ func newManager(rec *apiproxy.Proxy, log string, known *program) (*ManagerProces
 	return m, nil
 }
 
-// settle gives a manager a home, addresses and a log of its own, and no identity yet.
-func settle(log string) (*ManagerProcess, error) {
+// newProcess makes a manager with a home, addresses and a log of its own, and without a kubeconfig.
+func newProcess(log string) (*ManagerProcess, error) {
 	home, err := homeFor("manager")
 	if err != nil {
 		return nil, err
@@ -121,8 +121,8 @@ func credentials(url string, ca []byte, token string) ([]byte, error) {
 	return data, nil
 }
 
-// introduce gives the manager its kubeconfig, in its home.
-func (m *ManagerProcess) introduce(credentials []byte) error {
+// writeKubeconfig writes the manager's kubeconfig into its home.
+func (m *ManagerProcess) writeKubeconfig(credentials []byte) error {
 	m.credentials, m.kubeconfig = credentials, filepath.Join(m.home, "kubeconfig")
 	if err := os.WriteFile(m.kubeconfig, credentials, 0o600); err != nil {
 		return fmt.Errorf("write the manager's kubeconfig: %w", err)
@@ -287,12 +287,12 @@ func (m *ManagerProcess) Kill() {
 // its own. It is not started yet. Nobody asks whether it ends by itself: a program whose ports are fixed
 // cannot run twice on one machine.
 func (m *ManagerProcess) Replica() (*ManagerProcess, error) {
-	replica, err := settle("manager-replica.log")
+	replica, err := newProcess("manager-replica.log")
 	if err != nil {
 		return nil, err
 	}
 	replica.server, replica.sent = m.server, m.sent
-	if err := replica.introduce(m.credentials); err != nil {
+	if err := replica.writeKubeconfig(m.credentials); err != nil {
 		return nil, err
 	}
 	replica.registry = m.registry
@@ -311,11 +311,11 @@ func (m *ManagerProcess) gone() *finding.Finding {
 		return nil
 	}
 	return finding.New(suite.CauseManagerExited, "the manager goes on running",
-		"it ended by itself (%s) %s after its start; %s", m.exited, m.lasted.Round(time.Millisecond), lastWords(m.output.String()))
+		"it ended by itself (%s) %s after its start; %s", m.exited, m.lasted.Round(time.Millisecond), lastLine(m.output.String()))
 }
 
-// lastWords are what a manager that ended said about it, in one line.
-func lastWords(output string) string {
+// lastLine is what a manager that ended said about it.
+func lastLine(output string) string {
 	if p := diagnostics.FindPanic(output, current.config.Workspace, diagnostics.LogFilter{}); p != nil {
 		return "it panicked: " + p.String()
 	}
@@ -377,12 +377,6 @@ type Passes struct {
 	Took time.Duration
 }
 
-// metricsClient asks the manager alone, which may not send it on to an address of its choice.
-var metricsClient = &http.Client{
-	Transport:     &http.Transport{DisableKeepAlives: true}, // no proxy of the environment
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
-
 // PassesDuring are the passes that the manager made while act ran.
 func (m *ManagerProcess) PassesDuring(ctx context.Context, act func() error) (Passes, error) {
 	before := m.passes(ctx)
@@ -399,12 +393,12 @@ func (m *ManagerProcess) passes(ctx context.Context) Passes {
 	if err != nil {
 		return Passes{}
 	}
-	resp, err := metricsClient.Do(req)
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return Passes{}
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, logLimit))
+	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return Passes{}
 	}

@@ -84,7 +84,10 @@ func (m Memcached) CreateWith(ctx context.Context, spec map[string]any) error {
 	if err := learnersCRD(); err != nil {
 		return err
 	}
-	current.place.addMemcached(m)
+	c := running()
+	c.mu.Lock()
+	c.memcacheds = append(c.memcacheds, m)
+	c.mu.Unlock()
 	obj := m.object()
 	obj.SetLabels(map[string]string{usersLabel: "one"})
 	if m.Size != 0 {

@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -90,55 +89,16 @@ func awaitDiscovery(ctx context.Context) {
 	})
 }
 
-// place is where the running check works. The manager tells about itself from a goroutine of its own.
-type place struct {
-	mu         sync.Mutex
-	check      string
-	namespaces []string
-	created    []Memcached
-}
-
-// add gives the check the name of another namespace, and forgets those of the check before.
-func (p *place) add(check string, name func(n int) string) (string, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.check != check {
-		p.check, p.namespaces, p.created = check, nil, nil
+// addNamespace gives the check the name of another namespace.
+func (c *check) addNamespace() (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.namespaces) == namespacesPerCheck {
+		return "", fmt.Errorf("the check %s wants more than %d namespaces: raise namespacesPerCheck in labs/harness", c.id, namespacesPerCheck)
 	}
-	if len(p.namespaces) == namespacesPerCheck {
-		return "", fmt.Errorf("the check %s wants more than %d namespaces: raise namespacesPerCheck in labs/harness", check, namespacesPerCheck)
-	}
-	namespace := name(len(p.namespaces))
-	p.namespaces = append(p.namespaces, namespace)
+	namespace := namespaceName(current.shared.Run, ginkgo.GinkgoParallelProcess(), c.id, len(c.namespaces))
+	c.namespaces = append(c.namespaces, namespace)
 	return namespace, nil
-}
-
-// leave forgets the check, which has ended.
-func (p *place) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.check, p.namespaces, p.created = "", nil, nil
-}
-
-// all are the namespaces of the running check.
-func (p *place) all() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.namespaces)
-}
-
-// addMemcached remembers a Memcached of the check.
-func (p *place) addMemcached(m Memcached) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.created = append(p.created, m)
-}
-
-// memcacheds are those that the check has created.
-func (p *place) memcacheds() []Memcached {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.created)
 }
 
 // Namespace makes a namespace for the running check. When the check ends, its Memcacheds are deleted, so that the manager
@@ -168,9 +128,7 @@ func reserves(ctx context.Context, namespace string) bool {
 // Memcacheds are deleted, and the Deployments if they burden others.
 func newNamespace(ctx context.Context, burdens func(ctx context.Context, namespace string) bool) string {
 	ginkgo.GinkgoHelper()
-	name, err := current.place.add(checkID(), func(n int) string {
-		return namespaceName(current.shared.Run, ginkgo.GinkgoParallelProcess(), checkID(), n)
-	})
+	name, err := running().addNamespace()
 	require(err)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := current.admin.Create(ctx, ns); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // What one process's manager must not see is what the checks of all other processes may work in, and nothing of its own.
-func TestAManagerSeesTheNamespacesOfItsOwnProcess(t *testing.T) {
+func TestNamespacesOfOtherProcessesAreHidden(t *testing.T) {
 	const run, processes = "abc", 3
 	checks := []string{"creates", "restarts"}
 	for process := 1; process <= processes; process++ {
@@ -39,25 +39,14 @@ func TestAManagerSeesTheNamespacesOfItsOwnProcess(t *testing.T) {
 	}
 }
 
-func TestACheckHasItsNamespacesUntilItEnds(t *testing.T) {
-	var p place
-	name := func(n int) string { return string(rune('a' + n)) }
-	for n := range namespacesPerCheck {
-		if ns, err := p.add("creates", name); err != nil || ns != name(n) {
-			t.Errorf("namespace %d is %q, %v", n, ns, err)
+func TestNamespacesOfACheckAreLimited(t *testing.T) {
+	c := &check{id: "creates"}
+	for range namespacesPerCheck {
+		if _, err := c.addNamespace(); err != nil {
+			t.Error(err)
 		}
 	}
-	if ns, err := p.add("creates", name); err == nil {
+	if ns, err := c.addNamespace(); err == nil {
 		t.Errorf("it got %q, which other managers would see", ns)
-	}
-	if got := p.all(); len(got) != namespacesPerCheck {
-		t.Errorf("it works in %v", got)
-	}
-	p.leave()
-	if got := p.all(); len(got) != 0 {
-		t.Errorf("after its end it works in %v", got)
-	}
-	if ns, err := p.add("restarts", name); err != nil || ns != name(0) {
-		t.Errorf("the next check gets %q, %v", ns, err)
 	}
 }

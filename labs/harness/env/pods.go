@@ -23,8 +23,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// hopeless are container states that no waiting fixes, with the cause that each is reported as.
-var hopeless = map[string]string{
+// failedReasons are reasons of container states that no waiting fixes, with the cause that each is reported as.
+var failedReasons = map[string]string{
 	"ErrImageNeverPull":          "image-pull",
 	"ErrImagePull":               "image-pull",
 	"ImagePullBackOff":           "image-pull",
@@ -122,11 +122,11 @@ func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 	}
 	for _, pod := range pods {
 		for _, status := range pod.Status.ContainerStatuses {
-			if f := hopelessState(pod.Name, status); f != nil {
+			if f := failedState(pod.Name, status); f != nil {
 				return Final(f)
 			}
 		}
-		if err := whyNotReady(ctx, pod); err != nil {
+		if err := whyNotReady(pod); err != nil {
 			return err
 		}
 	}
@@ -138,10 +138,10 @@ func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 	return nil
 }
 
-func hopelessState(pod string, status corev1.ContainerStatus) *finding.Finding {
+func failedState(pod string, status corev1.ContainerStatus) *finding.Finding {
 	expected := fmt.Sprintf("container %s of Pod %s runs", status.Name, pod)
-	if w := status.State.Waiting; w != nil && hopeless[w.Reason] != "" {
-		return finding.New(hopeless[w.Reason], expected, "%s: %s", w.Reason, w.Message)
+	if w := status.State.Waiting; w != nil && failedReasons[w.Reason] != "" {
+		return finding.New(failedReasons[w.Reason], expected, "%s: %s", w.Reason, w.Message)
 	}
 	if t := status.State.Terminated; t != nil && status.RestartCount > 0 {
 		return finding.New("crashing", expected, "it ended with exit code %d, and was started %d times", t.ExitCode, status.RestartCount+1)

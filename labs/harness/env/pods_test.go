@@ -19,7 +19,7 @@ func startedAs(command, args []string) corev1.Pod {
 }
 
 // A container that was started again runs, and has ended all the same.
-func TestAContainerThatEndedIsFoundWhileItRunsAgain(t *testing.T) {
+func TestEndedContainers(t *testing.T) {
 	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64}}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	pod, going := startedAs([]string{"memcached"}, []string{"--no-such-option"}), metav1.NewTime(time.Now())
@@ -52,7 +52,7 @@ func TestAContainerThatEndedIsFoundWhileItRunsAgain(t *testing.T) {
 	}
 }
 
-func TestTheCommandLineOfAContainerIsToldAsFarAsItIsWritten(t *testing.T) {
+func TestStartedWith(t *testing.T) {
 	for want, pod := range map[string]corev1.Pod{
 		"`memcached --port=1`":     startedAs([]string{"memcached"}, []string{"--port=1"}),
 		"the arguments `--port=1`": startedAs(nil, []string{"--port=1"}),

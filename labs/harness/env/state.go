@@ -1,7 +1,9 @@
 package env
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,21 +116,46 @@ func onlyTimes(moved []finding.Field) bool {
 	return !slices.ContainsFunc(moved, func(f finding.Field) bool { return !strings.Contains(f.Path, "lastTransitionTime") })
 }
 
-// AwaitStable waits until neither the Deployment nor the status has changed for half a second since Kubernetes has seen the
-// Deployment, and for three seconds at most: what goes on changing is another check's business. A check that changes something
-// begins with it. Otherwise a pass that is under way for another reason could repair the change by luck.
+// AwaitStable waits until the Memcached is at rest for half a second, and for three seconds at most: what goes on changing is
+// another check's business. A check that changes something begins with it. Otherwise a pass that is under way for another reason
+// could repair the change by luck.
 func (m Memcached) AwaitStable(ctx context.Context) error {
-	const pause, limit = 500 * time.Millisecond, 3 * time.Second
-	read := StateOf(m)
-	before, err := read(ctx)
-	for began, since := time.Now(), time.Now(); err == nil && time.Since(since) < pause && time.Since(began) < limit; {
-		if err = Sleep(ctx, GomegaPollInterval); err != nil {
-			return err
-		}
-		var now State
-		if now, err = read(ctx); err == nil && (now.Since(before) != nil || !now.observed()) {
-			before, since = now, time.Now()
-		}
-	}
+	_, err := m.AwaitRest(ctx, 500*time.Millisecond, 3*time.Second)
 	return err
 }
+
+// maxChanges is how many changes show that a Memcached does not come to rest. One that does changes with each of its Pods, and
+// there are at most five. Those within changePeriod count as one.
+const maxChanges, changePeriod = 12, 100 * time.Millisecond
+
+// AwaitRest waits until neither the Deployment nor the status has changed for a period since Kubernetes has seen the Deployment,
+// and for limit at most. changed is the last change of one that is not at rest then, or has changed too often.
+func (m Memcached) AwaitRest(ctx context.Context, period, limit time.Duration) (changed, err error) {
+	read := StateOf(m)
+	before, err := read(ctx)
+	began, since, counted, changes := time.Now(), time.Now(), time.Time{}, 0
+	for err == nil && time.Since(since) < period {
+		if changes >= maxChanges {
+			return changed, nil
+		}
+		if time.Since(began) >= limit {
+			return finding.Of(changed).TooLate(), nil
+		}
+		if err = Sleep(ctx, GomegaPollInterval); err != nil {
+			return nil, err
+		}
+		var now State
+		if now, err = read(ctx); err != nil {
+			return nil, err
+		}
+		if moved := now.Since(before); moved != nil || !now.observed() {
+			before, since, changed = now, time.Now(), cmp.Or(moved, changed, error(errUnobserved))
+			if time.Since(counted) >= changePeriod {
+				changes, counted = changes+1, time.Now()
+			}
+		}
+	}
+	return nil, err
+}
+
+var errUnobserved = errors.New("the deployment controller has not seen the Deployment as it is")

@@ -27,7 +27,7 @@ func TestStatusInAnotherOrderHasChanged(t *testing.T) {
 }
 
 // The deployment controller's news of a change come as late as it likes. Whoever waits for quiet waits for them, too.
-func TestADeploymentIsQuietOnceItIsObserved(t *testing.T) {
+func TestStateObserved(t *testing.T) {
 	d := &appsv1.Deployment{}
 	for name, tc := range map[string]struct {
 		generation, observed int64

@@ -1,23 +1,21 @@
 package env
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // whyNotReady explains a Pod that is not available although no container of it has failed: it cannot be
 // placed, or it runs and its probe does not succeed. It returns nil when there is nothing to say yet.
-func whyNotReady(ctx context.Context, pod corev1.Pod) error {
+func whyNotReady(pod corev1.Pod) error {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			f := finding.New("unschedulable", "a node for Pod "+pod.Name, "none: %s", c.Message)
-			if fitsNowhere(ctx, pod) {
+			if time.Since(c.LastTransitionTime.Time) > roomTimeout {
 				return Final(f)
 			}
 			return f
@@ -32,6 +30,9 @@ func whyNotReady(ctx context.Context, pod corev1.Pod) error {
 	}
 	return nil
 }
+
+// roomTimeout is how long a Pod may wait for Pods of other checks to make room.
+const roomTimeout = 10 * time.Second
 
 // readinessTimeout is how long a container may take to answer its readiness probe, however often it is asked.
 const readinessTimeout = 4 * time.Second
@@ -70,35 +71,4 @@ func target(p *corev1.Probe) string {
 	default:
 		return "grpc"
 	}
-}
-
-// fitsNowhere says whether the Pod asks for more than any node has in all, so that it can never be placed.
-func fitsNowhere(ctx context.Context, pod corev1.Pod) bool {
-	var nodes corev1.NodeList
-	if err := current.admin.List(ctx, &nodes); err != nil {
-		return false
-	}
-	for _, node := range nodes.Items {
-		if fits(pod, node.Status.Allocatable) {
-			return false
-		}
-	}
-	return len(nodes.Items) > 0
-}
-
-func fits(pod corev1.Pod, room corev1.ResourceList) bool {
-	sum := map[corev1.ResourceName]resource.Quantity{}
-	for _, c := range pod.Spec.Containers {
-		for name, quantity := range c.Resources.Requests {
-			total := sum[name]
-			total.Add(quantity)
-			sum[name] = total
-		}
-	}
-	for name, total := range sum {
-		if have := room[name]; total.Cmp(have) > 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -6,9 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,16 +31,11 @@ var current struct {
 	config      suite.Config
 	admin       client.WithWatch
 	adminConfig *rest.Config
-	witness     client.Reader // for what explains a failure, with a limit: see [diagnostics.Limited]
 	shared      shared
 	env         *testEnv       // nil when no lab of the run judges a manager, and when there is none that works
 	trace       *trace.Watcher // process 1 only
-	progress    *progress      // nil when no lab of the run judges a manager
-	place       place          // where the running check works
-	begun       int            // requests of the manager before the running check
-
-	randOf string // the check that rand belongs to
-	rand   *rand.Rand
+	results     *results       // nil when each check is judged in its own right
+	check       atomic.Pointer[check]
 }
 
 // shared is what process 1 prepares for all others.
@@ -58,12 +53,13 @@ type shared struct {
 // SetUp prepares the cluster once, on the first Ginkgo process: the learner's CRD, and the manager of that process
 // behind its recording proxy. What is wrong with the learner's part of it becomes a finding that the
 // checks report; an error here is never the learner's fault.
-func SetUp(ctx context.Context) ([]byte, error) {
+func SetUp(ctx context.Context) (prepared []byte, err error) {
+	current.shared.Run = utilrand.String(10)
+	defer func() { told(err) }()
 	if err := connect(); err != nil {
 		return nil, err
 	}
-	current.shared.Run = utilrand.String(10)
-	if current.config.NeedsCRD() {
+	if current.config.Definition {
 		current.shared.CRD = installLearnersCRD(ctx)
 	}
 	current.trace = beginTrace(ctx)
@@ -75,16 +71,19 @@ func SetUp(ctx context.Context) ([]byte, error) {
 	return json.Marshal(current.shared)
 }
 
+// told adds an error to the results of the run.
+func told(err error) {
+	if err != nil {
+		_ = tell(suite.Result{State: suite.Broken, Defect: err.Error()})
+	}
+}
+
 // startManager starts the manager of the first process. A program that does not work is not started by others, too.
 func startManager(ctx context.Context) (err error) {
 	if current.shared.CRD == nil {
 		awaitDiscovery(ctx)
 	}
-	switch err = createAccount(ctx); {
-	case full(err): // the suite begins anew, see [suite.RunsOnlyOnce], and this is what the manager of the first one has left
-		current.shared.Gone = findingOf(err)
-		return nil
-	case err != nil:
+	if err := createAccount(ctx); err != nil {
 		return err
 	}
 	if current.env, err = openTestEnv(ctx, current.trace, nil); err != nil {
@@ -95,8 +94,9 @@ func startManager(ctx context.Context) (err error) {
 }
 
 // Join gives every Ginkgo process what [SetUp] prepared, and a manager of its own. Where that one cannot run beside the
-// others' the run ends: see [suite.RunsOnlyOnce].
+// others' the run ends: see [suite.Restart].
 func Join(ctx context.Context, prepared []byte) (err error) {
+	defer func() { told(err) }()
 	if current.admin == nil {
 		if err := connect(); err != nil {
 			return err
@@ -105,10 +105,12 @@ func Join(ctx context.Context, prepared []byte) (err error) {
 	if err := json.Unmarshal(prepared, &current.shared); err != nil {
 		return fmt.Errorf("read what the first process prepared: %w", err)
 	}
+	if !current.config.Unblocked {
+		current.results = newResults(filepath.Join(current.config.Artifacts, suite.ResultsFile), current.shared.Run)
+	}
 	if !current.config.NeedsManager() {
 		return nil
 	}
-	current.progress = newProgress(current.config.Artifacts)
 	switch {
 	case current.shared.Gone != nil:
 		return nil //nolint:nilerr // that the manager is gone, the checks say
@@ -131,6 +133,7 @@ func Leave(ctx context.Context) error {
 		return nil
 	}
 	err := current.env.close(ctx)
+	told(err)
 	if current.trace == nil {
 		current.env.trace.Close()
 	}
@@ -169,10 +172,6 @@ func connect() error {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	current.admin, err = client.NewWithWatch(rc, client.Options{Scheme: scheme})
-	if err == nil {
-		options := client.Options{Scheme: scheme, Mapper: current.admin.RESTMapper()}
-		current.witness, err = client.New(rc, options)
-	}
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}

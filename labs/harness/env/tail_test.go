@@ -10,7 +10,7 @@ import (
 const secret = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
 
 // A program writes its lines in pieces, and the last of them may have no end.
-func TestALogKeepsNoToken(t *testing.T) {
+func TestLogRedactsTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "manager.log")
 	log := newTail(path)
 	for _, piece := range []string{"hello\nmy tok", "en is " + secret[:20], secret[20:] + "\n", "Authorization: Bearer ", "0123456789"} {
@@ -33,29 +33,8 @@ func TestALogKeepsNoToken(t *testing.T) {
 	}
 }
 
-// What a program writes without end fills neither the disk nor the memory.
-func TestALogIsBounded(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "manager.log")
-	log := newTail(path)
-	for _, piece := range []string{strings.Repeat("all work and no play\n", 1000), strings.Repeat("x", 1<<20)} {
-		for range 12 * (1 << 20) / len(piece) {
-			_, _ = log.Write([]byte(piece))
-		}
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Size() > logLimit {
-		t.Errorf("the file has %d bytes, want at most %d", info.Size(), logLimit)
-	}
-	if n := len(log.String()); n > tailLimit {
-		t.Errorf("%d bytes are kept in memory, want at most %d", n, tailLimit)
-	}
-}
-
 // A panic of the first check must still be found after those of many others.
-func TestLinesAreFoundBehindManyOthers(t *testing.T) {
+func TestLogLines(t *testing.T) {
 	log := newTail(filepath.Join(t.TempDir(), "manager.log"))
 	_, _ = log.Write([]byte("Observed a panic for early, with the token " + secret + "\n"))
 	for range 60 {

@@ -4,16 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,9 +48,9 @@ func openTestEnv(ctx context.Context, w *trace.Watcher, known *program) (*testEn
 		return nil, err
 	}
 	watching, forget := context.WithCancel(context.Background())
-	e := &testEnv{proxy: proxy, trace: w, activity: newActivityMonitor(proxy.Since, answered), forget: forget}
-	go e.activity.run(watching)
-	if current.config.NeedsRegistry() {
+	e := &testEnv{proxy: proxy, trace: w, activity: newActivityMonitor(proxy.Since), forget: forget}
+	e.activity.follow(watching, current.admin)
+	if len(current.config.Registry) > 0 {
 		addresses, err := loopback.Free(1)
 		if err == nil {
 			e.registry, err = registry.Start(addresses[0], nil)
@@ -106,7 +102,7 @@ func (e *testEnv) awaitCaches(ctx context.Context) {
 // run's image, and told of the registry if that lab has one. One that ended by itself stays away: the checks say so.
 func (e *testEnv) restore(ctx context.Context, n int) error {
 	var wanted *registry.Registry
-	if suite.HasRegistry(n) {
+	if slices.Contains(current.config.Registry, n) {
 		wanted = e.registry
 	}
 	if e.manager.runs(current.config.MemcachedImage) && e.manager.registry == wanted {
@@ -114,11 +110,6 @@ func (e *testEnv) restore(ctx context.Context, n int) error {
 	}
 	e.manager.registry = wanted
 	return e.manager.Restart(ctx, current.config.MemcachedImage)
-}
-
-// answered asks the API server for something small.
-func answered(ctx context.Context) error {
-	return current.admin.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{})
 }
 
 // workersLine is what controller-runtime's log says when the caches are filled.
@@ -160,7 +151,7 @@ func (e *testEnv) releaseLeases() {
 
 // note adds what happened to the manager to the trace of the running check, in whichever of its namespaces a reader looks.
 func (e *testEnv) note(actor, text string) {
-	for _, namespace := range current.place.all() {
+	for _, namespace := range running().allNamespaces() {
 		e.trace.Note(namespace, actor, text)
 	}
 }
@@ -244,9 +235,8 @@ func Note(actor, text string) {
 
 // giveUp has the whole run end, so that its checks are judged by one process.
 func giveUp() error {
-	file := filepath.Join(current.config.Artifacts, suite.OneProcessFile)
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		return fmt.Errorf("judge with one process: %w", err)
+	if err := tell(suite.Result{State: suite.Restart}); err != nil {
+		return err
 	}
 	ginkgo.AbortSuite("the manager cannot run several times on one machine")
 	return nil

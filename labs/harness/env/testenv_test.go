@@ -1,26 +1,17 @@
 package env
 
 import (
-	"context"
-	"errors"
 	"path/filepath"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
 	"github.com/example/operator-lab/labs/harness/apiproxy"
-	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // Checks begin, and a manager that was started anew is held to its rest, when its caches are filled.
-func TestWhenAManagerKnowsWhatThereIs(t *testing.T) {
+func TestManagerKnows(t *testing.T) {
 	var sent traffic
 	m := &ManagerProcess{output: newTail(filepath.Join(t.TempDir(), "manager.log"))}
-	e := &testEnv{manager: m, activity: newActivityMonitor(sent.since, prompt)}
+	e := &testEnv{manager: m, activity: newActivityMonitor(sent.since)}
 	say := func(line string) {
 		if _, err := m.output.Write([]byte(line + "\n")); err != nil {
 			t.Fatal(err)
@@ -47,7 +38,7 @@ func TestWhenAManagerKnowsWhatThereIs(t *testing.T) {
 }
 
 // A program whose ports are fixed, and one that insists on being the leader, cannot run several times on one machine.
-func TestWhichManagersCannotRunSeveralTimes(t *testing.T) {
+func TestConflictingManagers(t *testing.T) {
 	lease := apiproxy.Request{Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: "lab-system", Name: "l"}
 	for name, tc := range map[string]struct {
 		exited, log string
@@ -73,7 +64,7 @@ func TestWhichManagersCannotRunSeveralTimes(t *testing.T) {
 }
 
 // A check that ended may have left the manager stopped, or started with an image of its own.
-func TestWhichManagersAreRestored(t *testing.T) {
+func TestRestoredManagers(t *testing.T) {
 	const image = "memcached:1"
 	for name, tc := range map[string]struct {
 		manager *ManagerProcess
@@ -87,24 +78,6 @@ func TestWhichManagersAreRestored(t *testing.T) {
 	} {
 		if got := !tc.manager.runs(image); got != tc.restore {
 			t.Errorf("%s: restored: %v, want %v", name, got, tc.restore)
-		}
-	}
-}
-
-// A suite that begins anew, with one process, finds what the manager of the first one has left in etcd.
-func TestAManagerThatFilledEtcdFails(t *testing.T) {
-	admin, prepared := current.admin, current.shared
-	defer func() { current.admin, current.shared = admin, prepared }()
-	for message, gone := range map[string]bool{"etcdserver: mvcc: database space exceeded": true, "etcdserver: leader changed": false} {
-		current.shared = shared{CRD: finding.New(suite.CauseNoManifest, "a manifest", "none")}
-		current.admin = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-				return apierrors.NewInternalError(errors.New(message))
-			},
-		})
-		err := startManager(t.Context())
-		if gone != (err == nil && current.shared.Gone != nil && current.shared.Gone.Cause == finding.CauseOther) {
-			t.Errorf("%s: %v, the finding is %v", message, err, current.shared.Gone)
 		}
 	}
 }

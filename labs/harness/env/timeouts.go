@@ -27,15 +27,10 @@ const (
 	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
 	CollectTimeout = 45 * time.Second
 	// idleLimit is how long a wait for the manager goes on while neither the manager nor anybody else
-	// does anything in its namespace. A right operator acts within milliseconds of a change, and what it
-	// retries it retries sooner than this; it is counted in time in which the machine was not too busy, and the
-	// manager not at work for others.
+	// does anything in its namespace. A right operator acts within milliseconds of a change, and tries again sooner than this.
 	idleLimit = 4 * time.Second
 	// shortIdleLimit is [idleLimit] once another check has failed, so that the verdict is clear.
 	shortIdleLimit = 2 * time.Second
-	// requiredCheckTimeout is how long a check that is about to fail waits for one that it requires and that is still
-	// at work: should that one fail, too, it explains more.
-	requiredCheckTimeout = 2 * time.Second
 	// QuietPeriod is how long a manager at rest is listened to.
 	QuietPeriod = 3 * time.Second
 	// FirstTry is how long a manager has for a write that is refused. A right one needs milliseconds.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -146,7 +145,7 @@ func polled[T any](namespace string, interval time.Duration, read func(context.C
 	var seen int
 	return func(ctx context.Context) (T, error) {
 		if err := givenUp(status()); err != nil {
-			return last, gomega.StopTrying(Report(Unmet{Err: err, Final: true}))
+			return last, gomega.StopTrying("the check is given up").Wrap(err)
 		}
 		now := changesIn(namespace) // before the object is read: what changes meanwhile is news
 		if !asked.IsZero() && now == seen && time.Since(asked) < interval {
@@ -156,7 +155,7 @@ func polled[T any](namespace string, interval time.Duration, read func(context.C
 		defer cancel()
 		value, err := read(ctx)
 		if err != nil {
-			return last, readError{err}
+			return last, err
 		}
 		last, asked, seen = value, time.Now(), now
 		return last, nil
@@ -170,17 +169,6 @@ func changesIn(namespace string) int {
 	return current.env.activity.changes(namespace)
 }
 
-// givenUp says why the running check need not go on, nil when it has to.
-func givenUp(s Status) error {
-	if s.Gone != nil {
-		return s.Gone
-	}
-	if by := s.inVain(ginkgo.CurrentSpecReport()); by != "" {
-		return blocked(by)
-	}
-	return nil
-}
-
 // Sleep waits for a time. It ends early, with an error, when the check is given up.
 func Sleep(ctx context.Context, d time.Duration) error {
 	end := time.NewTimer(d)
@@ -189,7 +177,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	defer tick.Stop()
 	for {
 		if err := givenUp(status()); err != nil {
-			return gomega.StopTrying(Report(Unmet{Err: err, Final: true})).Wrap(err)
+			return gomega.StopTrying("the check is given up").Wrap(err)
 		}
 		select {
 		case <-ctx.Done():

@@ -27,7 +27,7 @@ const (
 )
 
 // explain looks for what explains a finding of a matcher, in what can be seen from outside.
-func explain(ctx context.Context, u Unmet, f *finding.Finding) *finding.Finding {
+func explain(ctx context.Context, u Failure, f *finding.Finding) *finding.Finding {
 	ctx, cancel := context.WithTimeout(ctx, diagnosticsTimeout)
 	defer cancel()
 	m := Memcached{Namespace: u.Of.Namespace, Name: u.Of.Name}
@@ -44,7 +44,7 @@ func explain(ctx context.Context, u Unmet, f *finding.Finding) *finding.Finding 
 		}
 		return m.whyForbidden(ctx, f)
 	case u.Resource == Events && u.Missing:
-		return whyNoEvent(ctx, current.place.memcacheds(), f)
+		return whyNoEvent(ctx, running().created(), f)
 	}
 	return f
 }
@@ -60,7 +60,7 @@ func isAnswer(err error) bool {
 }
 
 // whyNotTaken gives f another cause when the API server did not take what the manager wrote to the resource.
-func (m Memcached) whyNotTaken(f *finding.Finding, cause string, u Unmet) *finding.Finding {
+func (m Memcached) whyNotTaken(f *finding.Finding, cause string, u Failure) *finding.Finding {
 	w := notTaken(toResource(m.Writes(0), u.Resource), u.Rejected)
 	if w == nil {
 		return f
@@ -170,7 +170,7 @@ func (m Memcached) whyNoDeployment(ctx context.Context, f *finding.Finding) *fin
 func (m Memcached) elsewhere(ctx context.Context) *finding.Finding {
 	var list appsv1.DeploymentList
 	all := m.list()
-	if err := errors.Join(current.witness.List(ctx, &list), current.witness.List(ctx, all)); err != nil {
+	if err := errors.Join(current.admin.List(ctx, &list), current.admin.List(ctx, all)); err != nil {
 		return nil //nolint:nilerr // only one more clue
 	}
 	meant := map[types.NamespacedName]bool{}

@@ -9,7 +9,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-func TestLooksInto(t *testing.T) {
+func TestWatchedNamespaces(t *testing.T) {
 	request := func(verb, namespace string) apiproxy.Request {
 		return apiproxy.Request{Verb: verb, Group: suite.Group, Resource: "memcacheds", Namespace: namespace}
 	}
@@ -30,7 +30,7 @@ func TestLooksInto(t *testing.T) {
 }
 
 // An API server that takes the second attempt has not refused anything, and a conflict is no refusal.
-func TestOnlyTheLastWritesCount(t *testing.T) {
+func TestRefusedLast(t *testing.T) {
 	write := func(resource, subresource string, status int) apiproxy.Request {
 		return apiproxy.Request{Verb: "update", Group: "apps", Resource: resource, Subresource: subresource, Status: status}
 	}
@@ -55,7 +55,7 @@ func TestOnlyTheLastWritesCount(t *testing.T) {
 }
 
 // A manager goes on while its check fails, and may write something right by then.
-func TestWhatEndedAWaitExplainsIt(t *testing.T) {
+func TestNotTaken(t *testing.T) {
 	refused, taken := apiproxy.Request{Index: 1, Status: 422}, apiproxy.Request{Index: 2, Status: 200}
 	for name, tc := range map[string]struct {
 		writes   []apiproxy.Request
@@ -74,7 +74,7 @@ func TestWhatEndedAWaitExplainsIt(t *testing.T) {
 	}
 }
 
-func TestPanicsAreFoundInLogsOfAnyFormat(t *testing.T) {
+func TestPanicInLogs(t *testing.T) {
 	const want = "runtime error: invalid memory address or nil pointer dereference"
 	for name, line := range map[string]string{
 		"controller-runtime, development": `ERROR	Reconciler error	{"name": "tea", "error": "panic: ` + want + ` [recovered]"}`,

@@ -148,7 +148,7 @@ func (g Generator) run(ctx context.Context, generator string, packages []string)
 		return Output{}, ctx.Err()
 	case errors.As(err, &exited) && exited.Exited():
 		complaint := module.Complaint(complaints.String(), g.Workspace)
-		return Output{Finding: finding.New(CauseFailed, "types that controller-gen can read", "%s", complaint).Bounded()}, nil
+		return Output{Finding: finding.New(CauseFailed, "types that controller-gen can read", "%s", complaint)}, nil
 	}
 	return Output{Finding: finding.Machine("run controller-gen", err)}, nil
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // ExpectCreated makes a Memcached of a random size in a namespace, and waits for its Deployment.
@@ -40,8 +41,8 @@ const (
 	// listenTimeout is how long memcached may take to listen after its container has started, and listenInterval how often it
 	// is asked: each time is a request to the API server.
 	listenTimeout, listenInterval = 5 * time.Second, 100 * time.Millisecond
-	// lateTimeout is how long [ExpectSoon] waits in time in which the API server takes writes. Operators that poll look every
-	// five seconds or so, and should hear that they do. stallTimeout is how long that may take by the clock on the wall.
+	// lateTimeout is how long [ExpectSoon] waits for the operator, and stallTimeout how long for all: operators that poll look every
+	// five seconds or so, and should hear that they do.
 	lateTimeout, stallTimeout = 6 * time.Second, 30 * time.Second
 )
 
@@ -61,22 +62,18 @@ func ExpectEachPod(ctx context.Context, m env.Memcached, ask func(context.Contex
 	return asked
 }
 
-// ExpectSoon does something, waits until want holds of what read reads, and returns how long that took in time in which the
-// API server takes writes: see [env.APIServerClock]. After six seconds of it the wait ends with late, if that is an error.
+// ExpectSoon does something, waits until want holds of what read reads, and returns how long that took. After six seconds the
+// wait ends with late, if that is an error.
 func ExpectSoon[T any](ctx context.Context, act func(context.Context) error, read func(context.Context) (T, error), want *Matcher, late func() error) (took time.Duration) {
 	ginkgo.GinkgoHelper()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	served, err := env.APIServerClock(ctx)
-	gomega.Expect(err).To(gomega.Succeed())
 	gomega.Expect(act(ctx)).To(gomega.Succeed())
-	began, begun := time.Now(), served()
+	began := time.Now()
 	want.ByKubernetes(stallTimeout) // a manager that polls does nothing for a while, and is too slow
-	gomega.Eventually(ctx, read).WithTimeout(2 * stallTimeout).Should(want.StopIf(func() error {
-		if served()-begun > lateTimeout || time.Since(began) > stallTimeout {
-			return late()
+	gomega.Eventually(ctx, read).WithTimeout(stallTimeout).Should(want.StopIf(func() error {
+		if err := late(); err != nil && time.Since(began) > lateTimeout {
+			return finding.Of(err).TooLate()
 		}
 		return nil
 	}))
-	return served() - begun
+	return time.Since(began)
 }

@@ -1,9 +1,10 @@
 // Package match has the Gomega matchers of the checks. A matcher that fails has a finding: a cause, which is a key of the
-// check's hints in lab.yaml, what was expected, and what was seen. [env.Fail] turns it into the verdict.
+// check's hints in lab.yaml, what was expected, and what was seen. The check's Gomega takes it from there: see [env.NewGomega].
 //
 // Give a matcher something to poll, and Eventually ends as soon as waiting makes no sense any more: see [Matcher].
 //
 //	Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(5).Because("not-scaled-up"))
+//	Eventually(ctx, env.DeploymentOf(m)).Should(match.Because("paused", "a Deployment that is not paused", HaveField("Spec.Paused", BeFalse())))
 //
 // Do not negate these matchers. What must not be there has a matcher of its own: [BeGone].
 package match
@@ -11,11 +12,15 @@ package match
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/format"
+	"github.com/onsi/gomega/matchers"
+	gomegatypes "github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -29,20 +34,19 @@ import (
 // Matcher is a condition that returns a finding. It is made for one assertion.
 //
 // It ends Eventually early when the manager has ended by itself, when it has done nothing for four seconds, when the API server
-// keeps refusing what it writes to the object, and when a check has failed that explains this one.
+// keeps refusing what it writes to the object, and when a failed check makes this one pointless.
 type Matcher struct {
 	judge func(actual any) error
 	wait  *env.Wait
 
-	mu       sync.Mutex // Ginkgo asks for the failure message at any time, for a progress report
-	err      error      // of the last match
-	rejected bool       // the API server keeps refusing what the manager writes
+	mu      sync.Mutex // Ginkgo asks for the failure message at any time, for a progress report
+	failure *env.Failure
 
-	cause       string       // of its findings, "" for their own
-	wantsOne    bool         // a Deployment that is not there is a finding of its own
-	exists      bool         // that finding is all that the matcher is about
-	stop        func() error // ends the wait, nil when nothing does
-	unexplained bool
+	cause     string       // of its findings, "" for their own
+	wantsOne  bool         // a Deployment that is not there is a finding of its own
+	exists    bool         // that finding is all that the matcher is about
+	stop      func() error // ends the wait, nil when nothing does
+	keepCause bool
 }
 
 // Make makes a matcher of a condition: it returns nil, a finding, or what kept it from one.
@@ -62,6 +66,44 @@ func Deployment(condition func(*appsv1.Deployment) error) *Matcher {
 	m := Make(condition)
 	m.wantsOne = true
 	return m
+}
+
+// Because makes a matcher of one of Gomega's. A value that does not satisfy it is a finding with the cause; a Deployment that is
+// not there is one with the cause [env.CauseNoDeployment].
+func Because(cause, expected string, stock gomegatypes.GomegaMatcher) *Matcher {
+	m := Make(func(actual any) error {
+		ok, err := stock.Match(actual)
+		if err != nil || ok {
+			return err
+		}
+		return finding.New(cause, expected, "%s", seen(stock, actual))
+	})
+	m.wantsOne = true
+	return m
+}
+
+// seen is what a matcher of Gomega's has compared: the value of a field, or what its message says.
+func seen(stock gomegatypes.GomegaMatcher, actual any) string {
+	field, ok := stock.(*matchers.HaveFieldMatcher)
+	value := &captured{}
+	if !ok {
+		return strings.Join(strings.Fields(stock.FailureMessage(actual)), " ")
+	}
+	_, _ = gomega.HaveField(field.Field, value).Match(actual)
+	return fmt.Sprintf("%s %v", field.Field, value.of)
+}
+
+// captured is a matcher that keeps what it is asked about.
+type captured struct {
+	gomegatypes.GomegaMatcher
+	of any
+}
+
+func (c *captured) Match(actual any) (bool, error) {
+	if c.of = actual; reflect.ValueOf(actual).Kind() == reflect.Pointer && !reflect.ValueOf(actual).IsNil() {
+		c.of = reflect.ValueOf(actual).Elem().Interface()
+	}
+	return true, nil
 }
 
 // ByKubernetes says that Kubernetes has to act, and not the manager: an idle manager does not end the wait. Once another
@@ -87,7 +129,7 @@ func (m *Matcher) StopIf(stop func() error) *Matcher {
 // Unexplained leaves the finding as it is. Otherwise what the manager's log and requests say about the object may explain it:
 // a panic, or a write that was refused.
 func (m *Matcher) Unexplained() *Matcher {
-	m.unexplained = true
+	m.keepCause = true
 	return m
 }
 
@@ -125,58 +167,64 @@ func (m *Matcher) recast(err error) error {
 func (m *Matcher) Match(actual any) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.err = m.Judge(actual)
-	if m.err == nil {
+	m.failure = nil
+	err := m.Judge(actual)
+	if err == nil {
 		return true, nil
 	}
 	over, why := m.wait.Over()
+	if why == nil && m.stop != nil {
+		why = m.stop()
+	}
 	if why != nil {
-		return false, gomega.StopTrying(env.Report(env.Unmet{Err: why, Final: true}))
+		m.failure = &env.Failure{Err: why}
+		return false, gomega.StopTrying("waiting ends").Wrap(why)
 	}
-	if m.stop != nil {
-		if err := m.stop(); err != nil {
-			return false, gomega.StopTrying(env.Report(env.Unmet{Err: err}))
-		}
+	m.failure = m.about(actual, err)
+	m.failure.TimedOut = over
+	if over || env.IsFinal(err) || m.failure.Rejected {
+		return false, gomega.StopTrying("waiting ends").Wrap(err)
 	}
-	m.rejected = m.refused(actual)
-	if over || env.IsFinal(m.err) || m.rejected {
-		return false, gomega.StopTrying(m.failureMessage(actual))
-	}
-	if _, ok := errors.AsType[*finding.Finding](m.err); !ok {
-		env.Report(env.Unmet{Err: m.err})
-		return false, m.err
+	if _, ok := errors.AsType[*finding.Finding](err); !ok {
+		return false, err
 	}
 	return false, nil
 }
 
-func (m *Matcher) refused(actual any) bool {
-	obj, resource := about(actual)
-	return obj != nil && m.wait.Refused(client.ObjectKeyFromObject(obj), resource)
+// about is the failure, with the object that is looked at.
+func (m *Matcher) about(actual any, err error) *env.Failure {
+	f := &env.Failure{Err: err, Missing: m.missing(actual) != nil}
+	obj, resource := object(actual)
+	if obj != nil {
+		f.Of = client.ObjectKeyFromObject(obj)
+		f.Rejected = m.wait.Refused(f.Of, resource)
+	}
+	if resource == env.Events {
+		f.Missing = finding.Of(err).Cause == env.CauseNoEvent
+	}
+	if !m.keepCause {
+		f.Resource = resource
+	}
+	return f
+}
+
+// Failure makes the matcher an [env.Explainer].
+func (m *Matcher) Failure() (env.Failure, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failure == nil {
+		return env.Failure{}, false
+	}
+	return *m.failure, true
 }
 
 // FailureMessage is part of [gomegatypes.GomegaMatcher].
-func (m *Matcher) FailureMessage(actual any) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.failureMessage(actual)
-}
-
-func (m *Matcher) failureMessage(actual any) string {
-	if m.err == nil { // a later poll failed: Gomega tells that, and asks about the value before it
+func (m *Matcher) FailureMessage(any) string {
+	f, failed := m.Failure()
+	if !failed { // a later poll failed: Gomega tells that, and asks about the value before it
 		return "The matcher held when it was asked last."
 	}
-	u := env.Unmet{Err: m.err, Rejected: m.rejected}
-	obj, resource := about(actual)
-	if !m.unexplained {
-		u.Resource = resource
-	}
-	if obj != nil {
-		u.Of, u.Missing = client.ObjectKeyFromObject(obj), m.missing(actual) != nil
-	}
-	if resource == env.Events {
-		u.Missing = finding.Of(m.err).Cause == env.CauseNoEvent
-	}
-	return env.Report(u)
+	return f.Err.Error()
 }
 
 // NegatedFailureMessage is part of [gomegatypes.GomegaMatcher].
@@ -184,8 +232,8 @@ func (m *Matcher) NegatedFailureMessage(actual any) string {
 	return format.Message(actual, "not to satisfy a matcher that is not made to be negated")
 }
 
-// about is the object that is looked at, and its resource.
-func about(actual any) (client.Object, string) {
+// object is the object that is looked at, and its resource.
+func object(actual any) (client.Object, string) {
 	if d := deploymentIn(actual); d != nil {
 		return d, env.Deployments
 	}

@@ -2,7 +2,6 @@ package match
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +30,7 @@ func none() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lab-a", Name: "tea"}}
 }
 
-func TestWhatMatchersSay(t *testing.T) {
+func TestMatcherFindings(t *testing.T) {
 	behind, starting := deployment(3), deployment(3)
 	behind.Generation++
 	starting.Status.AvailableReplicas = 1
@@ -70,20 +69,13 @@ func TestWhatMatchersSay(t *testing.T) {
 	}
 }
 
-// assertion is what a failed assertion left for the fail handler.
-func assertion(t *testing.T, assert func(g gomega.Gomega)) *env.Unmet {
-	t.Helper()
-	env.TakeReport()
-	failed := false
-	assert(gomega.NewGomega(func(string, ...int) { failed = true }))
-	u := env.TakeReport()
-	if failed != (u != nil) {
-		t.Errorf("failed: %t; reported: %+v", failed, u)
-	}
-	return u
+// failure is why an assertion failed, nil when it did not.
+func failure(assert func(g gomega.Gomega)) (failed *env.Failure) {
+	assert(env.NewGomega(func(f env.Failure) { failed = &f }))
+	return failed
 }
 
-func TestWhatReachesTheFailHandler(t *testing.T) {
+func TestFailuresReachTheRecorder(t *testing.T) {
 	never := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		matcher  gomegatypes.GomegaMatcher
@@ -99,7 +91,8 @@ func TestWhatReachesTheFailHandler(t *testing.T) {
 		"unexplained":             {HaveReplicas(5).Unexplained(), deployment(3), "wrong-replicas", "", false},
 		"what will stay":          {Make(func(*appsv1.Deployment) error { return env.Final(finding.New("stolen", "a", "b")) }), deployment(3), "stolen", env.Deployments, false},
 		"what ends it":            {HaveReplicas(5).StopIf(func() error { return finding.New("forbidden", "a", "b") }), deployment(3), "forbidden", "", false},
-		"no finding, but a fault": {Make(func(*appsv1.Deployment) error { return never }), deployment(3), finding.CauseOther, "", false},
+		"no finding, but a fault": {Make(func(*appsv1.Deployment) error { return never }), deployment(3), finding.CauseOther, env.Deployments, false},
+		"one of Gomega's":         {Because("paused", "no pause", gomega.HaveField("Spec.Paused", true)), deployment(3), "paused", env.Deployments, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for kind, assert := range map[string]func(gomega.Gomega){
@@ -111,49 +104,52 @@ func TestWhatReachesTheFailHandler(t *testing.T) {
 					g.Consistently(func() *appsv1.Deployment { return tc.actual }).WithTimeout(5 * time.Millisecond).Should(tc.matcher)
 				},
 			} {
-				u := assertion(t, assert)
-				if u == nil || finding.Of(u.Err).Cause != tc.cause || u.Resource != tc.resource || u.Missing != tc.missing {
-					t.Errorf("%s: %+v", kind, u)
+				f := failure(assert)
+				if f == nil || finding.Of(f.Err).Cause != tc.cause || f.Resource != tc.resource || f.Missing != tc.missing {
+					t.Errorf("%s: %+v", kind, f)
 				}
 			}
 		})
 	}
 }
 
-// A wait for what will not come any more is over at once, and one that may still come is not.
-func TestWhatEndsEventually(t *testing.T) {
-	polls := 0
-	read := func() *appsv1.Deployment { polls++; return deployment(int32(polls)) }
-	if u := assertion(t, func(g gomega.Gomega) { g.Eventually(read).WithTimeout(time.Minute).Should(HaveReplicas(3)) }); u != nil || polls != 3 {
-		t.Errorf("%+v after %d polls", u, polls)
-	}
-	polls = 0
-	final := Deployment(func(*appsv1.Deployment) error { return env.Final(finding.New("stolen", "a", "b")) })
-	if u := assertion(t, func(g gomega.Gomega) { g.Eventually(read).WithTimeout(time.Minute).Should(final) }); u == nil || polls != 1 {
-		t.Errorf("%+v after %d polls", u, polls)
+func TestBecauseSaysWhatWasSeen(t *testing.T) {
+	for want, stock := range map[string]gomegatypes.GomegaMatcher{
+		"Spec.Replicas 3":      gomega.HaveField("Spec.Replicas", gomega.HaveValue(gomega.BeEquivalentTo(5))),
+		"to equal <string>: 5": gomega.WithTransform(func(d *appsv1.Deployment) string { return d.Name }, gomega.Equal("5")),
+	} {
+		findingtest.Require(t, Because("not-scaled", "5 replicas", stock).Judge(deployment(3)), "not-scaled", want)
 	}
 }
 
-// A poll can fail after the matcher has held: Gomega asks for its message all the same.
-func TestAPollThatFailsLater(t *testing.T) {
-	for name, later := range map[string]error{
-		"an error":               errors.New("connection refused"),
-		"the end of the manager": gomega.StopTrying(finding.New("manager-exited", "it runs", "it ended").Error()),
+// Only what more time might have changed is a failure of time.
+func TestTimedOutFailures(t *testing.T) {
+	read := func() *appsv1.Deployment { return deployment(3) }
+	final := Deployment(func(*appsv1.Deployment) error { return env.Final(finding.New("stolen", "a", "b")) })
+	for name, tc := range map[string]struct {
+		want   bool
+		assert func(g gomega.Gomega)
+	}{
+		"Eventually":          {true, func(g gomega.Gomega) { g.Eventually(read).WithTimeout(5 * time.Millisecond).Should(HaveReplicas(5)) }},
+		"Eventually, stopped": {false, func(g gomega.Gomega) { g.Eventually(read).WithTimeout(time.Minute).Should(final) }},
+		"Consistently":        {false, func(g gomega.Gomega) { g.Consistently(read).WithTimeout(5 * time.Millisecond).Should(HaveReplicas(5)) }},
+		"Expect":              {false, func(g gomega.Gomega) { g.Expect(read()).To(HaveReplicas(5)) }},
 	} {
-		polls := 0
-		read := func() (*appsv1.Deployment, error) {
-			if polls++; polls > 1 {
-				return nil, later
-			}
-			return deployment(3), nil
+		if f := failure(tc.assert); f == nil || f.TimedOut != tc.want {
+			t.Errorf("%s: %+v", name, f)
 		}
-		env.TakeReport()
-		message := ""
-		g := gomega.NewGomega(func(text string, _ ...int) { message = text })
-		g.Consistently(read).WithTimeout(time.Minute).Should(HaveReplicas(3))
-		if !strings.Contains(message, later.Error()) {
-			t.Errorf("%s: %q", name, message)
-		}
-		env.TakeReport()
+	}
+}
+
+func TestEventuallyEndsAtAFinalFinding(t *testing.T) {
+	polls := 0
+	read := func() *appsv1.Deployment { polls++; return deployment(int32(polls)) }
+	if f := failure(func(g gomega.Gomega) { g.Eventually(read).WithTimeout(time.Minute).Should(HaveReplicas(3)) }); f != nil || polls != 3 {
+		t.Errorf("%+v after %d polls", f, polls)
+	}
+	polls = 0
+	final := Deployment(func(*appsv1.Deployment) error { return env.Final(finding.New("stolen", "a", "b")) })
+	if f := failure(func(g gomega.Gomega) { g.Eventually(read).WithTimeout(time.Minute).Should(final) }); f == nil || polls != 1 {
+		t.Errorf("%+v after %d polls", f, polls)
 	}
 }

@@ -2,7 +2,6 @@ package match
 
 import (
 	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -74,8 +73,7 @@ func HaveCondition(kind string, status metav1.ConditionStatus) *Matcher {
 func HaveReplicas(want int32) *Matcher {
 	return Deployment(func(d *appsv1.Deployment) error {
 		if have := ptr.Deref(d.Spec.Replicas, 1); have != want {
-			return finding.New("wrong-replicas", fmt.Sprintf("spec.replicas %d, as the Memcached's spec.size", want), "spec.replicas %d", have).
-				With(field("spec.replicas", want, have))
+			return finding.New("wrong-replicas", fmt.Sprintf("spec.replicas %d, as the Memcached's spec.size", want), "spec.replicas %d", have)
 		}
 		return nil
 	})
@@ -107,12 +105,7 @@ func HaveAvailablePods(want int32) *Matcher {
 	return rollout(func(d *appsv1.Deployment) error {
 		s := d.Status
 		if s.ObservedGeneration < d.Generation || s.AvailableReplicas != want || s.Replicas != want || s.UpdatedReplicas != want {
-			return finding.New("too-few", fmt.Sprintf("%d available Pods", want), "%d available of %d", s.AvailableReplicas, s.Replicas).
-				With(differing(
-					field("status.replicas", want, s.Replicas),
-					field("status.updatedReplicas", want, s.UpdatedReplicas),
-					field("status.availableReplicas", want, s.AvailableReplicas),
-				)...)
+			return finding.New("too-few", fmt.Sprintf("%d available Pods", want), "%d available of %d", s.AvailableReplicas, s.Replicas)
 		}
 		return nil
 	})
@@ -135,14 +128,4 @@ func rollout(condition func(*appsv1.Deployment) error) *Matcher {
 // container that ends at once counts as available for a moment.
 func KeepRunning() *Matcher {
 	return Make(func(pods []corev1.Pod) error { return env.Ended(pods) })
-}
-
-// field is a field of a finding.
-func field(path string, want, have any) finding.Field {
-	return finding.Field{Path: path, Want: fmt.Sprint(want), Have: fmt.Sprint(have)}
-}
-
-// differing are those of the fields whose sides differ.
-func differing(fields ...finding.Field) []finding.Field {
-	return slices.DeleteFunc(fields, func(f finding.Field) bool { return f.Want == f.Have })
 }

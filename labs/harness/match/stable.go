@@ -16,10 +16,6 @@ const (
 	// stablePeriod is how long nothing may change before a Memcached is taken to be at rest: more than a second, because some
 	// operators write each second. stableTimeout is how long it may take to come to rest.
 	stablePeriod, stableTimeout = 1100 * time.Millisecond, 12 * time.Second
-	// maxChanges is how many changes in a row show that a Memcached does not come to rest. One that does changes
-	// with each of its Pods, and there are at most five. Those within changePeriod count as one.
-	maxChanges   = 12
-	changePeriod = 100 * time.Millisecond
 	// maxWrites is how many mutating requests a manager may send about one Memcached in a [env.QuietPeriod] at rest. A loop
 	// sends hundreds; an operator that applies again on each pass, a few.
 	maxWrites = 10
@@ -33,31 +29,9 @@ func BeAsBefore(before env.State) *Matcher {
 // ExpectStable waits until neither the Deployment nor the status of the Memcached has changed for a second.
 func ExpectStable(ctx context.Context, m env.Memcached) {
 	ginkgo.GinkgoHelper()
-	var before *env.State
-	var since, counted time.Time
-	var changed error
-	changes := 0
-	gomega.Eventually(ctx, env.StateOf(m)).WithTimeout(stableTimeout).Should(Make(func(now env.State) error {
-		if before == nil {
-			before, since = &now, time.Now()
-		}
-		if err := now.Since(*before); err != nil {
-			before, since, changed = &now, time.Now(), err
-			if time.Since(counted) >= changePeriod {
-				changes, counted = changes+1, time.Now()
-			}
-			if changes >= maxChanges {
-				return env.Final(err)
-			}
-		}
-		if time.Since(since) >= stablePeriod {
-			return nil
-		}
-		if changed == nil {
-			return fmt.Errorf("the Memcached %s was not watched for %s before the time was over", m, stablePeriod)
-		}
-		return changed
-	}).ByKubernetes(stableTimeout))
+	changed, err := m.AwaitRest(ctx, stablePeriod, stableTimeout)
+	gomega.Expect(err).To(gomega.Succeed())
+	gomega.Expect(changed).To(gomega.Succeed())
 }
 
 // ExpectUnchanged does something that asks for no work, and holds the manager to it: the Deployment and the status stay as

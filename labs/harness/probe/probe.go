@@ -123,7 +123,7 @@ func (p Probe) Run(ctx context.Context) (Result, error) {
 		return Result{}, ctx.Err()
 	}
 	if err != nil {
-		return Result{Finding: finding.Of(err).Bounded()}, nil
+		return Result{Finding: finding.Of(err)}, nil
 	}
 	return Result{Copies: copies}, nil
 }

@@ -91,25 +91,26 @@ func (c *Course) Lab(n int) (*Lab, error) {
 	return c.Labs[n-1], nil
 }
 
-// Representatives are the earlier labs of which lab n asks one check again, each with that check alone. Labs that lab n
-// reruns as a whole are not among them.
-func (c *Course) Representatives(n int) []*Lab {
+// Openings are the earlier labs with a manager, each with its opening check alone, which lab n asks again. The lab that brings
+// the role has none: under a wrong role, any check may fail, and that lab's own say why.
+func (c *Course) Openings(n int) []*Lab {
 	var found []*Lab
+	if !c.Labs[n-1].Has(SetupManager) || c.Labs[n-1].Has(SetupRole) {
+		return nil
+	}
 	for _, lab := range c.Labs[:n-1] {
-		i := slices.IndexFunc(lab.Checks, func(check Check) bool { return check.ID == lab.Representative })
-		if i >= 0 && !slices.Contains(c.Labs[n-1].Reruns, lab.Number) {
+		if lab.Has(SetupManager) {
 			part := *lab
-			part.Checks = lab.Checks[i : i+1]
+			part.Checks = lab.Checks[:1]
 			found = append(found, &part)
 		}
 	}
 	return found
 }
 
-// UnderRole says whether the manager runs under exactly its generated role when lab n is judged: from the first lab on that
-// reruns earlier ones.
+// UnderRole says whether the manager runs under exactly its generated role when lab n is judged.
 func (c *Course) UnderRole(n int) bool {
-	return slices.ContainsFunc(c.Labs[:n], func(lab *Lab) bool { return len(lab.Reruns) > 0 })
+	return slices.ContainsFunc(c.Labs[:n], func(lab *Lab) bool { return lab.Has(SetupRole) })
 }
 
 // Check returns the check with the given id and its lab.

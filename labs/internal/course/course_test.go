@@ -46,16 +46,15 @@ func TestLoadNamesFileAndFieldOfAMistake(t *testing.T) {
 		"id twice":           {manifest, "id: says-name", "id: takes-name", `checks[1].id: "takes-name" is already a check of labs/02-name`},
 		"id of another lab":  {manifest, "id: says-name", "id: says-hello", `checks[1].id: "says-hello" is already a check of labs/01-hello`},
 		"no check title":     {manifest, "title: It says the name", "", "checks[1].title: is missing"},
-		"no such check":      {manifest, "title: Say whom", "title: Say whom\nrepresentative: takes-naam", `"takes-naam" is not a check`},
 		"requires itself":    {manifest, "requires: [takes-name]", "requires: [says-name]", `checks[1].requires: "says-name"`},
 		"unknown need":       {manifest, "needs: [pods]", "needs: [gpus]", `checks[1].needs: "gpus"`},
 		"no other hint":      {manifest, "    silent: [think]\n    other", "    silent", `checks[1].hints: "other" is missing`},
 		"empty hint":         {manifest, "silent: [think]", `silent: [think, " "]`, "checks[1].hints.silent: is empty"},
 		"region, no hint":    {manifest, "needs: [pods]", "regions: {loud: shout}", `checks[1].regions: "loud" has no hints`},
-		"rerun of itself":    {manifest, "title: Say whom", "title: Say whom\nreruns: [2]", "reruns[0]: must be an earlier lab, is 2"},
 		"lab out of range":   {config, "  3: [docs/]", "  4: [docs/]", "from: there is no lab 4"},
 		"stage out of range": {config, "made: [0, 2]", "made: [0, 4]", "generated[0].made: must be stages from 0 to 3, in order"},
 		"never made":         {config, "made: [0, 2]", "made: []", "generated[0].made: must be"},
+		"no such setup":      {manifest, "title: Say whom", "title: Say whom\nsetup: [moon]", `setup[0]: there is no setup "moon"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := coursetest.New(t)
@@ -76,13 +75,21 @@ func TestLoadMissesALab(t *testing.T) {
 	}
 }
 
-func TestRepresentativesLeaveOutReruns(t *testing.T) {
+func TestOpeningsOfEarlierLabs(t *testing.T) {
 	c := coursetest.Load(t, coursetest.New(t))
-	c.Labs[0].Representative, c.Labs[1].Representative = "says-hello", "takes-name"
-	c.Labs[2].Reruns = []int{1}
+	c.Labs[1].Setup, c.Labs[2].Setup = []string{course.SetupManager}, []string{course.SetupManager}
 	want := *c.Labs[1]
 	want.Checks = want.Checks[:1] // takes-name
-	if diff := cmp.Diff([]*course.Lab{&want}, c.Representatives(3)); diff != "" {
+	if diff := cmp.Diff([]*course.Lab{&want}, c.Openings(3)); diff != "" {
 		t.Error(diff)
+	}
+	c.Labs[2].Setup = append(c.Labs[2].Setup, course.SetupRole)
+	for _, n := range []int{1, 2, 3} {
+		if got := c.Openings(n); got != nil {
+			t.Errorf("lab %d asks %v again", n, got)
+		}
+	}
+	if c.UnderRole(2) || !c.UnderRole(3) {
+		t.Error("the role counts from the third lab on")
 	}
 }

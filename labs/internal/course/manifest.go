@@ -29,15 +29,26 @@ type Lab struct {
 	Dir string `yaml:"-"`
 	// Checks are in the order in which they are reported.
 	Checks []Check `yaml:"checks"`
-	// Reruns are earlier labs whose checks are part of this lab's verdict.
-	Reruns []int `yaml:"reruns"`
-	// RerunsWithout are ids of checks of those labs that are left out: what they judge does not depend on this lab.
-	RerunsWithout []string `yaml:"rerunsWithout"`
-	// RerunsRequire are checks of this lab that every rerun check requires.
-	RerunsRequire []string `yaml:"rerunsRequire"`
-	// Representative is the check of this lab that later labs ask again; "" when none does.
-	Representative string `yaml:"representative"`
+	// Setup is what its checks work with: SetupDefinition, SetupManager, SetupRole, SetupRegistry.
+	Setup []string `yaml:"setup"`
 }
+
+// Opening is the check that has to hold for the others of the lab to be worth their time: the first.
+func (l *Lab) Opening() Check { return l.Checks[0] }
+
+// Has says whether its checks work with something.
+func (l *Lab) Has(setup string) bool { return slices.Contains(l.Setup, setup) }
+
+const (
+	// SetupDefinition marks a lab whose checks work with the learner's definition.
+	SetupDefinition = "definition"
+	// SetupManager marks a lab whose checks judge a running manager.
+	SetupManager = "manager"
+	// SetupRole marks the lab from which on the manager has the rights of its generated role alone.
+	SetupRole = "role"
+	// SetupRegistry marks a lab whose managers are told of a registry outside the cluster.
+	SetupRegistry = "registry"
+)
 
 // Check describes one thing that a lesson asks for.
 type Check struct {
@@ -96,18 +107,9 @@ func (l *Lab) validate(number int, name string, home map[string]string) error {
 		}
 		home[c.ID] = l.Dir
 	}
-	for i, n := range l.Reruns {
-		if n < 1 || n >= number {
-			return fmt.Errorf("reruns[%d]: must be an earlier lab, is %d", i, n)
-		}
-	}
-	own := l.RerunsRequire
-	if l.Representative != "" {
-		own = append(slices.Clone(own), l.Representative)
-	}
-	for _, id := range own {
-		if home[id] != l.Dir {
-			return fmt.Errorf("rerunsRequire, representative: %q is not a check of this lab", id)
+	for i, name := range l.Setup {
+		if !slices.Contains([]string{SetupDefinition, SetupManager, SetupRole, SetupRegistry}, name) {
+			return fmt.Errorf("setup[%d]: there is no setup %q", i, name)
 		}
 	}
 	return nil

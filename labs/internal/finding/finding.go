@@ -2,7 +2,6 @@
 package finding
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -26,6 +25,8 @@ type Finding struct {
 	// Fields are the differences when an object was compared, in the order of importance. Expected and
 	// Seen stand on their own without them.
 	Fields []Field `json:"fields,omitempty"`
+	// Late says that a clock has decided: a slow machine may have caused it.
+	Late bool `json:"late,omitempty"`
 }
 
 // Field is one difference: spec.replicas, want 4, have 2.
@@ -58,33 +59,17 @@ func (f *Finding) With(fields ...Field) *Finding {
 	return f
 }
 
+// TooLate says that a clock has decided, and returns the finding.
+func (f *Finding) TooLate() *Finding {
+	f.Late = true
+	return f
+}
+
 // WithCause is the finding under another cause: the one by which another check explains it.
 func (f *Finding) WithCause(cause string) *Finding {
 	other := *f
 	other.Cause = cause
 	return &other
-}
-
-const (
-	// fieldsLimit is how many differences [Finding.Bounded] keeps, and textLimit how long a text may be, in bytes.
-	fieldsLimit, textLimit = 100, 16 << 10
-)
-
-// Bounded is the finding with as much as anybody reads: a learner's types and manifests decide how many differences there
-// are, and how long their paths.
-func (f *Finding) Bounded() *Finding {
-	b := &Finding{Cause: f.Cause, Expected: bounded(f.Expected), Seen: bounded(f.Seen)}
-	for _, field := range f.Fields[:min(len(f.Fields), fieldsLimit)] {
-		b.Fields = append(b.Fields, Field{Path: bounded(field.Path), Want: bounded(field.Want), Have: bounded(field.Have)})
-	}
-	return b
-}
-
-func bounded(text string) string {
-	if len(text) <= textLimit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:textLimit], "") + "…"
 }
 
 // Machine makes the finding of [CauseMachine]. what is what was tried, and err how that failed.
@@ -97,15 +82,6 @@ func (f *Finding) Error() string {
 	return fmt.Sprintf("expected %s; saw %s", f.Expected, f.Seen)
 }
 
-// String is the finding as JSON, which is how it travels in a Ginkgo report entry.
-func (f *Finding) String() string {
-	data, err := json.Marshal(f)
-	if err != nil {
-		return f.Error()
-	}
-	return string(data)
-}
-
 // Of finds the finding in err's chain. An error without one becomes a finding with the cause "other",
 // so that nothing is ever reported without a reason.
 func Of(err error) *Finding {
@@ -114,13 +90,4 @@ func Of(err error) *Finding {
 		return f
 	}
 	return &Finding{Cause: CauseOther, Expected: "no error", Seen: strings.TrimSpace(err.Error())}
-}
-
-// Parse reads what [Finding.String] wrote.
-func Parse(text string) (*Finding, error) {
-	f := &Finding{}
-	if err := json.Unmarshal([]byte(text), f); err != nil {
-		return nil, fmt.Errorf("parse finding: %w", err)
-	}
-	return f, nil
 }

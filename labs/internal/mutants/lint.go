@@ -93,14 +93,10 @@ func lintLab(lab *course.Lab, all []*Mutant) (problems []course.Problem) {
 	return problems
 }
 
-// judgedChecks are the checks of a verdict on a lab: its own, those that it runs again, and those that
-// stand for other earlier labs.
+// judgedChecks are the checks of a verdict on a lab: its own, and the opening checks of earlier labs.
 func judgedChecks(c *course.Course, lab *course.Lab) []course.Check {
 	checks := slices.Clone(lab.Checks)
-	for _, n := range lab.Reruns {
-		checks = append(checks, c.Labs[n-1].Checks...)
-	}
-	for _, earlier := range c.Representatives(lab.Number) {
+	for _, earlier := range c.Openings(lab.Number) {
 		checks = append(checks, earlier.Checks...)
 	}
 	return checks

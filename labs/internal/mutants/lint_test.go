@@ -113,37 +113,26 @@ func TestLintCountsTheCommonMistakes(t *testing.T) {
 	}
 }
 
-// In the third lab the checks of the first two are judged again, or at least one of them.
-func TestLintKnowsWhatIsJudgedAgain(t *testing.T) {
-	const manifest, reruns = "labs/03-shout/lab.yaml", "reruns: [1, 2]\n"
-	for name, c := range map[string]struct {
-		reruns, representative string
-		problems               int
-	}{
-		"a whole lab": {reruns, "", 0},
-		"one check":   {"", "representative: says-name\n", 0},
-		"another one": {"", "representative: takes-name\n", 1},
-		"nothing":     {"", "", 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			root := coursetest.New(t)
-			coursetest.Write(t, root, "labs/03-shout/mutants/says-nothing.patch", strings.Replace(silent, "also: [takes-name]\n", "", 1))
-			coursetest.Write(t, root, manifest, strings.Replace(coursetest.Read(t, root, manifest), reruns, c.reruns, 1))
-			earlier := coursetest.Read(t, root, "labs/02-name/lab.yaml")
-			coursetest.Write(t, root, "labs/02-name/lab.yaml", strings.Replace(earlier, "checks:", c.representative+"checks:", 1))
-			problems, err := mutants.Lint(t.Context(), coursetest.Load(t, root))
-			if err != nil {
-				t.Fatal(err)
+func TestLintKnowsOpeningChecks(t *testing.T) {
+	for setup, problems := range map[string]int{"": 1, "setup: [manager]\n": 0} {
+		root := coursetest.New(t)
+		coursetest.Write(t, root, "labs/03-shout/mutants/says-nothing.patch",
+			strings.NewReplacer("also: [takes-name]\n", "", "caught: says-name\ncause: silent", "caught: takes-name\ncause: other").Replace(silent))
+		for _, file := range []string{"labs/02-name/lab.yaml", "labs/03-shout/lab.yaml"} {
+			coursetest.Write(t, root, file, strings.Replace(coursetest.Read(t, root, file), "checks:", setup+"checks:", 1))
+		}
+		all, err := mutants.Lint(t.Context(), coursetest.Load(t, root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for _, p := range all {
+			if strings.HasSuffix(p.File, ".patch") {
+				got++
 			}
-			got := 0
-			for _, p := range problems {
-				if strings.HasSuffix(p.File, ".patch") {
-					got++
-				}
-			}
-			if got != c.problems {
-				t.Errorf("%d problems, want %d: %v", got, c.problems, problems)
-			}
-		})
+		}
+		if got != problems {
+			t.Errorf("%q: %d problems, want %d: %v", setup, got, problems, all)
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 )
 
 // ConfigEnv names the environment variable that holds the path of the run's configuration.
@@ -15,8 +14,7 @@ const ConfigEnv = "LAB_RUN_CONFIG"
 
 // Config is one run of the suite, written by the lab command and read by every Ginkgo process.
 type Config struct {
-	// Labs are the numbers whose checks run, or some of them. They decide what is set up: the learner's CRD from
-	// lab 3 on, their manager from lab 4 on.
+	// Labs are the numbers whose checks run, or some of them.
 	Labs []int `json:"labs"`
 	// Checks are the ids of the checks to run.
 	Checks []string `json:"checks"`
@@ -24,6 +22,10 @@ type Config struct {
 	Workspace string `json:"workspace"`
 	// Kubeconfig opens the cluster as its administrator.
 	Kubeconfig string `json:"kubeconfig"`
+	// Definition says that a lab of the run works with the manifest in config/crd/bases.
+	Definition bool `json:"definition,omitempty"`
+	// Registry are the labs during whose checks a manager is told of a registry outside the cluster.
+	Registry []int `json:"registry,omitempty"`
 	// Manager is the learner's compiled ./cmd, "" when no lab of the run needs it.
 	Manager string `json:"manager,omitempty"`
 	// Generated is a file with what this course's controller-gen makes of the workspace, as JSON of generate.Results.
@@ -34,15 +36,13 @@ type Config struct {
 	Supervisor string `json:"supervisor"`
 	// MemcachedImage is the operand's image, present in every node.
 	MemcachedImage string `json:"memcachedImage"`
-	// UnderRole runs the manager with exactly the generated role instead of cluster-admin (lab 7).
+	// UnderRole runs the manager with exactly the generated role instead of cluster-admin.
 	UnderRole bool `json:"underRole,omitempty"`
 	// Unjudged are ids of checks that this kind of cluster cannot judge.
 	Unjudged []string `json:"unjudged,omitempty"`
-	// Requires are, for each check, all checks whose failure explains its own.
-	Requires map[string][]string `json:"requires,omitempty"`
-	// Failing are the checks that failed last time. They begin first: somebody wants to know whether they hold now.
-	Failing []string `json:"failing,omitempty"`
-	// Unblocked has every check wait in its own right, whatever it requires and whoever else has failed.
+	// Opening is, for each lab, the check that has to hold for its others to be worth their time.
+	Opening map[int]string `json:"opening,omitempty"`
+	// Unblocked has every check judged in its own right, whatever others say.
 	Unblocked bool `json:"unblocked,omitempty"`
 	// Disposable says that the cluster is deleted after the run, so that nobody has to tidy up in it.
 	Disposable bool `json:"disposable,omitempty"`
@@ -60,23 +60,10 @@ type Config struct {
 func (c Config) Has(n int) bool { return slices.Contains(c.Labs, n) }
 
 // NeedsManager says whether a lab of the run judges a running manager.
-func (c Config) NeedsManager() bool {
-	return slices.ContainsFunc(c.Labs, func(n int) bool { return n >= 4 })
-}
+func (c Config) NeedsManager() bool { return c.Manager != "" }
 
-// HasRegistry says whether a manager is told of a registry outside the cluster while lab n judges it.
-func HasRegistry(n int) bool { return n >= 10 }
-
-// NeedsRegistry says whether a lab of the run has one.
-func (c Config) NeedsRegistry() bool { return slices.ContainsFunc(c.Labs, HasRegistry) }
-
-// NeedsCRD says whether a lab of the run works with the manifest in config/crd/bases.
-func (c Config) NeedsCRD() bool {
-	return slices.ContainsFunc(c.Labs, func(n int) bool { return n >= 3 })
-}
-
-// ReadConfig reads the configuration that [ConfigEnv] points at, once: the tree of checks is built of it.
-var ReadConfig = sync.OnceValues(func() (Config, error) {
+// ReadConfig reads the configuration that [ConfigEnv] points at.
+func ReadConfig() (Config, error) {
 	path := os.Getenv(ConfigEnv)
 	if path == "" {
 		return Config{}, fmt.Errorf("%s is not set: the suite is run by `lab check`", ConfigEnv)
@@ -90,4 +77,4 @@ var ReadConfig = sync.OnceValues(func() (Config, error) {
 		return Config{}, fmt.Errorf("read run configuration %s: %w", path, err)
 	}
 	return c, nil
-})
+}

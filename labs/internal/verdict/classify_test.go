@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -18,29 +17,32 @@ var lab = &course.Lab{Number: 4, Checks: []course.Check{
 	{ID: "third", Title: "The third", Requires: []string{"second"}, Needs: []string{course.NeedsPods}},
 }}
 
-func spec(id string, state types.SpecState, findings ...*finding.Finding) types.SpecReport {
-	s := types.SpecReport{LeafNodeLabels: []string{suite.CheckLabel + id}, State: state}
-	for _, f := range findings {
-		s.ReportEntries = append(s.ReportEntries, types.ReportEntry{
-			Name: suite.FindingEntry, Value: types.ReportEntryValue{AsJSON: f.String()},
-		})
+func ended(id string, state suite.State, findings ...*finding.Finding) suite.Result {
+	r := suite.Result{Check: id, State: state}
+	if len(findings) > 0 {
+		r.Finding = findings[0]
 	}
-	return s
+	return r
 }
 
-func classify(canRunPods bool, specs ...types.SpecReport) verdict.Classification {
-	return verdict.Classify(types.Report{SpecReports: specs}, []*course.Lab{lab}, canRunPods)
+func blockedBy(id, by string) suite.Result {
+	return suite.Result{Check: id, State: suite.Blocked, BlockedBy: by}
 }
 
-func TestAFindingReachesTheAnswer(t *testing.T) {
-	got := classify(true,
-		spec("third", types.SpecStatePassed),
-		spec("first", types.SpecStatePassed),
-		spec("second", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none")),
-	)
+var noDeploymentYet = finding.New("no-deployment", "a Deployment", "none")
+
+func classify(canRunPods bool, results ...suite.Result) verdict.Classification {
+	return verdict.Classify(results, []*course.Lab{lab}, canRunPods)
+}
+
+func TestClassifyFindings(t *testing.T) {
+	evidence := []finding.Evidence{{Title: "Your manager's log", Lines: []string{"no luck"}}}
+	failed := ended("second", suite.Failed, noDeploymentYet)
+	failed.Evidence = evidence
+	got := classify(true, ended("third", suite.Passed), ended("first", suite.Passed), failed)
 	want := []verdict.Check{
 		{ID: "first", Title: "The first", Lab: 4, State: verdict.Passed},
-		{ID: "second", Title: "The second", Lab: 4, State: verdict.Failed, Cause: "no-deployment", Expected: "a Deployment", Seen: "none"},
+		{ID: "second", Title: "The second", Lab: 4, State: verdict.Failed, Cause: "no-deployment", Expected: "a Deployment", Seen: "none", Evidence: evidence},
 		{ID: "third", Title: "The third", Lab: 4, State: verdict.Passed},
 	}
 	if diff := cmp.Diff(want, got.Checks); diff != "" {
@@ -51,55 +53,45 @@ func TestAFindingReachesTheAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatTheSuiteCannotAnswerIsADefectOfTheLab(t *testing.T) {
-	passed := []types.SpecReport{spec("second", types.SpecStatePassed), spec("third", types.SpecStatePassed)}
-	for name, specs := range map[string][]types.SpecReport{
-		"missing":     passed,
-		"panicked":    append(passed, spec("first", types.SpecStatePanicked)),
-		"skipped":     append(passed, spec("first", types.SpecStateSkipped)),
-		"interrupted": append(passed, spec("first", types.SpecStateInterrupted)),
-		"setup": append(passed, spec("first", types.SpecStatePassed), types.SpecReport{
-			LeafNodeType: types.NodeTypeSynchronizedBeforeSuite, State: types.SpecStateFailed,
-		}),
+func TestMissingResultIsDefect(t *testing.T) {
+	passed := []suite.Result{ended("second", suite.Passed), ended("third", suite.Passed)}
+	for name, results := range map[string][]suite.Result{
+		"missing":  passed,
+		"panicked": append(passed, ended("first", suite.Broken)),
+		"setup":    append(passed, ended("first", suite.Passed), suite.Result{State: suite.Broken, Defect: "connect to the cluster: EOF"}),
 	} {
-		if got := classify(true, specs...); got.Defect == "" {
+		if got := classify(true, results...); got.Defect == "" {
 			t.Errorf("%s: no defect is reported", name)
 		}
 	}
 }
 
 // The suite has a time limit, and a learner's operator can take all of it.
-func TestWhatIsSkippedAfterAFailureIsBlocked(t *testing.T) {
-	got := classify(true,
-		spec("first", types.SpecStateSkipped),
-		spec("second", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none")),
-		spec("third", types.SpecStatePassed),
-	)
+func TestMissingResultAfterFailureIsBlocked(t *testing.T) {
+	got := classify(true, ended("second", suite.Failed, noDeploymentYet), ended("third", suite.Passed))
 	if got.Defect != "" || got.Checks[0].State != verdict.Blocked || got.Checks[0].BlockedBy != "second" || got.Checks[1].State != verdict.Failed {
 		t.Errorf("%+v", got)
 	}
 }
 
-// A check has a time limit of its own, and a learner's operator can take all of it.
-func TestWhatIsSkippedAfterATimeoutIsBlocked(t *testing.T) {
-	got := classify(true, spec("first", types.SpecStateSkipped), spec("second", types.SpecStateTimedout), spec("third", types.SpecStatePassed))
-	if got.Defect != "" || got.Checks[0].BlockedBy != "second" {
-		t.Errorf("%+v", got)
+func TestChecksThatNeedPodsAreNotChecked(t *testing.T) {
+	for _, first := range []suite.State{suite.Passed, suite.Failed} {
+		got := classify(false, ended("first", first, noDeploymentYet), ended("second", suite.Passed))
+		if got.Checks[2].State != verdict.NotChecked || got.Defect != "" {
+			t.Errorf("%+v", got)
+		}
 	}
 }
 
-func TestChecksThatNeedPodsAreNotPassedWithoutThem(t *testing.T) {
-	got := classify(false, spec("first", types.SpecStatePassed), spec("second", types.SpecStatePassed))
-	if state := classify(false, spec("first", types.SpecStatePassed),
-		spec("second", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none")),
-		spec("third", types.SpecStateSkipped)).Checks[2].State; state != verdict.NotChecked {
-		t.Errorf("third is %s after another one failed, want %s", state, verdict.NotChecked)
-	}
-	if state := got.Checks[2].State; state != verdict.NotChecked {
-		t.Errorf("third is %s, want %s", state, verdict.NotChecked)
-	}
-	if got.Defect != "" {
-		t.Errorf("defect: %s", got.Defect)
+func TestLateCheckOnBusyMachineIsNotJudged(t *testing.T) {
+	late := ended("second", suite.Failed, noDeploymentYet)
+	late.Load = 9
+	got := classify(true, ended("first", suite.Passed), late, ended("third", suite.Failed, finding.New("too-few", "2", "1")))
+	verdict.Block(got.Checks, []*course.Lab{lab})
+	for i, want := range []verdict.State{verdict.Passed, verdict.NotJudged, verdict.Failed} {
+		if got.Checks[i].State != want {
+			t.Errorf("%s is %s, want %s", got.Checks[i].ID, got.Checks[i].State, want)
+		}
 	}
 }
 
@@ -131,31 +123,12 @@ func TestBlockNamesTheRoot(t *testing.T) {
 	}
 }
 
-func TestACheckThatWasGivenUpIsBlocked(t *testing.T) {
-	got := classify(true,
-		spec("first", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none")),
-		spec("second", types.SpecStateFailed, finding.New(suite.CauseBlocked, "the check first holds", "first")),
-		spec("third", types.SpecStateFailed, finding.New(suite.CauseBlocked, "the check second holds", "second")),
-	)
-	verdict.Block(got.Checks, []*course.Lab{lab})
-	want := []verdict.Check{
-		{ID: "first", Title: "The first", Lab: 4, State: verdict.Failed, Cause: "no-deployment", Expected: "a Deployment", Seen: "none"},
-		{ID: "second", Title: "The second", Lab: 4, State: verdict.Blocked, BlockedBy: "first"},
-		{ID: "third", Title: "The third", Lab: 4, State: verdict.Blocked, BlockedBy: "first"},
-	}
-	if diff := cmp.Diff(want, got.Checks); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestEvidenceReachesTheAnswer(t *testing.T) {
-	want := []finding.Evidence{{Title: "Your manager's log", Lines: []string{"no luck"}}}
-	s := spec("first", types.SpecStateFailed, finding.New("no-deployment", "a Deployment", "none"))
-	s.ReportEntries = append(s.ReportEntries, types.ReportEntry{
-		Name: suite.EvidenceEntry, Value: types.ReportEntryValue{AsJSON: `[{"title":"Your manager's log","lines":["no luck"]}]`},
-	})
-	got := classify(true, s, spec("second", types.SpecStatePassed), spec("third", types.SpecStatePassed))
-	if diff := cmp.Diff(want, got.Checks[0].Evidence); diff != "" {
+func TestOpeningCheckBlocksItsLab(t *testing.T) {
+	labs := []*course.Lab{{Checks: []course.Check{{ID: "opens"}, {ID: "other"}}}, {Checks: []course.Check{{ID: "elsewhere"}}}}
+	checks := []verdict.Check{check("opens", verdict.Failed), check("other", verdict.Failed), check("elsewhere", verdict.Failed)}
+	verdict.Block(checks, labs)
+	want := []verdict.Check{check("opens", verdict.Failed), blocked("opens", "other")[0], check("elsewhere", verdict.Failed)}
+	if diff := cmp.Diff(want, checks); diff != "" {
 		t.Error(diff)
 	}
 }

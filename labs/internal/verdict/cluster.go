@@ -15,7 +15,7 @@ func (r *run) takeCluster(ctx context.Context) error {
 	if err := r.findCluster(ctx); err != nil {
 		return err
 	}
-	return r.introduce(ctx)
+	return r.installDefinition(ctx)
 }
 
 func (r *run) findCluster(ctx context.Context) (err error) {

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onsi/ginkgo/v2/types"
-
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
@@ -18,7 +16,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/fix"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/suite"
-	"github.com/example/operator-lab/labs/internal/verdict/load"
 )
 
 const (
@@ -31,23 +28,20 @@ const (
 
 // monitored runs the suite on a cluster that is watched, and ends it when the cluster has to be given up:
 // its checks would only wait for what cannot come.
-func (r *run) monitored(ctx context.Context, config suite.Config) (types.Report, error) {
+func (r *run) monitored(ctx context.Context, config suite.Config) ([]suite.Result, error) {
 	monitor, watched, err := r.Clusters.Monitor(ctx, r.cluster)
 	if err != nil {
-		return types.Report{}, err
+		return nil, err
 	}
 	defer monitor.End()
 	r.monitor = monitor
-	others := load.Watch()
-	defer others.End()
-	r.others = others.During
-	report, err := r.tools.RunSuite(watched, config)
+	results, err := r.tools.RunSuite(watched, config)
 	if err != nil && ctx.Err() == nil {
 		if problem := monitor.Problem(ctx); problem != nil {
 			err = problem
 		}
 	}
-	return report, err
+	return results, err
 }
 
 // killWhenLost has a suite killed whose cluster had to be given up: there it could only wait for its own
@@ -66,7 +60,7 @@ func killWhenLost(ctx context.Context, cmd *exec.Cmd) {
 
 // environment asks whether a failure may be the machine's fault.
 func (r *run) environment(ctx context.Context, c Classification, numbers []int) Finding {
-	failed := slices.ContainsFunc(c.Checks, func(c Check) bool { return c.State == Failed })
+	failed := slices.ContainsFunc(c.Checks, func(c Check) bool { return c.State == Failed || c.State == NotJudged })
 	if !failed && c.Defect == "" {
 		return Finding{}
 	}
@@ -78,7 +72,7 @@ func (r *run) environment(ctx context.Context, c Classification, numbers []int) 
 		err = incapable(c.Checks)
 	}
 	if err == nil {
-		err = r.tooBusy(c, numbers)
+		err = busy(c.Checks, numbers)
 	}
 	switch {
 	case err != nil:
@@ -109,11 +103,11 @@ func (r *run) unjudged(ctx context.Context, numbers []int, err error) ([]*Result
 	if r.cluster != nil {
 		r.keepLogs(ctx, environment)
 	}
-	return r.resultsOf(numbers, r.unasked("environment"), environment), nil
+	return r.resultsOf(numbers, r.notAsked("environment"), environment), nil
 }
 
-// unasked are all checks of the run, which nobody asked because of something else.
-func (r *run) unasked(because string) []Check {
+// notAsked are all checks of the run, which nobody asked because of something else.
+func (r *run) notAsked(because string) []Check {
 	var all []Check
 	for _, lab := range r.wanted {
 		for _, c := range lab.Checks {

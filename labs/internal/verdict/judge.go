@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -40,7 +41,7 @@ type Judge struct {
 	Keep bool
 	// Unblocked shows every failed check in its own right.
 	Unblocked bool
-	// WithoutReruns leaves out the earlier labs that a lab runs again.
+	// WithoutReruns leaves out the opening checks of earlier labs.
 	WithoutReruns bool
 	// Progress is told what takes long, in one line each.
 	Progress func(line string)
@@ -66,7 +67,6 @@ type run struct {
 	cluster   *clusters.Cluster
 	pooled    bool              // the cluster had been waiting for somebody
 	monitor   *clusters.Monitor // over the cluster, while the suite runs
-	others    threadsOf         // other programs, while the suite runs
 	wanted    []*course.Lab     // what the suite runs
 	held      map[int]bool      // the labs that this workspace has passed before
 	failing   []string          // the checks that failed last time
@@ -196,11 +196,7 @@ func (r *run) compile(ctx context.Context) (*Build, error) {
 
 // runsManager says whether a check of this run wants a manager.
 func (r *run) runsManager() bool {
-	var suite suite.Config
-	for _, lab := range r.wanted {
-		suite.Labs = append(suite.Labs, lab.Number)
-	}
-	return suite.NeedsManager()
+	return slices.ContainsFunc(r.wanted, func(lab *course.Lab) bool { return lab.Has(course.SetupManager) })
 }
 
 // interrupted is err, and the end of ctx where err does not say so itself.
@@ -214,7 +210,7 @@ func interrupted(ctx context.Context, err error) error {
 // judge runs the suite and makes one result for each lab.
 func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	if r.build != nil {
-		return r.resultsOf(numbers, r.unasked("build"), Finding{}), nil
+		return r.resultsOf(numbers, r.notAsked("build"), Finding{}), nil
 	}
 	r.Progress("checking")
 	if r.Ready != nil {
@@ -222,12 +218,12 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	}
 	config := r.config(numbers)
 	heard := r.listen(ctx, numbers)
-	report, err := r.monitored(ctx, config)
+	ended, err := r.monitored(ctx, config)
 	heard()
 	if err != nil {
 		return nil, err
 	}
-	c := Classify(report, r.wanted, r.cluster.RealPods)
+	c := Classify(ended, r.wanted, r.cluster.RealPods)
 	if !r.Unblocked {
 		Block(c.Checks, r.wanted)
 	}
@@ -238,38 +234,25 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	return results, nil
 }
 
-// suiteLabs are the labs to run: those asked for, those that they run again, and of other earlier labs as
-// much as stands for them.
+// suiteLabs are the labs to run: those asked for, and the opening checks of earlier ones.
 func (r *run) suiteLabs(numbers []int) []*course.Lab {
-	all := slices.Clone(numbers)
-	without := map[string]bool{}
+	labs := map[int]*course.Lab{}
 	for _, n := range numbers {
-		if !r.WithoutReruns {
-			all = append(all, r.Course.Labs[n-1].Reruns...)
-			for _, id := range r.Course.Labs[n-1].RerunsWithout {
-				without[id] = true
-			}
+		if r.WithoutReruns {
+			break
+		}
+		for _, earlier := range r.Course.Openings(n) {
+			labs[earlier.Number] = earlier
 		}
 	}
-	slices.Sort(all)
-	var labs []*course.Lab
-	for _, n := range slices.Compact(all) {
-		lab := r.Course.Labs[n-1]
-		if !slices.Contains(numbers, n) {
-			part := *lab
-			part.Checks = slices.DeleteFunc(slices.Clone(lab.Checks), func(c course.Check) bool { return without[c.ID] })
-			lab = &part
-		}
-		labs = append(labs, lab)
+	for _, n := range numbers {
+		labs[n] = r.Course.Labs[n-1]
 	}
-	labs = ownFirst(labs)
-	if r.WithoutReruns {
-		return labs
+	var all []*course.Lab
+	for _, n := range slices.Sorted(maps.Keys(labs)) {
+		all = append(all, labs[n])
 	}
-	represented := slices.DeleteFunc(r.Course.Representatives(slices.Max(numbers)), func(lab *course.Lab) bool {
-		return slices.Contains(all, lab.Number)
-	})
-	return append(represented, labs...)
+	return all
 }
 
 // config is the suite's configuration.
@@ -280,9 +263,14 @@ func (r *run) config(numbers []int) suite.Config {
 		Disposable: r.Cluster == nil && !r.Keep, RealPods: r.cluster.RealPods, Seed: r.Seed, Scratch: r.scratch,
 		Artifacts: r.artifacts,
 	}
-	c.Requires, c.Unblocked, c.Failing = requirements(r.wanted), r.Unblocked, r.failing
+	c.Opening, c.Unblocked = map[int]string{}, r.Unblocked
 	for _, lab := range r.wanted {
 		c.Labs = append(c.Labs, lab.Number)
+		c.Opening[lab.Number] = lab.Opening().ID
+		c.Definition = c.Definition || lab.Has(course.SetupDefinition)
+		if lab.Has(course.SetupRegistry) {
+			c.Registry = append(c.Registry, lab.Number)
+		}
 		for _, check := range lab.Checks {
 			c.Checks = append(c.Checks, check.ID)
 			if !r.cluster.RealPods && check.NeedsPods() {
@@ -290,7 +278,7 @@ func (r *run) config(numbers []int) suite.Config {
 			}
 		}
 	}
-	if c.NeedsManager() {
+	if r.runsManager() {
 		c.Manager = r.manager
 	}
 	c.UnderRole = r.Course.UnderRole(slices.Max(numbers))
@@ -308,21 +296,18 @@ func verdictOf(r *Result) Verdict {
 	}
 }
 
-// checksOf are the checks that make up the verdict on lab n: its own, those of the labs that it runs
-// again, and those that stand for other earlier labs.
-func (r *run) checksOf(all []Check, n int) []Check {
-	lab := r.Course.Labs[n-1]
+// checksFor are the checks that make up the verdict on lab n: its own, and the opening checks of earlier labs.
+func (r *run) checksFor(n int, all []Check) []Check {
 	again := map[string]bool{}
 	if !r.WithoutReruns {
-		for _, earlier := range r.Course.Representatives(n) {
-			again[earlier.Checks[0].ID] = true
+		for _, earlier := range r.Course.Openings(n) {
+			again[earlier.Opening().ID] = true
 		}
 	}
 	var own []Check
 	for _, c := range all {
-		earlier := again[c.ID] || slices.Contains(lab.Reruns, c.Lab)
-		if earlier || c.Lab == n {
-			c.Regression = earlier && r.held[c.Lab]
+		if again[c.ID] || c.Lab == n {
+			c.Regression = again[c.ID] && r.held[c.Lab]
 			own = append(own, c)
 		}
 	}
@@ -336,7 +321,7 @@ func (r *run) resultsOf(numbers []int, checks []Check, environment Finding) []*R
 		result := &Result{
 			Schema: schema, Lab: n, Started: r.started, Seconds: time.Since(r.started).Seconds(),
 			Workspace: r.Workspace, Run: r.id, Seed: r.Seed, Artifacts: r.artifacts, Build: r.build,
-			Checks: r.checksOf(checks, n), Environment: environment,
+			Checks: r.checksFor(n, checks), Environment: environment,
 		}
 		if r.cluster != nil {
 			result.Cluster = Cluster{Provider: r.cluster.Provider, Version: r.cluster.Version, Pooled: r.pooled}

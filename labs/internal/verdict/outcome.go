@@ -1,16 +1,10 @@
 package verdict
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -29,12 +23,11 @@ type Outcome struct {
 	Holding, All int
 }
 
-// Outcomes finds out what is certain while a suite is running. A check that failed waits for those that it requires:
-// if one of them fails, too, that one is the answer. A failure of the last check is not announced, because the verdict
-// follows at once. This is for the screen while the checks run; verdicts come from [Classify].
+// Outcomes finds out what is certain while a suite is running. A check that failed waits for the result of those that could
+// explain it. A failure of the last check is not announced, because the verdict follows at once. This is for the screen while
+// the checks run; verdicts come from [Classify].
 type Outcomes struct {
 	labs      []*course.Lab
-	requires  map[string][]string
 	checks    []Check // in the course's order; without a state until it is known
 	unblocked bool
 	report    func(Outcome)
@@ -44,66 +37,40 @@ type Outcomes struct {
 // NewOutcomes has report called for the checks of labs, each once at most. canRunPods says what the cluster is able to
 // judge, unblocked that every failed check is told in its own right.
 func NewOutcomes(labs []*course.Lab, canRunPods, unblocked bool, report func(Outcome)) *Outcomes {
-	o := &Outcomes{labs: labs, requires: requirements(labs), unblocked: unblocked, report: report, told: map[string]bool{}}
-	for _, lab := range labs {
-		for _, c := range lab.Checks {
-			answer := Check{ID: c.ID, Title: c.Title, Lab: lab.Number}
-			if !canRunPods && c.NeedsPods() {
-				answer.State = NotChecked
-			}
-			o.checks = append(o.checks, answer)
-		}
-	}
-	return o
+	return &Outcomes{labs: labs, checks: checksOf(labs, canRunPods), unblocked: unblocked, report: report, told: map[string]bool{}}
 }
 
-// Hear takes the report of a check that has ended.
-func (o *Outcomes) Hear(spec types.SpecReport) {
-	o.judge(spec)
-	now := slices.Clone(o.checks)
-	if !o.unblocked {
-		Block(now, o.labs)
-	}
-	for _, c := range now {
-		if !o.told[c.ID] && o.certain(c) {
-			o.told[c.ID] = true
-			o.report(Outcome{Check: c, Asked: c.Lab, Holding: o.count(Passed), All: len(o.checks) - o.count(NotChecked)})
-		}
-	}
-}
-
-// judge gives a check that has ended its state. One that the suite could not judge stays without.
-func (o *Outcomes) judge(spec types.SpecReport) {
-	id := checkID(spec)
-	i := slices.IndexFunc(o.checks, func(c Check) bool { return c.ID == id })
+// Hear takes the result of a check that has ended.
+func (o *Outcomes) Hear(r suite.Result) {
+	i := slices.IndexFunc(o.checks, func(c Check) bool { return c.ID == r.Check })
 	if i < 0 || o.checks[i].State != "" {
 		return
 	}
-	c := o.checks[i]
-	ended := map[string]types.SpecReport{id: spec}
-	answer, broken := classify(ended, &course.Lab{Number: c.Lab}, course.Check{ID: id, Title: c.Title})
-	if broken == "" && answer.Cause != finding.CauseMachine {
+	answer := o.checks[i]
+	if broken := answer.add(r); broken == "" && answer.Cause != finding.CauseMachine {
 		o.checks[i] = answer
 	}
-}
-
-func (o *Outcomes) certain(c Check) bool {
-	if c.State == Passed {
-		return true
+	now := slices.Clone(o.checks)
+	if !o.unblocked {
+		for i := range now { // what could explain a failure, and has not ended, might fail
+			if now[i].State == "" {
+				now[i].State = Failed
+			}
+		}
+		Block(now, o.labs)
 	}
-	return c.State == Failed && o.count("") > 0 && (o.unblocked || !slices.ContainsFunc(o.requires[c.ID], o.unknown))
+	unknown := (&Result{Checks: o.checks}).Count("")
+	for i, c := range now {
+		certain := c.State == Passed || c.State == Failed && unknown > 0
+		if o.checks[i].State != "" && certain && !o.told[c.ID] {
+			o.told[c.ID] = true
+			all := Result{Checks: o.checks}
+			o.report(Outcome{Check: c, Asked: c.Lab, Holding: all.Count(Passed), All: len(all.Checks) - all.Count(NotChecked)})
+		}
+	}
 }
 
-func (o *Outcomes) unknown(id string) bool {
-	return slices.ContainsFunc(o.checks, func(c Check) bool { return c.ID == id && c.State == "" })
-}
-
-func (o *Outcomes) count(s State) int {
-	r := Result{Checks: o.checks}
-	return r.Count(s)
-}
-
-// outcomePeriod is how often to look for new outcomes. The folder may be on a drive that announces nothing.
+// outcomePeriod is how often to look for new results. The folder may be on a drive that announces nothing.
 const outcomePeriod = 100 * time.Millisecond
 
 // listen tells outcomes of the suite until the returned function is called.
@@ -122,47 +89,22 @@ func (r *run) listen(ctx context.Context, numbers []int) (end func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		followOutcomes(ctx, filepath.Join(r.artifacts, suite.OutcomesFile), outcomes.Hear)
+		tick := time.NewTicker(outcomePeriod)
+		defer tick.Stop()
+		for reader := (&suite.Reader{Path: filepath.Join(r.artifacts, suite.ResultsFile)}); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			results, _ := reader.Next() // who gives the verdict reads all of it, and its errors
+			for _, result := range results {
+				outcomes.Hear(result)
+			}
+		}
 	}()
 	return func() {
 		cancel()
 		<-done
-	}
-}
-
-// followOutcomes reads what the suite's processes add to a file, until ctx ends.
-func followOutcomes(ctx context.Context, path string, hear func(types.SpecReport)) {
-	tick := time.NewTicker(outcomePeriod)
-	defer tick.Stop()
-	for read := int64(0); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			read += newOutcomes(path, read, hear)
-		}
-	}
-}
-
-// newOutcomes reads the whole lines behind an offset, and says how long they are.
-func newOutcomes(path string, offset int64, hear func(types.SpecReport)) (n int64) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0 // no check has ended yet
-	}
-	defer f.Close()
-	if _, err := f.Seek(offset, io.SeekStart); err != nil {
-		return 0
-	}
-	for lines := bufio.NewReader(f); ; {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return n // the rest of a line comes later
-		}
-		n += int64(len(line))
-		var spec types.SpecReport
-		if json.Unmarshal(line, &spec) == nil {
-			hear(spec)
-		}
 	}
 }

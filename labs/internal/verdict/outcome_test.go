@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -14,7 +13,7 @@ import (
 )
 
 // heard hears the reports one after the other, and gives what is told after each.
-func heard(canRunPods, unblocked bool, specs ...types.SpecReport) (after []string) {
+func heard(canRunPods, unblocked bool, specs ...suite.Result) (after []string) {
 	var now string
 	outcomes := verdict.NewOutcomes([]*course.Lab{lab}, canRunPods, unblocked, func(o verdict.Outcome) {
 		now += fmt.Sprintf("%s %s %d/%d; ", o.ID, o.State, o.Holding, o.All)
@@ -27,30 +26,27 @@ func heard(canRunPods, unblocked bool, specs ...types.SpecReport) (after []strin
 	return after
 }
 
-func TestOutcomesAreToldAsSoonAsTheyAreCertain(t *testing.T) {
-	pass := func(id string) types.SpecReport { return spec(id, types.SpecStatePassed) }
-	fail := func(id, cause string) types.SpecReport {
-		return spec(id, types.SpecStateFailed, finding.New(cause, "this", "that"))
-	}
-	givenUp := func(id, by string) types.SpecReport {
-		return spec(id, types.SpecStateFailed, finding.New(suite.CauseBlocked, "nothing before it fails", "%s", by))
+func TestOutcomesAreToldOnceCertain(t *testing.T) {
+	pass := func(id string) suite.Result { return ended(id, suite.Passed) }
+	fail := func(id, cause string) suite.Result {
+		return ended(id, suite.Failed, finding.New(cause, "this", "that"))
 	}
 	for name, c := range map[string]struct {
 		embedded, unblocked bool
-		specs               []types.SpecReport
+		specs               []suite.Result
 		want                []string
 	}{
-		"what holds, at once":                {specs: []types.SpecReport{pass("second"), pass("first")}, want: []string{"second pass 1/3; ", "first pass 2/3; "}},
-		"what fails by itself, at once":      {specs: []types.SpecReport{fail("first", "no-deployment")}, want: []string{"first fail 0/3; "}},
-		"not before what it requires":        {specs: []types.SpecReport{fail("second", "too-few"), pass("first")}, want: []string{"", "first pass 1/3; second fail 1/3; "}},
-		"not what another failure explains":  {specs: []types.SpecReport{fail("second", "too-few"), fail("first", "no-deployment")}, want: []string{"", "first fail 0/3; "}},
-		"for which another one was given up": {specs: []types.SpecReport{fail("second", "too-few"), givenUp("first", "second")}, want: []string{"", "second fail 0/3; "}},
-		"not the machine's":                  {specs: []types.SpecReport{fail("first", finding.CauseMachine)}, want: []string{""}},
-		"not a defect of the lab":            {specs: []types.SpecReport{spec("first", types.SpecStatePanicked)}, want: []string{""}},
-		"not the last one that fails":        {specs: []types.SpecReport{pass("first"), pass("second"), fail("third", "x")}, want: []string{"first pass 1/3; ", "second pass 2/3; ", ""}},
-		"without those that need real Pods":  {embedded: true, specs: []types.SpecReport{pass("first"), fail("second", "x")}, want: []string{"first pass 1/2; ", ""}},
-		"each in its own right":              {unblocked: true, specs: []types.SpecReport{fail("third", "x")}, want: []string{"third fail 0/3; "}},
-		"no node of the suite":               {specs: []types.SpecReport{{LeafNodeType: types.NodeTypeSynchronizedBeforeSuite}}, want: []string{""}},
+		"what holds, at once":                {specs: []suite.Result{pass("second"), pass("first")}, want: []string{"second pass 1/3; ", "first pass 2/3; "}},
+		"what fails by itself, at once":      {specs: []suite.Result{fail("first", "no-deployment")}, want: []string{"first fail 0/3; "}},
+		"not before what it requires":        {specs: []suite.Result{fail("second", "too-few"), pass("first")}, want: []string{"", "first pass 1/3; second fail 1/3; "}},
+		"not what another failure explains":  {specs: []suite.Result{fail("second", "too-few"), fail("first", "no-deployment")}, want: []string{"", "first fail 0/3; "}},
+		"for which another one was given up": {specs: []suite.Result{fail("second", "too-few"), blockedBy("first", "second")}, want: []string{"", "second fail 0/3; "}},
+		"not the machine's":                  {specs: []suite.Result{fail("first", finding.CauseMachine)}, want: []string{""}},
+		"not a defect of the lab":            {specs: []suite.Result{ended("first", suite.Broken)}, want: []string{""}},
+		"not the last one that fails":        {specs: []suite.Result{pass("first"), pass("second"), fail("third", "x")}, want: []string{"first pass 1/3; ", "second pass 2/3; ", ""}},
+		"without those that need real Pods":  {embedded: true, specs: []suite.Result{pass("first"), fail("second", "x")}, want: []string{"first pass 1/2; ", ""}},
+		"each in its own right":              {unblocked: true, specs: []suite.Result{fail("third", "x")}, want: []string{"third fail 0/3; "}},
+		"no node of the suite":               {specs: []suite.Result{{State: suite.Broken, Defect: "connect"}}, want: []string{""}},
 	} {
 		if diff := cmp.Diff(c.want, heard(!c.embedded, c.unblocked, c.specs...)); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)

@@ -196,6 +196,7 @@ func (p *printer) failures() {
 	}
 	p.blocked()
 	p.inLine(p.green("✓"), Passed, "hold", "holds")
+	p.inLine(p.faint("?"), NotJudged, "were not judged: this machine was busy", "was not judged: this machine was busy")
 	p.inLine(p.faint("–"), NotChecked, "need real Pods and are not checked here", "needs real Pods and is not checked here")
 	p.gap()
 	p.line("%s: %d of %d checks do not hold yet. `make hint-%d` says more.",
@@ -289,7 +290,7 @@ func (p *printer) others(first *Check, others []*Check) {
 	shown := 0
 	for _, c := range others {
 		switch {
-		case c.Cause == first.Cause && (p.r.priority(c) < ownReason || slices.Contains(shared, c.Cause) || sameComplaint(c, first)):
+		case c.Cause == first.Cause && (ranks[c.Cause] < 0 || slices.Contains(shared, c.Cause) || sameComplaint(c, first)):
 			same = append(same, c.ID)
 		case shown == othersShown:
 			more = append(more, c.ID)

@@ -66,6 +66,8 @@ const (
 	Blocked State = "blocked"
 	// NotChecked: this kind of cluster cannot judge it.
 	NotChecked State = "not-checked"
+	// NotJudged: its time ran out while this machine was busy.
+	NotJudged State = "not-judged"
 )
 
 // Result is what one run found, as it stands in .lab/results/WORKSPACE/lab-N.json, see [Path]. Scripts read it; a change of
@@ -109,7 +111,7 @@ type Build struct {
 type Check struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Lab is the number of the lab that the check belongs to; a rerun check belongs to an earlier one.
+	// Lab is the number of the lab that the check belongs to; the opening check of an earlier one is asked again.
 	Lab int `json:"lab"`
 	// Regression: the check belongs to an earlier lab, which this workspace has passed before.
 	Regression bool    `json:"regression,omitempty"`
@@ -123,9 +125,8 @@ type Check struct {
 	Fields []finding.Field `json:"fields,omitempty"`
 	// Evidence explains a failed check, the most telling first.
 	Evidence []finding.Evidence `json:"evidence,omitempty"`
-	// Began and Ended are when the suite asked it.
-	Began time.Time `json:"-"`
-	Ended time.Time `json:"-"`
+	// Load is the machine's load average when the time of a check ran out that is not judged for that.
+	Load float64 `json:"load,omitempty"`
 }
 
 // Finding is what is wrong with the machine, and the command that fixes it.

@@ -14,12 +14,12 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// introduce brings the learner's definition to the cluster while their manager is still being compiled: the
+// installDefinition brings the learner's definition to the cluster while their manager is still being compiled: the
 // API server keeps the first custom resource of a new kind waiting for 2 s. A manifest that is missing or
 // refused is left to the suite, which says what is wrong with it.
-func (r *run) introduce(ctx context.Context) error {
+func (r *run) installDefinition(ctx context.Context) error {
 	if !r.runsManager() {
-		return nil // a lab before looks on while its definition is installed
+		return nil // such a lab may look on while its definition is installed
 	}
 	if !r.installedNew(ctx) || !needs(r.wanted, course.NeedsCollection) {
 		return ctx.Err()
