@@ -37,8 +37,7 @@ func (a *app) goTest(ctx context.Context, dir string, env []string, args ...stri
 	if err != nil {
 		return n, fmt.Errorf("test %s: %w", dir, err)
 	}
-	defer os.Remove(events.Name())
-	defer events.Close()
+	defer func() { _ = errors.Join(events.Close(), os.Remove(events.Name())) }()
 	tool := []string{"tool", "-modfile=" + filepath.Join(a.Root, "scripts", "tools", "go.mod"), "gotestsum", "--format=pkgname", "--format-hide-empty-pkg"}
 	cmd := exec.CommandContext(ctx, "go", append(append(tool, "--jsonfile="+events.Name(), "--"), args...)...)
 	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "GOWORK=off"), env...)

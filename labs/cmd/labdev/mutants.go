@@ -33,12 +33,15 @@ func newMutantsCommand(a *app) *cobra.Command {
 judges those that every change is asked.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			count, err := a.mutants(cmd.Context(), run)
-			fmt.Fprintln(a.Out, count)
-			if err == nil && count.failed > 0 {
-				err = exit.ErrFail
+			n, err := a.mutants(cmd.Context(), run)
+			if err != nil {
+				return err
 			}
-			return err
+			fmt.Fprintln(a.Out, n)
+			if n.failed > 0 {
+				return exit.ErrFail
+			}
+			return nil
 		},
 	}
 	flags := cmd.Flags()

@@ -31,7 +31,7 @@ func TestBusyMachineIsNoFailure(t *testing.T) {
 			}
 			r := results[0]
 			busy := r.Verdict == verdict.Environment && strings.Contains(r.Environment.Finding, "busy")
-			if !busy && !(tc.passes && r.Verdict == verdict.Pass) {
+			if passed := tc.passes && r.Verdict == verdict.Pass; !busy && !passed {
 				t.Errorf("the verdict is %s\n%s", r.Verdict, describe(r))
 			}
 		})

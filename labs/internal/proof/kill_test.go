@@ -48,7 +48,7 @@ func TestKilledCommandLeavesNothing(t *testing.T) {
 				}
 			}
 			kill(watch.Process.Pid, children)
-			<-ended
+			<-ended //nolint:errcheck // killed, as intended
 			if a := l.run(t, "--cluster=embedded", "check", "1"); a.code != exit.OK {
 				t.Errorf("the next command has exit code %d\n%s\n%s", a.code, a.stdout, a.stderr)
 			}
