@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -127,15 +128,28 @@ type answer struct {
 	stdout, stderr string
 }
 
+// buildLab compiles the command once for all tests.
+var buildLab = sync.OnceValues(func() (string, error) {
+	binary, err := filepath.Abs(filepath.Join(root, ".lab", "proof", "lab"))
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-o", binary, "./labs/cmd/lab")
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build lab: %w\n%s", err, out)
+	}
+	return binary, nil
+})
+
 // newLab is on a machine that has git and nothing else.
 func newLab(t *testing.T) lab {
 	t.Helper()
-	l := lab{binary: filepath.Join(t.TempDir(), "lab"), root: filepath.Join(t.TempDir(), "checkout"), home: t.TempDir()}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", l.binary, "./labs/cmd/lab")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build lab: %v\n%s", err, out)
+	binary, err := buildLab()
+	if err != nil {
+		t.Fatal(err)
 	}
+	l := lab{binary: binary, root: filepath.Join(t.TempDir(), "checkout"), home: t.TempDir()}
 	coursetest.CopyCheckout(t, root, l.root)
 	git, err := exec.LookPath("git")
 	if err != nil {
