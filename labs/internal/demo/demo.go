@@ -58,7 +58,8 @@ func (s Stage) Show(ctx context.Context, root, bin string) (err error) {
 	}
 	// The definition comes first of all: the garbage collector looks for new kinds every 30 s, and the last step waits for it. The
 	// API server keeps the first creation of a new kind waiting for up to 2 s, which a dry run takes.
-	prepare := `kubectl create -f ` + filepath.Join(root, "operator", "config", "crd", "bases", "cache.example.com_memcacheds.yaml") + ` &&
+	definition := filepath.Join(root, "operator", "config", "crd", "bases", "cache.example.com_memcacheds.yaml")
+	prepare := fmt.Sprintf("kubectl create -f %q", definition) + ` &&
 kubectl wait --for=condition=Established crd/memcacheds.cache.example.com && kubectl get memcacheds &&
 echo '{"apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "metadata": {"name": "cache"}, "spec": {}}' | kubectl create --dry-run=server -f -`
 	if output, err := s.shell(ctx, prepare); err != nil {
