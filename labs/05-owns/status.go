@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -116,18 +114,14 @@ func overwrite(ctx context.Context, m env.Memcached) error {
 	if err != nil {
 		return fmt.Errorf("get Memcached %s: %w", m, err)
 	}
-	all, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	if err != nil {
-		return fmt.Errorf("read status.conditions: %w", err)
-	}
-	all = slices.DeleteFunc(all, func(c any) bool { return c.(map[string]any)["type"] == "Available" })
+	var conditions []metav1.Condition
 	for _, kind := range []string{otherCondition, "Available"} {
-		all = append(all, map[string]any{
-			"type": kind, "status": "True", "reason": overwritten, "message": "written by a check",
-			"lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339), "observedGeneration": obj.GetGeneration(),
+		conditions = append(conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: overwritten, Message: "written by a check",
+			LastTransitionTime: metav1.Now(), ObservedGeneration: obj.GetGeneration(),
 		})
 	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": all}})
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)
 	}

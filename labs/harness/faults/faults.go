@@ -52,25 +52,27 @@ func refusedIn(namespace string, requests []apiproxy.Request) (n int) {
 // BeforeWrite has somebody else do something once, right before the manager's first write of a Memcached, or of its
 // subresource. The API server may answer that write with a conflict. failed says what went wrong with it so far.
 func BeforeWrite(m env.Memcached, subresource string, act func(context.Context) error) (failed func() error, _ error) {
-	var mu sync.Mutex
+	var mu sync.Mutex // writes wait for each other: what is done comes before all of them
 	var err error
 	done := false
-	return func() error {
-			mu.Lock()
-			defer mu.Unlock()
-			return err
-		}, disturb(apiproxy.Disturbance{Before: func(ctx context.Context, r apiproxy.Request) bool {
-			if !r.Mutating() || r.Resource != env.Memcacheds || r.Subresource != subresource || r.Namespace != m.Namespace || r.Name != m.Name {
-				return false
-			}
-			mu.Lock() // the others wait: what is done comes before all of them
-			defer mu.Unlock()
-			if done {
-				return false
-			}
-			err, done = act(ctx), true
-			return err == nil
-		}})
+	before := func(ctx context.Context, r apiproxy.Request) bool {
+		if !r.Mutating() || r.Resource != env.Memcacheds || r.Subresource != subresource || r.Namespace != m.Namespace || r.Name != m.Name {
+			return false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if done {
+			return false
+		}
+		err, done = act(ctx), true
+		return err == nil
+	}
+	failed = func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		return err
+	}
+	return failed, disturb(apiproxy.Disturbance{Before: before})
 }
 
 // KillAfter kills the manager once, when the API server has done what moment is true of and the manager has not heard of it
