@@ -25,7 +25,7 @@ import (
 
 var _ = Describe("Lab 4", env.Lab(4), func() {
 	It("creates the Deployment of the spec", env.Check("creates-deployment", env.First), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(
 			match.HaveReplicas(m.Size), runImage("wrong-image", env.Run().MemcachedImage), match.HavePort(m.Port)))
 		bare := env.NewMemcached(m.Namespace)
@@ -46,7 +46,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 	})
 
 	It("follows spec.size, up and down", env.Check("follows-size"), func(ctx SpecContext) {
-		a, b := match.ExpectCreated(ctx, env.PodlessNamespace(ctx)), match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		a, b := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx)), match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		Eventually(ctx, env.DeploymentOf(a)).Should(match.HaveReplicas(a.Size))
 		Eventually(ctx, env.DeploymentOf(b)).Should(match.HaveReplicas(b.Size))
 		Expect(errors.Join(a.Relabel(ctx), b.Relabel(ctx))).To(Succeed()) // a selector that has these labels cannot follow
@@ -57,7 +57,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 	})
 
 	It("follows spec.containerPort", env.Check("follows-port"), func(ctx SpecContext) {
-		namespace := env.PodlessNamespace
+		namespace := env.NamespaceWithoutPods
 		if env.Run().RealPods {
 			namespace = env.Namespace
 		}
@@ -84,7 +84,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 	})
 
 	It("keeps Memcacheds apart", env.Check("isolates-instances"), func(ctx SpecContext) {
-		one, other := env.PodlessNamespace(ctx), env.PodlessNamespace(ctx)
+		one, other := env.NamespaceWithoutPods(ctx), env.NamespaceWithoutPods(ctx)
 		a, b := env.NewMemcached(one), env.NewMemcached(one)
 		namesake := env.NewMemcached(other)
 		a.Name = env.LongName()
@@ -96,14 +96,14 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 		pickTheirOwn(ctx, a, b)
 		Expect(namesake.Create(ctx)).To(Succeed()) // last, so that it is the one that is taken for the other
 		haveTheirReplicas(ctx, "missing-namesake", namesake)
-		Expect(a.AwaitStable(ctx)).To(Succeed())
+		Expect(a.WaitIdle(ctx)).To(Succeed())
 		a.Size = 5
 		Expect(a.SetSpec(ctx, "size", a.Size)).To(Succeed())
 		haveTheirReplicas(ctx, "missing-deployment", a, b, namesake)
 	})
 
 	It("is quiet after a deletion", env.Check("deletion-quiet"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		before := match.ExpectDeployment(ctx, m)
 		failing := failuresOf(m)
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
@@ -113,7 +113,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 	})
 
 	It("catches up after it was stopped", env.Check("catches-up"), func(ctx SpecContext) {
-		namespace := env.PodlessNamespace(ctx)
+		namespace := env.NamespaceWithoutPods(ctx)
 		changed := match.ExpectCreated(ctx, namespace)
 		Eventually(ctx, env.DeploymentOf(changed)).Should(match.HaveReplicas(changed.Size))
 		late := env.NewMemcached(namespace)
@@ -127,7 +127,7 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 	})
 
 	It("runs the image of MEMCACHED_IMAGE", env.Check("follows-image"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		Eventually(ctx, env.DeploymentOf(m)).Should(runImage("image-hard-coded", env.Run().MemcachedImage))
 		before := match.ExpectDeployment(ctx, m)
 		image := "operator-lab.local/memcached:" + env.RandomName()

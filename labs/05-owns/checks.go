@@ -39,12 +39,12 @@ const (
 
 var _ = Describe("Lab 5", env.Lab(5), func() {
 	It("owns its Deployment", env.Check("owner-reference", env.First), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		Eventually(ctx, env.DeploymentOf(m)).Should(beControlledBy(memcached(ctx, m)))
 	})
 
 	It("creates a deleted Deployment again", env.Check("recreates-deployment"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		var took [3]time.Duration
 		for i := range took {
 			Expect(env.Sleep(ctx, time.Duration(env.Rand().IntN(400))*time.Millisecond)).To(Succeed())
@@ -55,7 +55,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 	})
 
 	It("repairs what others change", env.Check("repairs-drift"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		for _, d := range drifts(m) {
 			atRest(ctx, m) // a pass that is under way must not be the one that repairs
 			repairs(ctx, m, d)
@@ -65,14 +65,14 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 			if err := edit(ctx, m, func(d *appsv1.Deployment) { d.Spec.Replicas = new(m.Size + 1) }); err != nil {
 				return err
 			}
-			return m.AwaitStable(ctx) // the deployment controller's news of the edit come after it
+			return m.WaitIdle(ctx) // the deployment controller's news of the edit come after it
 		})).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.RetryTimeout).
-			Should(match.HaveReplicas(m.Size).Because("gave-up").Unexplained().ByKubernetes(env.RetryTimeout))
+			Should(match.HaveReplicas(m.Size).Because("gave-up").KeepCause().ByKubernetes(env.RetryTimeout))
 	})
 
 	It("keeps metadata of others", env.Check("keeps-foreign-metadata"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		Expect(edit(ctx, m, setMetadata)).To(Succeed())
 		Expect(m.Annotate(ctx)).To(Succeed())
 		atRest(ctx, m)
@@ -88,7 +88,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		match.ExpectDeployment(ctx, m)
 		Eventually(ctx, env.RolloutOf(m)).WithTimeout(env.PodsTimeout).Should(match.HaveAvailablePods(nearlyAll))
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
-		Consistently(ctx, env.MemcachedOf(m)).WithTimeout(stayPeriod).Should(match.Make(unavailable).Unexplained())
+		Consistently(ctx, env.MemcachedOf(m)).WithTimeout(stayPeriod).Should(match.Make(unavailable).KeepCause())
 		repairs(ctx, m, drifts(m)[0]) // from here on the generations of the two objects differ
 		m.Size++
 		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
@@ -99,12 +99,12 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(available))
 		quota := &corev1.ResourceQuota{}
 		Expect(env.Admin().DeleteAllOf(ctx, quota, client.InNamespace(m.Namespace))).To(Succeed()) // there will be another one
-		Expect(m.LosePods(ctx)).To(Succeed())
+		Expect(m.DeletePods(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(lost))
 	})
 
 	It("leaves the deletion to the garbage collector", env.Check("garbage-collected", SpecPriority(1)), func(ctx SpecContext) {
-		namespace := env.PodlessNamespace(ctx)
+		namespace := env.NamespaceWithoutPods(ctx)
 		m := match.ExpectCreated(ctx, namespace)
 		since := env.RequestCount()
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
@@ -115,13 +115,13 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 	})
 
 	It("respects a Deployment of somebody else", env.Check("foreign-deployment"), func(ctx SpecContext) {
-		m := env.NewMemcached(env.PodlessNamespace(ctx))
+		m := env.NewMemcached(env.NamespaceWithoutPods(ctx))
 		foreign, err := m.CreateForeign(ctx)
 		Expect(err).To(Succeed())
 		Expect(m.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(reportOccupied(ctx, m, foreign))
 		n := env.NewMemcached(m.Namespace)
-		unowned, err := n.CreateUncontrolled(ctx)
+		unowned, err := n.CreateUnowned(ctx)
 		Expect(err).To(Succeed())
 		Expect(n.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(n)).Should(reportOccupied(ctx, n, unowned))
@@ -129,30 +129,30 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 			Expect(m.Annotate(ctx)).To(Succeed())
 			Consistently(ctx, env.DeploymentOf(m)).WithTimeout(patience).Should(match.Make(func(d *appsv1.Deployment) error {
 				return untouched(d, foreign)
-			}).Unexplained())
+			}).KeepCause())
 		})
 		if looksAgain {
 			return // whenever that is
 		}
 		Expect(dropDeployment(ctx, m)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(freedTimeout).
-			Should(match.Exist().Because("not-noticed").Unexplained().ByKubernetes(freedTimeout))
+			Should(match.Exist().Because("not-noticed").KeepCause().ByKubernetes(freedTimeout))
 	})
 
 	It("reports a refused Deployment, and tries again", env.Check("refused-deployment"), func(ctx SpecContext) {
-		m := env.NewMemcached(env.PodlessNamespace(ctx))
+		m := env.NewMemcached(env.NamespaceWithoutPods(ctx))
 		lift, err := env.RefuseDeployments(ctx, m.Namespace)
 		Expect(err).To(Succeed())
 		Expect(m.Create(ctx)).To(Succeed())
-		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(reportsRefusal).Unexplained())
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(reportsRefusal).KeepCause())
 		waitsPatiently(ctx, func() { Expect(env.Sleep(ctx, patience)).To(Succeed()) })
 		Expect(lift(ctx)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.RetryTimeout).
-			Should(match.Exist().Because("gave-up").Unexplained().ByKubernetes(env.RetryTimeout))
+			Should(match.Exist().Because("gave-up").KeepCause().ByKubernetes(env.RetryTimeout))
 	})
 
 	It("repairs the status", env.Check("repairs-status"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
 		atRest(ctx, m)
 		refused := overwriteWhileRefused(ctx, m)
@@ -178,7 +178,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 	})
 
 	It("survives a crash", env.Check("survives-a-crash"), func(ctx SpecContext) {
-		m := env.NewMemcached(env.PodlessNamespace(ctx))
+		m := env.NewMemcached(env.NamespaceWithoutPods(ctx))
 		killed, err := faults.KillAfter(func(r apiproxy.Request) bool {
 			return r.Resource == env.Deployments && r.Namespace == m.Namespace && r.Created()
 		})
@@ -196,7 +196,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 // atRest waits until the Memcached and its Deployment have not changed for a moment.
 func atRest(ctx context.Context, m env.Memcached) {
 	GinkgoHelper()
-	Expect(m.AwaitStable(ctx)).To(Succeed())
+	Expect(m.WaitIdle(ctx)).To(Succeed())
 }
 
 // recreated deletes the Deployment, waits for another one in its place, and returns how long that took.
@@ -211,7 +211,7 @@ func recreated(ctx context.Context, m env.Memcached) time.Duration {
 			return finding.New("not-recreated", fmt.Sprintf("a deleted Deployment is back within %s", restoreTimeout), "no Deployment %s", m)
 		}
 		return nil
-	}).Unexplained().ByKubernetes(lateTimeout)) // a manager that polls does nothing for a while
+	}).KeepCause().ByKubernetes(lateTimeout)) // a manager that polls does nothing for a while
 	return time.Since(began)
 }
 
@@ -294,5 +294,5 @@ func survivesRecreation(ctx context.Context, m env.Memcached) {
 			return finding.New("earlier-owner", expected, "there is no Deployment")
 		}
 		return finding.New("earlier-owner", expected, "the Deployment has another controller, or none")
-	}).Unexplained().ByKubernetes(freedTimeout))
+	}).KeepCause().ByKubernetes(freedTimeout))
 }

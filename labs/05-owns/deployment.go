@@ -117,7 +117,7 @@ func keepMetadata() *match.Matcher {
 			return finding.New("restart-undone", "the annotation of `kubectl rollout restart` on the Pod template stays", "the annotation %s is gone", restartedAt)
 		}
 		return nil
-	}).Unexplained()
+	}).KeepCause()
 }
 
 // memcached reads a Memcached.
@@ -202,7 +202,7 @@ func staysDeleted(ctx context.Context, m env.Memcached) {
 			return finding.New("memcached-stuck", "the garbage collector deletes the Deployment of "+obj.GetName(), "it has not finished")
 		}
 		return nil
-	}).Unexplained().ByKubernetes(0))
+	}).KeepCause().ByKubernetes(0))
 	Expect(notDeletedBy(m, since)).To(Succeed())
 	atRest(ctx, m)
 	Expect(dropDeployment(ctx, m)).To(Succeed())
@@ -212,7 +212,7 @@ func staysDeleted(ctx context.Context, m env.Memcached) {
 			return finding.New("recreated", expected, "your manager created one, although it had heard of the deletion")
 		}
 		return nil
-	}).Unexplained())
+	}).KeepCause())
 	Expect(m.Release(ctx)).To(Succeed())
 	Eventually(ctx, env.MemcachedOf(m)).WithTimeout(env.CollectTimeout).Should(match.BeGone().ByKubernetes(0))
 }

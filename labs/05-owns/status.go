@@ -98,7 +98,7 @@ func overwriteWhileRefused(ctx context.Context, m env.Memcached) (refused int) {
 		if err := edit(ctx, m, func(d *appsv1.Deployment) { metav1.SetMetaDataLabel(&d.ObjectMeta, foreignKey, foreignValue) }); err != nil {
 			return err
 		}
-		return m.AwaitStable(ctx) // else the news of the edit would repair what the first try could not
+		return m.WaitIdle(ctx) // else the news of the edit would repair what the first try could not
 	})).To(Succeed())
 	for _, w := range m.Writes(since) {
 		if w.Disturbed {

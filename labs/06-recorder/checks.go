@@ -38,7 +38,7 @@ var camelCase = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 var _ = Describe("Lab 6", env.Lab(6), func() {
 	It("tells the creation once", env.Check("event-created", env.First), func(ctx SpecContext) {
 		m := toldCreated(ctx)
-		podless := env.NewMemcached(env.PodlessNamespace(ctx)) // a creation is told when it is done, and not when Pods run
+		podless := env.NewMemcached(env.NamespaceWithoutPods(ctx)) // a creation is told when it is done, and not when Pods run
 		Expect(podless.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.EventsOf(podless)).Should(match.Make(func(events []eventsv1.Event) error {
 			return normalEvent(normal(events), nil, "a Normal event about the creation, also while a quota admits no Pods")
@@ -178,7 +178,7 @@ func changePort(ctx context.Context, m env.Memcached, scalings []string) {
 // refusedCreation wants a Warning about a Deployment that the API server refuses, and no good news until it is created.
 func refusedCreation(ctx context.Context) {
 	GinkgoHelper()
-	m := env.NewMemcached(env.PodlessNamespace(ctx))
+	m := env.NewMemcached(env.NamespaceWithoutPods(ctx))
 	lift, err := env.RefuseDeployments(ctx, m.Namespace)
 	Expect(err).To(Succeed())
 	Expect(m.Create(ctx)).To(Succeed())

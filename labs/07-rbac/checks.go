@@ -51,7 +51,7 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 	It("grants no more than it needs", env.Check("role-within-ceiling"), func(ctx SpecContext) {
 		roles := requireRole()
 		refused := newRefusals(ctx, 0)
-		works := match.Exist().Because("does-not-work").Unexplained().StopIf(func() error {
+		works := match.Exist().Because("does-not-work").KeepCause().StopIf(func() error {
 			if err := refused(); err != nil {
 				return finding.Of(err).WithCause("does-not-work")
 			}
@@ -180,7 +180,7 @@ func sameRoles(have, want []generate.Manifest) error {
 // created makes a Memcached.
 func created(ctx context.Context) env.Memcached {
 	GinkgoHelper()
-	m := env.NewMemcached(env.PodlessNamespace(ctx))
+	m := env.NewMemcached(env.NamespaceWithoutPods(ctx))
 	Expect(m.Create(ctx)).To(Succeed())
 	return m
 }
@@ -209,7 +209,7 @@ func haveSomeEvent() *match.Matcher {
 // unlessRefused ends the wait of a matcher at the first request since an index that the manager has no right to: rights do
 // not come by waiting.
 func unlessRefused(ctx context.Context, since int, wanted *match.Matcher) *match.Matcher {
-	return wanted.Unexplained().StopIf(newRefusals(ctx, since))
+	return wanted.KeepCause().StopIf(newRefusals(ctx, since))
 }
 
 // newRefusals asks for [refusals] when the manager has sent something since it was called last.

@@ -43,7 +43,7 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("is scaled through its scale", env.Check("scale-writes"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		for _, size := range []int32{maxSize, 1} {
 			Expect(rescale(ctx, m, size)).To(Succeed())
 			Eventually(ctx, env.MemcachedOf(m)).Should(askFor("wrong-specpath", "the scale", size))
@@ -53,7 +53,7 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("can be scaled by an autoscaler", env.Check("hpa-scales"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		Expect(m.SetSpec(ctx, "size", 1)).To(Succeed())
 		Eventually(ctx, scaleOf(m)).Should(haveSelector()) // an autoscaler that finds none says so until it looks again
 		Expect(autoscale(ctx, m, 3, maxSize)).To(Succeed())
@@ -64,14 +64,14 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("leaves the size to its users", env.Check("does-not-own-spec"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		Expect(rescale(ctx, m, 1)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(1).Because("not-followed"))
 		Expect(env.Manager().Restart(ctx, env.Run().MemcachedImage)).To(Succeed())
 		Expect(m.Annotate(ctx)).To(Succeed())
 		Expect(scaleDeployment(ctx, m, maxSize)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(1).Because("not-repaired"))
-		Expect(m.AwaitStable(ctx)).To(Succeed())
+		Expect(m.WaitIdle(ctx)).To(Succeed())
 		Expect(m.IsSpecUntouched(ctx)).To(Succeed())
 	})
 
@@ -99,19 +99,19 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 		Expect(wasAlarmed()).To(Succeed())
 		Expect(scaleDeployment(ctx, m, 1)).To(Succeed()) // from here on the generations of the two objects differ
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(m.Size).Because("not-repaired"))
-		Expect(m.AwaitStable(ctx)).To(Succeed()) // the deployment controller counts the Pods of before for a moment
+		Expect(m.WaitIdle(ctx)).To(Succeed()) // the deployment controller counts the Pods of before for a moment
 		match.ExpectPods(ctx, m)
 		_, err = env.LeavePodsPending(ctx, m.Namespace)
 		Expect(err).To(Succeed())
 		m.Port++
 		Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed()) // the Pods of before go on
 		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(underWay))
-		Expect(m.AwaitStable(ctx)).To(Succeed()) // a new Pod waits beside the old ones
+		Expect(m.WaitIdle(ctx)).To(Succeed()) // a new Pod waits beside the old ones
 		Eventually(ctx, scaleOf(m)).Should(countPodsOfBoth(ctx, m))
 	})
 
 	It("tells when somebody has to help", env.Check("degraded"), func(ctx SpecContext) {
-		crowded := match.ExpectCreated(ctx, env.PodlessNamespace(ctx)) // a quota refuses its Pods
+		crowded := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx)) // a quota refuses its Pods
 		foreign, refused := env.NewMemcached(crowded.Namespace), env.NewMemcached(env.Namespace(ctx))
 		_, err := foreign.CreateForeign(ctx)
 		Expect(err).To(Succeed())
@@ -129,16 +129,16 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("writes its status once for each piece of news", env.Check("single-status-update"), func(ctx SpecContext) {
-		m := env.NewMemcached(env.PodlessNamespace(ctx))
+		m := env.NewMemcached(env.NamespaceWithoutPods(ctx))
 		_, err := m.CreateForeign(ctx) // so that there is no other news of it than its spec
 		Expect(err).To(Succeed())
 		Expect(m.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(stuck))
-		Expect(m.AwaitStable(ctx)).To(Succeed())
+		Expect(m.WaitIdle(ctx)).To(Succeed())
 		since := env.RequestCount()
 		for i := range resizes {
 			Expect(m.SetSpec(ctx, "size", int32(1+i%2))).To(Succeed())
-			Expect(m.AwaitStable(ctx)).To(Succeed())
+			Expect(m.WaitIdle(ctx)).To(Succeed())
 		}
 		Expect(onceForEach(m, since, resizes)).To(Succeed())
 	})

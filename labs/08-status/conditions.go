@@ -117,7 +117,7 @@ func restsWhenAsked(ctx context.Context, m env.Memcached) error {
 	before, err := m.State(ctx)
 	for range idlePasses {
 		if err == nil {
-			err = errors.Join(m.Annotate(ctx), m.AwaitStable(ctx))
+			err = errors.Join(m.Annotate(ctx), m.WaitIdle(ctx))
 		}
 	}
 	if err != nil {

@@ -62,9 +62,9 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 	})
 
 	It("puts its Service back", env.Check("service-repaired"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.PodlessNamespace(ctx))
+		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
-		Expect(m.AwaitStable(ctx)).To(Succeed())
+		Expect(m.WaitIdle(ctx)).To(Succeed())
 		for _, d := range drifts {
 			before, err := service(ctx, m)
 			Expect(err).To(Succeed())
@@ -73,13 +73,13 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		}
 		Expect(deleteService(ctx, m)).To(Succeed())
 		Eventually(ctx, serviceOf(m)).Should(exist().Because("not-recreated"))
-		Expect(m.AwaitStable(ctx)).To(Succeed())
+		Expect(m.WaitIdle(ctx)).To(Succeed())
 		since := env.RequestCount()
 		before, err := service(ctx, m)
 		Expect(err).To(Succeed())
 		for range edits {
 			Expect(m.Annotate(ctx)).To(Succeed())
-			Expect(m.AwaitStable(ctx)).To(Succeed())
+			Expect(m.WaitIdle(ctx)).To(Succeed())
 		}
 		Expect(writesNoService(ctx, m, before, since)).To(Succeed())
 	})
@@ -93,9 +93,9 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Expect(err).To(Succeed())
 		Expect(m.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionFalse).Because("available-without-pods"))
-		Expect(m.AwaitStable(ctx)).To(Succeed())
+		Expect(m.WaitIdle(ctx)).To(Succeed())
 		Expect(lift(ctx)).To(Succeed()) // what else is wrong is tried again
-		Eventually(ctx, env.DeploymentOf(m)).Should(match.Exist().Because("not-tried-again").Unexplained())
+		Eventually(ctx, env.DeploymentOf(m)).Should(match.Exist().Because("not-tried-again").KeepCause())
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available"))
 		reports(ctx, m, theirs)
@@ -115,7 +115,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 	It("brings options to the Pods", env.Check("options-arrive"), func(ctx SpecContext) {
 		m, options := withOptions(ctx, env.PendingNamespace(ctx))
 		for i := range edits {
-			Expect(m.AwaitStable(ctx)).To(Succeed())
+			Expect(m.WaitIdle(ctx)).To(Succeed())
 			before := match.ExpectDeployment(ctx, m)
 			Expect(options.set(ctx, options.connections+1+i)).To(Succeed())
 			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).
@@ -170,7 +170,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		nameOptions(ctx, elsewhere, newOptions(ctx, there, options.Name))
 		before := map[env.Memcached]*appsv1.Deployment{}
 		for _, m := range []env.Memcached{first, second, third, another, elsewhere} {
-			Expect(m.AwaitStable(ctx)).To(Succeed())
+			Expect(m.WaitIdle(ctx)).To(Succeed())
 			before[m] = match.ExpectDeployment(ctx, m)
 		}
 		Expect(options.set(ctx, options.connections+1)).To(Succeed())
@@ -183,9 +183,9 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 	})
 
 	It("spends nothing on ConfigMaps that nobody names", env.Check("ignores-unrelated-configmaps"), func(ctx SpecContext) {
-		m, _ := withOptions(ctx, env.PodlessNamespace(ctx))
+		m, _ := withOptions(ctx, env.NamespaceWithoutPods(ctx))
 		stranger := newOptions(ctx, m.Namespace, env.RandomName())
-		Expect(m.AwaitStable(ctx)).To(Succeed())
+		Expect(m.WaitIdle(ctx)).To(Succeed())
 		Expect(costNothing(ctx, func() error {
 			for i := range strangers {
 				if err := stranger.set(ctx, leastConnections+i); err != nil {
@@ -197,8 +197,8 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 	})
 
 	It("leaves the ConfigMap to its owner", env.Check("left-alone"), func(ctx SpecContext) {
-		m, options := withOptions(ctx, env.PodlessNamespace(ctx))
-		Expect(m.AwaitStable(ctx)).To(Succeed())
+		m, options := withOptions(ctx, env.NamespaceWithoutPods(ctx))
+		Expect(m.WaitIdle(ctx)).To(Succeed())
 		Expect(options.isAsItWas(ctx)).To(Succeed())
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.BeGone())
@@ -221,7 +221,7 @@ func reports(ctx context.Context, m env.Memcached, theirs *corev1.Service) {
 	GinkgoHelper()
 	untouched := func() error { return isUntouched(ctx, theirs) }
 	Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded("service").StopIf(untouched))
-	Expect(m.AwaitStable(ctx)).To(Succeed())
+	Expect(m.WaitIdle(ctx)).To(Succeed())
 	Expect(untouched()).To(Succeed())
 }
 

@@ -150,7 +150,7 @@ func stayAsItWas(before *appsv1.Deployment) *match.Matcher {
 			return finding.New("deployment-changed", expected, "its Pod template was changed: %s", env.CommandLine(d))
 		}
 		return nil
-	}).Unexplained()
+	}).KeepCause()
 }
 
 // staysAsItWas asks [stayAsItWas] once. A Deployment that is not there was changed, too.

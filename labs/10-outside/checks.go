@@ -52,7 +52,7 @@ const (
 
 var _ = Describe("Lab 10", env.Lab(10), func() {
 	It("registers each Memcached", env.Check("registers", env.First), func(ctx SpecContext) {
-		namespace := env.PodlessNamespace(ctx)
+		namespace := env.NamespaceWithoutPods(ctx)
 		m, other := register(ctx, env.NewMemcached(namespace)), register(ctx, env.NewMemcached(namespace))
 		m.Size = 1 + m.Size%5
 		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
@@ -64,7 +64,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 	})
 
 	It("promises to clean up before it registers", env.Check("finalizer-before-external-write"), func(ctx SpecContext) {
-		namespace := env.PodlessNamespace(ctx)
+		namespace := env.NamespaceWithoutPods(ctx)
 		promised := env.NewMemcached(namespace)
 		broken := onPut(promised, hasFinalizer)
 		ask := func() error { return promised.Create(ctx) } // while nothing can be written, and no promise either
@@ -85,7 +85,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 	})
 
 	It("cleans up there before it lets go here", env.Check("cleanup-before-finalizer-removal"), func(ctx SpecContext) {
-		namespace := env.PodlessNamespace(ctx)
+		namespace := env.NamespaceWithoutPods(ctx)
 		m, other := register(ctx, env.NewMemcached(namespace)), register(ctx, env.NewMemcached(namespace))
 		late := watchDeletion(m)
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
@@ -126,7 +126,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 	})
 
 	It("lets a slow answer hold up nobody", env.Check("concurrent-reconciles"), func(ctx SpecContext) {
-		namespace := env.PodlessNamespace(ctx)
+		namespace := env.NamespaceWithoutPods(ctx)
 		slow := register(ctx, env.NewMemcached(namespace))
 		asked := slowDown(slow)
 		Expect(slow.SetSpec(ctx, "size", 1+slow.Size%5)).To(Succeed())
@@ -151,7 +151,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		}
 		Expect(waiting.SetSpec(ctx, "optionsFrom", map[string]string{"name": env.RandomName()})).To(Succeed()) // which is not there
 		for _, one := range all {
-			Expect(one.AwaitStable(ctx)).To(Succeed())
+			Expect(one.WaitIdle(ctx)).To(Succeed())
 		}
 		env.Registry().Edit(m.uid, nil)
 		env.Registry().Edit(changed.uid, &registry.Entry{Namespace: namespace, Name: changed.Name, Size: changed.Size + 1})
@@ -184,7 +184,7 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 	})
 
 	It("leaves other finalizers alone", env.Check("others-finalizers"), func(ctx SpecContext) {
-		held := env.NewMemcached(env.PodlessNamespace(ctx))
+		held := env.NewMemcached(env.NamespaceWithoutPods(ctx))
 		failed, err := faults.BeforeWrite(held, "", held.Hold) // at the moment at which the manager sends its own
 		Expect(err).To(Succeed())
 		m := create(ctx, held)

@@ -110,8 +110,8 @@ func (m Memcached) CreateForeign(ctx context.Context) (*appsv1.Deployment, error
 	return d, nil
 }
 
-// CreateUncontrolled makes a Deployment of the Memcached's name that nobody controls.
-func (m Memcached) CreateUncontrolled(ctx context.Context) (*appsv1.Deployment, error) {
+// CreateUnowned makes a Deployment of the Memcached's name that nobody controls.
+func (m Memcached) CreateUnowned(ctx context.Context) (*appsv1.Deployment, error) {
 	d := m.foreign()
 	if err := current.admin.Create(ctx, d); err != nil {
 		return nil, fmt.Errorf("create the Deployment of nobody: %w", err)

@@ -158,9 +158,9 @@ func newNamespace(ctx context.Context, burdens func(ctx context.Context, namespa
 	return name
 }
 
-// PodlessNamespace is a [Namespace] in which a quota admits no Pods. Checks that judge objects alone
+// NamespaceWithoutPods is a [Namespace] in which a quota admits no Pods. Checks that judge objects alone
 // work there, so that they do not wait for containers, and leave the machine to those that do.
-func PodlessNamespace(ctx context.Context) string {
+func NamespaceWithoutPods(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
 	ns := newNamespace(ctx, func(context.Context, string) bool { return true }) // Kubernetes goes on trying to make the Pods
 	require(Quota(ctx, ns, 0))

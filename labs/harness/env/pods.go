@@ -103,8 +103,8 @@ func hasEnded(pod corev1.Pod, status corev1.ContainerStatus) error {
 		"it ended with exit code %d; it is started with %s", ended.ExitCode, startedWith(pod))
 }
 
-// LosePods deletes all Pods of the Memcached's namespace, and lets no others be created.
-func (m Memcached) LosePods(ctx context.Context) error {
+// DeletePods deletes all Pods of the Memcached's namespace, and lets no others be created.
+func (m Memcached) DeletePods(ctx context.Context) error {
 	if err := Quota(ctx, m.Namespace, 0); err != nil {
 		return err
 	}

@@ -116,10 +116,10 @@ func onlyTimes(moved []finding.Field) bool {
 	return !slices.ContainsFunc(moved, func(f finding.Field) bool { return !strings.Contains(f.Path, "lastTransitionTime") })
 }
 
-// AwaitStable waits until the Memcached is at rest for half a second, and for three seconds at most: what goes on changing is
+// WaitIdle waits until the Memcached is at rest for half a second, and for three seconds at most: what goes on changing is
 // another check's business. A check that changes something begins with it. Otherwise a pass that is under way for another reason
 // could repair the change by luck.
-func (m Memcached) AwaitStable(ctx context.Context) error {
+func (m Memcached) WaitIdle(ctx context.Context) error {
 	_, err := m.AwaitRest(ctx, 500*time.Millisecond, 3*time.Second)
 	return err
 }

@@ -88,7 +88,7 @@ func TestFailuresReachTheRecorder(t *testing.T) {
 		"one of several":          {gomega.SatisfyAll(Exist(), HaveReplicas(5)), deployment(3), "wrong-replicas", env.Deployments, false},
 		"no Deployment":           {gomega.SatisfyAll(HaveReplicas(5), Exist()), none(), env.CauseNoDeployment, env.Deployments, true},
 		"that need not be there":  {Make(func(*appsv1.Deployment) error { return finding.New("gone", "it stays", "it is gone") }), none(), "gone", env.Deployments, false},
-		"unexplained":             {HaveReplicas(5).Unexplained(), deployment(3), "wrong-replicas", "", false},
+		"unexplained":             {HaveReplicas(5).KeepCause(), deployment(3), "wrong-replicas", "", false},
 		"what will stay":          {Make(func(*appsv1.Deployment) error { return env.Final(finding.New("stolen", "a", "b")) }), deployment(3), "stolen", env.Deployments, false},
 		"what ends it":            {HaveReplicas(5).StopIf(func() error { return finding.New("forbidden", "a", "b") }), deployment(3), "forbidden", "", false},
 		"no finding, but a fault": {Make(func(*appsv1.Deployment) error { return never }), deployment(3), finding.CauseOther, env.Deployments, false},

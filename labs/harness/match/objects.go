@@ -29,7 +29,7 @@ func BeSameAs(before *appsv1.Deployment) *Matcher {
 			return nil
 		}
 		return env.Final(finding.New("replaced", "Deployment "+before.Name+" is changed where it is", "it was deleted"))
-	}).Unexplained()
+	}).KeepCause()
 }
 
 // BeGone wants a Memcached that is deleted to be gone.
@@ -39,7 +39,7 @@ func BeGone() *Matcher {
 			return nil
 		}
 		return finding.New("memcached-stuck", "the deleted Memcached goes", "it is still there, held by finalizers %q", obj.GetFinalizers())
-	}).Unexplained()
+	}).KeepCause()
 }
 
 // BeCollected wants an object of a kind that the garbage collector has removed.
@@ -49,7 +49,7 @@ func BeCollected(kind string) *Matcher {
 			return finding.New("not-collected", "the "+kind+" goes after its Memcached was deleted", "it is still there, with owner references %v", obj.GetOwnerReferences())
 		}
 		return nil
-	}).Unexplained().ByKubernetes(0)
+	}).KeepCause().ByKubernetes(0)
 }
 
 // HaveCondition wants a Memcached with a condition of a type that has a status.

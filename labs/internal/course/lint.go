@@ -90,7 +90,7 @@ func (l *linter) lintConfig() {
 	}
 	for _, g := range l.config.Generated {
 		if _, ok := l.source.files[g.Path]; !ok {
-			l.complain(configFile, 0, "generated: %s/ has no %q: bin/lab verify --fix makes it", SourceDir, g.Path)
+			l.complain(configFile, 0, "generated: %s/ has no %q: bin/labdev verify --fix makes it", SourceDir, g.Path)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (c *Course) Render(stage int) (Tree, error) {
 		if ok {
 			tree[g.Path] = file
 		} else if made >= 0 {
-			return nil, fmt.Errorf("render stage %d: there is no generated %s of stage %d: bin/lab verify --fix makes it", stage, g.Path, made)
+			return nil, fmt.Errorf("render stage %d: there is no generated %s of stage %d: bin/labdev verify --fix makes it", stage, g.Path, made)
 		}
 	}
 	return tree, err

@@ -53,7 +53,7 @@ func (v *Verifier) Verify(ctx context.Context) (problems []Problem, err error) {
 			for _, g := range v.Course.config.Generated {
 				fresh := stage >= g.last() || slices.Contains(g.Made, stage)
 				if fresh && !tree[g.Path].Equal(made[g.Path]) {
-					complain("stage %d: %s is not what controller-gen makes of it: bin/lab verify --fix", stage, g.Path)
+					complain("stage %d: %s is not what controller-gen makes of it: bin/labdev verify --fix", stage, g.Path)
 				}
 			}
 		}
