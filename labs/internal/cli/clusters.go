@@ -56,7 +56,7 @@ func (a *App) Chosen(ctx context.Context) string {
 	if err := engine.Ping(ctx, a.Engine()); err != nil && ctx.Err() == nil && a.NodeImage == "" && !a.Consents() {
 		a.Cluster = Embedded
 		a.Progress("no container engine answers, so this runs on an embedded control plane: " +
-			"Pods do not really run there; kind has the last word (make setup brings up a container engine)")
+			"Pods do not really run there, so checks that need them are left out (make setup brings up a container engine)")
 	}
 	return a.Cluster
 }
