@@ -72,6 +72,7 @@ func within(v reflect.Value) {
 
 // Cell is text that no spreadsheet takes for a formula.
 func Cell(text string) string {
+	text = strings.ReplaceAll(text, ";", ",") // where lists have semicolons, a cell begins behind one
 	if text != "" && strings.Contains("=+-@\t\r", text[:1]) {
 		return "'" + text
 	}
