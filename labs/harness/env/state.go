@@ -149,7 +149,7 @@ func (m Memcached) AwaitRest(ctx context.Context, period, limit time.Duration) (
 			return nil, err
 		}
 		if moved := now.Since(before); moved != nil || !now.observed() {
-			before, since, changed = now, time.Now(), cmp.Or(moved, changed, error(errUnobserved))
+			before, since, changed = now, time.Now(), cmp.Or(moved, changed, errUnobserved)
 			if time.Since(counted) >= changePeriod {
 				changes, counted = changes+1, time.Now()
 			}

@@ -113,7 +113,7 @@ func Join(ctx context.Context, prepared []byte) (err error) {
 	}
 	switch {
 	case current.shared.Gone != nil:
-		return nil //nolint:nilerr // that the manager is gone, the checks say
+		return nil // that the manager is gone, the checks say
 	case current.env != nil: // the first process: that others start their managers does not end this one
 	default:
 		w := trace.Join(filepath.Join(current.config.Artifacts, trace.File))

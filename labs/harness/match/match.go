@@ -126,7 +126,7 @@ func (m *Matcher) StopIf(stop func() error) *Matcher {
 	return m
 }
 
-// Unexplained leaves the finding as it is. Otherwise what the manager's log and requests say about the object may explain it:
+// KeepCause leaves the finding as it is. Otherwise what the manager's log and requests say about the object may explain it:
 // a panic, or a write that was refused.
 func (m *Matcher) KeepCause() *Matcher {
 	m.keepCause = true
