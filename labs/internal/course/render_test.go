@@ -192,6 +192,13 @@ func TestRenderAnotherVersionOfAGeneratedFile(t *testing.T) {
 	if diff := cmp.Diff([]string{"zz_generated.txt"}, render(t, other, 1).Diff(render(t, c, 1))); diff != "" {
 		t.Error(diff)
 	}
+	delete(source, "zz_generated.txt")
+	if other, err = c.WithSource(source, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, there := render(t, other, 1)["zz_generated.txt"]; there {
+		t.Error("a generated file that the source does not have is there")
+	}
 }
 
 func TestTreeGoesToDiskAndBack(t *testing.T) {

@@ -84,7 +84,7 @@ func (c *Course) WithSource(files Tree, stage int) (*Course, error) {
 	}
 	for _, g := range c.config.Generated {
 		if made := g.madeAt(stage); made >= 0 && made < g.last() {
-			s.kept[g.kept(made)] = files[g.Path]
+			s.kept[g.kept(made)] = files[g.Path] // a File without a mode if files has none, which Render leaves out
 		}
 	}
 	other := *c
@@ -106,9 +106,9 @@ func (c *Course) Render(stage int) (Tree, error) {
 		if made < g.last() {
 			file, ok = s.kept[g.kept(made)]
 		}
-		if ok {
+		if file.Mode != 0 {
 			tree[g.Path] = file
-		} else if made >= 0 {
+		} else if made >= 0 && !ok {
 			return nil, fmt.Errorf("render stage %d: there is no generated %s of stage %d: bin/labdev verify --fix makes it", stage, g.Path, made)
 		}
 	}
