@@ -89,18 +89,14 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		Eventually(ctx, env.RolloutOf(m)).WithTimeout(env.PodsTimeout).Should(match.HaveAvailablePods(nearlyAll))
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
 		Consistently(ctx, env.MemcachedOf(m)).WithTimeout(stayPeriod).Should(match.Make(unavailable).KeepCause())
-		repairs(ctx, m, drifts(m)[0]) // from here on the generations of the two objects differ
-		m.Size++
-		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
-		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
-		m.Size = nearlyAll
-		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
+		Expect(env.Admin().DeleteAllOf(ctx, &corev1.ResourceQuota{}, client.InNamespace(m.Namespace))).To(Succeed())
+		repairs(ctx, m, drifts(m)[0]) // makes the Pods anew, and lets the generations of the two objects differ
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(available))
-		quota := &corev1.ResourceQuota{}
-		Expect(env.Admin().DeleteAllOf(ctx, quota, client.InNamespace(m.Namespace))).To(Succeed()) // there will be another one
 		Expect(m.DeletePods(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(lost))
+		Expect(m.SetSpec(ctx, "size", m.Size+1)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.Make(unavailable))
 	})
 
 	It("leaves the deletion to the garbage collector", env.Check("garbage-collected", SpecPriority(1)), func(ctx SpecContext) {

@@ -71,7 +71,8 @@ func compare(path string, got, want any, all *[]finding.Field) {
 		}
 		return
 	}
-	keys := maps.Clone(gotMap)
+	keys := map[string]any{}
+	maps.Copy(keys, gotMap)
 	maps.Copy(keys, wantMap)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		at := key

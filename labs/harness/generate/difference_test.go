@@ -65,6 +65,14 @@ func manifest(t *testing.T, workspace string) generate.Manifest {
 	return all[0]
 }
 
+func TestCompareWithAnObjectThatIsGone(t *testing.T) {
+	var gone map[string]any
+	want := []finding.Field{{Path: "a", Have: "absent", Want: "1"}}
+	if diff := cmp.Diff(want, generate.Compare(gone, map[string]any{"a": 1})); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestReadManifests(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit workspacetest.Edit
