@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/env"
@@ -69,77 +69,35 @@ func haveConditions(state stableState) *match.Matcher {
 	})
 }
 
-// watchForAlarm looks at each state of a Memcached until the returned function is called, which says whether Degraded was
-// True in one of them.
-func watchForAlarm(ctx context.Context, m env.Memcached) (wasAlarmed func() error, _ error) {
+// watchMemcacheds watches the Memcacheds of a namespace until the check ends. What is not read yet, the watch keeps.
+func watchMemcacheds(ctx context.Context, namespace string) (watch.Interface, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(suite.Group + "/v1alpha1")
 	list.SetKind(suite.Kind + "List")
-	w, err := env.Admin().Watch(ctx, list, client.InNamespace(m.Namespace))
-	if err != nil {
-		return nil, fmt.Errorf("watch: %w", err)
+	w, err := env.Admin().Watch(ctx, list, client.InNamespace(namespace))
+	if err == nil {
+		DeferCleanup(w.Stop)
 	}
-	DeferCleanup(w.Stop)
-	var stopped atomic.Bool
-	ended := make(chan error, 1)
-	go func() {
-		var alarm error
-		for event := range w.ResultChan() {
-			obj, ok := event.Object.(*unstructured.Unstructured)
-			if !ok || obj.GetName() != m.Name || alarm != nil {
-				continue
-			}
-			if c, err := env.Condition(obj, "Degraded"); err == nil && c != nil && c.Status == metav1.ConditionTrue {
-				alarm = finding.New("degraded-during-rollout", "Degraded is not True while Pods come", "it was True (%s: %s)", c.Reason, c.Message)
-			}
-		}
-		if alarm == nil && !stopped.Load() {
-			alarm = finding.Machine("watch an object until the check ends", errors.New("the watch has ended"))
-		}
-		ended <- alarm
-	}()
-	return func() error {
-		stopped.Store(true)
-		w.Stop()
-		return <-ended
-	}, nil
+	return w, err
 }
 
-const (
-	// spareWrites is how many more writes than pieces of news there may be.
-	spareWrites = 2
-	// idlePasses is how many passes find nothing to do: a random order is the same as before now and then.
-	idlePasses = 4
-)
-
-// restsWhenAsked makes some passes that find nothing to do, and wants the status of before, down to the order of its lists.
-func restsWhenAsked(ctx context.Context, m env.Memcached) error {
-	before, err := m.State(ctx)
-	for range idlePasses {
-		if err == nil {
-			err = errors.Join(m.Annotate(ctx), m.WaitIdle(ctx))
-		}
-	}
+// neverDegraded wants Degraded not to have been True in any state of a Memcached from the beginning of a watch until now.
+func neverDegraded(ctx context.Context, m env.Memcached, seen watch.Interface) error {
+	now, err := m.Get(ctx)
 	if err != nil {
 		return err
 	}
-	now, err := m.State(ctx)
-	if err != nil {
-		return err
-	}
-	return now.Since(before)
-}
-
-// onceForEach wants no more writes of the status than there was news.
-func onceForEach(m env.Memcached, since, news int) error {
-	made := 0
-	for _, w := range m.Writes(since) {
-		if w.Subresource == "status" && w.Written() {
-			made++
+	for event := range seen.ResultChan() {
+		obj, ok := event.Object.(*unstructured.Unstructured)
+		if !ok {
+			break
+		}
+		if c, err := env.Condition(obj, "Degraded"); err == nil && c != nil && c.Status == metav1.ConditionTrue {
+			return finding.New("degraded-during-rollout", "Degraded is not True while Pods come", "it was True (%s: %s)", c.Reason, c.Message)
+		}
+		if obj.GetResourceVersion() == now.GetResourceVersion() {
+			return nil
 		}
 	}
-	if made > news+spareWrites {
-		return finding.New("several-writes", fmt.Sprintf("one write of the status for each of %d pieces of news, and %d to spare", news, spareWrites), "%d writes", made)
-	}
-	return nil
+	return finding.Machine("watch an object", errors.New("the watch has ended"))
 }
