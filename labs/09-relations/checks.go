@@ -4,7 +4,6 @@ package relations
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -22,25 +21,14 @@ const (
 	optionsTimeout = 8 * time.Second
 	// mendTimeout is the contract's limit for Degraded to go when the ConfigMap is there again.
 	mendTimeout = 2 * time.Second
-	// retryPause is how long a ConfigMap stays away, beside [stayPeriod], so that an error that was returned is tried again every
-	// five seconds by then.
-	retryPause = 4200 * time.Millisecond
 	// endpointsTimeout is how long Kubernetes may take to list Pods that are available behind a Service.
 	endpointsTimeout = 10 * time.Second
 	// freedTimeout is the contract's limit for a Memcached to get its own Service once the one in its way is gone.
 	freedTimeout = 10 * time.Second
 	// stayPeriod is how long something has to stay as it is. Who would change it does so within milliseconds.
 	stayPeriod = time.Second
-)
-
-const (
-	// mends is how often a ConfigMap is spoiled and mended: who polls, or tries again, can be lucky. From quickMend on it is
-	// mended right after the pass that has found it.
-	mends, quickMend = 5, 3
-	// edits is how often something is changed: a pass that runs for another reason may come right after one change.
-	edits = 2
-	// strangers is how many edits of a ConfigMap that nobody names there are, and fewPasses how many passes they may cost.
-	strangers, fewPasses = 100, 5
+	// strangers is how many edits of a ConfigMap that nobody names there are, and fewPasses and fewRequests what they may cost.
+	strangers, fewPasses, fewRequests = 30, 2, 10
 )
 
 var _ = Describe("Lab 9", env.Lab(9), func() {
@@ -49,9 +37,8 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		m, neighbour := env.NewMemcached(namespace), env.NewMemcached(namespace)
 		m.Size, neighbour.Size = 2, 1
 		neighbour.Name = env.LongName() // with a dot, so that it has no Service
-		for _, one := range []env.Memcached{m, neighbour} {
-			Expect(one.Create(ctx)).To(Succeed())
-		}
+		Expect(m.Create(ctx)).To(Succeed())
+		Expect(neighbour.Create(ctx)).To(Succeed())
 		leadsToItsPods(ctx, m)
 		match.ExpectPods(ctx, neighbour)
 		Eventually(ctx, env.MemcachedOf(neighbour)).Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("no-name-for-a-service"))
@@ -65,146 +52,129 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
 		Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
 		Expect(m.WaitIdle(ctx)).To(Succeed())
-		for _, d := range drifts {
-			before, err := service(ctx, m)
-			Expect(err).To(Succeed())
-			Expect(editService(ctx, m, d)).To(Succeed())
+		before, err := service(ctx, m)
+		Expect(err).To(Succeed())
+		for _, edit := range edits {
+			Expect(editService(ctx, m, edit)).To(Succeed())
 			Eventually(ctx, serviceOf(m)).Should(beRepaired(before))
 		}
 		Expect(deleteService(ctx, m)).To(Succeed())
 		Eventually(ctx, serviceOf(m)).Should(exist().Because("not-recreated"))
 		Expect(m.WaitIdle(ctx)).To(Succeed())
 		since := env.RequestCount()
-		before, err := service(ctx, m)
-		Expect(err).To(Succeed())
-		for range edits {
-			Expect(m.Annotate(ctx)).To(Succeed())
-			Expect(m.WaitIdle(ctx)).To(Succeed())
-		}
-		Expect(writesNoService(ctx, m, before, since)).To(Succeed())
+		Expect(m.Annotate(ctx)).To(Succeed())
+		Expect(m.WaitIdle(ctx)).To(Succeed())
+		Expect(writesNoService(ctx, m, since)).To(Succeed())
 	})
 
 	It("respects a Service of somebody else", env.Check("foreign-service"), func(ctx SpecContext) {
 		m := env.NewMemcached(env.Namespace(ctx))
 		m.Size = 1
-		theirs, err := createForeignService(ctx, m, nil)
+		theirs, err := createForeignService(ctx, m)
 		Expect(err).To(Succeed())
 		lift, err := env.RefuseDeployments(ctx, m.Namespace)
 		Expect(err).To(Succeed())
 		Expect(m.Create(ctx)).To(Succeed())
-		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionFalse).Because("available-without-pods"))
-		Expect(m.WaitIdle(ctx)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Degraded", metav1.ConditionTrue).Because("not-degraded"))
+		Expect(isUntouched(ctx, theirs)).To(Succeed())
 		Expect(lift(ctx)).To(Succeed()) // what else is wrong is tried again
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.Exist().Because("not-tried-again").KeepCause())
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available"))
-		reports(ctx, m, theirs)
+		Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded("service"))
+		Expect(isUntouched(ctx, theirs)).To(Succeed())
 		Expect(deleteService(ctx, m)).To(Succeed())
 		Eventually(ctx, serviceOf(m)).WithTimeout(freedTimeout).Should(exist().Because("not-freed"))
-		own, err := service(ctx, m)
-		Expect(err).To(Succeed())
-		other := env.NewMemcached(m.Namespace)
-		other.Size = 1
-		owner := metav1.NewControllerRef(newOptions(ctx, m.Namespace, env.RandomName()), corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-		theirs, err = createForeignService(ctx, other, own.Labels, *owner)
-		Expect(err).To(Succeed())
-		Expect(other.Create(ctx)).To(Succeed())
-		reports(ctx, other, theirs)
 	})
 
 	It("brings options to the Pods", env.Check("options-arrive"), func(ctx SpecContext) {
-		m, options := withOptions(ctx, env.PendingNamespace(ctx))
-		for i := range edits {
-			Expect(m.WaitIdle(ctx)).To(Succeed())
-			before := match.ExpectDeployment(ctx, m)
-			Expect(options.set(ctx, options.connections+1+i)).To(Succeed())
-			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).
-				Should(SatisfyAll(match.BeSameAs(before), haveAnotherTemplate(before), tellLimit(options.connections)))
-		}
-		served, theirs := withOptions(ctx, env.Namespace(ctx))
-		match.ExpectPods(ctx, served)
+		options := newOptions(ctx, env.PendingNamespace(ctx), env.RandomName())
+		m := withOptions(ctx, options)
+		Expect(m.WaitIdle(ctx)).To(Succeed())
+		Expect(write(ctx, options, randomConnections())).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(tellLimit(options))
+		served := newOptions(ctx, env.Namespace(ctx), env.RandomName())
+		m = withOptions(ctx, served)
+		match.ExpectPods(ctx, m)
 		if env.Run().RealPods {
-			areTold(ctx, served, strconv.Itoa(theirs.connections))
+			match.ExpectEachPod(ctx, m, haveLimit(m.Port, served))
 		}
 	})
 
 	It("goes on while options are missing", env.Check("options-missing"), func(ctx SpecContext) {
-		m, options := withOptions(ctx, env.Namespace(ctx))
+		options := newOptions(ctx, env.Namespace(ctx), env.RandomName())
+		m := withOptions(ctx, options)
 		match.ExpectPods(ctx, m)
-		for i := range mends {
+		garble := func(ctx context.Context, options *corev1.ConfigMap) error { return write(ctx, options, "many") }
+		for _, spoil := range []func(context.Context, *corev1.ConfigMap) error{garble, remove} {
 			before := match.ExpectDeployment(ctx, m)
-			spoil, mend := options.remove, options.create
-			if i == 0 {
-				spoil, mend = options.garble, options.correct
-			}
-			Expect(spoil(ctx)).To(Succeed())
-			Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded(options.Name).StopIf(func() error { return staysAsItWas(ctx, m, before) }))
+			Expect(spoil(ctx, options)).To(Succeed())
+			Consistently(ctx, env.DeploymentOf(m)).WithTimeout(stayPeriod).Should(stayAsItWas(before))
+			Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded(options.Name))
 			Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available"))
-			if i < quickMend {
-				Consistently(ctx, env.DeploymentOf(m)).WithTimeout(stayPeriod).Should(stayAsItWas(before))
-			}
-			if 0 < i && i < quickMend {
-				Expect(env.Sleep(ctx, retryPause+time.Duration(env.Rand().IntN(400))*time.Millisecond)).To(Succeed())
-			}
-			Expect(inTime(isMended(ctx, m, mend))).To(Succeed())
+			Expect(write(ctx, options, randomConnections())).To(Succeed())
+			Eventually(ctx, env.MemcachedOf(m)).WithTimeout(mendTimeout).Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("not-mended"))
 		}
-		m = env.NewMemcached(m.Namespace)
-		m.Size = 1
-		missing := missingOptions(m.Namespace, env.RandomName())
-		Expect(m.CreateWith(ctx, map[string]any{"optionsFrom": map[string]any{"name": missing.Name}})).To(Succeed())
-		Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded(missing.Name))
-		Expect(missing.create(ctx)).To(Succeed())
-		Eventually(ctx, env.DeploymentOf(m)).Should(match.Exist().Because("not-mended"))
-		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("not-mended"))
+		Expect(remove(ctx, options)).To(Succeed())
+		late := create(ctx, options)
+		Eventually(ctx, env.MemcachedOf(late)).Should(beDegraded(options.Name))
+		Expect(write(ctx, options, randomConnections())).To(Succeed())
+		Eventually(ctx, env.DeploymentOf(late)).Should(match.Exist().Because("not-mended"))
+		Eventually(ctx, env.MemcachedOf(late)).Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("not-mended"))
 	})
 
 	It("moves those who name it, and no others", env.Check("updates-only-referencing"), func(ctx SpecContext) {
 		here, there := env.PendingNamespace(ctx), env.PendingNamespace(ctx)
-		first, options := withOptions(ctx, here)
-		second, third, another, elsewhere := match.ExpectCreated(ctx, here), match.ExpectCreated(ctx, here), match.ExpectCreated(ctx, here), match.ExpectCreated(ctx, there)
-		// Three, because controller-runtime asks twice who is meant: with the object as it was, and as it is. Whoever names one of
-		// them in no order would reach two with some luck.
-		nameOptions(ctx, second, options)
-		nameOptions(ctx, third, options)
-		nameOptions(ctx, another, newOptions(ctx, here, env.RandomName()))
-		nameOptions(ctx, elsewhere, newOptions(ctx, there, options.Name))
-		before := map[env.Memcached]*appsv1.Deployment{}
-		for _, m := range []env.Memcached{first, second, third, another, elsewhere} {
+		options := newOptions(ctx, here, env.RandomName())
+		// Three, because controller-runtime asks twice who is meant: with the object as it was, and as it is.
+		users := []env.Memcached{withOptions(ctx, options), withOptions(ctx, options), withOptions(ctx, options)}
+		others := map[env.Memcached]*appsv1.Deployment{}
+		for _, m := range []env.Memcached{
+			withOptions(ctx, newOptions(ctx, here, env.RandomName())),
+			withOptions(ctx, newOptions(ctx, there, options.Name)),
+		} {
 			Expect(m.WaitIdle(ctx)).To(Succeed())
-			before[m] = match.ExpectDeployment(ctx, m)
+			others[m] = match.ExpectDeployment(ctx, m)
 		}
-		Expect(options.set(ctx, options.connections+1)).To(Succeed())
-		for _, m := range []env.Memcached{first, second, third} {
-			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(haveAnotherTemplate(before[m]).Because("instance-not-updated"))
+		Expect(write(ctx, options, randomConnections())).To(Succeed())
+		for _, m := range users {
+			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(tellLimit(options).Because("instance-not-updated"))
 		}
-		for _, m := range []env.Memcached{another, elsewhere} {
-			Consistently(ctx, env.DeploymentOf(m)).WithTimeout(stayPeriod).Should(stayAsItWas(before[m]).Because("other-instances-changed"))
+		Expect(env.Sleep(ctx, stayPeriod)).To(Succeed())
+		for m, before := range others {
+			Expect(match.ExpectDeployment(ctx, m)).To(stayAsItWas(before).Because("other-instances-changed"))
 		}
 	})
 
 	It("spends nothing on ConfigMaps that nobody names", env.Check("ignores-unrelated-configmaps"), func(ctx SpecContext) {
-		m, _ := withOptions(ctx, env.NamespaceWithoutPods(ctx))
+		m := withOptions(ctx, newOptions(ctx, env.NamespaceWithoutPods(ctx), env.RandomName()))
 		stranger := newOptions(ctx, m.Namespace, env.RandomName())
 		Expect(m.WaitIdle(ctx)).To(Succeed())
-		Expect(costNothing(ctx, func() error {
+		since := env.RequestCount()
+		made, err := env.Manager().PassesDuring(ctx, func() error {
 			for i := range strangers {
-				if err := stranger.set(ctx, leastConnections+i); err != nil {
+				if err := write(ctx, stranger, leastConnections+i); err != nil {
 					return err
 				}
 			}
 			return env.Sleep(ctx, env.QuietPeriod)
-		})).To(Succeed())
+		})
+		Expect(err).To(Succeed())
+		Expect(made.All).To(match.Because("passes-for-strangers", "a ConfigMap that no Memcached names starts no passes", BeNumerically("<=", fewPasses)))
+		Expect(env.RequestCount() - since).To(match.Because("passes-for-strangers", "a ConfigMap that no Memcached names costs no requests", BeNumerically("<=", fewRequests)))
 	})
 
 	It("leaves the ConfigMap to its owner", env.Check("left-alone"), func(ctx SpecContext) {
-		m, options := withOptions(ctx, env.NamespaceWithoutPods(ctx))
+		options := newOptions(ctx, env.NamespaceWithoutPods(ctx), env.RandomName())
+		m := withOptions(ctx, options)
+		Eventually(ctx, serviceOf(m)).Should(exist())
 		Expect(m.WaitIdle(ctx)).To(Succeed())
-		Expect(options.isAsItWas(ctx)).To(Succeed())
-		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
-		Eventually(ctx, env.MemcachedOf(m)).Should(match.BeGone())
-		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.CollectTimeout).Should(match.BeCollected("Deployment"))
-		Eventually(ctx, serviceOf(m)).WithTimeout(env.CollectTimeout).Should(match.BeCollected("Service").Because("service-not-collected"))
-		Consistently(ctx, options.isAsItWas).WithTimeout(stayPeriod).WithPolling(stayPeriod / 10).Should(Succeed())
+		Expect(read(ctx, options)).To(match.Because("owned", "the ConfigMap has no owner", HaveField("OwnerReferences", BeEmpty())))
+		Expect(read(ctx, options)).To(match.Because("configmap-changed", "the ConfigMap stays as its user made it", HaveField("ResourceVersion", options.ResourceVersion)))
+		obj, err := m.Get(ctx)
+		Expect(err).To(Succeed())
+		Expect(service(ctx, m)).To(match.Because("service-not-owned", "the Service has the Memcached for an owner",
+			HaveField("OwnerReferences", ContainElement(HaveField("UID", obj.GetUID())))))
 	})
 })
 
@@ -214,33 +184,4 @@ func leadsToItsPods(ctx context.Context, m env.Memcached) {
 	Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
 	match.ExpectPods(ctx, m)
 	Eventually(ctx, endpointsOf(m)).WithTimeout(endpointsTimeout).Should(haveEndpoints(m).ByKubernetes(endpointsTimeout))
-}
-
-// reports wants a Memcached to say that its Service is somebody else's, and that Service as it was made.
-func reports(ctx context.Context, m env.Memcached, theirs *corev1.Service) {
-	GinkgoHelper()
-	untouched := func() error { return isUntouched(ctx, theirs) }
-	Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded("service").StopIf(untouched))
-	Expect(m.WaitIdle(ctx)).To(Succeed())
-	Expect(untouched()).To(Succeed())
-}
-
-// withOptions makes a Memcached with one Pod and the ConfigMap that it names, and waits until its Pod template tells the options.
-func withOptions(ctx context.Context, namespace string) (env.Memcached, *configMap) {
-	GinkgoHelper()
-	options := newOptions(ctx, namespace, env.RandomName())
-	m := env.NewMemcached(namespace)
-	m.Size = 1
-	Expect(m.Create(ctx)).To(Succeed())
-	nameOptions(ctx, m, options)
-	return m, options
-}
-
-// nameOptions has a Memcached name a ConfigMap, and waits until its Pod template is another one for that.
-func nameOptions(ctx context.Context, m env.Memcached, options *configMap) {
-	GinkgoHelper()
-	before := match.ExpectDeployment(ctx, m)
-	Expect(m.SetSpec(ctx, "optionsFrom", map[string]string{"name": options.Name})).To(Succeed())
-	Expect(hasField(ctx, m, options.Name)).To(Succeed())
-	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(haveAnotherTemplate(before))
 }
