@@ -43,7 +43,6 @@ type check struct {
 	id     string
 	lab    int
 	long   bool
-	begun  int          // requests of the manager before it
 	rand   *rand.Rand   // see [Rand]
 	result suite.Result // once it has failed
 
@@ -95,11 +94,10 @@ func BeginCheck(ctx context.Context) {
 	if current.env != nil {
 		require(current.env.restore(ctx, c.lab))
 	}
-	c.begun = RequestCount()
 }
 
-// EndCheck fails a check that has passed if its manager exited meanwhile, because where nothing runs, nothing goes wrong, or
-// if the manager asked for so much that not all of it is known. The suite calls it after each check.
+// EndCheck fails a check that has passed if its manager exited meanwhile, because where nothing runs, nothing goes wrong. The
+// suite calls it after each check.
 func EndCheck() {
 	ginkgo.GinkgoHelper()
 	c := running()
@@ -108,9 +106,6 @@ func EndCheck() {
 	}
 	if gone := status().Gone; gone != nil {
 		require(gone)
-	}
-	if f := remembered(c.begun); f != nil {
-		require(f)
 	}
 }
 

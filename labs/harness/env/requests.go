@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
-	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // requests are what the manager has sent to the API server since index, in order. Without a manager there are none.
@@ -29,14 +28,6 @@ func RequestCount() int {
 		return 0
 	}
 	return current.env.proxy.Count()
-}
-
-// remembered is a finding if there were too many requests since an index to know them all.
-func remembered(since int) *finding.Finding {
-	if current.env == nil || !current.env.proxy.Forgot(since) {
-		return nil
-	}
-	return finding.New(finding.CauseOther, "an operator that asks for what its Memcacheds need", "so many writes, or refused requests, that they cannot all be remembered")
 }
 
 // LogLines are the manager's recent lines of output that contain text.
@@ -82,11 +73,8 @@ func rewritten(requests []apiproxy.Request, beside types.NamespacedName) string 
 
 // Refused are the manager's requests since index that it had no right to, each kind of request once. A
 // quota and a namespace that is going away are answered with the same status, so every refusal is
-// asked about again. Where there were too many to remember, there is a finding in their place.
+// asked about again.
 func Refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
-	if f := remembered(since); f != nil {
-		return nil, f
-	}
 	var all []apiproxy.Request
 	asked := map[string]bool{}
 	for _, r := range requests(since) {
