@@ -11,30 +11,27 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/faults"
 	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/harness/registry"
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 const (
 	// awayPeriod is how long the registry is away. An operator pauses longer and longer, so it must not be long.
-	awayPeriod = 3 * time.Second
+	awayPeriod = 1500 * time.Millisecond
 	// backTimeout is the contract's limit for what has to happen once the registry is back, or was changed by somebody.
 	backTimeout = 10 * time.Second
-	// refusedWrites is how long the API server refuses what the manager writes, and refusals how many are enough: those of two passes.
-	refusedWrites, refusals = 2 * time.Second, 7
-	// slowness is how long a slow answer takes: longer than any operator needs for the others.
-	slowness = 6 * time.Second
-	// noticePeriod is how long the registry may take to notice that somebody no longer waits for its answer.
-	noticePeriod = time.Second / 4
-	// refusedPeriod is how long an entry is refused, and mostTries how often it may be sent meanwhile.
-	refusedPeriod, mostTries = 10 * time.Second, 5
-	// restPeriod is how long the registry is listened to at rest.
-	restPeriod = 5 * time.Second
+	// slowness is how long a slow answer takes, and meanwhile how long others may wait for theirs.
+	slowness, meanwhile = 6 * time.Second, 3 * time.Second
+	// refusedPeriod is how long an entry is refused, and mostTries how often it may be sent meanwhile, and in ten seconds.
+	refusedPeriod, mostTries = 3 * time.Second, 5
+	// passes is how many passes without a change of the spec there are while an entry is refused, at least.
+	passes = 8
+	// restPeriod is how long the registry is listened to at rest, at least.
+	restPeriod = 4 * time.Second
 	// stayPeriod is how long something has to stay as it is. Who would change it does so within milliseconds.
 	stayPeriod = time.Second
 )
@@ -42,13 +39,6 @@ const (
 // troubles are what a registry that is away answers, those that are misread most first. A program has tried four times before the
 // registry is back.
 var troubles = []int{http.StatusTooManyRequests, http.StatusConflict, registry.BreakOff, http.StatusServiceUnavailable}
-
-const (
-	// neighbours is how many Memcacheds are made while the registry is slow with another one.
-	neighbours = 4
-	// passes is how many passes without a change of the spec there are while an entry is refused, at least.
-	passes = 8
-)
 
 var _ = Describe("Lab 10", env.Lab(10), func() {
 	It("registers each Memcached", env.Check("registers", env.First), func(ctx SpecContext) {
@@ -64,35 +54,36 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 	})
 
 	It("promises to clean up before it registers", env.Check("finalizer-before-external-write"), func(ctx SpecContext) {
-		namespace := env.NamespaceWithoutPods(ctx)
-		promised := env.NewMemcached(namespace)
-		broken := onPut(promised, hasFinalizer)
-		ask := func() error { return promised.Create(ctx) } // while nothing can be written, and no promise either
-		Expect(faults.RefuseWrites(ctx, namespace, apiproxy.ReadOnly, refusedWrites, refusals, ask)).To(Succeed())
-		registered := find(ctx, promised)
-		Eventually(ctx, entriesOf(registered)).Should(haveItsEntry(registered))
-		Expect(broken()).To(Succeed())
-		killed := env.NewMemcached(namespace)
-		dead := make(chan struct{})
-		kill := sync.OnceFunc(func() { env.Manager().Kill(); close(dead) })
-		onPut(killed, func(*unstructured.Unstructured) error { kill(); return nil }) // the entry is made all the same
-		m := create(ctx, killed)
-		Eventually(dead).WithContext(ctx).Should(BeClosed())
+		m := env.NewMemcached(env.NamespaceWithoutPods(ctx))
+		killed := make(chan struct{})
+		kill := sync.OnceFunc(func() { env.Manager().Kill(); close(killed) })
+		wrong := onRequest(registry.Everybody, http.MethodPut, func(ctx context.Context, q registry.Request) error {
+			if q.Entry.Name != m.Name {
+				return nil
+			}
+			defer kill() // the entry is made all the same
+			return hasFinalizer(ctx, m)
+		})
+		registered := create(ctx, m)
+		Eventually(killed).WithContext(ctx).Should(BeClosed())
+		Expect(wrong()).To(Succeed())
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Expect(env.Manager().Start(env.Run().MemcachedImage)).To(Succeed())
-		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
-		Eventually(ctx, entriesOf(m)).Should(haveNoEntry(m, "orphaned"))
+		Eventually(ctx, env.MemcachedOf(m)).Should(match.BeGone())
+		Expect(isRemoved(registered, "orphaned")).To(Succeed())
 	})
 
 	It("cleans up there before it lets go here", env.Check("cleanup-before-finalizer-removal"), func(ctx SpecContext) {
 		namespace := env.NamespaceWithoutPods(ctx)
 		m, other := register(ctx, env.NewMemcached(namespace)), register(ctx, env.NewMemcached(namespace))
-		late := watchDeletion(m)
+		wrong := onRequest(m.uid, http.MethodDelete, func(ctx context.Context, _ registry.Request) error {
+			return isStillThere(ctx, m, "finalizer-removed-first")
+		})
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
 		Expect(isRemoved(m, "finalizer-removed-first")).To(Succeed())
-		Expect(late()).To(Succeed())
-		watch(other.uid, http.MethodDelete, func(context.Context, registry.Request) error { // somebody else does so a moment before
+		Expect(wrong()).To(Succeed())
+		onRequest(other.uid, http.MethodDelete, func(context.Context, registry.Request) error { // somebody else does so a moment before
 			env.Registry().Edit(other.uid, nil)
 			return nil
 		})
@@ -103,7 +94,6 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 	It("waits for a registry that is away", env.Check("waits-for-registry"), func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
 		m, running := register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace))
-		match.ExpectPods(ctx, m.Memcached)
 		match.ExpectPods(ctx, running.Memcached)
 		Eventually(ctx, env.MemcachedOf(running.Memcached)).Should(beAvailable())
 		left, back := time.Now(), behave(registry.Everybody, registry.Behaviour{Statuses: troubles})
@@ -111,10 +101,9 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 		late := create(ctx, env.NewMemcached(namespace))
 		Expect(running.Annotate(ctx)).To(Succeed()) // which makes a pass
 		Eventually(ctx, env.DeploymentOf(late.Memcached)).Should(match.Exist().Because("blocked-by-slow-call"))
-		Eventually(ctx, env.MemcachedOf(late.Memcached)).Should(match.Make(sayWhatIsKnown))
+		Eventually(ctx, env.MemcachedOf(late.Memcached)).Should(haveStatus())
 		Consistently(ctx, env.MemcachedOf(running.Memcached)).WithTimeout(max(stayPeriod, awayPeriod-time.Since(left))).Should(beAvailable())
-		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(stay("finalizer-removed-early"))
-		Eventually(ctx, env.MemcachedOf(late.Memcached)).Should(match.Make(sayWhatIsKnown))
+		Expect(isStillThere(ctx, m, "finalizer-removed-early")).To(Succeed())
 		env.Registry().Edit(running.uid, nil)
 		back()
 		limit := max(backTimeout, 2*time.Since(left)) // each pause of an operator is twice the one before
@@ -128,43 +117,35 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 	It("lets a slow answer hold up nobody", env.Check("concurrent-reconciles"), func(ctx SpecContext) {
 		namespace := env.NamespaceWithoutPods(ctx)
 		slow := register(ctx, env.NewMemcached(namespace))
-		asked := slowDown(slow)
+		behave(slow.uid, registry.Behaviour{Delay: slowness})
+		before := len(env.Registry().Requests(slow.uid))
 		Expect(slow.SetSpec(ctx, "size", 1+slow.Size%5)).To(Succeed())
-		Eventually(asked).WithContext(ctx).Should(BeClosed())
-		var others []cache
-		for range neighbours {
-			others = append(others, create(ctx, env.NewMemcached(namespace)))
-		}
-		for _, m := range others {
-			Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m).Because("blocked-by-slow-call").ByKubernetes(slowness))
-		}
-		Expect(env.Sleep(ctx, noticePeriod)).To(Succeed())
-		Expect(wereServedMeanwhile(slow, others)).To(Succeed())
+		Eventually(func() int { return len(env.Registry().Requests(slow.uid)) }).WithContext(ctx).Should(BeNumerically(">", before))
+		other := create(ctx, env.NewMemcached(namespace))
+		Eventually(ctx, entriesOf(other)).WithTimeout(meanwhile).Should(haveItsEntry(other).Because("blocked-by-slow-call"))
+		Expect(wasServedDuring(slow, other)).To(Succeed())
 	})
 
 	It("looks again", env.Check("corrects-external-drift"), func(ctx SpecContext) {
-		namespace := env.Namespace(ctx) // where no news of refused Pods make a pass by luck
-		m, changed, waiting := register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace))
-		all := []cache{m, changed, waiting}
-		for _, one := range all {
-			match.ExpectPods(ctx, one.Memcached)
-		}
+		namespace := env.PendingNamespace(ctx) // where no news of Pods make a pass by luck
+		lost, waiting, rest := register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace))
 		Expect(waiting.SetSpec(ctx, "optionsFrom", map[string]string{"name": env.RandomName()})).To(Succeed()) // which is not there
-		for _, one := range all {
-			Expect(one.WaitIdle(ctx)).To(Succeed())
+		for _, m := range []cache{lost, waiting, rest} {
+			match.ExpectDeployment(ctx, m.Memcached)
+			Expect(m.WaitIdle(ctx)).To(Succeed())
 		}
-		env.Registry().Edit(m.uid, nil)
-		env.Registry().Edit(changed.uid, &registry.Entry{Namespace: namespace, Name: changed.Name, Size: changed.Size + 1})
-		env.Registry().Edit(waiting.uid, &registry.Entry{Namespace: namespace, Name: env.RandomName(), Size: waiting.Size})
-		for _, one := range all {
-			Eventually(ctx, entriesOf(one)).WithTimeout(backTimeout).Should(haveItsEntry(one).Because("drift-not-corrected").ByKubernetes(backTimeout))
+		began, before := time.Now(), len(env.Registry().Requests(rest.uid))
+		env.Registry().Edit(lost.uid, nil)
+		env.Registry().Edit(waiting.uid, &registry.Entry{Namespace: namespace, Name: waiting.Name, Size: waiting.Size + 1})
+		for _, m := range []cache{lost, waiting} {
+			Eventually(ctx, entriesOf(m)).WithTimeout(backTimeout).Should(haveItsEntry(m).Because("drift-not-corrected").ByKubernetes(backTimeout))
 		}
-		before := len(env.Registry().Requests(m.uid))
-		Expect(env.Sleep(ctx, restPeriod)).To(Succeed())
-		Expect(restsFor(restPeriod, len(env.Registry().Requests(m.uid))-before)).To(Succeed())
+		Expect(env.Sleep(ctx, restPeriod-time.Since(began))).To(Succeed())
+		Expect(len(env.Registry().Requests(rest.uid)) - before).To(match.Because("too-many-requests", "at most one request a second for an entry at rest",
+			BeNumerically("<=", 1+time.Since(began).Seconds())))
 	})
 
-	It("takes no for an answer", env.Check("no-retry-on-422", env.Long), func(ctx SpecContext) {
+	It("takes no for an answer", env.Check("no-retry-on-422"), func(ctx SpecContext) {
 		m := withOnePod(env.Namespace(ctx))
 		relent := behave(registry.Everybody, registry.Behaviour{Statuses: []int{http.StatusUnprocessableEntity}, Only: http.MethodPut})
 		refused := create(ctx, m)
@@ -173,9 +154,9 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 			Expect(m.Annotate(ctx)).To(Succeed())
 			Expect(env.Sleep(ctx, refusedPeriod/passes)).To(Succeed())
 		}
+		Expect(puts(refused)).To(match.Because("asked-again", "an entry that the registry refuses is sent a few times at most", BeNumerically("<=", mostTries)))
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(beAvailable())
-		Expect(triedAtMost(refused)).To(Succeed())
 		relent()
 		refused.Size++
 		Expect(m.SetSpec(ctx, "size", refused.Size)).To(Succeed())
@@ -185,19 +166,18 @@ var _ = Describe("Lab 10", env.Lab(10), func() {
 
 	It("leaves other finalizers alone", env.Check("others-finalizers"), func(ctx SpecContext) {
 		held := env.NewMemcached(env.NamespaceWithoutPods(ctx))
-		failed, err := faults.BeforeWrite(held, "", held.Hold) // at the moment at which the manager sends its own
+		failed, err := faults.BeforeWrite(held, held.Hold) // at the moment at which the manager sends its own
 		Expect(err).To(Succeed())
 		m := create(ctx, held)
 		Eventually(ctx, entriesOf(m)).Should(haveItsEntry(m))
 		Expect(failed()).To(Succeed())
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
-		Eventually(ctx, entriesOf(m)).Should(haveNoEntry(m, "left-behind"))
-		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(letGo())
-		Consistently(ctx, env.MemcachedOf(m.Memcached)).WithTimeout(stayPeriod).Should(stay("finalizer-removed"))
-		Expect(isRemoved(m, "registered-anew")).To(Succeed())
-		Expect(m.IsSpecUntouched(ctx)).To(Succeed())
-		Expect(m.Release(ctx)).To(Succeed())
-		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.BeGone())
-		register(ctx, m.Memcached)
+		Eventually(ctx, env.MemcachedOf(held)).Should(loseItsFinalizer())
+		Consistently(ctx, env.MemcachedOf(held)).WithTimeout(stayPeriod).Should(match.Because("finalizer-removed",
+			"the finalizer of somebody else stays", HaveField("GetFinalizers()", HaveLen(1))))
+		Expect(isRemoved(m, finding.CauseOther)).To(Succeed())
+		Expect(held.Release(ctx)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(held)).Should(match.BeGone())
+		register(ctx, held)
 	})
 })

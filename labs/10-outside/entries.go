@@ -3,19 +3,17 @@ package outside
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/match"
@@ -111,12 +109,7 @@ func lastRequest(c cache) string {
 	return fmt.Sprintf("the last request was %s, and the answer %d", last.Method, last.Status)
 }
 
-// haveNoEntry wants none under the UID of the Memcached.
-func haveNoEntry(c cache, cause string) *match.Matcher {
-	return match.Make(func(map[string]registry.Entry) error { return isRemoved(c, cause) })
-}
-
-// isRemoved asks [haveNoEntry] once.
+// isRemoved wants none under the UID of the Memcached.
 func isRemoved(c cache, cause string) error {
 	if _, there := env.Registry().Entries()[c.uid]; there {
 		return finding.New(cause, "no entry for the Memcached "+c.Name+", which was deleted", "it is still in the registry; %s", lastRequest(c))
@@ -124,18 +117,30 @@ func isRemoved(c cache, cause string) error {
 	return nil
 }
 
-// stay wants a Memcached that is being deleted to be there all the same.
-func stay(cause string) *match.Matcher {
-	return match.Make(func(obj *unstructured.Unstructured) error {
-		if obj.GetUID() == "" {
-			return finding.New(cause, "the Memcached "+obj.GetName()+" stays until nobody needs it any more", "it is gone")
-		}
+// isStillThere wants a Memcached that is being deleted to be there as long as its entry is. A cache that is behind can have an
+// operator send one DELETE more, which removes nothing.
+func isStillThere(ctx context.Context, c cache, cause string) error {
+	if _, there := env.Registry().Entries()[c.uid]; !there {
 		return nil
-	})
+	}
+	obj, err := c.Get(ctx)
+	if apierrors.IsNotFound(err) || err == nil && string(obj.GetUID()) != c.uid {
+		return finding.New(cause, "the Memcached stays until its entry is removed", "it is gone")
+	}
+	return err
 }
 
-// letGo wants a Memcached without the operator's finalizer: with that of the check at most, or none.
-func letGo() *match.Matcher {
+// hasFinalizer wants a Memcached to have one when a PUT comes for it.
+func hasFinalizer(ctx context.Context, m env.Memcached) error {
+	obj, err := m.Get(ctx)
+	if err == nil && len(obj.GetFinalizers()) == 0 {
+		err = finding.New("no-finalizer", "a Memcached has a finalizer before it is registered", "it had none when the PUT came")
+	}
+	return err
+}
+
+// loseItsFinalizer wants a Memcached without the operator's finalizer: with that of the check at most, or none.
+func loseItsFinalizer() *match.Matcher {
 	return match.Make(func(obj *unstructured.Unstructured) error {
 		if all := obj.GetFinalizers(); len(all) > 1 {
 			return finding.New("memcached-stuck", "the operator takes its finalizer away when the entry is gone", "finalizers %s", strings.Join(all, ", "))
@@ -154,22 +159,23 @@ func beRegistered(status metav1.ConditionStatus) *match.Matcher {
 	return match.HaveCondition("Registered", status).Because("not-told")
 }
 
-// sayWhatIsKnown wants a Memcached whose status was written, and does not say that it has an entry: the registry was away all the
+// haveStatus wants a Memcached whose status was written, and does not say that it has an entry, as the registry was away all the
 // time.
-func sayWhatIsKnown(obj *unstructured.Unstructured) error {
-	const expected = "the status tells of the Deployment, and not that there is an entry, while the registry is away"
-	available, err := env.Condition(obj, "Available")
-	if err == nil && available == nil {
-		return finding.New("not-told", expected, "there is no condition Available")
-	}
-	if err != nil {
-		return err
-	}
-	registered, err := env.Condition(obj, "Registered")
-	if err == nil && registered != nil && registered.Status == metav1.ConditionTrue {
-		err = finding.New("registered-too-early", expected, "Registered is True (%s: %s)", registered.Reason, registered.Message)
-	}
-	return err
+func haveStatus() *match.Matcher {
+	return match.Make(func(obj *unstructured.Unstructured) error {
+		const expected = "the status tells of the Deployment, and not that there is an entry, while the registry is away"
+		available, err := env.Condition(obj, "Available")
+		registered, problem := env.Condition(obj, "Registered")
+		switch {
+		case errors.Join(err, problem) != nil:
+			return errors.Join(err, problem)
+		case available == nil:
+			return finding.New("not-told", expected, "there is no condition Available")
+		case registered != nil && registered.Status == metav1.ConditionTrue:
+			return finding.New("registered-too-early", expected, "Registered is True (%s: %s)", registered.Reason, registered.Message)
+		}
+		return nil
+	})
 }
 
 // behave has the registry behave in a way until the returned function is called, or the check ends.
@@ -181,50 +187,15 @@ func behave(uid string, b registry.Behaviour) (end func()) {
 	return end
 }
 
-// onPut calls act for each PUT that is about a Memcached, whatever its entry says, with the Memcached as it is then and before the
-// entry is made. The returned function says what went wrong so far.
-func onPut(m env.Memcached, act func(*unstructured.Unstructured) error) (wrong func() error) {
-	return watch(registry.Everybody, http.MethodPut, func(ctx context.Context, q registry.Request) error {
-		obj, err := m.Get(ctx)
-		if err != nil || string(obj.GetUID()) != q.UID {
-			return client.IgnoreNotFound(err)
-		}
-		return act(obj)
-	})
-}
-
-// hasFinalizer wants a Memcached to have a finalizer when a PUT comes for it.
-func hasFinalizer(obj *unstructured.Unstructured) error {
-	if len(obj.GetFinalizers()) == 0 {
-		return finding.New("no-finalizer", "a Memcached has a finalizer before it is registered", "it had none when the PUT came")
-	}
-	return nil
-}
-
-// watchDeletion looks at a Memcached when its entry is about to be removed: it has to be there still. A cache that is behind can
-// have an operator send one DELETE more, which removes nothing.
-func watchDeletion(c cache) (wrong func() error) {
-	return watch(c.uid, http.MethodDelete, func(ctx context.Context, _ registry.Request) error {
-		if _, there := env.Registry().Entries()[c.uid]; !there {
-			return nil
-		}
-		obj, err := c.Get(ctx)
-		if apierrors.IsNotFound(err) || err == nil && string(obj.GetUID()) != c.uid {
-			return finding.New("finalizer-removed-first", "the entry is removed while the Memcached is still there", "it was gone already when the DELETE came")
-		}
-		return err
-	})
-}
-
-// watch looks at each request of a method that comes for a UID, until the check ends. The returned function says what was
+// onRequest calls act for each request of a method, before the registry does what is asked. The returned function says what went
 // wrong so far.
-func watch(uid, method string, look func(context.Context, registry.Request) error) (wrong func() error) {
+func onRequest(uid, method string, act func(context.Context, registry.Request) error) (wrong func() error) {
 	var mu sync.Mutex
 	var all error
 	behave(uid, registry.Behaviour{Only: method, Meanwhile: func(ctx context.Context, q registry.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		all = cmp.Or(all, look(ctx, q))
+		all = cmp.Or(all, act(ctx, q))
 	}})
 	return func() error {
 		mu.Lock()
@@ -233,57 +204,22 @@ func watch(uid, method string, look func(context.Context, registry.Request) erro
 	}
 }
 
-// slowDown has the registry take its time for a Memcached until the check ends. The channel is closed by the first request.
-func slowDown(c cache) (asked <-chan struct{}) {
-	first := make(chan struct{})
-	tell := sync.OnceFunc(func() { close(first) })
-	behave(c.uid, registry.Behaviour{Delay: slowness, Meanwhile: func(context.Context, registry.Request) { tell() }})
-	return first
-}
-
-// wereServedMeanwhile wants at least one of the others to have had its first PUT answered while a request for the slow one was
-// open, and well before that one was given up. An operator that does one after the other never has. One that gives up within twice
-// [noticePeriod] holds up nobody, however it works.
-func wereServedMeanwhile(slow cache, others []cache) error {
-	waited := false
-	for _, s := range env.Registry().Requests(slow.uid) {
-		ended := cmp.Or(s.Ended, time.Now())
-		waited = waited || ended.Sub(s.Began) > 2*noticePeriod
-		for _, m := range others {
-			if first := puts(m)[0]; s.Began.Before(first.Began) && first.Ended.Add(noticePeriod).Before(ended) {
-				return nil
-			}
-		}
-	}
-	if !waited {
+// wasServedDuring wants the first PUT for another Memcached to have come while the last request for the slow one was open. An
+// operator that does one after the other sends none then, also if it gives up early.
+func wasServedDuring(slow, other cache) error {
+	all := env.Registry().Requests(slow.uid)
+	if last := all[len(all)-1]; last.Ended.IsZero() && last.Began.Before(env.Registry().Requests(other.uid)[0].Began) {
 		return nil
 	}
-	return finding.New("blocked-by-slow-call", "other Memcacheds are registered while the registry takes its time for one", "none of %d was, before that one was answered or given up", len(others)).TooLate()
+	return finding.New("blocked-by-slow-call", "other Memcacheds are registered while the registry takes its time for one", "none was, before that one was answered or given up").TooLate()
 }
 
-// restsFor wants at most one request a second.
-func restsFor(period time.Duration, requests int) error {
-	if most := int(period/time.Second) + 1; requests > most {
-		return finding.New("too-many-requests", "at most one request a second for each entry at rest", "%d in %s", requests, period)
+// puts counts the requests that the registry take an entry.
+func puts(c cache) (n int) {
+	for _, q := range env.Registry().Requests(c.uid) {
+		if q.Method == http.MethodPut {
+			n++
+		}
 	}
-	return nil
-}
-
-// puts are the requests that the registry take an entry.
-func puts(c cache) []registry.Request {
-	return slices.DeleteFunc(env.Registry().Requests(c.uid), func(q registry.Request) bool { return q.Method != http.MethodPut })
-}
-
-// triedAtMost wants an entry that was refused not to have been sent again and again.
-func triedAtMost(c cache) error {
-	all := puts(c)
-	if len(all) == 0 {
-		return finding.New("no-entry", "the registry is asked to take the entry", "no PUT came for it")
-	}
-	late := all[0].Began.Add(refusedPeriod)
-	tries := len(slices.DeleteFunc(all, func(q registry.Request) bool { return q.Began.After(late) }))
-	if tries > mostTries {
-		return finding.New("asked-again", fmt.Sprintf("an entry that the registry refuses is sent at most %d times in %s", mostTries, refusedPeriod), "%d times", tries)
-	}
-	return nil
+	return n
 }

@@ -6,9 +6,6 @@ import (
 	"slices"
 )
 
-// remembered is how many of the latest requests are kept at least. A run of an operator that does not loop sends fewer.
-const remembered = 1 << 15
-
 // Tally is how often one kind of request was sent.
 type Tally struct {
 	Verb        string `json:"verb"`
@@ -20,47 +17,41 @@ type Tally struct {
 	Refused  int `json:"refused"`
 }
 
-// history is what a proxy remembers: the latest requests, and how often each kind was sent.
-type history struct {
-	forgotten int // requests before those that are kept
-	requests  []Request
-	tallies   map[Tally]Tally // by kind, which is a tally without numbers
-}
-
 // add gives the request its index and keeps it.
-func (h *history) add(r Request) {
-	if len(h.requests) == 2*remembered {
-		h.requests = append(h.requests[:0], h.requests[remembered:]...)
-		h.forgotten += remembered
-	}
-	r.Index = h.count()
-	h.requests = append(h.requests, r)
-
-	kind := Tally{Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource}
-	t, known := h.tallies[kind]
-	if !known {
-		t = kind
-	}
-	t.Requests++
-	if r.Refused() {
-		t.Refused++
-	}
-	if h.tallies == nil {
-		h.tallies = map[Tally]Tally{}
-	}
-	h.tallies[kind] = t
+func (p *Proxy) add(r Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.Index = len(p.requests)
+	p.requests = append(p.requests, r)
 }
 
-// count is the index of the next request.
-func (h *history) count() int { return h.forgotten + len(h.requests) }
-
-// since gives a copy of what is kept from index on.
-func (h *history) since(index int) []Request {
-	return slices.Clone(h.requests[min(max(0, index-h.forgotten), len(h.requests)):])
+// Since gives the requests from index on, in order.
+func (p *Proxy) Since(index int) []Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.requests[min(max(0, index), len(p.requests)):])
 }
 
-func (h *history) sortedTallies() []Tally {
-	return slices.SortedFunc(maps.Values(h.tallies), func(a, b Tally) int {
+// Count is how many requests there were. It is the index of the next one.
+func (p *Proxy) Count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.requests)
+}
+
+// Tallies are how often each kind of request was sent.
+func (p *Proxy) Tallies() []Tally {
+	kinds := map[Tally]Tally{} // by kind, which is a tally without numbers
+	for _, r := range p.Since(0) {
+		kind := Tally{Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource}
+		t := cmp.Or(kinds[kind], kind)
+		t.Requests++
+		if r.Refused() {
+			t.Refused++
+		}
+		kinds[kind] = t
+	}
+	return slices.SortedFunc(maps.Values(kinds), func(a, b Tally) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
 			cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb))
 	})

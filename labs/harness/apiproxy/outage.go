@@ -3,44 +3,29 @@ package apiproxy
 import (
 	"context"
 	"errors"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Outage is a kind of write that the API server refuses. Reads and watches go on.
-type Outage int
+// Outage is the resource that the API server refuses all writes of, as when an admission webhook for it fails. Reads and watches
+// go on.
+type Outage string
 
 const (
 	// NoOutage refuses nothing.
-	NoOutage Outage = iota
-	// ReadOnly refuses all writes, as when etcd has no leader.
-	ReadOnly
-	// NoDeployments refuses writes of Deployments, as when an admission webhook for them fails.
-	NoDeployments
-	// NoMemcacheds is the same for Memcacheds and their status.
-	NoMemcacheds
+	NoOutage Outage = ""
+	// NoDeployments refuses writes of Deployments.
+	NoDeployments Outage = "deployments"
+	// NoMemcacheds refuses writes of Memcacheds and their status.
+	NoMemcacheds Outage = "memcacheds"
 )
-
-// String says what the API server does during the outage.
-func (o Outage) String() string {
-	return [...]string{
-		"there", "without a store to write to (500)", "refusing all writes of Deployments (500)", "refusing all writes of Memcacheds (500)",
-	}[o]
-}
 
 // refusal is the API server's answer to a request during the outage, nil if it serves the request.
 func (o Outage) refusal(r Request) *apierrors.StatusError {
-	switch {
-	case !r.Mutating():
+	if o == NoOutage || !r.Mutating() || r.Resource != string(o) {
 		return nil
-	case o == ReadOnly:
-		return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
-	case o == NoDeployments && r.Group == "apps" && r.Resource == "deployments", o == NoMemcacheds && r.Resource == "memcacheds":
-		return apierrors.NewInternalError(errors.New("failed calling webhook: context deadline exceeded"))
 	}
-	return nil
+	return apierrors.NewInternalError(errors.New("failed calling webhook: context deadline exceeded"))
 }
 
 // Disturbance acts before and after requests. Both functions may be nil, and are called from many goroutines at once.
@@ -52,34 +37,23 @@ type Disturbance struct {
 	After func(Request)
 }
 
-// disturbances are what a check has asked for.
-type disturbances struct {
-	mu          sync.Mutex
-	disturbance Disturbance
-	outage      Outage
-	until       time.Time
-}
-
 // Disturb applies d to all requests from now on. The zero Disturbance ends it.
 func (p *Proxy) Disturb(d Disturbance) {
-	p.disturbances.mu.Lock()
-	defer p.disturbances.mu.Unlock()
-	p.disturbances.disturbance = d
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.disturbance = d
 }
 
-// Outage has the API server refuse writes for a while, beginning now. It does not wait for the end. NoOutage ends it early.
-func (p *Proxy) Outage(kind Outage, lasts time.Duration) {
-	p.disturbances.mu.Lock()
-	defer p.disturbances.mu.Unlock()
-	p.disturbances.outage, p.disturbances.until = kind, time.Now().Add(lasts)
+// Outage has the API server refuse writes from now on. [NoOutage] ends it.
+func (p *Proxy) Outage(kind Outage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.outage = kind
 }
 
-// now are the disturbance and the outage of this moment.
-func (d *disturbances) now() (Disturbance, Outage) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if time.Now().After(d.until) {
-		d.outage = NoOutage
-	}
-	return d.disturbance, d.outage
+// disturbances are those of this moment.
+func (p *Proxy) disturbances() (Disturbance, Outage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.disturbance, p.outage
 }

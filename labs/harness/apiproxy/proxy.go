@@ -32,13 +32,14 @@ import (
 
 // Proxy listens on loopback, with TLS.
 type Proxy struct {
-	server       *httptest.Server
-	token        string
-	filter       NamespaceFilter
-	disturbances disturbances
+	server *httptest.Server
+	token  string
+	filter NamespaceFilter
 
-	mu      sync.Mutex
-	history history
+	mu          sync.Mutex
+	disturbance Disturbance
+	outage      Outage
+	requests    []Request
 }
 
 // Start begins to pass requests on to the API server of upstream, of which only the address and the certificate authority are
@@ -85,34 +86,6 @@ func (p *Proxy) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }
 
-// Since gives the requests from index on, in order. Of a client that sends tens of thousands, the earliest are forgotten.
-func (p *Proxy) Since(index int) []Request {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.history.since(index)
-}
-
-// Count is how many requests there were, the forgotten ones included. It is the index of the next one.
-func (p *Proxy) Count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.history.count()
-}
-
-// Forgot says whether some requests from index on are forgotten.
-func (p *Proxy) Forgot(index int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.history.forgotten > index
-}
-
-// Tallies are how often each kind of request was sent, the forgotten ones included.
-func (p *Proxy) Tallies() []Tally {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.history.sortedTallies()
-}
-
 // Stop closes the listener and every connection.
 func (p *Proxy) Stop() error {
 	p.server.CloseClientConnections()
@@ -138,7 +111,7 @@ func (p *Proxy) recorded(next http.Handler) http.Handler {
 			p.refuse(w, record, apierrors.NewForbidden(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name, why))
 			return
 		}
-		disturbance, outage := p.disturbances.now()
+		disturbance, outage := p.disturbances()
 		refusal := outage.refusal(record)
 		if err := p.filter.narrow(req.URL, record); err != nil { // unfiltered, it would show objects of other checks
 			refusal = apierrors.NewServiceUnavailable(err.Error())
@@ -173,7 +146,7 @@ func (p *Proxy) answered(resp *http.Response) error {
 	}
 	record.Disturbed = record.Disturbed && record.Status == http.StatusConflict
 	p.add(*record)
-	if d, _ := p.disturbances.now(); d.After != nil {
+	if d, _ := p.disturbances(); d.After != nil {
 		d.After(*record)
 	}
 	return nil
@@ -197,12 +170,6 @@ func (p *Proxy) refuse(w http.ResponseWriter, record Request, err *apierrors.Sta
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(record.Status)
 	_ = json.NewEncoder(w).Encode(&status)
-}
-
-func (p *Proxy) add(record Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.history.add(record)
 }
 
 // message reads the message of a refusal, "" if there is none.

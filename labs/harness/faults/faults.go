@@ -4,6 +4,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -12,9 +13,6 @@ import (
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/env"
 )
-
-// refusalLimit ends what [RefuseWrites] began, should nobody be left to do so.
-const refusalLimit = 10 * time.Second
 
 // RefuseWrites has the API server refuse writes of the manager while act runs, and after it until so many were refused in the
 // namespace, for hold at most. No longer: with each of them the manager waits twice as long before it tries again, and a right
@@ -25,8 +23,8 @@ func RefuseWrites(ctx context.Context, namespace string, kind apiproxy.Outage, h
 		return err
 	}
 	since := proxy.Count()
-	proxy.Outage(kind, refusalLimit)
-	defer proxy.Outage(apiproxy.NoOutage, 0)
+	proxy.Outage(kind)
+	defer proxy.Outage(apiproxy.NoOutage)
 	if err := act(); err != nil {
 		return err
 	}
@@ -49,29 +47,18 @@ func refusedIn(namespace string, requests []apiproxy.Request) (n int) {
 	return n
 }
 
-// BeforeWrite has somebody else do something once, right before the manager's first write of a Memcached, or of its
-// subresource. The API server may answer that write with a conflict. failed says what went wrong with it so far.
-func BeforeWrite(m env.Memcached, subresource string, act func(context.Context) error) (failed func() error, _ error) {
-	var mu sync.Mutex // writes wait for each other: what is done comes before all of them
-	var err error
-	done := false
-	before := func(ctx context.Context, r apiproxy.Request) bool {
-		if !r.Mutating() || r.Resource != env.Memcacheds || r.Subresource != subresource || r.Namespace != m.Namespace || r.Name != m.Name {
-			return false
+// BeforeWrite has somebody else do something once, right before the manager's first write of a Memcached. The API server may
+// answer that write with a conflict. failed says what went wrong with it.
+func BeforeWrite(m env.Memcached, act func(context.Context) error) (failed func() error, _ error) {
+	var once sync.Once // writes wait for each other: what is done comes before all of them
+	err := errors.New("the manager has not written the Memcached")
+	before := func(ctx context.Context, r apiproxy.Request) (provoked bool) {
+		if r.Mutating() && r.Resource == env.Memcacheds && r.Subresource == "" && r.Namespace == m.Namespace && r.Name == m.Name {
+			once.Do(func() { err = act(ctx); provoked = err == nil })
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if done {
-			return false
-		}
-		err, done = act(ctx), true
-		return err == nil
+		return provoked
 	}
-	failed = func() error {
-		mu.Lock()
-		defer mu.Unlock()
-		return err
-	}
+	failed = func() error { once.Do(func() {}); return err }
 	return failed, disturb(apiproxy.Disturbance{Before: before})
 }
 
