@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -55,9 +54,9 @@ const BreakOff = -1
 
 // Registry is one that listens until it is closed. All of its methods may be called at any time.
 type Registry struct {
-	server   *http.Server
-	listener net.Listener
-	tell     func(Request)
+	server *http.Server
+	url    string
+	tell   func(Request)
 
 	mu         sync.Mutex
 	entries    map[string]Entry
@@ -73,19 +72,16 @@ func Start(address string, tell func(Request)) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the registry: %w", err)
 	}
-	r := &Registry{listener: l, tell: tell, entries: map[string]Entry{}, behaviours: map[string]Behaviour{}}
+	r := &Registry{url: "http://" + l.Addr().String(), tell: tell, entries: map[string]Entry{}, behaviours: map[string]Behaviour{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/caches/{uid}", r.serve)
-	r.server = &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)} //nolint:gosec // on loopback, for one program
+	r.server = &http.Server{Handler: mux} //nolint:gosec // on loopback, for one program
 	go func() { _ = r.server.Serve(l) }()
 	return r, nil
 }
 
-// Address is where it listens, as host:port.
-func (r *Registry) Address() string { return r.listener.Addr().String() }
-
 // URL is what an operator is told.
-func (r *Registry) URL() string { return "http://" + r.Address() }
+func (r *Registry) URL() string { return r.url }
 
 // Close ends it.
 func (r *Registry) Close() error { return r.server.Close() }
@@ -101,11 +97,9 @@ func (r *Registry) Entries() map[string]Entry {
 func (r *Registry) Edit(uid string, entry *Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if entry == nil {
-		delete(r.entries, uid)
-		return
+	if delete(r.entries, uid); entry != nil {
+		r.entries[uid] = *entry
 	}
-	r.entries[uid] = *entry
 }
 
 // Everybody stands for each uid that has no behaviour of its own, in [Registry.Behave].
@@ -150,15 +144,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	case <-req.Context().Done():
 	case <-time.After(b.Delay):
 	}
-	status, entry := r.answer(q, b)
-	if status == BreakOff {
-		panic(http.ErrAbortHandler)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if q.Method == http.MethodGet && status == http.StatusOK {
-		_ = json.NewEncoder(w).Encode(entry)
-	}
+	r.answer(w, q, b)
 }
 
 // receive remembers a request, and returns what is to be done with it.
@@ -176,41 +162,45 @@ func (r *Registry) receive(q *Request) Behaviour {
 	return b
 }
 
-// answer does what is asked, unless the behaviour has another answer.
-func (r *Registry) answer(q *Request, b Behaviour) (status int, entry Entry) {
+// answer does what is asked, unless the behaviour has another answer, and tells the other side.
+func (r *Registry) answer(w http.ResponseWriter, q *Request, b Behaviour) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	entry = r.entries[q.UID]
+	var entry *Entry
 	if n := len(b.Statuses); n > 0 {
 		q.Status = b.Statuses[min(r.disturbed[q.UID], n-1)]
 		r.disturbed[q.UID]++
 	} else {
-		q.Status = r.apply(*q)
+		q.Status, entry = r.apply(*q)
 	}
 	q.Ended = time.Now()
 	if r.tell != nil {
 		r.tell(*q)
 	}
-	return q.Status, entry
+	if q.Status == BreakOff {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(q.Status)
+	if entry != nil {
+		_ = json.NewEncoder(w).Encode(entry)
+	}
 }
 
-// apply does what is asked, and returns the status of the answer.
-func (r *Registry) apply(q Request) int {
-	_, there := r.entries[q.UID]
+// apply does what is asked, and returns the answer.
+func (r *Registry) apply(q Request) (status int, _ *Entry) {
+	entry, there := r.entries[q.UID]
 	switch {
 	case q.Method == http.MethodPut:
 		r.entries[q.UID] = q.Entry
-		if there {
-			return http.StatusOK
-		}
-		return http.StatusCreated
+		return map[bool]int{true: http.StatusOK, false: http.StatusCreated}[there], nil
 	case q.Method != http.MethodGet && q.Method != http.MethodDelete:
-		return http.StatusMethodNotAllowed
+		return http.StatusMethodNotAllowed, nil
 	case !there:
-		return http.StatusNotFound
+		return http.StatusNotFound, nil
 	case q.Method == http.MethodDelete:
 		delete(r.entries, q.UID)
-		return http.StatusNoContent
+		return http.StatusNoContent, nil
 	}
-	return http.StatusOK
+	return http.StatusOK, &entry
 }
