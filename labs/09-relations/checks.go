@@ -39,13 +39,15 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		neighbour.Name = env.LongName() // with a dot, so that it has no Service
 		Expect(m.Create(ctx)).To(Succeed())
 		Expect(neighbour.Create(ctx)).To(Succeed())
-		leadsToItsPods(ctx, m)
+		Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
 		match.ExpectPods(ctx, neighbour)
 		Eventually(ctx, env.MemcachedOf(neighbour)).Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("no-name-for-a-service"))
 		m.Port++
 		Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.HavePort(m.Port))
-		leadsToItsPods(ctx, m)
+		Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
+		match.ExpectPods(ctx, m)
+		Eventually(ctx, endpointsOf(m)).WithTimeout(endpointsTimeout).Should(haveEndpoints(m).ByKubernetes(endpointsTimeout))
 	})
 
 	It("puts its Service back", env.Check("service-repaired"), func(ctx SpecContext) {
@@ -58,7 +60,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 			Expect(editService(ctx, m, edit)).To(Succeed())
 			Eventually(ctx, serviceOf(m)).Should(beRepaired(before))
 		}
-		Expect(deleteService(ctx, m)).To(Succeed())
+		Expect(env.Admin().Delete(ctx, before)).To(Succeed())
 		Eventually(ctx, serviceOf(m)).Should(exist().Because("not-recreated"))
 		Expect(m.WaitIdle(ctx)).To(Succeed())
 		since := env.RequestCount()
@@ -83,7 +85,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available"))
 		Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded("service"))
 		Expect(isUntouched(ctx, theirs)).To(Succeed())
-		Expect(deleteService(ctx, m)).To(Succeed())
+		Expect(env.Admin().Delete(ctx, theirs)).To(Succeed())
 		Eventually(ctx, serviceOf(m)).WithTimeout(freedTimeout).Should(exist().Because("not-freed"))
 	})
 
@@ -177,11 +179,3 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 			HaveField("OwnerReferences", ContainElement(HaveField("UID", obj.GetUID())))))
 	})
 })
-
-// leadsToItsPods wants the Service of a Memcached to lead to its Pods, which have to be available for that.
-func leadsToItsPods(ctx context.Context, m env.Memcached) {
-	GinkgoHelper()
-	Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
-	match.ExpectPods(ctx, m)
-	Eventually(ctx, endpointsOf(m)).WithTimeout(endpointsTimeout).Should(haveEndpoints(m).ByKubernetes(endpointsTimeout))
-}

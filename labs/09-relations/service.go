@@ -135,10 +135,6 @@ func beRepaired(before *corev1.Service) gomegatypes.GomegaMatcher {
 	)
 }
 
-func deleteService(ctx context.Context, m env.Memcached) error {
-	return env.Admin().Delete(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}})
-}
-
 // writesNoService wants no write of the Service since an index of the manager's requests, but patches that have changed nothing.
 func writesNoService(ctx context.Context, m env.Memcached, since int) error {
 	now, err := service(ctx, m)

@@ -40,7 +40,8 @@ const (
 // registry is back.
 var troubles = []int{http.StatusTooManyRequests, http.StatusConflict, registry.BreakOff, http.StatusServiceUnavailable}
 
-var _ = Describe("Lab 10", env.Lab(10), func() {
+// They follow each other, because a process restarts its manager where a check needs the registry and the one before had none.
+var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 	It("registers each Memcached", env.Check("registers", env.First), func(ctx SpecContext) {
 		namespace := env.NamespaceWithoutPods(ctx)
 		m, other := register(ctx, env.NewMemcached(namespace)), register(ctx, env.NewMemcached(namespace))
