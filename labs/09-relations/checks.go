@@ -172,7 +172,8 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Eventually(ctx, serviceOf(m)).Should(exist())
 		Expect(m.WaitIdle(ctx)).To(Succeed())
 		Expect(read(ctx, options)).To(match.Because("owned", "the ConfigMap has no owner", HaveField("OwnerReferences", BeEmpty())))
-		Expect(read(ctx, options)).To(match.Because("configmap-changed", "the ConfigMap stays as its user made it", HaveField("ResourceVersion", options.ResourceVersion)))
+		Expect(read(ctx, options)).To(match.Because("configmap-changed", "the ConfigMap stays as its user made it",
+			HaveField("ResourceVersion", options.ResourceVersion)))
 		obj, err := m.Get(ctx)
 		Expect(err).To(Succeed())
 		Expect(service(ctx, m)).To(match.Because("service-not-owned", "the Service has the Memcached for an owner",

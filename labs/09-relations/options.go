@@ -98,7 +98,7 @@ func tellLimit(options *corev1.ConfigMap) *match.Matcher {
 	return match.Deployment(func(d *appsv1.Deployment) error {
 		numbers := strings.FieldsFunc(env.CommandLine(d), func(r rune) bool { return !unicode.IsDigit(r) })
 		if !slices.Contains(numbers, limit) {
-			return finding.New("not-in-template", fmt.Sprintf("the container is told %s connections, as the ConfigMap says", limit), "it is started with %q", env.CommandLine(d))
+			return finding.New("not-in-template", "the container is told "+limit+" connections, as the ConfigMap says", "it is started with %q", env.CommandLine(d))
 		}
 		return nil
 	})
@@ -122,7 +122,8 @@ func stayAsItWas(before *appsv1.Deployment) *match.Matcher {
 		if d.UID == before.UID && equality.Semantic.DeepEqual(d.Spec, before.Spec) {
 			return nil
 		}
-		return finding.New("deployment-changed", "the Deployment "+before.Name+" stays as it was", "it has %d replicas, and is started with %q", *d.Spec.Replicas, env.CommandLine(d))
+		return finding.New("deployment-changed", "the Deployment "+before.Name+" stays as it was", "it has %d replicas, and is started with %q",
+			*d.Spec.Replicas, env.CommandLine(d))
 	}).KeepCause()
 }
 

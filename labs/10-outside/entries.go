@@ -202,7 +202,7 @@ func wasServedDuring(slow, other cache) error {
 	if last := all[len(all)-1]; last.Ended.IsZero() && last.Began.Before(env.Registry().Requests(other.uid)[0].Began) {
 		return nil
 	}
-	return finding.New("blocked-by-slow-call", "other Memcacheds are registered while the registry takes its time for one", "none was, before that one was answered or given up").TooLate()
+	return finding.New("blocked-by-slow-call", "another Memcached is registered while the registry takes its time", "that request ended first").TooLate()
 }
 
 // puts counts the requests that the registry take an entry.
