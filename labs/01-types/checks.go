@@ -10,96 +10,59 @@ import (
 )
 
 var _ = Describe("Lab 1", env.Lab(1), func() {
+	var m memcacheds
+	BeforeEach(func(ctx SpecContext) { m = open(ctx) })
+
 	It("accepts sizes from 1 to 5", env.Check("sizes-accepted", env.First), func(ctx SpecContext) {
-		memcacheds := open(ctx)
-		for size := range int64(5) {
-			Expect(memcacheds.keeps(ctx, sizeField, size+1)).To(Succeed())
-		}
+		Expect(m.keeps(ctx, sizeField, 1, 2, 3, 4, 5)).To(Succeed())
 	})
 
 	It("refuses other sizes", env.Check("sizes-refused"), func(ctx SpecContext) {
-		memcacheds := open(ctx)
-		random := env.Rand()
-		Expect(memcacheds.keeps(ctx, sizeField, 1+random.Int64N(5))).To(Succeed())
-		Expect(memcacheds.refusesValues(ctx, sizeField, tooSmall, int64(0), int64(-1), -2-random.Int64N(1000))).To(Succeed())
-		Expect(memcacheds.refusesValues(ctx, sizeField, tooBig, int64(6), 7+random.Int64N(1000))).To(Succeed())
-		Expect(memcacheds.refusesValues(ctx, sizeField, notANumber, "three", "3")).To(Succeed())
+		Expect(m.keeps(ctx, sizeField, 3)).To(Succeed()) // only then are the refusals about the values
+		Expect(m.refuses(ctx, sizeField, "too-small-accepted", int64(0), int64(-1))).To(Succeed())
+		Expect(m.refuses(ctx, sizeField, "too-big-accepted", int64(6), int64(1000))).To(Succeed())
+		Expect(m.refuses(ctx, sizeField, "string-accepted", "three", "3")).To(Succeed())
 	})
 
 	It("accepts ports from 1 to 65535", env.Check("ports-bounded"), func(ctx SpecContext) {
-		memcacheds := open(ctx)
-		random := env.Rand()
-		for _, port := range []int64{1, 2 + random.Int64N(65533), 65535} {
-			Expect(memcacheds.keeps(ctx, portField, port)).To(Succeed())
-		}
-		Expect(memcacheds.refusesValues(ctx, portField, tooSmall, int64(0), -1-random.Int64N(1000))).To(Succeed())
-		Expect(memcacheds.refusesValues(ctx, portField, tooBig, int64(65536), 65537+random.Int64N(100000))).To(Succeed())
-		Expect(memcacheds.refusesValues(ctx, portField, notANumber, "memcache", "11211")).To(Succeed())
+		Expect(m.keeps(ctx, portField, 1, 11211, 65535)).To(Succeed())
+		Expect(m.refuses(ctx, portField, "too-small-accepted", int64(0), int64(-1))).To(Succeed())
+		Expect(m.refuses(ctx, portField, "too-big-accepted", int64(65536), int64(100000))).To(Succeed())
+		Expect(m.refuses(ctx, portField, "string-accepted", "memcache", "11211")).To(Succeed())
 	})
 
 	It("refuses fields that nobody defined", env.Check("unknown-fields-refused"), func(ctx SpecContext) {
-		memcacheds := open(ctx)
-		unknown := env.RandomName()
-		_, err := memcacheds.accepts(ctx, memcacheds.with(valid()), metav1.FieldValidationStrict, "known-field-refused",
+		_, err := m.accepts(ctx, m.with(valid()), metav1.FieldValidationStrict, "known-field-refused",
 			"`spec.size` and `spec.containerPort` accepted under strict validation")
 		Expect(err).To(Succeed())
-		Expect(memcacheds.refusesUnknown(ctx, "spec", unknown)).To(Succeed())
-		Expect(memcacheds.refusesUnknown(ctx, unknown)).To(Succeed())
+		Expect(m.refusesUnknown(ctx, "spec", "replicas")).To(Succeed())
+		Expect(m.refusesUnknown(ctx, "replicas")).To(Succeed())
 	})
 
 	It("requires a spec", env.Check("spec-required"), func(ctx SpecContext) {
-		memcacheds := open(ctx)
-		Expect(memcacheds.refuses(ctx, memcacheds.with(nil), metav1.FieldValidationIgnore, "spec", optional)).To(Succeed())
-		null := memcacheds.with(nil)
-		null.Object["spec"] = nil
-		Expect(memcacheds.refuses(ctx, null, metav1.FieldValidationIgnore, "spec", "spec-nullable")).To(Succeed())
-		_, err := memcacheds.accepts(ctx, memcacheds.with(valid()), metav1.FieldValidationIgnore, "spec-refused", "a Memcached with a valid `spec` accepted")
-		Expect(err).To(Succeed()) // only then was the missing spec what the refusals were about
+		_, err := m.accepts(ctx, m.with(valid()), metav1.FieldValidationIgnore, "spec-refused", "a Memcached with a valid `spec` accepted")
+		Expect(err).To(Succeed()) // only then are the refusals about the missing spec
+		without, null := m.with(nil), m.with(nil)
+		delete(without.Object, "spec")
+		Expect(m.refusesObject(ctx, without, metav1.FieldValidationIgnore, "spec", "spec-optional")).To(Succeed())
+		Expect(m.refusesObject(ctx, null, metav1.FieldValidationIgnore, "spec", "spec-nullable")).To(Succeed())
 	})
 
 	It("fills in defaults", env.Check("defaults-apply"), func(ctx SpecContext) {
-		memcacheds := open(ctx)
-		Expect(memcacheds.fillsIn(ctx, spec{})).To(Succeed())
-		Expect(memcacheds.fillsIn(ctx, spec{sizeField.name: nil, portField.name: nil})).To(Succeed())
+		Expect(m.fillsIn(ctx, map[string]any{})).To(Succeed())
+		Expect(m.fillsIn(ctx, map[string]any{"size": nil, "containerPort": nil})).To(Succeed())
 	})
 
 	It("merges conditions by their type", env.Check("conditions-list-map"), func(ctx SpecContext) {
-		memcacheds := open(ctx)
-		Expect(memcacheds.hasConditions()).To(Succeed())
-		obj := memcacheds.stored(ctx)
-		Expect(memcacheds.mergesConditions(ctx, obj, "Available", "Lab"+env.RandomName())).To(Succeed())
-		Expect(memcacheds.refusesDuplicates(ctx, obj, "Available")).To(Succeed())
+		Expect(hasListMap(m.Property("status", "conditions"), m.Fields("status"))).To(Succeed())
+		_, err := m.writeConditions(ctx, "Available", "Inspected")
+		Expect(err).To(Succeed())
 	})
 
 	It("has a status subresource", env.Check("status-subresource"), func(ctx SpecContext) {
-		memcacheds := open(ctx)
-		Expect(memcacheds.ServesStatus()).To(Succeed())
-		obj := memcacheds.stored(ctx)
-		Expect(memcacheds.statusWriteLeavesSpec(ctx, obj)).To(Succeed())
-		Expect(memcacheds.specWriteLeavesStatus(ctx, obj)).To(Succeed())
+		Expect(m.ServesStatus()).To(Succeed())
+		written, err := m.writeConditions(ctx, "Available")
+		Expect(err).To(Succeed())
+		Expect(m.hasCondition(written)).To(Succeed())
 	})
 })
-
-// field is one of the two fields of the spec, its default, and the causes of what can be wrong with it.
-type field struct {
-	name                                     string
-	value                                    int64
-	lost, refused, noDefault, anotherDefault string
-}
-
-var (
-	sizeField = field{"size", 1, "size-lost", "size-refused", "no-size-default", "wrong-size-default"}
-	portField = field{"containerPort", 11211, "port-lost", "port-refused", "no-port-default", "wrong-port-default"}
-)
-
-// path is how the API server names the field.
-func (f field) path() string { return "spec." + f.name }
-
-// Causes of what should have been refused: a value of a field, or a Memcached without a spec.
-const (
-	tooSmall   = "too-small-accepted"
-	tooBig     = "too-big-accepted"
-	notANumber = "string-accepted"
-	optional   = "spec-optional"
-	defaulted  = "spec-defaulted"
-)
