@@ -3,7 +3,6 @@ package crd
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/example/operator-lab/labs/harness/crd"
@@ -53,13 +52,11 @@ func TestHasNames(t *testing.T) {
 		"one more short name": {func(d *apiextensionsv1.CustomResourceDefinition) {
 			d.Status.AcceptedNames.ShortNames = []string{"a", "mc"}
 		}, ""},
-		"no short name":         {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ShortNames = nil }, "no-short-name"},
-		"another group":         {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Group = "example.com" }, "wrong-group"},
-		"another plural":        {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.Plural = "caches" }, "wrong-plural"},
-		"another kind":          {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.Kind = "MemCached" }, "wrong-kind"},
-		"the cluster":           {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Scope = apiextensionsv1.ClusterScoped }, "wrong-scope"},
-		"a version not served":  {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Versions[0].Served = false }, "wrong-version"},
-		"a list of another one": {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ListKind = "Memcacheds" }, "other"},
+		"no short name":        {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.ShortNames = nil }, "no-short-name"},
+		"another group":        {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Group = "example.com" }, "wrong-group"},
+		"another plural":       {func(d *apiextensionsv1.CustomResourceDefinition) { d.Status.AcceptedNames.Plural = "caches" }, "wrong-plural"},
+		"the cluster":          {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Scope = apiextensionsv1.ClusterScoped }, "wrong-scope"},
+		"a version not served": {func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Versions[0].Served = false }, "wrong-version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			definition, err := manifests(t)[0].Definition()
@@ -73,37 +70,16 @@ func TestHasNames(t *testing.T) {
 	}
 }
 
-func TestIsEstablished(t *testing.T) {
-	condition := func(kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) apiextensionsv1.CustomResourceDefinitionCondition {
-		return apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status, Message: "because"}
-	}
-	accepted := condition(apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionTrue)
-	for name, c := range map[string]struct {
-		conditions  []apiextensionsv1.CustomResourceDefinitionCondition
-		cause, seen string
-	}{
-		"yes":     {[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, condition(apiextensionsv1.Established, apiextensionsv1.ConditionTrue)}, "", ""},
-		"no":      {[]apiextensionsv1.CustomResourceDefinitionCondition{accepted, condition(apiextensionsv1.Established, apiextensionsv1.ConditionFalse)}, "not-established", "because"},
-		"unknown": {[]apiextensionsv1.CustomResourceDefinitionCondition{accepted}, "not-established", "no such condition"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			definition := &apiextensionsv1.CustomResourceDefinition{Status: apiextensionsv1.CustomResourceDefinitionStatus{Conditions: c.conditions}}
-			findingtest.Require(t, isEstablished(definition), c.cause, c.seen)
-		})
-	}
-}
-
-func TestColumns(t *testing.T) {
-	right := crd.Columns{{Header: "Name"}, {Header: "SIZE", Cell: float64(3)}, {Header: "Age", Type: "date", Cell: "4s"}, {Header: "Port", Wide: true}}
-	findingtest.Require(t, hasColumns(right, "Size", "Age"), "", "")
-	findingtest.Require(t, hasColumns(right, "Size", "Available"), "missing-column", "NAME SIZE AGE")
-	findingtest.Require(t, hasColumns(right, "Port"), "hidden-column", "-o wide")
-	findingtest.Require(t, showsSize(right, 3), "", "")
-	findingtest.Require(t, showsSize(crd.Columns{{Header: "Size", Cell: "3"}}, 3), "", "")
-	findingtest.Require(t, showsSize(right, 4), "wrong-value", "3")
-	findingtest.Require(t, showsSize(crd.Columns{{Header: "Size"}}, 4), "wrong-value", "an empty cell")
-	findingtest.Require(t, showsAge(right), "", "")
-	findingtest.Require(t, showsAge(crd.Columns{{Header: "Age", Type: "string", Cell: "2026"}}), "wrong-value", "type string")
+func TestShows(t *testing.T) {
+	right := crd.Columns{{Header: "SIZE", Cell: float64(3)}, {Header: "Age", Type: "date", Cell: "4s"}, {Header: "Port", Wide: true}}
+	findingtest.Require(t, shows(right, "Size", "3"), "", "")
+	findingtest.Require(t, shows(right, "Age", age), "", "")
+	findingtest.Require(t, shows(right, "Available", "True"), "missing-column", "SIZE AGE")
+	findingtest.Require(t, shows(right, "Port", "1"), "hidden-column", "-o wide")
+	findingtest.Require(t, shows(right, "Size", "4"), "wrong-value", "3")
+	findingtest.Require(t, shows(crd.Columns{{Header: "Size"}}, "Size", "4"), "wrong-value", "nothing")
+	findingtest.Require(t, shows(crd.Columns{{Header: "Age", Type: "string", Cell: "2026"}}, "Age", age), "wrong-value", "type string")
+	findingtest.Require(t, shows(crd.Columns{{Header: "Available", Type: "boolean"}}, "Available", "True"), "wrong-type", "boolean")
 }
 
 func TestSamples(t *testing.T) {
@@ -114,13 +90,4 @@ func TestSamples(t *testing.T) {
 	findingtest.Require(t, err, "no-sample", "")
 	_, err = samples(workspacetest.New(t, workspacetest.Write(workspacetest.Sample, "a: [")))
 	findingtest.Require(t, err, "sample-refused", "cache_v1alpha1_memcached.yaml")
-}
-
-func TestMissingIgnoresWhatIsAdded(t *testing.T) {
-	sent := map[string]any{"size": int64(2), "list": []any{"a"}, "inner": map[string]any{"kept": true, "gone": true}}
-	stored := map[string]any{"size": int64(2), "list": []any{"a", "b"}, "inner": map[string]any{"kept": true}, "added": 1}
-	got := missing(sent, stored)
-	if diff := cmp.Diff([]string{"spec.inner.gone", "spec.list"}, got); diff != "" {
-		t.Errorf("missing (-want +got):\n%s", diff)
-	}
 }
