@@ -1,0 +1,34 @@
+package reconciler
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/example/operator-lab/labs/internal/finding/findingtest"
+)
+
+// No wrong answer has such a probe: the kubelet takes half a minute to show it.
+func TestProbesCanSucceed(t *testing.T) {
+	tcp := func(port intstr.IntOrString) corev1.ProbeHandler {
+		return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}
+	}
+	for name, tc := range map[string]struct {
+		asks        corev1.ProbeHandler
+		cause, seen string
+	}{
+		"the port":         {tcp(intstr.FromInt32(45678)), "", ""},
+		"a name":           {tcp(intstr.FromString("memcached")), "", ""},
+		"a command":        {corev1.ProbeHandler{Exec: &corev1.ExecAction{}}, "", ""},
+		"the default port": {tcp(intstr.FromInt32(memcachedPort)), "wrong-probe", "TCP port 11211"},
+		"a page":           {corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(45678)}}, "wrong-probe", "HTTP page"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &appsv1.Deployment{}
+			d.Spec.Template.Spec.Containers = []corev1.Container{{LivenessProbe: &corev1.Probe{ProbeHandler: tc.asks}}}
+			findingtest.Require(t, probesCanSucceed(d, 45678), tc.cause, tc.seen)
+		})
+	}
+}
