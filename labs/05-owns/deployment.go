@@ -3,7 +3,6 @@ package owns
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -54,14 +54,11 @@ func repairs(ctx context.Context, m env.Memcached, d drift) {
 	GinkgoHelper()
 	before, err := m.Deployment(ctx)
 	Expect(err).To(Succeed())
-	_, err = env.Container(before)
-	Expect(err).To(Succeed())
 	Expect(edit(ctx, m, d.change)).To(Succeed())
 	want := d.value(before)
 	Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(match.BeSameAs(before), match.Deployment(func(now *appsv1.Deployment) error {
 		if have := d.value(now); have != want {
-			return finding.New("not-repaired", fmt.Sprintf("%s is put back to %s", d.what, want), "%s", have).
-				With(finding.Field{Path: d.what, Want: want, Have: have})
+			return finding.New("not-repaired", fmt.Sprintf("%s is put back to %s", d.what, want), "%s", have)
 		}
 		return nil
 	})))
@@ -75,19 +72,16 @@ func edit(ctx context.Context, m env.Memcached, change func(*appsv1.Deployment))
 	}
 	base := d.DeepCopy()
 	change(d)
-	if err := env.Admin().Patch(ctx, d, client.MergeFrom(base), client.FieldOwner("kubectl-edit")); err != nil {
-		return fmt.Errorf("edit Deployment %s: %w", m, err)
-	}
-	return nil
+	return env.Admin().Patch(ctx, d, client.MergeFrom(base), client.FieldOwner("kubectl-edit"))
 }
 
+// replacePort replaces a port in all that tells memcached where to listen.
 func replacePort(d *appsv1.Deployment, from, to string) {
 	c := &d.Spec.Template.Spec.Containers[0]
-	for i := range c.Command {
-		c.Command[i] = strings.ReplaceAll(c.Command[i], from, to)
-	}
-	for i := range c.Args {
-		c.Args[i] = strings.ReplaceAll(c.Args[i], from, to)
+	for _, words := range [][]string{c.Command, c.Args} {
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], from, to)
+		}
 	}
 	for i := range c.Env {
 		c.Env[i].Value = strings.ReplaceAll(c.Env[i].Value, from, to)
@@ -132,89 +126,44 @@ func memcached(ctx context.Context, m env.Memcached) *unstructured.Unstructured 
 func beControlledBy(owner *unstructured.Unstructured) *match.Matcher {
 	return match.Deployment(func(d *appsv1.Deployment) error {
 		expected := "an owner reference with controller: true to Memcached " + owner.GetName()
-		if len(d.OwnerReferences) == 0 {
+		ref, want := metav1.GetControllerOf(d), metav1.NewControllerRef(owner, owner.GroupVersionKind())
+		switch {
+		case len(d.OwnerReferences) == 0:
 			return finding.New("no-reference", expected, "no owner reference")
+		case ref == nil:
+			return finding.New("plain-reference", expected, "an owner reference without controller: true")
+		case ref.APIVersion != want.APIVersion || ref.Kind != want.Kind || ref.Name != want.Name || ref.UID != want.UID:
+			return finding.New("wrong-owner", expected, "an owner reference to %s %s %s with the uid %s", ref.APIVersion, ref.Kind, ref.Name, ref.UID)
 		}
-		for _, ref := range d.OwnerReferences {
-			if len(differences(ref, owner)) > 0 {
-				continue
-			}
-			if !ptr.Deref(ref.Controller, false) {
-				return finding.New("plain-reference", expected, "an owner reference without controller: true")
-			}
-			return nil
-		}
-		ref := d.OwnerReferences[0]
-		return finding.New("wrong-owner", expected, "an owner reference to something else: %s %s of %s", ref.Kind, ref.Name, ref.APIVersion).
-			With(differences(ref, owner)...)
+		return nil
 	})
 }
 
-// differences are the fields in which a reference does not lead to owner.
-func differences(ref metav1.OwnerReference, owner *unstructured.Unstructured) []finding.Field {
-	const path = "metadata.ownerReferences[0]."
-	return slices.DeleteFunc([]finding.Field{
-		{Path: path + "apiVersion", Want: owner.GetAPIVersion(), Have: ref.APIVersion},
-		{Path: path + "kind", Want: owner.GetKind(), Have: ref.Kind},
-		{Path: path + "name", Want: owner.GetName(), Have: ref.Name},
-		{Path: path + "uid", Want: string(owner.GetUID()), Have: string(ref.UID)},
-	}, func(f finding.Field) bool { return f.Want == f.Have })
+// writes counts the manager's writes about a Memcached since an index that are of a kind.
+func writes(m env.Memcached, since int, kind func(apiproxy.Request) bool) int {
+	return len(slices.DeleteFunc(m.Writes(since), func(r apiproxy.Request) bool { return !kind(r) }))
 }
 
-func notDeletedBy(m env.Memcached, since int) error {
-	for _, w := range m.Writes(since) {
-		if w.Resource == env.Deployments && strings.HasPrefix(w.Verb, "delete") {
-			return finding.New("deleted-by-hand", "the garbage collector removes the Deployment", "your manager did: %s", w)
-		}
-	}
-	return nil
+func createsDeployment(r apiproxy.Request) bool { return r.Resource == env.Deployments && r.Created() }
+
+func deletesDeployment(r apiproxy.Request) bool {
+	return r.Resource == env.Deployments && strings.HasPrefix(r.Verb, "delete")
 }
 
-// undoings is how often a manager has to create a Deployment again to be seen to work against the garbage collector. One
-// that has not heard of a deletion does it once.
-const undoings = 3
-
-// created counts the Deployments that the manager has created for a Memcached since.
-func created(m env.Memcached, since int) (n int) {
-	for _, w := range m.Writes(since) {
-		if w.Resource == env.Deployments && w.Created() {
-			n++
-		}
-	}
-	return n
-}
-
-// staysDeleted deletes a Memcached as --cascade=foreground does: its Deployment goes first, and must not be created again. An
-// operator can hear of the end of the Deployment before it hears that the Memcached is being deleted, and creates another one
-// through no fault of its own. So the Memcached is held until it must have heard: then it is changed once more, without a
-// Deployment.
+// staysDeleted deletes a Memcached that a finalizer of somebody else holds, and then its Deployment, as --cascade=foreground
+// does. The Deployment must not be created again.
 func staysDeleted(ctx context.Context, m env.Memcached) {
 	GinkgoHelper()
-	const expected = "no new Deployment for a Memcached that is being deleted with --cascade=foreground"
-	since := env.RequestCount()
 	Expect(m.Hold(ctx)).To(Succeed())
-	Expect(m.Delete(ctx, metav1.DeletePropagationForeground)).To(Succeed())
-	Eventually(ctx, env.MemcachedOf(m)).WithTimeout(env.CollectTimeout).Should(match.Make(func(obj *unstructured.Unstructured) error {
-		if created(m, since) >= undoings {
-			return env.Final(finding.New("recreated", expected, "your manager created one, again and again"))
-		}
-		if slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents) {
-			return finding.New("memcached-stuck", "the garbage collector deletes the Deployment of "+obj.GetName(), "it has not finished")
-		}
-		return nil
-	}).KeepCause().ByKubernetes(0))
-	Expect(notDeletedBy(m, since)).To(Succeed())
-	atRest(ctx, m)
+	Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
+	Expect(m.WaitIdle(ctx)).To(Succeed()) // the manager has heard of it
 	Expect(dropDeployment(ctx, m)).To(Succeed())
-	Expect(m.Annotate(ctx)).To(Succeed())
 	Consistently(ctx, env.DeploymentOf(m)).WithTimeout(stayPeriod).Should(match.Make(func(d *appsv1.Deployment) error {
-		if d.UID != "" && d.DeletionTimestamp == nil {
-			return finding.New("recreated", expected, "your manager created one, although it had heard of the deletion")
+		if d.UID != "" {
+			return finding.New("recreated", "no new Deployment for a Memcached that is being deleted", "your manager created one")
 		}
 		return nil
 	}).KeepCause())
-	Expect(m.Release(ctx)).To(Succeed())
-	Eventually(ctx, env.MemcachedOf(m)).WithTimeout(env.CollectTimeout).Should(match.BeGone().ByKubernetes(0))
 }
 
 // reportOccupied wants the Deployment that has the Memcached's name untouched, and Available False with a message that names it.
@@ -232,33 +181,43 @@ func reportOccupied(ctx context.Context, m env.Memcached, occupant *appsv1.Deplo
 		if err != nil || unowned && metav1.IsControlledBy(d, obj) {
 			return err
 		}
-		if err := untouched(d, occupant); err != nil && unowned {
-			return finding.New(cause, expected, "%s", finding.Of(err).Seen) // it may be taken over with the next request
-		} else if err != nil {
-			return env.Final(err)
+		changed := untouched(d, occupant)
+		if changed != nil && !unowned {
+			return env.Final(changed)
 		}
 		c, err := env.Condition(obj, "Available")
-		if err == nil && (c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, m.Name)) {
-			err = finding.New(cause, expected, "%s", text(c))
+		switch {
+		case err != nil:
+			return err
+		case changed != nil: // it may be taken over with the next request
+			return finding.New(cause, expected, "%s", finding.Of(changed).Seen)
+		case c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, m.Name):
+			return finding.New(cause, expected, "%s", text(c))
 		}
-		return err
+		return nil
 	})
 }
 
-// untouched wants a Deployment as it was created. The deployment controller writes annotations, too.
+// beUntouched wants a Deployment as it was created.
+func beUntouched(before *appsv1.Deployment) *match.Matcher {
+	return match.Make(func(d *appsv1.Deployment) error { return untouched(d, before) }).KeepCause()
+}
+
+// untouched is a finding about a Deployment that was deleted, or that somebody has written. The deployment controller may.
 func untouched(d, before *appsv1.Deployment) error {
 	const expected = "the foreign Deployment stays as it is"
-	annotated := slices.ContainsFunc(slices.Collect(maps.Keys(d.Annotations)), func(name string) bool {
-		return !strings.HasPrefix(name, "deployment.kubernetes.io/")
-	})
 	switch {
 	case d.UID != before.UID:
 		return finding.New("deployment-changed", expected, "it was deleted")
 	case !equality.Semantic.DeepEqual(d.OwnerReferences, before.OwnerReferences):
 		return finding.New("deployment-changed", expected, "its owner references were changed")
-	case d.Generation != before.Generation || annotated || len(d.Finalizers) > 0 || fmt.Sprint(d.Labels) != fmt.Sprint(before.Labels):
-		return finding.New("deployment-changed", expected, "it was changed: replicas %d, were %d; labels %v, were %v; annotations %v",
-			ptr.Deref(d.Spec.Replicas, 1), ptr.Deref(before.Spec.Replicas, 1), d.Labels, before.Labels, d.Annotations)
+	case d.Generation != before.Generation:
+		return finding.New("deployment-changed", expected, "its spec was changed")
+	}
+	for _, entry := range d.ManagedFields {
+		if entry.Manager != before.ManagedFields[0].Manager && entry.Manager != "kube-controller-manager" {
+			return finding.New("deployment-changed", expected, "%s has written it", entry.Manager)
+		}
 	}
 	return nil
 }
