@@ -72,17 +72,16 @@ func (m memcacheds) accepts(ctx context.Context, obj *unstructured.Unstructured,
 func (m memcacheds) refusesObject(ctx context.Context, obj *unstructured.Unstructured, validation, path, cause string) error {
 	expected := fmt.Sprintf("a Memcached with %s refused because of `%s`", shown(obj), path)
 	stored, err := m.Create(ctx, obj, validation)
-	if err == nil {
-		return finding.New(cause, expected, "accepted, and stored with %s", shown(stored))
-	}
 	r, refused := crd.Refused(err)
-	if refused && !r.About(path) {
+	switch {
+	case refused && r.About(path):
+		return nil
+	case refused:
 		return finding.New(finding.CauseOther, expected, "refused for another reason: %s", r.Text)
-	}
-	if !refused {
+	case err != nil:
 		return err
 	}
-	return nil
+	return finding.New(cause, expected, "accepted, and stored with %s", shown(stored))
 }
 
 // refuses wants values of one field to be refused, because of that field.
@@ -109,11 +108,13 @@ func (m memcacheds) keeps(ctx context.Context, f field, values ...int64) error {
 	for _, value := range values {
 		expected := fmt.Sprintf("`%s: %d` accepted and kept", f.path(), value)
 		stored, err := m.Create(ctx, m.with(map[string]any{f.name: value}), metav1.FieldValidationIgnore)
-		if r, refused := crd.Refused(err); refused && !r.About(f.path()) {
+		r, refused := crd.Refused(err)
+		switch {
+		case refused && !r.About(f.path()):
 			return finding.New("another-field", expected, "refused because of another field: %s", r.Text)
-		} else if refused {
+		case refused:
 			return finding.New(f.refused, expected, "refused: %s", r.Text)
-		} else if err != nil {
+		case err != nil:
 			return err
 		}
 		if got, _, _ := unstructured.NestedFieldNoCopy(stored.Object, "spec", f.name); got != value {
