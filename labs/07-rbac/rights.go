@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
@@ -66,6 +67,14 @@ func beyond(most, rules []rbacv1.PolicyRule) error {
 		}
 	}
 	return finding.New(cause, "a role that grants nothing beyond the lesson's table", "%s", strings.Join(rights, "\n"))
+}
+
+// kustomized says whether config/rbac is made for kustomize.
+func kustomized() bool {
+	return slices.ContainsFunc(konfig.RecognizedKustomizationFileNames(), func(name string) bool {
+		_, err := os.Stat(filepath.Join(env.Run().Workspace, filepath.Dir(suite.RolePath), name))
+		return err == nil
+	})
 }
 
 // install has kustomize build config/rbac of the workspace in a namespace, creates the accounts, roles and bindings, and returns the
