@@ -85,8 +85,11 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		Eventually(ctx, env.RolloutOf(m)).WithTimeout(env.PodsTimeout).Should(match.HaveAvailablePods(nearlyAll))
 		Eventually(ctx, env.MemcachedOf(m)).Should(beUnavailable())
 		Consistently(ctx, env.MemcachedOf(m)).WithTimeout(stayPeriod).Should(beUnavailable().KeepCause())
-		Expect(env.Admin().DeleteAllOf(ctx, &corev1.ResourceQuota{}, client.InNamespace(m.Namespace))).To(Succeed())
-		repairs(ctx, m, drifts(m)[0]) // makes the Pods anew, and lets the generations of the two objects differ
+		repairs(ctx, m, drifts(m)[0])         // from here on the generations of the two objects differ
+		Expect(m.WaitIdle(ctx)).To(Succeed()) // and from here on they stay as they are
+		inNamespace := client.InNamespace(m.Namespace)
+		Expect(env.Admin().DeleteAllOf(ctx, &corev1.ResourceQuota{}, inNamespace)).To(Succeed())
+		Expect(env.Admin().DeleteAllOf(ctx, &corev1.Pod{}, inNamespace, client.GracePeriodSeconds(0))).To(Succeed())
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(report(metav1.ConditionTrue, "not-true", "while all Pods are available"))
 		Expect(m.DeletePods(ctx)).To(Succeed())
@@ -188,7 +191,7 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		Expect(env.Manager().Restart(ctx, env.Run().MemcachedImage)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).Should(beControlledBy(memcached(ctx, m)).Because("owner-not-set"))
 		repairs(ctx, m, drifts(m)[0])
-		survivesRecreation(ctx, m)
+		survivesRecreation(ctx, expectOwned(ctx, m.Namespace)) // one that this process of the manager has created
 	})
 })
 
