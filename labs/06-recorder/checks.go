@@ -130,10 +130,12 @@ func scale(ctx context.Context, m env.Memcached, size int32, created tallies, ho
 	GinkgoHelper()
 	before := eventsOf(ctx, m)
 	Expect(how(ctx, m, func() error { return m.SetSpec(ctx, "size", size) })).To(Succeed())
+	told := eventsOf(ctx, m)
+	failures := told.without(told.good()) // Warnings about what was refused
 	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.RetryTimeout).Should(match.HaveReplicas(size).Because("not-scaled").ByKubernetes(env.RetryTimeout))
 	expected := fmt.Sprintf("one Normal event for the scaling to %d, with a reason of its own in CamelCase", size)
 	Eventually(ctx, env.EventsOf(m)).Should(match.Make(func(events []eventsv1.Event) error {
-		return tell(tally(events).since(before), corev1.EventTypeNormal, created, expected)
+		return tell(tally(events).since(before).without(failures), corev1.EventTypeNormal, created, expected)
 	}))
 	Consistently(ctx, env.EventsOf(m)).WithTimeout(passTime).Should(match.Make(func(events []eventsv1.Event) error {
 		if news := tally(events).since(before).good().without(created); slices.ContainsFunc(news, func(e event) bool { return e.times > 1 }) {
