@@ -21,8 +21,9 @@ const (
 	// become available for a reason that shows are not waited for.
 	PodsTimeout = 60 * time.Second
 	// PodsTimeoutAfterFailure is how long Pods are still waited for once another check has failed. Two seconds is what a
-	// quiet machine needs; an operator that fights the Deployment controller would use up [PodsTimeout].
-	PodsTimeoutAfterFailure = 5 * time.Second
+	// quiet machine needs, and a readiness probe is given five to succeed; an operator that fights the Deployment controller
+	// would use up [PodsTimeout].
+	PodsTimeoutAfterFailure = 8 * time.Second
 	// CollectTimeout is how long garbage collection may take. The collector looks for new kinds every
 	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
 	CollectTimeout = 45 * time.Second
