@@ -27,8 +27,9 @@ const (
 	freedTimeout = 10 * time.Second
 	// stayPeriod is how long something has to stay as it is. Who would change it does so within milliseconds.
 	stayPeriod = time.Second
-	// strangers is how many edits of a ConfigMap that nobody names there are, and fewPasses and fewRequests what they may cost.
-	strangers, fewPasses, fewRequests = 30, 2, 10
+	// strangers is how many edits of a ConfigMap that nobody names there are, and fewPasses and fewRequests what they may cost: the
+	// manager still works off what other checks have left, and an operator that applies sends several requests in each pass.
+	strangers, fewPasses, fewRequests = 100, 10, 50
 )
 
 var _ = Describe("Lab 9", env.Lab(9), func() {
