@@ -46,7 +46,7 @@ judges those that every change is asked.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&run.lab, "lab", 0, "only answers to this lab, all of them")
-	flags.StringVar(&run.only, "only", "", "only answers of this id, such as solution, starter or 4/polls")
+	flags.StringVar(&run.only, "only", "", "only answers of this id, such as solution, starter or 4/nil-client")
 	flags.BoolVar(&run.all, "all", false, "all answers")
 	flags.IntVar(&run.repeat, "repeat", 1, "judge each so often")
 	flags.Int64Var(&run.seed, "seed", 0, "names and sizes of an earlier run (default: drawn)")

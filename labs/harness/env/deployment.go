@@ -2,7 +2,6 @@ package env
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -70,12 +69,6 @@ func Container(d *appsv1.Deployment) (corev1.Container, error) {
 
 // number finds whole numbers, also behind a letter, as in -p11211.
 var number = regexp.MustCompile(`[0-9]+`)
-
-// NamesPort says whether a port stands anywhere in the Pod template.
-func NamesPort(d *appsv1.Deployment, port int32) bool {
-	data, err := json.Marshal(d.Spec.Template.Spec)
-	return err == nil && containsNumber(string(data), port)
-}
 
 // TellsPort says whether a port stands where memcached reads it: on its command line, or in its environment.
 func TellsPort(d *appsv1.Deployment, port int32) bool { return containsNumber(CommandLine(d), port) }

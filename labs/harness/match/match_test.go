@@ -57,8 +57,6 @@ func TestMatcherFindings(t *testing.T) {
 		"Pods in trouble":                        {HaveAvailablePods(3), env.Rollout{Deployment: starting, Trouble: trouble}, "image-pull", "ErrImagePull"},
 		"all Pods, and trouble that is over":     {HaveAvailablePods(3), env.Rollout{Deployment: deployment(3), Trouble: trouble}, "", ""},
 		"no Deployment to have Pods":             {HaveAvailablePods(3), env.Rollout{Deployment: none()}, env.CauseNoDeployment, "none"},
-		"Pods that are made":                     {HavePods(3), env.Rollout{Deployment: starting}, "", ""},
-		"Pods that are not made":                 {HavePods(4), env.Rollout{Deployment: starting}, "too-few", "3"},
 		"containers that run":                    {KeepRunning(), []corev1.Pod{{}}, "", ""},
 		"a container that ended":                 {KeepRunning(), []corev1.Pod{{}, ended}, "crashing", "exit code 64"},
 		"something else":                         {HaveReplicas(3), 3, finding.CauseOther, "got a int"},

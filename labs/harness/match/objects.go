@@ -90,16 +90,6 @@ func HavePort(want int32) *Matcher {
 	})
 }
 
-// HavePods wants a [env.Rollout] with so many Pods, running or not.
-func HavePods(want int32) *Matcher {
-	return rollout(func(d *appsv1.Deployment) error {
-		if have := d.Status.Replicas; have != want {
-			return finding.New("too-few", fmt.Sprintf("%d Pods", want), "%d", have)
-		}
-		return nil
-	})
-}
-
 // HaveAvailablePods wants a [env.Rollout] with so many Pods that are available, and no others.
 func HaveAvailablePods(want int32) *Matcher {
 	return rollout(func(d *appsv1.Deployment) error {
