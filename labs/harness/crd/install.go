@@ -19,8 +19,7 @@ const (
 	// installLimit is how long a definition may take to be Established and served, or to be found lacking. A good one takes less
 	// than a second.
 	installLimit = 10 * time.Second
-	// poll is how often to ask: the wait is too short for a watch to be worth its start, and discovery has none.
-	poll = 50 * time.Millisecond
+	poll         = 50 * time.Millisecond // discovery has no watch
 	// establishedAge is how old a definition has to be for the API server to take objects of the new kind at once. It holds each
 	// of them for 2 s as long as the condition Established is younger than that, lest another API server of the same
 	// cluster should not know the kind yet (serveResource in apiextensions-apiserver/pkg/apiserver/

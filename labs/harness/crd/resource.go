@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,7 +92,7 @@ func (r *Resource) HasStatus() bool {
 	return r.version.Subresources != nil && r.version.Subresources.Status != nil
 }
 
-// Property is the schema of the field at path, nil when the schema does not know it.
+// Property is the schema of the field at path, nil when the schema does not know it. No path is the kind itself.
 func (r *Resource) Property(path ...string) *apiextensionsv1.JSONSchemaProps {
 	if r.version.Schema == nil {
 		return nil
@@ -119,14 +120,52 @@ func (r *Resource) Fields(path ...string) string {
 	return "none"
 }
 
+// Refusal is the API server's judgement of an object: not a failure of the request, but its answer.
+type Refusal struct {
+	// Text is what it objects to, one line per field.
+	Text   string
+	fields []string // "" is the object as a whole
+}
+
+// Refused tells a refusal from every other error.
+func Refused(err error) (Refusal, bool) {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) || !errors.As(err, &status) {
+		return Refusal{}, false
+	}
+	r := Refusal{Text: status.Status().Message}
+	if details := status.Status().Details; details != nil && apierrors.IsInvalid(err) {
+		var lines []string
+		for _, cause := range details.Causes {
+			field := strings.TrimPrefix(cause.Field, "<nil>")
+			r.fields = append(r.fields, field)
+			lines = append(lines, strings.TrimPrefix(field+": "+cause.Message, ": "))
+		}
+		if len(lines) > 0 {
+			r.Text = strings.Join(lines, "\n")
+		}
+	}
+	return r, true
+}
+
+// About says whether the refusal concerns the field at path, such as spec.size, something inside it, or one of the objects that
+// it is in, as a rule over several fields does. A refusal of unknown fields names them in its text only.
+func (r Refusal) About(path string) bool {
+	inside := func(path, outer string) bool {
+		return strings.HasPrefix(path, outer+".") || strings.HasPrefix(path, outer+"[")
+	}
+	return strings.Contains(r.Text, `unknown field "`+path+`"`) || slices.ContainsFunc(r.fields, func(field string) bool {
+		return field == "" || field == path || inside(field, path) || inside(path, field)
+	})
+}
+
 // served lists the names of the group version's resources that the API server serves, such as memcacheds and
 // memcacheds/status.
-func (r *Resource) served() ([]string, error) {
+func (r *Resource) served() (names []string, _ error) {
 	list, err := r.discovery.ServerResourcesForGroupVersion(r.GroupVersion().String())
 	if err != nil {
 		return nil, fmt.Errorf("ask for the resources of %s: %w", r.GroupVersion(), err)
 	}
-	var names []string
 	for _, resource := range list.APIResources {
 		names = append(names, resource.Name)
 	}

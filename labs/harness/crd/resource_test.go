@@ -1,12 +1,10 @@
 package crd_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -79,24 +77,11 @@ func answer(value any) http.HandlerFunc {
 
 func TestStoredVersionIsUsed(t *testing.T) {
 	r := resource(t, nil)
-	if got := r.GroupVersion().String(); got != "cache.example.com/v1alpha1" {
-		t.Errorf("GroupVersion = %s", got)
+	if obj := r.Object("ns", "a"); obj.GetAPIVersion() != "cache.example.com/v1alpha1" || obj.GetKind() != "Memcached" || !r.HasStatus() {
+		t.Errorf("Object = %v, HasStatus = %t", obj, r.HasStatus())
 	}
-	if obj := r.Object("ns", "a"); obj.GetAPIVersion() != "cache.example.com/v1alpha1" || obj.GetKind() != "Memcached" {
-		t.Errorf("Object = %v", obj)
-	}
-	if !r.HasStatus() {
-		t.Error("the status subresource of the stored version was not seen")
-	}
-}
-
-func TestPropertyIsCaseSensitive(t *testing.T) {
-	r := resource(t, nil)
-	if got := r.Fields("spec"); got != "containerPort, size" {
+	if got := r.Fields("spec"); got != "containerPort, size" || r.Property("spec", "Size") != nil {
 		t.Errorf("fields of spec = %q", got)
-	}
-	if r.Property("spec", "size") == nil || r.Property("spec", "Size") != nil || r.Property("status", "conditions") != nil {
-		t.Error("Property finds what is not there, or not what is")
 	}
 }
 
@@ -116,10 +101,13 @@ func TestRefusedNamesFields(t *testing.T) {
 			map[string]bool{"status.conditions": true}},
 		"an unknown field": {apierrors.NewBadRequest("unknown field \"spec.x\""), "unknown field \"spec.x\"",
 			map[string]bool{"spec": false, "spec.x": true}},
+		"a conflict":     {apierrors.NewConflict(schema.GroupResource{}, "a", errors.New("changed")), "", nil},
+		"a broken link":  {errors.New("connection refused"), "", nil},
+		"an error of it": {apierrors.NewInternalError(errors.New("oh")), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, ok := crd.Refused(c.err)
-			if !ok || r.Text != c.text {
+			if ok != (c.text != "") || r.Text != c.text {
 				t.Errorf("Refused = %q, %v; want %q", r.Text, ok, c.text)
 			}
 			for path, want := range c.about {
@@ -128,18 +116,6 @@ func TestRefusedNamesFields(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestRefusedIgnoresOtherErrors(t *testing.T) {
-	resource := schema.GroupResource{Resource: "memcacheds"}
-	for _, err := range []error{
-		nil, errors.New("connection refused"), context.DeadlineExceeded, apierrors.NewNotFound(resource, "a"),
-		apierrors.NewConflict(resource, "a", errors.New("changed")), apierrors.NewInternalError(errors.New("oh")),
-	} {
-		if r, ok := crd.Refused(err); ok {
-			t.Errorf("Refused(%v) = %v", err, r)
-		}
 	}
 }
 
@@ -180,42 +156,4 @@ func TestColumnsStoreNothing(t *testing.T) {
 	if asked.URL.Query().Get("dryRun") != "All" {
 		t.Errorf("a status was stored: %s", asked.URL)
 	}
-}
-
-func TestDescriptionAwaitsOpenAPI(t *testing.T) {
-	documents := 0
-	text := func(s string) map[string]any { return map[string]any{"description": s} }
-	kind := map[string]any{
-		"description":                     "a group of servers",
-		"x-kubernetes-group-version-kind": []any{map[string]any{"group": "cache.example.com", "kind": "Memcached", "version": "v1alpha1"}},
-		"properties": map[string]any{"spec": map[string]any{"properties": map[string]any{
-			"size": text("how many"), "containerPort": map[string]any{},
-		}}},
-	}
-	r := resource(t, map[string]http.HandlerFunc{
-		"/openapi/v3": func(w http.ResponseWriter, req *http.Request) {
-			paths := map[string]any{}
-			if documents++; documents > 1 { // published a moment later
-				paths["apis/cache.example.com/v1alpha1"] = map[string]any{"serverRelativeURL": "/document"}
-			}
-			answer(map[string]any{"paths": paths})(w, req)
-		},
-		"/document": answer(map[string]any{"components": map[string]any{"schemas": map[string]any{"x": map[string]any{}, "m": kind}}}),
-	})
-	for path, want := range map[string]string{"": "a group of servers", "spec.size": "how many", "spec.containerPort": ""} {
-		got, err := r.Description(t.Context(), split(path)...)
-		if err != nil || got != want {
-			t.Errorf("Description(%s) = %q, %v; want %q", path, got, err, want)
-		}
-	}
-	if _, err := r.Description(t.Context(), "spec", "port"); err == nil || !strings.Contains(err.Error(), "memcached.spec.port") {
-		t.Errorf("Description of a field that is not there = %v", err)
-	}
-}
-
-func split(path string) []string {
-	if path == "" {
-		return nil
-	}
-	return strings.Split(path, ".")
 }

@@ -13,9 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// acceptTable asks for what kubectl get prints.
-const acceptTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
-
 // Column is one column of kubectl get for one object.
 type Column struct {
 	// Header is printed in capitals by kubectl.
@@ -71,7 +68,7 @@ func (r *Resource) Columns(ctx context.Context, obj *unstructured.Unstructured, 
 		}
 	}
 	request = request.NamespaceIfScoped(obj.GetNamespace(), r.namespaced()).Resource(r.definition.Spec.Names.Plural).Name(obj.GetName())
-	data, err := request.SetHeader("Accept", acceptTable).Do(ctx).Raw()
+	data, err := request.SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
 	if err != nil {
 		return nil, fmt.Errorf("ask for a table: %w", err)
 	}

@@ -1,16 +1,23 @@
-// Package diagnostics chooses, of all that can be seen when a check fails, the few lines that explain it, and
-// keeps the rest for those who want to look themselves.
+// Package diagnostics explains why a check failed. It reads objects, requests and the manager's log once, into a [Snapshot].
+// That gives the finding a better cause, has the few lines that explain it, and keeps the rest in files.
 package diagnostics
 
 import (
+	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 const (
@@ -24,38 +31,41 @@ const (
 type Snapshot struct {
 	// Namespaces are the check's own.
 	Namespaces []string
-	// CheckNamespaces finds the names of namespaces that belong to any check, to tell this one's from others'.
-	CheckNamespaces *regexp.Regexp
 	// Quota is the name of the quota that checks set themselves. What it refuses explains nothing.
 	Quota string
 	// Workspace is the folder with the learner's files.
 	Workspace string
 
-	// Manager says whether the check judges a manager, User under which name the API server knows it.
-	Manager bool
-	User    string
-	// Gone says that the finding is about the manager itself, which did not get as far as the check.
-	Gone bool
+	// Of is the object that the check looked at, and Resource its resource. Missing and Rejected are those of the failure.
+	Of                types.NamespacedName
+	Resource          string
+	Missing, Rejected bool
+
+	// User is the manager's name at the API server, "" for a check that judges no manager.
+	User string
 	// Log is the last part of the manager's output.
 	Log string
-	// Requests are those that the manager has sent since the check began, in order.
-	Requests []apiproxy.Request
+	// Requests are those that the manager has sent, in order. Denied are those of them that it had no right to.
+	Requests, Denied []apiproxy.Request
 
-	objects objects
-	output  map[string]string // of containers in trouble, by "pod/container"
+	memcacheds  unstructured.UnstructuredList // of all namespaces, as deployments
+	deployments appsv1.DeploymentList
+	pods        corev1.PodList
+	events      eventsv1.EventList // in the order of their creation
+	output      map[string]string  // of containers that do not run, by "pod-container"
 }
 
-// Explain chooses what explains f, the most telling first. What f says itself is not said again.
+// Explain chooses the evidence for f, the most telling first. What f says itself is not said again.
 func (s *Snapshot) Explain(f *finding.Finding) []finding.Evidence {
 	var all []finding.Evidence
-	said := f.Seen
+	said := plain.Short(f.Seen, maxWidth)
 	if len(f.Fields) > 0 {
 		said = "" // the fields are shown in its place
 	}
-	add := func(title string, lines []string) {
+	add := func(title string, lines ...string) {
 		var chosen []string
 		for _, line := range lines {
-			if line = plain.Short(Redact(line), maxWidth); !strings.Contains(plain.Short(said, maxWidth), line) && len(chosen) < maxLines {
+			if line = plain.Short(Redact(line), maxWidth); !strings.Contains(said, line) && len(chosen) < maxLines {
 				chosen = append(chosen, line)
 			}
 		}
@@ -65,93 +75,87 @@ func (s *Snapshot) Explain(f *finding.Finding) []finding.Evidence {
 	}
 	panicked, refused := FindPanic(s.Log, s.Workspace, s.filter()), s.refused()
 	if panicked != nil {
-		add(panicLines(panicked))
-	}
-	add("The API server refused your manager", s.refusedLines(refused, said))
-	add("Your manager's log", s.complaints(panicked, refused))
-	add("The Pods", s.podLines())
-	add("The events", s.eventLines())
-	if len(all) == 0 && s.Manager && panicked == nil && len(refused) == 0 { // else the finding has said it
-		if !s.Gone {
-			add("Your manager wrote", s.writes())
+		title := "Your manager panicked"
+		if panicked.Recovered {
+			title = "Your Reconcile panicked"
 		}
-		add(s.quietLog())
+		add(title, panicked.String())
 	}
+	var refusals groups
+	for _, r := range refused {
+		if !mentions(f.Seen, r) || len(f.Fields) > 0 {
+			refusals.add(fmt.Sprintf("%s: %d", r.Kind(), r.Status), r.Reason(s.User), 1)
+		}
+	}
+	add("The API server refused your manager", refusals.lines()...)
+	add("Your manager's log", s.complaints(panicked, refused)...)
+	add("The Pods", s.podLines()...)
+	add("The events", s.eventLines()...)
+	if len(all) > 0 || s.User == "" || panicked != nil || len(refused) > 0 {
+		return all
+	}
+	if f.Cause != suite.CauseManagerExited && f.Cause != suite.CauseManagerSilent {
+		add("Your manager wrote", s.writes())
+	}
+	if len(s.pods.Items) > 0 {
+		return all // the manager has done its work, and its log only says so
+	}
+	title, lines := "Your manager's log", lastEntries(s.Log, maxLines, s.filter().names)
+	if len(lines) == 0 {
+		title, lines = title+" does not name this Memcached; it ends with", Last(s.Log, s.filter(), maxLines)
+	}
+	add(title, lines...)
 	return all
 }
 
 // filter tells the lines of a log that are this check's from those of others.
 func (s *Snapshot) filter() LogFilter {
-	return LogFilter{Names: slices.Concat(s.Namespaces, s.objects.memcacheds), CheckNamespaces: s.CheckNamespaces}
-}
-
-func panicLines(p *Panic) (title string, lines []string) {
-	title, lines = "Your manager panicked", []string{p.Message}
-	if p.Recovered {
-		title = "Your Reconcile panicked"
-	}
-	if len(p.Frames) > 0 {
-		lines = append(lines, "at "+strings.Join(p.Frames, ", called from "))
-	}
-	return title, lines
-}
-
-// complaints are the last ones in the manager's log that nothing else says already.
-func (s *Snapshot) complaints(panicked *Panic, refused []refusal) []string {
-	known := func(line string) bool {
-		if panicked != nil && (strings.Contains(line, panicked.Message) || strings.HasPrefix(line, "panic: ")) {
-			return true
+	filter := slices.Clone(s.Namespaces)
+	for _, m := range s.memcacheds.Items {
+		if s.owns(m.GetNamespace()) {
+			filter = append(filter, m.GetName())
 		}
-		return slices.ContainsFunc(refused, func(r refusal) bool { return r.saidIn(line) })
 	}
-	lines := slices.DeleteFunc(Trouble(s.Log, s.filter(), 2*maxLines), known)
+	return filter
+}
+
+// complaints are the last ones in the manager's log that neither the panic nor the refusals say already.
+func (s *Snapshot) complaints(panicked *Panic, refused []apiproxy.Request) []string {
+	lines := slices.DeleteFunc(Trouble(s.Log, s.filter(), 2*maxLines), func(line string) bool {
+		return panicked != nil && (strings.Contains(line, panicked.Message) || strings.HasPrefix(line, "panic: ")) ||
+			slices.ContainsFunc(refused, func(r apiproxy.Request) bool { return mentions(line, r) })
+	})
 	return lines[max(0, len(lines)-maxLines):]
 }
 
-// quietLog is what a log without complaints tells when there is nothing else to go by. Where Pods run, the
-// manager has done its work, and the log only says so.
-func (s *Snapshot) quietLog() (title string, lines []string) {
-	if len(s.objects.pods) > 0 {
-		return "", nil
-	}
-	if lines := About(s.Log, s.filter(), maxLines); len(lines) > 0 {
-		return "Your manager's log", lines
-	}
-	if lines := Last(s.Log, s.filter(), maxLines); len(lines) > 0 {
-		return "Your manager's log does not name this Memcached; it ends with", lines
-	}
-	return "Your manager's log", []string{"is empty"}
+// groups counts what came several times, in the order of the first.
+type groups []group
+
+type group struct {
+	what, detail string
+	n            int
 }
 
-// counts is how often each text came, in the order of their first appearance.
-type counts struct {
-	order []string
-	n     map[string]int
+// add counts what, n times. The first detail stays.
+func (g *groups) add(what, detail string, n int) {
+	i := slices.IndexFunc(*g, func(have group) bool { return have.what == what })
+	if i < 0 {
+		i, *g = len(*g), append(*g, group{what: what})
+	}
+	(*g)[i].n += n
+	(*g)[i].detail = cmp.Or((*g)[i].detail, detail)
 }
 
-func (c *counts) add(text string, times int) {
-	if c.n == nil {
-		c.n = map[string]int{}
-	}
-	if c.n[text] == 0 {
-		c.order = append(c.order, text)
-	}
-	c.n[text] += times
-}
-
-// lines are the texts, each with its count.
-func (c *counts) lines() []string {
-	var all []string
-	for _, text := range c.order {
-		all = append(all, text+times(c.n[text]))
+func (g groups) lines() (all []string) {
+	for _, one := range g {
+		line := one.what
+		if one.n > 1 {
+			line += fmt.Sprintf(" (%d times)", one.n)
+		}
+		if one.detail != "" {
+			line += ": " + one.detail
+		}
+		all = append(all, line)
 	}
 	return all
-}
-
-// times is how often something happened, for the end of a line.
-func times(n int) string {
-	if n < 2 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d times)", n)
 }

@@ -2,9 +2,14 @@ package env
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +18,9 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -44,6 +51,7 @@ type check struct {
 	lab    int
 	long   bool
 	rand   *rand.Rand   // see [Rand]
+	polled error        // of the last read by [Polled]
 	result suite.Result // once it has failed
 
 	mu         sync.Mutex // the manager tells about itself from a goroutine of its own
@@ -91,22 +99,50 @@ func BeginCheck(ctx context.Context) {
 	if by := status().Pointless; by != "" {
 		require(blocked(by))
 	}
-	if current.env != nil {
-		require(current.env.restore(ctx, c.lab))
+	require(current.env.restore(ctx, c.lab))
+}
+
+// EndCheck fails a check that has passed if its manager exited meanwhile: where nothing runs, nothing goes wrong. The suite calls
+// it after each check.
+func EndCheck() {
+	ginkgo.GinkgoHelper()
+	gone := status().Gone
+	if !ginkgo.CurrentSpecReport().Failed() && len(running().created()) > 0 && gone != nil {
+		require(gone)
 	}
 }
 
-// EndCheck fails a check that has passed if its manager exited meanwhile, because where nothing runs, nothing goes wrong. The
-// suite calls it after each check.
-func EndCheck() {
-	ginkgo.GinkgoHelper()
-	c := running()
-	if ginkgo.CurrentSpecReport().Failed() || len(c.created()) == 0 {
+// WriteResult adds a check that has ended to the results of the run. The suite calls it after each check.
+func WriteResult(spec types.SpecReport) {
+	id := label(spec.Labels(), suite.CheckLabel)
+	if id == "" {
+		return // not a check
+	}
+	result := running().result
+	result.Check, result.Began, result.Ended = id, spec.StartTime, spec.EndTime
+	switch {
+	case spec.State == types.SpecStatePassed:
+		result.State = suite.Passed
+	case spec.State.Is(types.SpecStateSkipped | types.SpecStatePending):
 		return
+	case spec.State.Is(types.SpecStateFailed | types.SpecStateTimedout):
+		if result.State == "" {
+			result.State, result.Load = suite.Failed, busy()
+			result.Finding = finding.New(finding.CauseOther, "the check to end", "%s", spec.FailureMessage())
+		}
+	default:
+		result.State, result.Defect = suite.Broken, spec.State.String()+" "+spec.Failure.ForwardedPanic
 	}
-	if gone := status().Gone; gone != nil {
-		require(gone)
+	_ = tell(result) // a check without a result is told by the verdict
+}
+
+// tell adds a result to the file of the run.
+func tell(result suite.Result) error {
+	if current.config.Artifacts == "" {
+		return nil // not a run of the lab command
 	}
+	result.Run = current.shared.Run
+	return suite.Append(filepath.Join(current.config.Artifacts, suite.ResultsFile), result)
 }
 
 // label is what follows a prefix in one of the labels.
@@ -125,3 +161,86 @@ func Rand() *rand.Rand { return running().rand }
 
 // Run is the configuration of this run.
 func Run() suite.Config { return current.config }
+
+// The resources of a [Failure].
+const (
+	Deployments = "deployments"
+	Memcacheds  = "memcacheds"
+	Services    = "services"
+	Events      = "events"
+)
+
+// require fails the check if err is not nil.
+func require(err error) {
+	ginkgo.GinkgoHelper()
+	if err != nil {
+		running().fail(Failure{Err: err})
+	}
+}
+
+// fail ends the check for a reason. It turns the failure into a finding, and asks what explains it.
+func (c *check) fail(failure Failure) {
+	ginkgo.GinkgoHelper()
+	if c.id == "" || c.result.State != "" {
+		ginkgo.Fail(failure.Err.Error()) // not in a check, or after it has failed
+	}
+	if c.polled != nil {
+		failure = Failure{Err: c.polled, TimedOut: failure.TimedOut} // more than what was seen before it
+	}
+	seen := c.look(failure) // first, because the manager goes on sending requests
+	f := seen.Cause(findingOf(failure.Err))
+	late := failure.TimedOut || f.Late
+	if why := givenUp(status()); why != nil {
+		f, late = finding.Of(why), false // which explains whatever else is missing
+	}
+	if f.Cause == suite.CauseBlocked {
+		c.result = suite.Result{State: suite.Blocked, BlockedBy: f.Seen}
+		ginkgo.Fail(f.Error())
+	}
+	c.result = suite.Result{State: suite.Failed, Finding: f}
+	if late {
+		c.result.Load = busy()
+	}
+	seen.Keep(filepath.Join(current.config.Artifacts, c.id))
+	c.result.Evidence = seen.Explain(f)
+	ginkgo.Fail(f.Error())
+}
+
+// findingOf is what a check has found. A request of ours that the API server could not serve in time is the
+// machine's fault: its flow control does not apply to us, so that no flood of the manager's can delay it.
+func findingOf(err error) *finding.Finding {
+	if f, ok := errors.AsType[*finding.Finding](err); ok {
+		return f
+	}
+	if serversFault(err) {
+		return finding.Machine("serve the requests of the checks", err)
+	}
+	return finding.Of(err)
+}
+
+// serversFault says that the API server could not do what was asked, whatever it was.
+func serversFault(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && status.ErrStatus.Code >= http.StatusInternalServerError
+}
+
+const (
+	// busyPerProcessor is how many programs for each processor make a machine busy: what is late there may be right.
+	busyPerProcessor = 2
+	// ownLoad is what the lab itself adds: managers, the API server and etcd. Three verdicts on lab 7 in a row made a load average of 6.8.
+	ownLoad = 8
+)
+
+// busy is this machine's load if the machine is busy, and 0 if it is not, or does not tell as Linux does: the load average of the last
+// minute, or the number of programs that want to run now if that is less, because what ran before a check does not matter (a fork bomb
+// of the last hand-in).
+func busy() float64 {
+	data, _ := os.ReadFile("/proc/loadavg")
+	var one, five, fifteen, now float64
+	_, _ = fmt.Sscanf(string(data), "%f %f %f %f/", &one, &five, &fifteen, &now)
+	load := min(one, now)
+	if load <= ownLoad+busyPerProcessor*float64(runtime.NumCPU()) {
+		return 0
+	}
+	return load
+}

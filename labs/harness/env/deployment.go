@@ -10,8 +10,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/internal/finding"
 )
@@ -28,19 +28,6 @@ func (m Memcached) Deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	return d, err
 }
 
-// deployment is one with a name and nothing else when there is none.
-func (m Memcached) deployment(ctx context.Context) (*appsv1.Deployment, error) {
-	d := &appsv1.Deployment{}
-	err := current.admin.Get(ctx, m.Key(), d)
-	if apierrors.IsNotFound(err) {
-		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get Deployment %s: %w", m, err)
-	}
-	return d, nil
-}
-
 // NoDeployment is the finding about a Deployment that is not there.
 func NoDeployment(d *appsv1.Deployment) *finding.Finding {
 	return finding.New(CauseNoDeployment, fmt.Sprintf("a Deployment %s/%s for the Memcached of that name", d.Namespace, d.Name), "none")
@@ -49,32 +36,33 @@ func NoDeployment(d *appsv1.Deployment) *finding.Finding {
 // DeploymentOf reads the Deployment of the Memcached's name when it is polled: use it with Eventually and Consistently. One
 // that is not there has a name and no UID.
 func DeploymentOf(m Memcached) func(context.Context) (*appsv1.Deployment, error) {
-	return polled(m.Namespace, refreshInterval, m.deployment)
+	return Polled(m.deployment)
 }
 
-// Container is the one container of the contract, or a finding. An init container that goes on running is one, too.
+func (m Memcached) deployment(ctx context.Context) (*appsv1.Deployment, error) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
+	if err := client.IgnoreNotFound(current.admin.Get(ctx, m.Key(), d)); err != nil {
+		return nil, fmt.Errorf("get Deployment %s: %w", m, err)
+	}
+	d.Namespace, d.Name = m.Namespace, m.Name // the client empties what it does not find
+	return d, nil
+}
+
+// Container is the one container of the contract, or a finding.
 func Container(d *appsv1.Deployment) (corev1.Container, error) {
-	pod := d.Spec.Template.Spec
-	n := len(pod.Containers)
-	for _, c := range pod.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			n++
-		}
+	all := d.Spec.Template.Spec.Containers
+	if len(all) != 1 {
+		return corev1.Container{}, finding.New("containers", "exactly one container in the Pod template", "%d", len(all))
 	}
-	if n != 1 || len(pod.Containers) != 1 {
-		return corev1.Container{}, finding.New("containers", "exactly one container in the Pod template", "%d", n)
-	}
-	return pod.Containers[0], nil
+	return all[0], nil
 }
 
 // number finds whole numbers, also behind a letter, as in -p11211.
 var number = regexp.MustCompile(`[0-9]+`)
 
 // TellsPort says whether a port stands where memcached reads it: on its command line, or in its environment.
-func TellsPort(d *appsv1.Deployment, port int32) bool { return containsNumber(CommandLine(d), port) }
-
-func containsNumber(text string, n int32) bool {
-	return slices.Contains(number.FindAllString(text, -1), strconv.Itoa(int(n)))
+func TellsPort(d *appsv1.Deployment, port int32) bool {
+	return slices.Contains(number.FindAllString(CommandLine(d), -1), strconv.Itoa(int(port)))
 }
 
 // CommandLine is everything that tells memcached where to listen.
@@ -95,28 +83,19 @@ func (m Memcached) CreateForeign(ctx context.Context) (*appsv1.Deployment, error
 	if err := current.admin.Create(ctx, owner); err != nil {
 		return nil, fmt.Errorf("create the foreign owner: %w", err)
 	}
-	d := m.foreign()
-	d.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
-	if err := current.admin.Create(ctx, d); err != nil {
-		return nil, fmt.Errorf("create the foreign Deployment: %w", err)
-	}
-	return d, nil
+	return m.createOther(ctx, *metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap")))
 }
 
 // CreateUnowned makes a Deployment of the Memcached's name that nobody controls.
 func (m Memcached) CreateUnowned(ctx context.Context) (*appsv1.Deployment, error) {
-	d := m.foreign()
-	if err := current.admin.Create(ctx, d); err != nil {
-		return nil, fmt.Errorf("create the Deployment of nobody: %w", err)
-	}
-	return d, nil
+	return m.createOther(ctx)
 }
 
-// foreign is a Deployment of the Memcached's name that no operator would create.
-func (m Memcached) foreign() *appsv1.Deployment {
+// createOther makes a Deployment of the Memcached's name that no operator would create.
+func (m Memcached) createOther(ctx context.Context, owners ...metav1.OwnerReference) (*appsv1.Deployment, error) {
 	labels := map[string]string{"example.org/app": "foreign"}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, Labels: labels},
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, Labels: labels, OwnerReferences: owners},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(1)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -126,4 +105,8 @@ func (m Memcached) foreign() *appsv1.Deployment {
 			},
 		},
 	}
+	if err := current.admin.Create(ctx, d); err != nil {
+		return nil, fmt.Errorf("create Deployment %s: %w", m, err)
+	}
+	return d, nil
 }

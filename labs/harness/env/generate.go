@@ -3,6 +3,7 @@ package env
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/harness/probe"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
@@ -62,9 +64,6 @@ func InstallDerivedCRD(ctx context.Context) (*crd.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := oneVersion(definition); err != nil {
-		return nil, err
-	}
 	group := fnv.New32a()
 	fmt.Fprint(group, current.config.Seed, current.config.Scratch)
 	definition.Spec.Group = fmt.Sprintf("types-%08x.example.com", group.Sum32())
@@ -77,7 +76,7 @@ func InstallDerivedCRD(ctx context.Context) (*crd.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	resource, err := crd.New(adminConfig(), definition)
+	resource, err := crd.New(current.adminConfig, definition)
 	if err != nil {
 		return nil, err
 	}
@@ -92,19 +91,13 @@ func LearnersResource(ctx context.Context) (*apiextensionsv1.CustomResourceDefin
 	if err != nil {
 		return nil, nil, err
 	}
-	if definition.Name == suite.CRDName {
-		err = learnersCRD()
-	} else if err = crd.Install(ctx, current.admin, definition); err != nil { // what else is right or wrong about it is judged all the same
-		err = refused(err)
+	if err := crd.Install(ctx, current.admin, definition); err != nil {
+		return nil, nil, refused(err)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	definition = definition.DeepCopy()
 	if err := current.admin.Get(ctx, client.ObjectKey{Name: definition.Name}, definition); err != nil {
 		return nil, nil, fmt.Errorf("get definition %s: %w", definition.Name, err)
 	}
-	resource, err := crd.New(adminConfig(), definition)
+	resource, err := crd.New(current.adminConfig, definition)
 	return definition, resource, err
 }
 
@@ -139,6 +132,32 @@ func Manifests() ([]generate.Manifest, error) {
 	return definitions, nil
 }
 
+// installLearnersCRD installs the workspace's own manifest, whatever its file is called, and waits until
+// it is Established.
+func installLearnersCRD(ctx context.Context) *finding.Finding {
+	definition, err := definition()
+	if err == nil {
+		err = crd.Install(ctx, current.admin, definition)
+	}
+	if f, ok := errors.AsType[*finding.Finding](err); ok || err == nil {
+		return f
+	}
+	return refused(err)
+}
+
+// Copies is what the copies of the learner's objects share with their originals. The lab has compiled and run the probe before
+// the suite. A finding says why it could not: the cause [probe.CauseBuild] or [probe.CauseNoAnswer].
+func Copies() (probe.Copies, error) {
+	var result probe.Result
+	if err := readJSON(current.config.Copies, &result); err != nil {
+		return nil, err
+	}
+	if result.Finding != nil {
+		return nil, result.Finding
+	}
+	return result.Copies, nil
+}
+
 // definition is the workspace's definition of [suite.Kind]; the one with the promised name where there are several.
 func definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	all, err := Manifests()
@@ -156,18 +175,8 @@ func definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	if err != nil {
 		return nil, finding.New(suite.CauseRefused, "a CustomResourceDefinition in "+suite.ManifestDir+"/"+chosen.File, "%v", err)
 	}
-	return definition, oneVersion(definition)
-}
-
-// oneVersion is a finding for a definition with more. Each has bounds, defaults and subresources of its own, and the checks ask for
-// one of them.
-func oneVersion(definition *apiextensionsv1.CustomResourceDefinition) error {
-	var names []string
-	for _, v := range definition.Spec.Versions {
-		names = append(names, v.Name)
+	if n := len(definition.Spec.Versions); n > 1 { // each would have bounds and subresources of its own
+		return nil, finding.New(finding.CauseOther, "a definition with one version, v1alpha1", "%d versions", n)
 	}
-	if len(names) > 1 {
-		return finding.New(finding.CauseOther, "a definition with one version, v1alpha1", "%s", strings.Join(names, ", "))
-	}
-	return nil
+	return definition, nil
 }

@@ -19,16 +19,64 @@ const (
 	tokenSeconds    = 2 * 60 * 60 // longer than any run
 )
 
-// createAccount makes the ServiceAccount that the manager works as, and binds it to what this run grants.
+// createAccount makes the ServiceAccount that the manager works as, and binds it to cluster-admin, or to exactly what the
+// generated role says.
 func createAccount(ctx context.Context) error {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}
-	if err := ensure(ctx, ns); err != nil {
+	if err := ensure(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}); err != nil {
 		return err
 	}
 	if err := ensure(ctx, account()); err != nil {
 		return err
 	}
-	return grant(ctx, account())
+	if !current.config.UnderRole {
+		return bind(ctx, "ClusterRole", "cluster-admin", "")
+	}
+	roles, err := suite.ReadRoles(current.config.Workspace)
+	if err != nil {
+		return nil //nolint:nilerr // a missing or damaged role is the learner's; the checks of lab 7 report it
+	}
+	for i, role := range roles {
+		// Not its own name: a role that is called like one of Kubernetes' would get that one's rights.
+		role.SetName(fmt.Sprintf("lab-%s-%d", current.shared.Run, i))
+		err := grant(ctx, role)
+		if refused := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err); err != nil && !refused {
+			return err // one that the API server does not take is the learner's, too
+		}
+	}
+	return nil
+}
+
+// grant creates a role, and binds the account to it.
+func grant(ctx context.Context, role client.Object) error {
+	kind, namespace := "ClusterRole", role.GetNamespace()
+	if namespace != "" {
+		kind = "Role"
+		if err := ensure(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+			return err
+		}
+	}
+	if err := ensure(ctx, role); err != nil {
+		return err
+	}
+	return bind(ctx, kind, role.GetName(), namespace)
+}
+
+func bind(ctx context.Context, kind, role, namespace string) error {
+	meta := metav1.ObjectMeta{Name: accountName() + "-" + role, Namespace: namespace}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: accountName()}}
+	if namespace != "" {
+		return ensure(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects})
+	}
+	return ensure(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects})
+}
+
+func ensure(ctx context.Context, obj client.Object) error {
+	err := current.admin.Create(ctx, obj)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create %T %s: %w", obj, obj.GetName(), err)
+	}
+	return nil
 }
 
 // requestToken asks for a token of that account.
@@ -54,58 +102,4 @@ func accountName() string {
 // managerUser is the name under which the API server knows the manager.
 func managerUser() string {
 	return "system:serviceaccount:" + systemNamespace + ":" + accountName()
-}
-
-// grant gives the manager cluster-admin, or exactly what the generated role says.
-func grant(ctx context.Context, account *corev1.ServiceAccount) error {
-	if !current.config.UnderRole {
-		return bind(ctx, account, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}, "")
-	}
-	roles, err := suite.ReadRoles(current.config.Workspace)
-	if err != nil {
-		return nil //nolint:nilerr // a missing or damaged role is the learner's; the checks of lab 7 report it
-	}
-	for i, role := range roles {
-		// Not its own name: a role that is called like one of Kubernetes' would get that one's rights.
-		role.SetName(fmt.Sprintf("lab-%s-%d", current.shared.Run, i))
-		err := install(ctx, account, role)
-		if refused := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err); err != nil && !refused {
-			return err // one that the API server does not take is the learner's, too
-		}
-	}
-	return nil
-}
-
-// install creates a role, which must not be there yet, and binds the account to it.
-func install(ctx context.Context, account *corev1.ServiceAccount, role client.Object) error {
-	if ns := role.GetNamespace(); ns != "" {
-		if err := ensure(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
-			return err
-		}
-	}
-	if err := current.admin.Create(ctx, role); err != nil {
-		return fmt.Errorf("create the manager's role: %w", err)
-	}
-	kind := "ClusterRole"
-	if _, ok := role.(*rbacv1.Role); ok {
-		kind = "Role"
-	}
-	return bind(ctx, account, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role.GetName()}, role.GetNamespace())
-}
-
-func bind(ctx context.Context, account *corev1.ServiceAccount, ref rbacv1.RoleRef, namespace string) error {
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
-	meta := metav1.ObjectMeta{Name: account.Name + "-" + ref.Name, Namespace: namespace}
-	if namespace != "" {
-		return ensure(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects})
-	}
-	return ensure(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects})
-}
-
-func ensure(ctx context.Context, obj client.Object) error {
-	err := current.admin.Create(ctx, obj)
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create %T %s: %w", obj, obj.GetName(), err)
-	}
-	return nil
 }

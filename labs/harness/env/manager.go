@@ -13,10 +13,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/onsi/ginkgo/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -30,288 +34,255 @@ import (
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
-// managerLog is the one of a Ginkgo process.
-func managerLog(process int) string {
-	if process == 1 {
-		return "manager.log"
-	}
-	return fmt.Sprintf("manager-%d.log", process)
-}
-
-// helpLimit bounds the learner's `-h`. A program that does not answer gets no flags: it may be one that
-// knows none, and is judged by what it does.
-const helpLimit = 5 * time.Second
-
 // ManagerProcess is the learner's program as a process. It can be stopped, killed and started again.
 type ManagerProcess struct {
-	credentials []byte // what is in its kubeconfig
-	kubeconfig  string
-	server      string // address of the API server that it knows
-	home        string
-	metrics     string     // loopback address
-	health      string     // loopback address
-	sent        func() int // how many requests the API server has seen from it
-	program     program
-	output      *tail
-	registry    *registry.Registry       // that it is told of at its next start, nil for none
-	starts      func()                   // is told before each start
-	note        func(actor, text string) // is told what happens to it
+	proxy           *apiproxy.Proxy
+	flags           []string // that it is started with
+	home            string
+	kubeconfig      string
+	metrics, health string // addresses on loopback
+	output          logFile
+	registry        *registry.Registry         // that it is told of at its next start, nil for none
+	run             atomic.Pointer[managerRun] // nil while nobody wants it to run
+}
 
-	mu      sync.Mutex
+// managerRun is the manager from one start to its end.
+type managerRun struct {
 	cmd     *exec.Cmd
 	kill    context.CancelFunc
-	ended   chan struct{}
-	wanted  bool
-	image   string // of the operand, as it was told at its last start
-	exited  string // how it ended, "" while it runs
-	started time.Time
-	lasted  time.Duration // how long it had run when it exited
-	before  int           // requests that earlier processes of it had sent
+	image   string // of the operand, as it was told
+	began   time.Time
+	since   int           // requests that came before it
+	workers int           // lines of [workersLine] that came before it
+	ended   chan struct{} // closed when it has, by itself or not
+	lasted  time.Duration
 }
 
-// newManager makes a manager that is not started yet. Its program is asked which flags it has, unless known says so.
-func newManager(rec *apiproxy.Proxy, log string, known *program) (*ManagerProcess, error) {
-	m, err := newProcess(log)
+// newManager makes a manager that is not started yet.
+func newManager(proxy *apiproxy.Proxy) (*ManagerProcess, error) {
+	home, err := os.MkdirTemp(current.config.Scratch, "manager-")
 	if err != nil {
-		return nil, err
-	}
-	m.server, m.sent = rec.Address(), rec.Count
-	kubeconfig, err := credentials(rec.URL(), rec.CA(), rec.Token())
-	if err != nil {
-		return nil, err
-	}
-	if err := m.writeKubeconfig(kubeconfig); err != nil {
-		return nil, err
-	}
-	if known == nil {
-		asked := m.ask()
-		known = &asked
-	}
-	m.program = *known
-	return m, nil
-}
-
-// newProcess makes a manager with a home, addresses and a log of its own, and without a kubeconfig.
-func newProcess(log string) (*ManagerProcess, error) {
-	home, err := homeFor("manager")
-	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make a home for the manager: %w", err)
 	}
 	addresses, err := loopback.Free(2)
 	if err != nil {
 		return nil, err
 	}
-	return &ManagerProcess{
-		home: home, metrics: addresses[0], health: addresses[1], starts: func() {}, note: func(_, _ string) {},
-		output: newTail(filepath.Join(current.config.Artifacts, log)),
-	}, nil
-}
-
-// credentials are a kubeconfig for the manager.
-func credentials(url string, ca []byte, token string) ([]byte, error) {
+	log := "manager.log"
+	if n := ginkgo.GinkgoParallelProcess(); n > 1 {
+		log = fmt.Sprintf("manager-%d.log", n)
+	}
+	output, err := openLog(filepath.Join(current.config.Artifacts, log))
+	if err != nil {
+		return nil, err
+	}
+	m := &ManagerProcess{
+		proxy: proxy, home: home, kubeconfig: filepath.Join(home, "kubeconfig"), metrics: addresses[0], health: addresses[1], output: output,
+	}
+	m.flags = m.knownFlags()
 	config := clientcmdapi.NewConfig()
-	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: ca}
-	config.AuthInfos["manager"] = &clientcmdapi.AuthInfo{Token: token}
+	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: proxy.URL(), CertificateAuthorityData: proxy.CA()}
+	config.AuthInfos["manager"] = &clientcmdapi.AuthInfo{Token: proxy.Token()}
 	config.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "manager"}
 	config.CurrentContext = "lab"
-	data, err := clientcmd.Write(*config)
+	err = clientcmd.WriteToFile(*config, m.kubeconfig)
+	if err == nil {
+		err = os.Chmod(m.kubeconfig, 0o644) // for the manager's user, who alone can enter the home
+	}
 	if err != nil {
 		return nil, fmt.Errorf("write the manager's kubeconfig: %w", err)
 	}
-	return data, nil
+	return m, nil
 }
 
-// writeKubeconfig writes the manager's kubeconfig into its home.
-func (m *ManagerProcess) writeKubeconfig(credentials []byte) error {
-	m.credentials, m.kubeconfig = credentials, filepath.Join(m.home, "kubeconfig")
-	if err := os.WriteFile(m.kubeconfig, credentials, 0o600); err != nil {
-		return fmt.Errorf("write the manager's kubeconfig: %w", err)
+// command prepares the learner's program. It sees PATH, its home, TMPDIR and env alone, and its whole process tree ends with it,
+// with ctx, and with this process. It runs as a user of its own when the lab runs as root.
+func (m *ManagerProcess) command(ctx context.Context, env []string, args ...string) (*exec.Cmd, error) {
+	env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.home, "TMPDIR=" + m.home}, env...)
+	cmd, err := process.Program(ctx, current.config.Supervisor, m.home, env, current.config.Manager, args...)
+	if err != nil {
+		return nil, err
 	}
-	uid, err := process.UserOf(m.home)
-	if err != nil || uid < 0 {
-		return err
-	}
-	if err := os.Chown(m.kubeconfig, uid, uid); err != nil {
-		return fmt.Errorf("hand over the manager's kubeconfig: %w", err)
-	}
-	return nil
+	cmd.WaitDelay = StopTimeout
+	return cmd, nil
 }
 
-// helpSize is how much of what a program says about its flags is read. A manager of Kubebuilder's says 4 KB.
-const helpSize = 64 << 10
+const (
+	// helpLimit bounds the learner's `-h`. A program that does not answer gets no flags: it may be one that knows none, and is
+	// judged by what it does.
+	helpLimit = 5 * time.Second
+	// helpSize is how much of the answer is read. A manager of Kubebuilder's says 4 KB.
+	helpSize = 64 << 10
+)
 
-var flagName = regexp.MustCompile(`(?m)^\s+-{1,2}([a-z][a-z0-9-]*)`)
-
-// program is what a manager's program said about itself when it was asked for help.
-type program struct {
-	Flags   []string         `json:"flags,omitempty"`   // those of the wanted ones that it has
-	Refused *finding.Finding `json:"refused,omitempty"` // why it cannot be started at all
-}
-
-// ask asks the program which flags it has: an operator is free to have none.
-func (m *ManagerProcess) ask() (p program) {
+// knownFlags keep the manager on loopback, and off the leader election that ends it outside a cluster. They are those that the
+// program lists as its own: an operator is free to have none.
+func (m *ManagerProcess) knownFlags() (known []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), helpLimit)
 	defer cancel()
 	help := &process.Head{Limit: helpSize}
-	cmd, err := untrusted(ctx, m.home, nil, current.config.Manager, "-h")
-	if err == nil {
-		cmd.Stdout, cmd.Stderr = help, help
-		err = cmd.Run()
+	cmd, err := m.command(ctx, nil, "-h")
+	if err != nil {
+		return nil // nor can it be started
 	}
-	if ctx.Err() != nil {
-		return p
-	}
-	if panicked := diagnostics.FindPanic(help.String(), current.config.Workspace, diagnostics.LogFilter{}); err != nil && panicked != nil {
-		p.Refused = finding.New(suite.CauseManagerExited, "the manager starts", "it panicked: %s", panicked)
-		return p
-	}
-	for _, match := range flagName.FindAllStringSubmatch(help.String(), -1) {
-		if slices.ContainsFunc(m.wantedFlags(), func(f managerFlag) bool { return f.name == match[1] }) && !slices.Contains(p.Flags, match[1]) {
-			p.Flags = append(p.Flags, match[1])
+	cmd.Stdout, cmd.Stderr = help, help
+	_ = cmd.Run()
+	for _, flag := range []string{
+		"health-probe-bind-address=" + m.health, "metrics-bind-address=" + m.metrics, "metrics-secure=false", "leader-elect=false",
+	} {
+		name, _, _ := strings.Cut(flag, "=")
+		if regexp.MustCompile(`(?m)^\s+-{1,2}` + name + `(\s|$)`).MatchString(help.String()) {
+			known = append(known, "--"+flag)
 		}
 	}
-	return p
+	return known
 }
 
-// arguments are those of the wanted flags that the program has.
-func (m *ManagerProcess) arguments() []string {
-	var args []string
-	for _, f := range m.wantedFlags() {
-		if slices.Contains(m.program.Flags, f.name) {
-			args = append(args, "--"+f.name+"="+f.value)
-		}
-	}
-	return args
-}
-
-type managerFlag struct{ name, value string }
-
-// wantedFlags keep the manager on loopback, and off the leader election that ends it outside a cluster.
-func (m *ManagerProcess) wantedFlags() []managerFlag {
-	return []managerFlag{
-		{"health-probe-bind-address", m.health},
-		{"metrics-bind-address", m.metrics},
-		{"metrics-secure", "false"},
-		{"leader-elect", "false"},
-	}
-}
-
-// Start runs the manager with the given operand image. It does not wait for anything: what the manager
-// does is the checks' business. A program that cannot be started is a finding, not an error.
-func (m *ManagerProcess) Start(image string) error {
-	if m.program.Refused != nil {
-		return nil //nolint:nilerr // Gone reports it as a finding
-	}
-	m.starts()
-	ctx, kill := context.WithCancel(context.Background())
+// start runs the manager with the given operand image, and returns when it knows what there is: before that, that it does nothing
+// shows nothing. A program that does not work is a finding of [ManagerProcess.gone], not an error.
+func (m *ManagerProcess) start(ctx context.Context, image string) error {
 	env := []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"}
 	if m.registry != nil {
 		env = append(env, "REGISTRY_URL="+m.registry.URL())
 	}
-	cmd, err := untrusted(ctx, m.home, env, current.config.Manager, m.arguments()...)
-	if err != nil {
-		kill()
-		return err
+	alive, kill := context.WithCancel(context.Background())
+	cmd, err := m.command(alive, env, m.flags...)
+	if err == nil {
+		cmd.Stdout, cmd.Stderr = m.output.File, m.output.File
+		err = cmd.Start()
 	}
-	cmd.Stdout, cmd.Stderr = m.output, m.output
-	if err := cmd.Start(); err != nil {
+	if err != nil {
 		kill()
 		return finding.Machine("start the manager", err)
 	}
-	ended := make(chan struct{})
-	m.mu.Lock()
-	m.cmd, m.kill, m.ended, m.wanted, m.image, m.exited, m.started = cmd, kill, ended, true, image, "", time.Now()
-	m.before = m.sent()
-	m.mu.Unlock()
-	m.note(trace.You, "started your manager")
-	go m.wait(cmd, ended)
+	r := &managerRun{
+		cmd: cmd, kill: kill, image: image, began: time.Now(), since: m.proxy.Count(), workers: m.workersLines(), ended: make(chan struct{}),
+	}
+	m.run.Store(r)
+	note(trace.You, "started your manager")
+	go func() {
+		_ = cmd.Wait()
+		r.lasted = time.Since(r.began)
+		if m.run.Load() == r {
+			note(trace.Manager, "ended by itself ("+cmd.ProcessState.String()+")")
+		}
+		close(r.ended)
+	}()
+	m.awaitCaches(ctx, r)
 	return nil
 }
 
-func (m *ManagerProcess) wait(cmd *exec.Cmd, ended chan struct{}) {
-	_ = cmd.Wait()
-	m.output.Flush()
-	m.mu.Lock()
-	m.exited, m.lasted = cmd.ProcessState.String(), time.Since(m.started)
-	wanted := m.wanted
-	m.mu.Unlock()
-	if wanted {
-		m.note(trace.Manager, "ended by itself ("+cmd.ProcessState.String()+")")
-	}
-	close(ended)
+// workersLine is what controller-runtime's log says when the caches are filled.
+const workersLine = "Starting workers"
+
+func (m *ManagerProcess) workersLines() int { return len(m.output.Lines(workersLine)) }
+
+// awaitCaches returns when the manager knows what there is, so that the checks' objects are news to it. What a manager
+// finds when it starts, controller-runtime's queue serves after all news, and while many checks make some, a slow one
+// does not come to it (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). It waits for [silenceTimeout] at
+// most; what is wrong with a manager that fails, the checks report.
+func (m *ManagerProcess) awaitCaches(ctx context.Context, r *managerRun) {
+	_ = utilwait.PollUntilContextTimeout(ctx, pollInterval, silenceTimeout, true, func(context.Context) (bool, error) {
+		select {
+		case <-r.ended:
+			return true, nil
+		default:
+			return m.workersLines() > r.workers || listensSince(m.proxy.Since(r.since), time.Now().Add(-cacheTimeout)), nil
+		}
+	})
 }
 
-// Stop asks the manager to end, as Kubernetes does, and kills its process tree when it does not.
-func (m *ManagerProcess) Stop(ctx context.Context) error {
-	m.mu.Lock()
-	cmd, ended, kill := m.cmd, m.ended, m.kill
-	m.wanted = false
-	m.mu.Unlock()
-	if cmd == nil {
-		return nil
-	}
-	m.note(trace.You, "stopped your manager")
-	defer kill()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("stop the manager: %w", err)
-	}
-	timeout := time.NewTimer(StopTimeout)
-	defer timeout.Stop()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-	case <-timeout.C:
-	}
-	kill()
-	<-ended
-	return nil
+// listensSince says whether a manager had asked for Memcacheds by then.
+func listensSince(sent []apiproxy.Request, then time.Time) bool {
+	return slices.ContainsFunc(sent, func(r apiproxy.Request) bool {
+		return r.Group == suite.Group && (r.Verb == "list" || r.Verb == "watch") && r.Time.Before(then)
+	})
 }
 
-// Kill ends the manager's whole process tree at once and without a warning, as a node does that loses its
-// power. Address, identity and log stay, so that Start brings back the same manager.
-func (m *ManagerProcess) Kill() {
-	m.mu.Lock()
-	kill, ended := m.kill, m.ended
-	m.wanted = false
-	m.mu.Unlock()
-	if kill == nil {
+// stop asks the manager to end, as Kubernetes does, and kills its process tree when it does not.
+func (m *ManagerProcess) stop(ctx context.Context) {
+	r := m.run.Swap(nil)
+	if r == nil {
 		return
 	}
-	m.note(trace.You, "killed your manager")
-	kill()
-	<-ended
+	note(trace.You, "stopped your manager")
+	ctx, cancel := context.WithTimeout(ctx, StopTimeout)
+	defer cancel()
+	_ = r.cmd.Process.Signal(syscall.SIGTERM) // an error: it has ended
+	select {
+	case <-r.ended:
+	case <-ctx.Done():
+	}
+	m.end(r)
 }
 
-// Replica is a second process of the same program with the same identity, and with addresses and a log of
-// its own. It is not started yet. Nobody asks whether it ends by itself: a program whose ports are fixed
-// cannot run twice on one machine.
-func (m *ManagerProcess) Replica() (*ManagerProcess, error) {
-	replica, err := newProcess("manager-replica.log")
-	if err != nil {
-		return nil, err
+// Kill ends the manager's whole process tree at once and without a warning, as a node does that loses its power. Restart brings
+// back the same manager.
+func (m *ManagerProcess) Kill() {
+	if r := m.run.Swap(nil); r != nil {
+		note(trace.You, "killed your manager")
+		m.end(r)
 	}
-	replica.server, replica.sent = m.server, m.sent
-	if err := replica.writeKubeconfig(m.credentials); err != nil {
-		return nil, err
-	}
-	replica.registry = m.registry
-	replica.program, replica.note = m.program, m.note
-	return replica, nil
 }
 
-// gone is a finding when the manager ended although nobody asked it to.
+// end ends what is left of a run. It deletes the leases of a manager that elects a leader whatever its flags say: the next one would
+// wait until the lease of the dead process expires, after 15 seconds. What goes wrong here only costs that wait.
+func (m *ManagerProcess) end(r *managerRun) {
+	r.kill()
+	<-r.ended
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	for _, q := range m.proxy.Since(r.since) {
+		if asksForLease(q) && q.Created() {
+			_ = current.admin.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: q.Namespace, Name: q.Object}})
+		}
+	}
+}
+
+// releaseTimeout bounds how long leases are deleted.
+const releaseTimeout = 2 * time.Second
+
+func asksForLease(r apiproxy.Request) bool {
+	return r.Group == coordinationv1.GroupName && r.Resource == "leases"
+}
+
+// Restart stops the manager, if it runs, and starts it with the given operand image.
+func (m *ManagerProcess) Restart(ctx context.Context, image string) error {
+	m.stop(ctx)
+	return m.start(ctx, image)
+}
+
+// WhileStopped does something while no manager runs, and starts it again.
+func (m *ManagerProcess) WhileStopped(ctx context.Context, act func() error) error {
+	m.stop(ctx)
+	acted := act()
+	return errors.Join(acted, m.start(ctx, current.config.MemcachedImage))
+}
+
+// runs says whether somebody wants the manager to run with the operand's image. It may have ended by itself since.
+func (m *ManagerProcess) runs(image string) bool {
+	r := m.run.Load()
+	return r != nil && r.image == image
+}
+
+// gone is the finding about a manager that cannot do its work: it ended although nobody asked it to, or it runs and has asked the
+// API server for nothing since it was started.
 func (m *ManagerProcess) gone() *finding.Finding {
-	if m.program.Refused != nil {
-		return m.program.Refused
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.wanted || m.exited == "" {
+	r := m.run.Load()
+	if r == nil {
 		return nil
 	}
-	return finding.New(suite.CauseManagerExited, "the manager goes on running",
-		"it ended by itself (%s) %s after its start; %s", m.exited, m.lasted.Round(time.Millisecond), lastLine(m.output.String()))
+	select {
+	case <-r.ended:
+		return finding.New(suite.CauseManagerExited, "the manager goes on running",
+			"it ended by itself (%s) %s after its start; %s", r.cmd.ProcessState, r.lasted.Round(time.Millisecond), lastLine(m.output.String()))
+	default:
+	}
+	if time.Since(r.began) < silenceTimeout || m.proxy.Count() > r.since {
+		return nil
+	}
+	return finding.New(suite.CauseManagerSilent, "the manager reads Memcacheds from the API server",
+		"it has been running for %s and has not sent one request: does it start a controller?", silenceTimeout)
 }
 
 // lastLine is what a manager that ended said about it.
@@ -328,82 +299,41 @@ func lastLine(output string) string {
 	return "it printed nothing"
 }
 
-// Running is how long the manager has been running by now, 0 when it is not.
-func (m *ManagerProcess) Running() time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.wanted || m.exited != "" {
-		return 0
-	}
-	return time.Since(m.started)
-}
+// counter is a line of the metrics with which controller-runtime counts passes, by their result.
+var counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{([^}]*)\} ([0-9.e+]+)$`)
 
-// Stopped says whether the manager does not run because somebody ended it, or never started it.
-func (m *ManagerProcess) Stopped() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return !m.wanted
-}
-
-// runs says whether somebody wants the manager to run with the operand's image. It may have ended by itself since.
-func (m *ManagerProcess) runs(image string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.wanted && m.image == image
-}
-
-func (m *ManagerProcess) requestsBefore() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.before
-}
-
-// counter and clock are lines of the metrics that controller-runtime counts passes with, by their result, and times them.
-var (
-	counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{([^}]*)\} ([0-9.e+]+)$`)
-	clock   = regexp.MustCompile(`(?m)^controller_runtime_reconcile_time_seconds_sum\{[^}]*\} ([0-9.e+-]+)$`)
-)
-
-// Passes is how often a manager has called Reconcile, as it counts itself.
+// Passes is how often a manager has called Reconcile, as it counts itself. A manager that does not tell has none.
 type Passes struct {
-	// Counted is false of a manager that does not tell; all is 0 then.
-	Counted bool
 	// All counts each call.
 	All int
 	// Again counts those that asked for another call without an error (RequeueAfter, Requeue). controller-runtime gives
 	// them results of their own, "requeue_after" and "requeue".
 	Again int
-	// Took is the time in all of them.
-	Took time.Duration
 }
 
 // PassesDuring are the passes that the manager made while act ran.
 func (m *ManagerProcess) PassesDuring(ctx context.Context, act func() error) (Passes, error) {
-	before := m.passes(ctx)
-	if err := act(); err != nil || !before.Counted {
+	before, counted := m.passes(ctx)
+	if err := act(); err != nil || !counted {
 		return Passes{}, err
 	}
-	after := m.passes(ctx)
-	return Passes{Counted: true, All: after.All - before.All, Again: after.Again - before.Again, Took: after.Took - before.Took}, nil
+	after, _ := m.passes(ctx)
+	return Passes{All: after.All - before.All, Again: after.Again - before.Again}, nil
 }
 
 // passes adds up the manager's own count.
-func (m *ManagerProcess) passes(ctx context.Context) Passes {
+func (m *ManagerProcess) passes(ctx context.Context) (passes Passes, counted bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", nil)
 	if err != nil {
-		return Passes{}
+		return passes, false
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return Passes{}
+		return passes, false
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return Passes{}
-	}
+	text, _ := io.ReadAll(resp.Body)
 	lines := counter.FindAllStringSubmatch(string(text), -1)
-	passes := Passes{Counted: len(lines) > 0}
 	for _, line := range lines {
 		n, _ := strconv.ParseFloat(line[2], 64)
 		passes.All += int(n)
@@ -411,9 +341,5 @@ func (m *ManagerProcess) passes(ctx context.Context) Passes {
 			passes.Again += int(n)
 		}
 	}
-	for _, line := range clock.FindAllStringSubmatch(string(text), -1) {
-		seconds, _ := strconv.ParseFloat(line[1], 64)
-		passes.Took += time.Duration(seconds * float64(time.Second))
-	}
-	return passes
+	return passes, len(lines) > 0
 }

@@ -1,29 +1,68 @@
 package env
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-func TestPasses(t *testing.T) {
+func TestPassesAreSummed(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`controller_runtime_reconcile_total{controller="memcached",result="success"} 7
 controller_runtime_reconcile_total{controller="memcached",result="requeue_after"} 2
 controller_runtime_reconcile_time_seconds_bucket{controller="memcached",le="0.005"} 3
-controller_runtime_reconcile_time_seconds_sum{controller="memcached"} 1.25
-controller_runtime_reconcile_time_seconds_sum{controller="other"} 5e-05
 `))
 	}))
 	m := &ManagerProcess{metrics: strings.TrimPrefix(server.URL, "http://")}
-	want := Passes{Counted: true, All: 9, Again: 2, Took: 1250*time.Millisecond + 50*time.Microsecond}
-	if got := m.passes(t.Context()); got != want {
-		t.Errorf("%+v, want %+v", got, want)
+	want := Passes{All: 9, Again: 2}
+	if got, counted := m.passes(t.Context()); got != want || !counted {
+		t.Errorf("%+v, %t; want %+v", got, counted, want)
 	}
 	server.Close()
-	if got := m.passes(t.Context()); got != (Passes{}) {
-		t.Errorf("one that does not tell has %+v", got)
+	if got, counted := m.passes(t.Context()); got != (Passes{}) || counted {
+		t.Errorf("without metrics: %+v, %t", got, counted)
+	}
+}
+
+// Where the log does not tell that the caches are filled, a moment after the first list of Memcacheds has to do.
+func TestListensSince(t *testing.T) {
+	now := time.Now()
+	first := apiproxy.Request{Verb: "list", Group: suite.Group, Resource: "memcacheds", Time: now.Add(-time.Second)}
+	other := apiproxy.Request{Verb: "list", Group: "apps", Resource: "deployments", Time: now.Add(-time.Hour)}
+	for name, tc := range map[string]struct {
+		sent []apiproxy.Request
+		then time.Time
+		want bool
+	}{
+		"nothing was sent":      {nil, now, false},
+		"another kind":          {[]apiproxy.Request{other}, now, false},
+		"a moment ago":          {[]apiproxy.Request{other, first}, now.Add(-2 * time.Second), false},
+		"long enough before it": {[]apiproxy.Request{other, first}, now, true},
+	} {
+		if got := listensSince(tc.sent, tc.then); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A manager that somebody has stopped is not gone, and one that ended by itself is.
+func TestManagerGone(t *testing.T) {
+	ended := make(chan struct{})
+	close(ended)
+	m := &ManagerProcess{output: logOf(t)}
+	if f := m.gone(); f != nil {
+		t.Errorf("not started: %v", f)
+	}
+	fmt.Fprintln(m.output, "ERROR no such kind")
+	m.run.Store(&managerRun{cmd: &exec.Cmd{}, ended: ended, lasted: time.Second})
+	if f := m.gone(); f == nil || f.Cause != suite.CauseManagerExited || !strings.Contains(f.Seen, "no such kind") {
+		t.Errorf("ended by itself: %v", f)
 	}
 }

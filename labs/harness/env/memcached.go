@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,9 +22,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 // gvk is the kind that the learner defines.
@@ -39,20 +41,16 @@ type Memcached struct {
 
 // NewMemcached draws a Memcached's name, size (2 to 4) and port from [Rand].
 func NewMemcached(namespace string) Memcached {
-	name := RandomName()
-	return Memcached{Namespace: namespace, Name: name, Size: 2 + Rand().Int32N(3), Port: RandomPort(Rand())}
+	// A port that is not memcached's own, so that nobody listens on it by accident, and that is more than an int16 holds.
+	return Memcached{Namespace: namespace, Name: RandomName(), Size: 2 + Rand().Int32N(3), Port: 40000 + Rand().Int32N(20000)}
 }
 
 // RandomName draws a name of ten letters.
 func RandomName() string { return randomLetters(10) }
 
-// longestName is the longest name that is a label's value, too: the longest that the contract has for a Memcached.
-const longestName = validation.LabelValueMaxLength
-
-// LongName draws a name of the greatest length that a Memcached may have in this course, with a dot in it.
+// LongName draws a name of the greatest length that a Memcached may have in this course, that of a label's value, with a dot in it.
 func LongName() string {
-	half := longestName / 2
-	return randomLetters(half) + "." + randomLetters(longestName-half-1)
+	return randomLetters(31) + "." + randomLetters(validation.LabelValueMaxLength-32)
 }
 
 func randomLetters(n int) string {
@@ -63,10 +61,6 @@ func randomLetters(n int) string {
 	}
 	return string(letters)
 }
-
-// RandomPort draws a port that is not memcached's own, so that nobody listens on it by accident, and that is more than an
-// int16 holds.
-func RandomPort(r *rand.Rand) int32 { return 40000 + r.Int32N(20000) }
 
 // Key is the name under which both objects are found.
 func (m Memcached) Key() types.NamespacedName {
@@ -81,8 +75,8 @@ func (m Memcached) Create(ctx context.Context) error { return m.CreateWith(ctx, 
 
 // CreateWith is Create with more fields in the spec.
 func (m Memcached) CreateWith(ctx context.Context, spec map[string]any) error {
-	if err := learnersCRD(); err != nil {
-		return err
+	if f := current.shared.CRD; f != nil {
+		return f
 	}
 	c := running()
 	c.mu.Lock()
@@ -119,8 +113,10 @@ func (m Memcached) object() *unstructured.Unstructured {
 // Get reads the Memcached.
 func (m Memcached) Get(ctx context.Context) (*unstructured.Unstructured, error) {
 	obj := m.object()
-	err := current.admin.Get(ctx, m.Key(), obj)
-	return obj, err
+	if err := current.admin.Get(ctx, m.Key(), obj); err != nil {
+		return nil, fmt.Errorf("get Memcached %s: %w", m, err)
+	}
+	return obj, nil
 }
 
 // SetSpec changes one field of the spec, as `kubectl patch` would. The value is written as JSON; nil removes the field.
@@ -170,25 +166,22 @@ const holdFinalizer = "example.org/hold"
 // [Memcached.Release] or the end of the check.
 func (m Memcached) Hold(ctx context.Context) error {
 	ginkgo.DeferCleanup(m.Release)
-	return m.finalizers(ctx, func(names []string) []string { return append(names, holdFinalizer) })
+	return m.finalizers(ctx, controllerutil.AddFinalizer)
 }
 
 // Release ends what [Memcached.Hold] began.
 func (m Memcached) Release(ctx context.Context) error {
-	err := m.finalizers(ctx, func(names []string) []string {
-		return slices.DeleteFunc(names, func(name string) bool { return name == holdFinalizer })
-	})
-	return client.IgnoreNotFound(err)
+	return client.IgnoreNotFound(m.finalizers(ctx, controllerutil.RemoveFinalizer))
 }
 
-// finalizers changes the Memcached's finalizers; those of the operator have to stay.
-func (m Memcached) finalizers(ctx context.Context, change func([]string) []string) error {
+// finalizers changes [holdFinalizer]; those of the operator have to stay.
+func (m Memcached) finalizers(ctx context.Context, change func(client.Object, string) bool) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		obj, err := m.Get(ctx)
 		if err != nil {
 			return err
 		}
-		obj.SetFinalizers(change(obj.GetFinalizers()))
+		change(obj, holdFinalizer)
 		return current.admin.Update(ctx, obj)
 	})
 }
@@ -198,7 +191,7 @@ func (m Memcached) finalizers(ctx context.Context, change func([]string) []strin
 func (m Memcached) IsSpecUntouched(ctx context.Context) error {
 	obj, err := m.Get(ctx)
 	if err != nil {
-		return fmt.Errorf("get Memcached %s: %w", m, err)
+		return err
 	}
 	users, _, _ := strings.Cut(rest.DefaultKubernetesUserAgent(), "/")
 	for _, entry := range obj.GetManagedFields() {
@@ -219,34 +212,50 @@ func (m Memcached) list() *unstructured.UnstructuredList {
 // MemcachedOf reads the Memcached when it is polled: use it with Eventually and Consistently. One that is not there has a
 // name and no UID.
 func MemcachedOf(m Memcached) func(context.Context) (*unstructured.Unstructured, error) {
-	return polled(m.Namespace, refreshInterval, func(ctx context.Context) (*unstructured.Unstructured, error) {
+	return Polled(func(ctx context.Context) (*unstructured.Unstructured, error) {
 		obj, err := m.Get(ctx)
 		if apierrors.IsNotFound(err) {
 			return m.object(), nil
 		}
-		if err != nil {
-			return nil, fmt.Errorf("get Memcached %s: %w", m, err)
-		}
-		return obj, nil
+		return obj, err
 	})
+}
+
+// Events lists the events on the Memcached. Both recorders, the old and the new one, end up there.
+func (m Memcached) Events(ctx context.Context) ([]eventsv1.Event, error) {
+	var list eventsv1.EventList
+	if err := current.admin.List(ctx, &list, client.InNamespace(m.Namespace)); err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	var own []eventsv1.Event
+	for _, e := range list.Items {
+		if e.Regarding.Kind == gvk.Kind && e.Regarding.Name == m.Name {
+			own = append(own, e)
+		}
+	}
+	return own, nil
+}
+
+// Times is how often an event was recorded, whichever recorder counted.
+func Times(e eventsv1.Event) int { return trace.Times(&e) }
+
+// CauseNoEvent is the cause when an event did not come, and nothing is known about why.
+const CauseNoEvent = "no-event"
+
+// EventsOf lists the events on the Memcached when it is polled: use it with Eventually and Consistently.
+func EventsOf(m Memcached) func(context.Context) ([]eventsv1.Event, error) {
+	return Polled(m.Events)
 }
 
 // Condition reads one of obj's status conditions; nil when it is not there.
 func Condition(obj *unstructured.Unstructured, conditionType string) (*metav1.Condition, error) {
-	items, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	if err != nil {
+	var read struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &read); err != nil {
 		return nil, fmt.Errorf("read status.conditions: %w", err)
 	}
-	for _, item := range items {
-		fields, ok := item.(map[string]any)
-		if !ok || fields["type"] != conditionType {
-			continue
-		}
-		c := &metav1.Condition{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, c); err != nil {
-			return nil, fmt.Errorf("read condition %s: %w", conditionType, err)
-		}
-		return c, nil
-	}
-	return nil, nil
+	return meta.FindStatusCondition(read.Status.Conditions, conditionType), nil
 }

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
-	"slices"
-	"strconv"
 
 	"github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
@@ -35,10 +32,7 @@ const namespacesPerCheck = 2
 // namespaceName is the name of a check's n-th namespace, should that check run in the given process. Every process knows
 // all of these names before the first manager starts, because a manager is told then what not to show of the cluster.
 func namespaceName(run string, process int, check string, n int) string {
-	h := fnv.New64a()
-	fmt.Fprint(h, run, "/", process, "/", check, "/", n)
-	suffix := strconv.FormatUint(h.Sum64(), 36)
-	return checkNamespace + check + "-" + suffix[len(suffix)-5:]
+	return fmt.Sprintf("%s%s-%.3s%d%d", checkNamespace, check, run, process, n)
 }
 
 // hiddenFrom are the namespaces in which checks of other processes may work.
@@ -57,11 +51,6 @@ func hiddenFrom(process, processes int, run string, checks []string) []string {
 	return hidden
 }
 
-// namespaceFilter shows a manager everything but those namespaces.
-func namespaceFilter(hidden []string) apiproxy.NamespaceFilter {
-	return apiproxy.NamespaceFilter{Hidden: hidden, Namespaced: namespaced}
-}
-
 // namespaced says whether a resource lies in namespaces, as the API server's discovery has it. One that it does not know
 // does not.
 func namespaced(group, resource string) (bool, error) {
@@ -73,11 +62,7 @@ func namespaced(group, resource string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	mapping, err := mapper.RESTMapping(kind.GroupKind())
-	if err != nil {
-		return false, err
-	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+	return apiutil.IsGVKNamespaced(kind, mapper)
 }
 
 // awaitDiscovery returns when the API server tells of Memcacheds, a moment after they are Established: a manager that
@@ -101,54 +86,21 @@ func (c *check) addNamespace() (string, error) {
 	return namespace, nil
 }
 
-// Namespace makes a namespace for the running check. When the check ends, its Memcacheds are deleted, so that the manager
-// works for the next check alone. The rest is deleted only if the cluster stays, or if its Pods take the place of others:
-// to end a Pod takes half a second of the machine, and to empty a namespace takes about seventy requests, which would slow
-// the next checks. What cannot be deleted stays until the cluster goes.
+// Namespace makes a namespace for the running check. When the check ends, its Memcacheds and Deployments are deleted: the manager
+// works for the next check alone, and the node has room for its Pods. The rest is deleted only if the cluster stays, as to empty a
+// namespace takes about seventy requests, which would slow the next checks. What cannot be deleted stays until the cluster goes.
 func Namespace(ctx context.Context) string {
-	ginkgo.GinkgoHelper()
-	return newNamespace(ctx, reserves)
-}
-
-// reserves says whether a Pod in the namespace keeps a part of the node from the Pods of other checks, or may do so.
-func reserves(ctx context.Context, namespace string) bool {
-	var list appsv1.DeploymentList
-	if err := current.admin.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return true
-	}
-	return slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool {
-		pod := d.Spec.Template.Spec
-		return slices.ContainsFunc(slices.Concat(pod.InitContainers, pod.Containers), func(c corev1.Container) bool {
-			return len(c.Resources.Requests)+len(c.Resources.Limits) > 0
-		})
-	})
-}
-
-// newNamespace makes one that is deleted when the check ends. Of a cluster that is to be deleted as a whole, only the
-// Memcacheds are deleted, and the Deployments if they burden others.
-func newNamespace(ctx context.Context, burdens func(ctx context.Context, namespace string) bool) string {
 	ginkgo.GinkgoHelper()
 	name, err := running().addNamespace()
 	require(err)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := current.admin.Create(ctx, ns); err != nil {
-		require(fmt.Errorf("create namespace: %w", err))
-	}
+	require(current.admin.Create(ctx, ns))
 	ginkgo.DeferCleanup(func(ctx context.Context) {
-		if current.env != nil {
-			current.env.trace.End(name)
-		}
+		current.trace.End(name)
 		// Not a NodeTimeout: that a slow machine does not come to it is no fault of the learner's.
 		ctx, cancel := context.WithTimeout(ctx, StopTimeout)
 		defer cancel()
-		var kinds []client.Object
-		if current.config.NeedsManager() {
-			kinds = append(kinds, Memcached{}.object())
-		}
-		if !current.config.Disposable || burdens(ctx, name) {
-			kinds = append(kinds, &appsv1.Deployment{}) // the namespace takes them along, but not at once
-		}
-		for _, kind := range kinds {
+		for _, kind := range []client.Object{Memcached{}.object(), &appsv1.Deployment{}} {
 			_ = current.admin.DeleteAllOf(ctx, kind, client.InNamespace(name), client.PropagationPolicy(metav1.DeletePropagationBackground))
 		}
 		if !current.config.Disposable {
@@ -162,7 +114,7 @@ func newNamespace(ctx context.Context, burdens func(ctx context.Context, namespa
 // work there, so that they do not wait for containers, and leave the machine to those that do.
 func NamespaceWithoutPods(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
-	ns := newNamespace(ctx, func(context.Context, string) bool { return true }) // Kubernetes goes on trying to make the Pods
+	ns := Namespace(ctx)
 	require(Quota(ctx, ns, 0))
 	return ns
 }
@@ -178,24 +130,20 @@ func PendingNamespace(ctx context.Context) string {
 
 // Quota limits the number of Pods in a namespace, and waits until the limit counts.
 func Quota(ctx context.Context, namespace string, pods int64) error {
-	hard := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI), "count/leases.coordination.k8s.io": resource.Quantity{}}
-	return limitObjects(ctx, namespace, quotaName, hard, &coordinationv1.Lease{})
+	_, err := limit(ctx, namespace, corev1.ResourceList{
+		corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI), "count/leases.coordination.k8s.io": resource.Quantity{},
+	}, quotaName, &coordinationv1.Lease{})
+	return err
 }
 
-// The names of the quotas of [Quota] and of [RefuseDeployments].
-const quotaName, deploymentsQuota = "pods", "deployments"
+// quotaName is the name of the quota of [Quota].
+const quotaName = "pods"
 
 // RefuseDeployments has the API server refuse every new Deployment in a namespace, by a quota, until lift is called.
 func RefuseDeployments(ctx context.Context, namespace string) (lift func(context.Context) error, _ error) {
-	none := corev1.ResourceList{"count/deployments.apps": resource.Quantity{}, "count/poddisruptionbudgets.policy": resource.Quantity{}}
-	err := limitObjects(ctx, namespace, deploymentsQuota, none, &policyv1.PodDisruptionBudget{})
-	return func(ctx context.Context) error {
-		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deploymentsQuota}}
-		if err := current.admin.Delete(ctx, quota); err != nil {
-			return fmt.Errorf("delete quota: %w", err)
-		}
-		return nil
-	}, err
+	return limit(ctx, namespace, corev1.ResourceList{
+		"count/deployments.apps": resource.Quantity{}, "count/poddisruptionbudgets.policy": resource.Quantity{},
+	}, "deployments", &policyv1.PodDisruptionBudget{})
 }
 
 // nowhere is a resource that no node has.
@@ -205,15 +153,8 @@ const nowhere = corev1.ResourceName("example.org/nowhere")
 // those that wait, and others come in their place. A quota of the namespace must have room for a Pod.
 func LeavePodsPending(ctx context.Context, namespace string) (lift func(context.Context) error, _ error) {
 	one := corev1.ResourceList{nowhere: resource.MustParse("1")}
-	err := setDefaults(ctx, namespace, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: one, DefaultRequest: one})
-	if err == nil {
-		err = awaitPodsPending(ctx, namespace, true)
-	}
 	return func(ctx context.Context) error {
-		if err := setDefaults(ctx, namespace); err != nil {
-			return err
-		}
-		if err := awaitPodsPending(ctx, namespace, false); err != nil {
+		if err := setDefaults(ctx, namespace, false); err != nil {
 			return err
 		}
 		pending := client.MatchingFields{"status.phase": string(corev1.PodPending)}
@@ -221,12 +162,12 @@ func LeavePodsPending(ctx context.Context, namespace string) (lift func(context.
 			return fmt.Errorf("delete the Pods that wait: %w", err)
 		}
 		return nil
-	}, err
+	}, setDefaults(ctx, namespace, true, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: one, DefaultRequest: one})
 }
 
-// setDefaults says what containers of a namespace ask for that do not say so themselves. It never deletes the LimitRange:
-// the API server would remember it for half a minute.
-func setDefaults(ctx context.Context, namespace string, limits ...corev1.LimitRangeItem) error {
+// setDefaults says what containers of a namespace ask for that do not say so themselves, and returns when that counts: when new ones
+// ask for [nowhere], or do not. It never deletes the LimitRange: the API server would remember it for half a minute.
+func setDefaults(ctx context.Context, namespace string, wait bool, limits ...corev1.LimitRangeItem) error {
 	object := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "defaults"}}
 	_, err := controllerutil.CreateOrUpdate(ctx, current.admin, object, func() error {
 		object.Spec.Limits = limits
@@ -235,33 +176,26 @@ func setDefaults(ctx context.Context, namespace string, limits ...corev1.LimitRa
 	if err != nil {
 		return fmt.Errorf("set what containers ask for: %w", err)
 	}
-	return nil
-}
-
-// awaitPodsPending waits until new Pods of a namespace ask for [nowhere], or no longer do.
-func awaitPodsPending(ctx context.Context, namespace string, want bool) error {
-	return until(ctx, "the Pods of namespace "+namespace+" wait, or no longer do", func(ctx context.Context) (bool, error) {
+	return until(ctx, "the defaults of namespace "+namespace+" count", func(ctx context.Context) (bool, error) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "probe-"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: current.config.MemcachedImage}}},
 		}
 		err := current.admin.Create(ctx, pod, client.DryRunAll)
 		_, waits := pod.Spec.Containers[0].Resources.Requests[nowhere]
-		return waits == want, err
+		return waits == wait, err
 	})
 }
 
-// limitObjects makes a quota, and returns when it counts. Its status is known to others before it is to what admits objects in the API
+// limit makes a quota, and returns when it counts. Its status is known to others before it is to what admits objects in the API
 // server, so hard also limits the kind of tried to none, of which nobody else makes any here, and tried is tried until it is refused.
-func limitObjects(ctx context.Context, namespace, name string, hard corev1.ResourceList, tried client.Object) error {
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
-	}
+func limit(ctx context.Context, namespace string, hard corev1.ResourceList, name string, tried client.Object) (lift func(context.Context) error, _ error) {
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
 	if err := current.admin.Create(ctx, quota); err != nil {
-		return fmt.Errorf("create quota: %w", err)
+		return nil, fmt.Errorf("create quota: %w", err)
 	}
-	return until(ctx, "the quota of namespace "+namespace+" counts", func(ctx context.Context) (bool, error) {
+	lift = func(ctx context.Context) error { return client.IgnoreNotFound(current.admin.Delete(ctx, quota)) }
+	return lift, until(ctx, "the quota of namespace "+namespace+" counts", func(ctx context.Context) (bool, error) {
 		tried.SetNamespace(namespace)
 		tried.SetName("probe")
 		err := current.admin.Create(ctx, tried, client.DryRunAll)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/diagnostics"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain/plaintest"
@@ -15,23 +16,26 @@ import (
 func TestTextFromElsewhereIsPlain(t *testing.T) {
 	plaintest.Check(t, plaintest.Places{
 		"the manager's log": func(t *testing.T) string {
-			path := filepath.Join(t.TempDir(), "manager.log")
-			fmt.Fprintln(newTail(path), plaintest.Hostile)
-			data, err := os.ReadFile(path)
+			log := logOf(t)
+			fmt.Fprintln(log, plaintest.Hostile)
+			if err := log.Close(); err != nil {
+				t.Fatal(err)
+			}
+			data, err := os.ReadFile(log.Name())
 			if err != nil {
 				t.Fatal(err)
 			}
 			return string(data)
 		},
-		"the end of the manager's log": func(*testing.T) string { return logged().String() },
-		"lines of the manager's log":   func(*testing.T) string { return fmt.Sprint(logged().Lines("mark")) },
+		"the end of the manager's log": func(t *testing.T) string { return logged(t).String() },
+		"lines of the manager's log":   func(t *testing.T) string { return fmt.Sprint(logged(t).Lines("mark")) },
 		"evidence of a failed check": func(*testing.T) string {
 			return fmt.Sprint((&diagnostics.Snapshot{Log: "error: " + plaintest.Hostile}).Explain(&finding.Finding{}))
 		},
 		"artifacts of a failed check": func(t *testing.T) string {
 			dir := t.TempDir()
-			(&diagnostics.Snapshot{Log: plaintest.Hostile}).Keep(dir)
-			data, err := os.ReadFile(filepath.Join(dir, "manager.log"))
+			(&diagnostics.Snapshot{Requests: []apiproxy.Request{{Status: 422, Message: plaintest.Hostile}}}).Keep(dir)
+			data, err := os.ReadFile(filepath.Join(dir, "refused.txt"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,9 +51,8 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 	})
 }
 
-// logged is a log that could not be kept on disk.
-func logged() *tail {
-	t := newTail("")
-	fmt.Fprintln(t, plaintest.Hostile)
-	return t
+func logged(t *testing.T) logFile {
+	log := logOf(t)
+	fmt.Fprintln(log, plaintest.Hostile)
+	return log
 }

@@ -1,14 +1,13 @@
 package env
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example/operator-lab/labs/harness/diagnostics"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
@@ -50,7 +50,7 @@ func podsOf(ctx context.Context, d *appsv1.Deployment) ([]corev1.Pod, error) {
 
 // PodsOf lists the Pods of the Memcached's Deployment when it is polled: use it with Eventually and Consistently.
 func PodsOf(m Memcached) func(context.Context) ([]corev1.Pod, error) {
-	return polled(m.Namespace, pollInterval, m.Pods)
+	return Polled(m.Pods)
 }
 
 // Pods lists the Pods of the Memcached's Deployment.
@@ -72,7 +72,7 @@ type Rollout struct {
 
 // RolloutOf reads the Memcached's Deployment and its Pods when it is polled: use it with Eventually and Consistently.
 func RolloutOf(m Memcached) func(context.Context) (Rollout, error) {
-	return polled(m.Namespace, refreshInterval, func(ctx context.Context) (Rollout, error) {
+	return Polled(func(ctx context.Context) (Rollout, error) {
 		d, err := m.deployment(ctx)
 		if err != nil || d.UID == "" {
 			return Rollout{Deployment: d}, err
@@ -81,26 +81,17 @@ func RolloutOf(m Memcached) func(context.Context) (Rollout, error) {
 	})
 }
 
-// Ended is a finding about a container of the Pods that ended by itself, or nil.
+// Ended is a finding about a container of the Pods that ended by itself, started again or not, or nil.
 func Ended(pods []corev1.Pod) error {
 	for _, pod := range pods {
 		for _, status := range pod.Status.ContainerStatuses {
-			if err := hasEnded(pod, status); err != nil {
-				return err
+			if ended := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated); ended != nil && pod.DeletionTimestamp == nil {
+				return finding.New("crashing", fmt.Sprintf("container %s of Pod %s goes on running", status.Name, pod.Name),
+					"it ended with exit code %d; it is started with %s", ended.ExitCode, startedWith(pod))
 			}
 		}
 	}
 	return nil
-}
-
-// hasEnded is a finding about a container that ended by itself, or nil.
-func hasEnded(pod corev1.Pod, status corev1.ContainerStatus) error {
-	ended := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated)
-	if pod.DeletionTimestamp != nil || ended == nil {
-		return nil
-	}
-	return finding.New("crashing", fmt.Sprintf("container %s of Pod %s goes on running", status.Name, pod.Name),
-		"it ended with exit code %d; it is started with %s", ended.ExitCode, startedWith(pod))
 }
 
 // DeletePods deletes all Pods of the Memcached's namespace, and lets no others be created.
@@ -126,8 +117,8 @@ func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 				return Final(f)
 			}
 		}
-		if err := whyNotReady(pod); err != nil {
-			return err
+		if err := diagnostics.NotReady(pod); err != nil {
+			return Final(err)
 		}
 	}
 	for _, c := range d.Status.Conditions {
@@ -149,58 +140,70 @@ func failedState(pod string, status corev1.ContainerStatus) *finding.Finding {
 	return nil
 }
 
-// memcachedVersion is what memcached says when it is asked; answerTimeout is how long to listen, and answerLimit how many
-// bytes at most. An answer takes some milliseconds, and seconds through the API server of a machine that is very busy.
-const (
-	memcachedVersion = "VERSION "
-	answerTimeout    = 30 * time.Second
-	answerLimit      = 64 << 10
-)
+// answerTimeout is how long to listen for an answer. One takes some milliseconds, and seconds through the API server of a machine that
+// is very busy.
+const answerTimeout = 30 * time.Second
 
 // AskVersion says `version` to the given port of a Pod, through the API server, and wants memcached's answer.
 func AskVersion(ctx context.Context, pod corev1.Pod, port int32) error {
-	return ask(ctx, pod, port, "version", func(line string) (bool, error) {
-		if !strings.HasPrefix(line, memcachedVersion) {
-			return false, finding.New("wrong-answer", answers(pod, port), "%q", line)
-		}
-		return true, nil
-	})
+	answer, err := ask(ctx, pod, port, "version")
+	if err == nil && !strings.HasPrefix(answer, "VERSION ") {
+		err = finding.New("wrong-answer", answers(pod, port), "%q", strings.TrimSpace(answer))
+	}
+	return err
 }
 
 // AskSetting asks memcached in a Pod for one of its settings, such as maxconns, through the API server. One that memcached
 // does not know is "".
-func AskSetting(ctx context.Context, pod corev1.Pod, port int32, name string) (value string, _ error) {
-	return value, ask(ctx, pod, port, "stats settings", func(line string) (bool, error) {
+func AskSetting(ctx context.Context, pod corev1.Pod, port int32, name string) (string, error) {
+	answer, err := ask(ctx, pod, port, "stats settings")
+	for line := range strings.Lines(answer) {
 		if fields := strings.Fields(line); len(fields) == 3 && fields[1] == name {
-			value = fields[2]
+			return fields[2], err
 		}
-		return line == "END" || value != "", nil
-	})
+	}
+	return "", err
 }
 
-// ask says something to memcached, and reads lines of its answer until read has seen enough.
-func ask(ctx context.Context, pod corev1.Pod, port int32, question string, read func(line string) (enough bool, _ error)) error {
-	expected := answers(pod, port)
-	conn, err := dial(ctx, pod, port)
+// ask says something to memcached, and reads its answer. A port-forward carries both: one stream for the data, and one that tells what
+// went wrong inside the Pod.
+func ask(ctx context.Context, pod corev1.Pod, port int32, question string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	clientset, err := kubernetes.NewForConfig(current.adminConfig)
 	if err != nil {
-		return nobodyListens(pod, expected, err.Error())
+		return "", fmt.Errorf("make a client: %w", err)
 	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
-		return fmt.Errorf("set deadline: %w", err)
+	url := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+	transport, upgrader, err := spdy.RoundTripperFor(current.adminConfig)
+	if err != nil {
+		return "", fmt.Errorf("prepare port-forward: %w", err)
 	}
-	if _, err := io.WriteString(conn, question+"\r\n"); err != nil {
-		return nobodyListens(pod, expected, err.Error())
+	conn, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url).Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return "", nobodyListens(pod, port, err.Error())
 	}
-	for answer := bufio.NewReader(io.LimitReader(conn, answerLimit)); ; {
-		line, err := answer.ReadString('\n')
-		if err != nil {
-			return nobodyListens(pod, expected, fmt.Sprintf("the connection ended without an answer (%v)", err))
-		}
-		if enough, err := read(strings.TrimSpace(line)); enough || err != nil {
-			return err
-		}
+	context.AfterFunc(ctx, func() { conn.Close() })
+	header := http.Header{}
+	header.Set(corev1.PortHeader, strconv.Itoa(int(port)))
+	header.Set(corev1.PortForwardRequestIDHeader, "0")
+	header.Set(corev1.StreamType, corev1.StreamTypeError) // the first of the two
+	failed, err := conn.CreateStream(header)
+	if err != nil {
+		return "", nobodyListens(pod, port, err.Error())
 	}
+	_ = failed.Close() // for writing
+	header.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err := conn.CreateStream(header)
+	if err != nil {
+		return "", nobodyListens(pod, port, err.Error())
+	}
+	_, _ = io.WriteString(data, question+"\r\nquit\r\n")
+	if answer, _ := io.ReadAll(data); len(answer) > 0 {
+		return string(answer), nil
+	}
+	why, _ := io.ReadAll(failed)
+	return "", nobodyListens(pod, port, cmp.Or(string(why), "the connection ended without an answer"))
 }
 
 func answers(pod corev1.Pod, port int32) string {
@@ -208,8 +211,8 @@ func answers(pod corev1.Pod, port int32) string {
 }
 
 // nobodyListens says how the attempt went, and how memcached was told where to listen.
-func nobodyListens(pod corev1.Pod, expected, how string) *finding.Finding {
-	return finding.New("nobody-listens", expected, "%s; the container is started with %s", how, startedWith(pod))
+func nobodyListens(pod corev1.Pod, port int32, how string) *finding.Finding {
+	return finding.New("nobody-listens", answers(pod, port), "%s; the container is started with %s", how, startedWith(pod))
 }
 
 // startedWith is the command line of a Pod's first container, as far as its spec decides it.
@@ -228,52 +231,32 @@ func startedWith(pod corev1.Pod) string {
 	return fmt.Sprintf("`%s`", strings.Join(words, " "))
 }
 
-// tunnel is a connection to a Pod, and the port-forward that carries it.
-type tunnel struct {
-	net.Conn
-	stop chan struct{}
-}
+const (
+	// triedService is what the API server's proxy says when it did not get an answer in HTTP.
+	triedService = "error trying to reach service"
+	// refusedConnection is what a dialer says when nobody listens at an address.
+	refusedConnection = "connection refused"
+)
 
-// Close ends the connection and the port-forward.
-func (t *tunnel) Close() error {
-	defer close(t.stop)
-	return t.Conn.Close()
-}
-
-func dial(ctx context.Context, pod corev1.Pod, port int32) (net.Conn, error) {
+// Reachable wants somebody to listen on a port of the Pod's own address. A port-forward ends inside the Pod, where
+// one that listens on 127.0.0.1 answers as well; the API server's proxy comes from outside. It speaks HTTP,
+// which memcached does not: any answer but a refused connection will do. What the proxy met is in the body of
+// its answer, and not always in the error.
+func Reachable(ctx context.Context, pod corev1.Pod, port int32) error {
 	clientset, err := kubernetes.NewForConfig(current.adminConfig)
 	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+		return fmt.Errorf("make a client: %w", err)
 	}
-	url := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
-	transport, upgrader, err := spdy.RoundTripperFor(current.adminConfig)
-	if err != nil {
-		return nil, fmt.Errorf("prepare port-forward: %w", err)
+	answer, err := clientset.CoreV1().Pods(pod.Namespace).ProxyGet("", pod.Name, strconv.Itoa(int(port)), "/", nil).DoRaw(ctx)
+	if err == nil {
+		return nil
 	}
-	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
-	stop, ready, failed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, stop, ready, io.Discard, io.Discard)
-	if err != nil {
-		return nil, fmt.Errorf("prepare port-forward: %w", err)
+	switch text := err.Error() + string(answer); {
+	case !strings.Contains(text, triedService):
+		return fmt.Errorf("reach Pod %s by way of the API server: %w", pod.Name, err)
+	case !strings.Contains(text, refusedConnection):
+		return nil // no HTTP, and an answer
 	}
-	go func() { failed <- forwarder.ForwardPorts() }()
-	select {
-	case <-ctx.Done():
-		close(stop)
-		return nil, ctx.Err()
-	case err := <-failed:
-		return nil, err
-	case <-ready:
-	}
-	ports, err := forwarder.GetPorts()
-	if err != nil {
-		close(stop)
-		return nil, fmt.Errorf("port-forward: %w", err)
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", ports[0].Local))
-	if err != nil {
-		close(stop)
-		return nil, err
-	}
-	return &tunnel{Conn: conn, stop: stop}, nil
+	return finding.New("listens-locally", fmt.Sprintf("memcached can be reached on port %d of Pod %s", port, pod.Name),
+		"it answers inside of the Pod, and whoever comes from outside gets: %s", refusedConnection)
 }

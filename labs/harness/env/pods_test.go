@@ -39,7 +39,8 @@ func TestEndedContainers(t *testing.T) {
 		if tc.gone {
 			pod.DeletionTimestamp = &going
 		}
-		err := hasEnded(*pod, tc.status)
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{tc.status}
+		err := Ended([]corev1.Pod{*pod})
 		if (err != nil) != tc.found {
 			t.Errorf("%s: got %v", name, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,13 +55,10 @@ func (m Memcached) Rewritten(since int) string { return rewritten(requests(since
 func rewritten(requests []apiproxy.Request, beside types.NamespacedName) string {
 	versions := map[string]string{}
 	for _, r := range requests {
-		if !r.Written() || r.Namespace != beside.Namespace || r.Object == beside.Name || r.Resource == Events || r.Resource == "leases" {
+		if !r.Written() || r.Namespace != beside.Namespace || r.Object == "" || r.Object == beside.Name || r.Resource == Events || r.Resource == "leases" {
 			continue
 		}
 		object := r.Resource + " " + r.Object
-		if r.Object == "" {
-			continue
-		}
 		if before, known := versions[object]; known && before != r.ResourceVersion {
 			return object
 		}
@@ -87,7 +83,7 @@ func Refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !allowed || asSomebodyElse(r) {
+		if !allowed {
 			all = append(all, r)
 		}
 	}
@@ -96,12 +92,6 @@ func Refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
 
 // Refusal is a refused request in one short line.
 func Refusal(r apiproxy.Request) string { return r.Kind() + ": " + r.Reason(managerUser()) }
-
-// asSomebodyElse says whether the manager was refused under another name than its own: it did not use the
-// configuration that it was given as it is.
-func asSomebodyElse(r apiproxy.Request) bool {
-	return strings.Contains(r.Message, `User "`) && !strings.Contains(r.Message, `User "`+managerUser()+`"`)
-}
 
 // May asks the API server whether the manager has a right.
 func May(ctx context.Context, verb, group, resource, subresource, namespace string) (bool, error) {

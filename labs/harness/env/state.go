@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -19,78 +20,62 @@ import (
 
 // State is what an operator may write about one Memcached.
 type State struct {
-	deployment map[string]any // nil when there is none
+	deployment map[string]any // without a UID when there is none
 	status     any
 	memcached  map[string]any // metadata and spec, which are the user's
 }
 
 // StateOf reads the Memcached and its Deployment when it is polled: use it with Eventually and Consistently.
-func StateOf(m Memcached) func(context.Context) (State, error) {
-	return polled(m.Namespace, refreshInterval, m.State)
-}
+func StateOf(m Memcached) func(context.Context) (State, error) { return Polled(m.State) }
 
 // State reads both objects. Their resourceVersion stays in: the API server changes it on every real
 // change, and on no other.
 func (m Memcached) State(ctx context.Context) (State, error) {
-	var w State
-	d, err := m.deployment(ctx)
-	if err != nil {
-		return w, err
+	d := &unstructured.Unstructured{}
+	d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	if err := client.IgnoreNotFound(current.admin.Get(ctx, m.Key(), d)); err != nil {
+		return State{}, fmt.Errorf("get Deployment %s: %w", m, err)
 	}
-	if d.UID != "" {
-		if w.deployment, err = runtime.DefaultUnstructuredConverter.ToUnstructured(d); err != nil {
-			return w, fmt.Errorf("read Deployment %s: %w", m, err)
-		}
-		unstructured.RemoveNestedField(w.deployment, "metadata", "managedFields")
-	}
+	unstructured.RemoveNestedField(d.Object, "metadata", "managedFields")
 	obj, err := m.Get(ctx)
 	if err != nil {
-		return w, fmt.Errorf("get Memcached %s: %w", m, err)
+		return State{}, err
 	}
-	w.status = obj.Object["status"]
-	w.memcached = obj.Object
-	delete(w.memcached, "status")
+	status := obj.Object["status"]
+	delete(obj.Object, "status")
 	for _, path := range [][]string{{"managedFields"}, {"resourceVersion"}, {"generation"}, {"annotations", noteAnnotation}} {
-		unstructured.RemoveNestedField(w.memcached, append([]string{"metadata"}, path...)...)
+		unstructured.RemoveNestedField(obj.Object, append([]string{"metadata"}, path...)...)
 	}
 	if len(obj.GetAnnotations()) == 0 {
 		obj.SetAnnotations(nil)
 	}
-	return w, nil
+	return State{d.Object, status, obj.Object}, nil
 }
 
 // Since is a finding about the first thing that has changed since an earlier state, or nil.
 func (s State) Since(before State) error {
-	const expected = "nothing changes, as nothing was asked for"
-	if moved := changes(before.deployment, s.deployment); len(moved) > 0 {
-		return finding.New("deployment-changed", expected, "the Deployment changed:\n%s", fieldLines(moved)).With(telling(moved)...)
-	}
-	if moved := changes(before.status, s.status); len(moved) > 0 {
-		cause := "status-changed"
-		if onlyTimes(moved) {
-			cause = "timestamps-move"
+	for _, part := range []struct {
+		cause, what string
+		before, now any
+	}{
+		{"deployment-changed", "the Deployment", before.deployment, s.deployment},
+		{"status-changed", "the status of the Memcached", before.status, s.status},
+		{"memcached-changed", "the Memcached itself", before.memcached, s.memcached},
+	} {
+		moved := telling(generate.Compare(part.now, part.before))
+		if len(moved) == 0 && equality.Semantic.DeepEqual(part.before, part.now) {
+			continue
 		}
-		return finding.New(cause, expected, "the status of the Memcached changed:\n%s", fieldLines(moved)).With(telling(moved)...)
-	}
-	if !equality.Semantic.DeepEqual(before.status, s.status) {
-		return finding.New("status-changed", expected, "the status of the Memcached was written anew, with a list in another order")
-	}
-	if moved := changes(before.memcached, s.memcached); len(moved) > 0 {
-		return finding.New("memcached-changed", expected, "the Memcached itself changed:\n%s", fieldLines(moved)).With(moved...)
+		if part.cause == "status-changed" && len(moved) > 0 && onlyTimes(moved) {
+			part.cause = "timestamps-move"
+		}
+		lines := []string{"a list is in another order"}
+		for i, f := range moved {
+			lines = append(lines[:i], f.String())
+		}
+		return finding.New(part.cause, "nothing changes, as nothing was asked for", "%s changed:\n%s", part.what, strings.Join(lines, "\n")).With(moved...)
 	}
 	return nil
-}
-
-func changes(before, after any) []finding.Field {
-	return generate.Compare(after, before)
-}
-
-func fieldLines(moved []finding.Field) string {
-	var all []string
-	for _, f := range moved {
-		all = append(all, f.String())
-	}
-	return strings.Join(all, "\n")
 }
 
 // telling are the differences that a reader can do something about. resourceVersion and generation move with
@@ -105,15 +90,15 @@ func telling(moved []finding.Field) []finding.Field {
 	return chosen
 }
 
+func onlyTimes(moved []finding.Field) bool {
+	return !slices.ContainsFunc(moved, func(f finding.Field) bool { return !strings.Contains(f.Path, "lastTransitionTime") })
+}
+
 // observed says whether the deployment controller has seen the Deployment as it is. Its news of that start a pass.
 func (s State) observed() bool {
 	wanted, _, _ := unstructured.NestedInt64(s.deployment, "metadata", "generation")
 	seen, _, _ := unstructured.NestedInt64(s.deployment, "status", "observedGeneration")
 	return seen >= wanted
-}
-
-func onlyTimes(moved []finding.Field) bool {
-	return !slices.ContainsFunc(moved, func(f finding.Field) bool { return !strings.Contains(f.Path, "lastTransitionTime") })
 }
 
 // WaitIdle waits until the Memcached is at rest for half a second, and for three seconds at most: what goes on changing is
@@ -124,17 +109,16 @@ func (m Memcached) WaitIdle(ctx context.Context) error {
 	return err
 }
 
-// maxChanges is how many changes show that a Memcached does not come to rest. One that does changes with each of its Pods, and
-// there are at most five. Those within changePeriod count as one.
-const maxChanges, changePeriod = 12, 100 * time.Millisecond
+// maxChanges is after how many changes a Memcached is taken not to come to rest. One that does changes with each of its Pods, and
+// there are at most five.
+const maxChanges = 30
 
 // AwaitRest waits until neither the Deployment nor the status has changed for a period since Kubernetes has seen the Deployment,
 // and for limit at most. changed is the last change of one that is not at rest then, or has changed too often.
 func (m Memcached) AwaitRest(ctx context.Context, period, limit time.Duration) (changed, err error) {
 	read := StateOf(m)
 	before, err := read(ctx)
-	began, since, counted, changes := time.Now(), time.Now(), time.Time{}, 0
-	for err == nil && time.Since(since) < period {
+	for began, since, changes := time.Now(), time.Now(), 0; err == nil && time.Since(since) < period; {
 		if changes >= maxChanges {
 			return changed, nil
 		}
@@ -149,10 +133,7 @@ func (m Memcached) AwaitRest(ctx context.Context, period, limit time.Duration) (
 			return nil, err
 		}
 		if moved := now.Since(before); moved != nil || !now.observed() {
-			before, since, changed = now, time.Now(), cmp.Or(moved, changed, errUnobserved)
-			if time.Since(counted) >= changePeriod {
-				changes, counted = changes+1, time.Now()
-			}
+			before, since, changed, changes = now, time.Now(), cmp.Or(moved, changed, errUnobserved), changes+1
 		}
 	}
 	return nil, err

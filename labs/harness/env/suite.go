@@ -5,11 +5,15 @@ package env
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
+	"github.com/onsi/ginkgo/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +24,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/loopback"
 	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
@@ -32,9 +39,9 @@ var current struct {
 	admin       client.WithWatch
 	adminConfig *rest.Config
 	shared      shared
-	env         *testEnv       // nil when no lab of the run judges a manager, and when there is none that works
-	trace       *trace.Watcher // process 1 only
-	results     *results       // nil when each check is judged in its own right
+	env         *testEnv // nil when no lab of the run judges a manager, and when there is none that works
+	trace       *trace.Watcher
+	results     *results // nil when each check is judged in its own right
 	check       atomic.Pointer[check]
 }
 
@@ -46,27 +53,41 @@ type shared struct {
 	CRD *finding.Finding `json:"crd,omitempty"`
 	// Gone is the finding about a manager that did not get as far as its checks; no other process starts one then.
 	Gone *finding.Finding `json:"gone,omitempty"`
-	// Program is what the manager's program said about itself.
-	Program program `json:"program,omitzero"`
+}
+
+// testEnv is what a Ginkgo process has for itself: a process of the learner's manager, and the proxy that it goes through.
+// A check may stop and restart it, and disturb the proxy; the checks of other processes do not notice.
+type testEnv struct {
+	proxy    *apiproxy.Proxy
+	manager  *ManagerProcess
+	registry *registry.Registry // nil when no lab of the run needs it
 }
 
 // SetUp prepares the cluster once, on the first Ginkgo process: the learner's CRD, and the manager of that process
 // behind its recording proxy. What is wrong with the learner's part of it becomes a finding that the
 // checks report; an error here is never the learner's fault.
 func SetUp(ctx context.Context) (prepared []byte, err error) {
-	current.shared.Run = utilrand.String(10)
 	defer func() { told(err) }()
+	current.shared.Run = utilrand.String(10)
 	if err := connect(); err != nil {
 		return nil, err
 	}
 	if current.config.Definition {
 		current.shared.CRD = installLearnersCRD(ctx)
 	}
-	current.trace = beginTrace(ctx)
 	if current.config.NeedsManager() {
-		if err := startManager(ctx); err != nil {
+		// The API server keeps the name of the program for what a client without a name of its own writes.
+		current.trace = trace.Watch(ctx, current.admin, filepath.Join(current.config.Artifacts, trace.File), gvk, filepath.Base(os.Args[0]))
+		if current.shared.CRD == nil {
+			awaitDiscovery(ctx)
+		}
+		if err := createAccount(ctx); err != nil {
 			return nil, err
 		}
+		if err := openTestEnv(ctx); err != nil {
+			return nil, err
+		}
+		current.shared.Gone = current.env.manager.gone()
 	}
 	return json.Marshal(current.shared)
 }
@@ -78,21 +99,6 @@ func told(err error) {
 	}
 }
 
-// startManager starts the manager of the first process. A program that does not work is not started by others, too.
-func startManager(ctx context.Context) (err error) {
-	if current.shared.CRD == nil {
-		awaitDiscovery(ctx)
-	}
-	if err := createAccount(ctx); err != nil {
-		return err
-	}
-	if current.env, err = openTestEnv(ctx, current.trace, nil); err != nil {
-		return err
-	}
-	current.shared.Program, current.shared.Gone = current.env.manager.program, current.env.gone()
-	return nil
-}
-
 // Join gives every Ginkgo process what [SetUp] prepared, and a manager of its own. Where that one cannot run beside the
 // others' the run ends: see [suite.Restart].
 func Join(ctx context.Context, prepared []byte) (err error) {
@@ -101,6 +107,7 @@ func Join(ctx context.Context, prepared []byte) (err error) {
 		if err := connect(); err != nil {
 			return err
 		}
+		current.trace = trace.Join(filepath.Join(current.config.Artifacts, trace.File))
 	}
 	if err := json.Unmarshal(prepared, &current.shared); err != nil {
 		return fmt.Errorf("read what the first process prepared: %w", err)
@@ -108,35 +115,27 @@ func Join(ctx context.Context, prepared []byte) (err error) {
 	if !current.config.Unblocked {
 		current.results = newResults(filepath.Join(current.config.Artifacts, suite.ResultsFile), current.shared.Run)
 	}
-	if !current.config.NeedsManager() {
-		return nil
-	}
-	switch {
-	case current.shared.Gone != nil:
+	if !current.config.NeedsManager() || current.shared.Gone != nil {
 		return nil // that the manager is gone, the checks say
-	case current.env != nil: // the first process: that others start their managers does not end this one
-	default:
-		w := trace.Join(filepath.Join(current.config.Artifacts, trace.File))
-		if current.env, err = openTestEnv(ctx, w, &current.shared.Program); err != nil {
+	}
+	if current.env == nil {
+		if err := openTestEnv(ctx); err != nil {
 			return err
 		}
 	}
-	if processes() > 1 && current.env.conflicts(requests(0)) {
-		return giveUp()
+	if processes() > 1 && conflicts(current.env.manager.gone(), requests(0)) {
+		if err := tell(suite.Result{State: suite.Restart}); err != nil {
+			return err
+		}
+		ginkgo.AbortSuite("the manager cannot run several times on one machine")
 	}
 	return nil
 }
 
 // Leave ends the manager and the proxy of a Ginkgo process that has no more checks.
 func Leave(ctx context.Context) error {
-	if current.env == nil {
-		return nil
-	}
 	err := current.env.close(ctx)
 	told(err)
-	if current.trace == nil {
-		current.env.trace.Close()
-	}
 	return err
 }
 
@@ -178,18 +177,130 @@ func connect() error {
 	return nil
 }
 
+// processes is how many Ginkgo processes share the checks of this run.
+func processes() int {
+	c, _ := ginkgo.GinkgoConfiguration()
+	return c.ParallelTotal
+}
+
+// openTestEnv starts the proxy, and the manager with its identity, and returns when the manager knows what there is.
+func openTestEnv(ctx context.Context) error {
+	token, err := requestToken(ctx)
+	if err != nil {
+		return err
+	}
+	hidden := hiddenFrom(ginkgo.GinkgoParallelProcess(), processes(), current.shared.Run, current.config.Checks)
+	proxy, err := apiproxy.Start(current.adminConfig, token, apiproxy.NamespaceFilter{Hidden: hidden, Namespaced: namespaced})
+	if err != nil {
+		return err
+	}
+	e := &testEnv{proxy: proxy}
+	if len(current.config.Registry) > 0 {
+		var addresses []string
+		if addresses, err = loopback.Free(1); err == nil {
+			e.registry, err = registry.Start(addresses[0], nil)
+		}
+	}
+	if err == nil {
+		e.manager, err = newManager(proxy)
+	}
+	if err == nil {
+		err = e.manager.start(ctx, current.config.MemcachedImage)
+	}
+	if err != nil {
+		return errors.Join(err, e.close(ctx))
+	}
+	current.env = e
+	return nil
+}
+
+// restore brings back the manager as a check of lab n expects it, whatever the check before has left: running, with the
+// run's image, and told of the registry if that lab has one. One that ended by itself stays away: the checks say so.
+func (e *testEnv) restore(ctx context.Context, n int) error {
+	if e == nil {
+		return nil
+	}
+	var wanted *registry.Registry
+	if slices.Contains(current.config.Registry, n) {
+		wanted = e.registry
+	}
+	if e.manager.runs(current.config.MemcachedImage) && e.manager.registry == wanted {
+		return nil
+	}
+	e.manager.registry = wanted
+	return e.manager.Restart(ctx, current.config.MemcachedImage)
+}
+
+// close ends the manager and the proxy, and adds what the manager sent to the trace.
+func (e *testEnv) close(ctx context.Context) error {
+	if e == nil {
+		return nil
+	}
+	var err error
+	if e.manager != nil {
+		e.manager.stop(ctx)
+		err = e.manager.output.Close()
+	}
+	err = errors.Join(err, e.proxy.Stop())
+	if e.registry != nil {
+		err = errors.Join(err, e.registry.Close())
+	}
+	current.trace.Add(e.proxy.Since(0), e.proxy.Tallies())
+	return err
+}
+
+// conflicts says whether a manager that was just started cannot run beside those of the other processes: it ended, most likely
+// over a port that both want, or it asks for the lease that another one holds.
+func conflicts(gone *finding.Finding, sent []apiproxy.Request) bool {
+	return gone != nil || slices.ContainsFunc(sent, asksForLease)
+}
+
+// note adds what happened to the manager to the trace of the running check, in whichever of its namespaces a reader looks.
+func note(actor, text string) {
+	for _, namespace := range running().allNamespaces() {
+		current.trace.Note(namespace, actor, text)
+	}
+}
+
 // Admin is a client with all rights. It knows the built-in types and CustomResourceDefinition; send
 // everything else unstructured.
 func Admin() client.WithWatch { return current.admin }
 
-// adminConfig is the configuration behind [Admin], for requests that need other clients.
-func adminConfig() *rest.Config { return rest.CopyConfig(current.adminConfig) }
-
-// learnersCRD is nil when the workspace's own manifest is installed and Established, and otherwise a
-// finding with the cause [suite.CauseNoManifest] or [suite.CauseRefused].
-func learnersCRD() error {
-	if current.shared.CRD == nil {
-		return nil
+// As is a client with the rights of another user, such as system:serviceaccount:namespace:name. The API server adds the groups
+// that such an account is in.
+func As(user string) (client.Client, error) {
+	config := rest.CopyConfig(current.adminConfig)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	c, err := client.New(config, client.Options{Scheme: current.admin.Scheme(), Mapper: current.admin.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("connect as %s: %w", user, err)
 	}
-	return current.shared.CRD
+	return c, nil
+}
+
+// Manager is the learner's manager, which the running check has for itself. It fails the check when there is none.
+func Manager() *ManagerProcess {
+	ginkgo.GinkgoHelper()
+	if current.env == nil {
+		require(errors.New("this run has no manager"))
+	}
+	return current.env.manager
+}
+
+// Registry is the one that the learner's manager is told of from lab 10 on, which the running check has for itself. It fails
+// the check when there is none.
+func Registry() *registry.Registry {
+	ginkgo.GinkgoHelper()
+	if current.env == nil || current.env.registry == nil {
+		require(errors.New("this run has no registry"))
+	}
+	return current.env.registry
+}
+
+// Proxy is the proxy that the learner's manager goes through, which the running check has for itself.
+func Proxy() (*apiproxy.Proxy, error) {
+	if current.env == nil {
+		return nil, errors.New("this run has no manager")
+	}
+	return current.env.proxy, nil
 }

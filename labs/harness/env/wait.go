@@ -1,32 +1,104 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
-	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 const (
 	// pollInterval is how often to look at things that no watch announces, such as the proxy's record.
 	pollInterval = 100 * time.Millisecond
-	// GomegaPollInterval is how often Eventually and Consistently poll. Most of these polls send no request: see [DeploymentOf].
-	GomegaPollInterval = 20 * time.Millisecond
-	// refreshInterval is how often an object is read again although no watch has announced a change. Each request takes
-	// from the processors that the API server and the manager share.
-	refreshInterval = 300 * time.Millisecond
+	// GomegaPollInterval is how often Eventually and Consistently poll. Each poll is a request, which takes from the processors
+	// that the API server and the manager share.
+	GomegaPollInterval = 50 * time.Millisecond
 	// readTimeout is how long one of these requests may take.
 	readTimeout = 10 * time.Second
-	// eventsInterval is how often events are read, which no watch announces.
-	eventsInterval = pollInterval
 )
+
+// Status is what the other checks, and the manager, mean for a check that waits.
+type Status struct {
+	// Gone is about a manager that cannot do its work, nil when it can.
+	Gone *finding.Finding
+	// Pointless is a failed check that makes the running one pointless, "" when there is none.
+	Pointless string
+	// Failed is the first other check that failed, "" when there is none: the verdict is clear.
+	Failed string
+}
+
+// status says whether waiting still makes sense for the running check.
+func status() Status {
+	c := running()
+	s := current.results.elsewhere(c.id, current.config.Opening[c.lab], c.long)
+	s.Gone = current.shared.Gone
+	if current.env != nil {
+		s.Gone = cmp.Or(current.env.manager.gone(), s.Gone)
+	}
+	return s
+}
+
+// givenUp is why the running check need not go on, nil when it has to.
+func givenUp(s Status) error {
+	switch {
+	case s.Gone != nil:
+		return s.Gone
+	case s.Pointless != "":
+		return blocked(s.Pointless)
+	}
+	return nil
+}
+
+// blocked is the finding of a check that is given up because of another one.
+func blocked(by string) *finding.Finding {
+	return finding.New(suite.CauseBlocked, "the check "+by+" holds", "%s", by)
+}
+
+// results are those of the checks of all processes.
+type results struct {
+	reader suite.Reader
+	run    string
+
+	mu     sync.Mutex
+	failed []string // in order
+}
+
+func newResults(path, run string) *results {
+	return &results{reader: suite.Reader{Path: path}, run: run}
+}
+
+// elsewhere is what the results of others mean for a check: it is pointless when the opening check of its lab has failed, and, if
+// it takes long, when any has. What cannot be read is missing from the verdict, too, which says so.
+func (r *results) elsewhere(check, opening string, long bool) (s Status) {
+	if r == nil {
+		return s // each check is judged in its own right
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	added, _ := r.reader.Next()
+	for _, result := range added {
+		if result.Run == r.run && result.State == suite.Failed && result.Load == 0 {
+			r.failed = append(r.failed, result.Check)
+		}
+	}
+	for _, id := range r.failed {
+		s.Failed = cmp.Or(s.Failed, id)
+		if id == opening && id != check || long && s.Pointless == "" {
+			s.Pointless = id
+		}
+	}
+	return s
+}
 
 // Wait decides when it makes no sense any more that a matcher is polled. Make one for each matcher.
 type Wait struct {
@@ -35,21 +107,31 @@ type Wait struct {
 	ByKubernetes bool
 	AtLeast      time.Duration
 
-	began         time.Time
-	status        func() Status
-	requests      func(since int) []apiproxy.Request
-	next          int // index of the first request that was not looked at; -1 before the first look
+	status   func() Status
+	requests func(since int) []apiproxy.Request
+
+	began, active time.Time          // when it was asked first, and the manager's last request for objects of a check
+	next          int                // index of the first request that was not looked at
+	sent          []apiproxy.Request // since it was asked before
 	refusedInARow int
 }
 
 // NewWait begins a wait for something that the manager has to do.
-func NewWait() *Wait {
-	return &Wait{began: time.Now(), next: -1, status: status, requests: requests}
-}
+func NewWait() *Wait { return &Wait{status: status, requests: requests} }
 
 // Over says that waiting longer makes no sense. why is what explains that better than what the matcher saw, nil when
 // nothing does.
 func (w *Wait) Over() (over bool, why error) {
+	if w.began.IsZero() {
+		w.began, w.active, w.next = time.Now(), time.Now(), RequestCount()
+	}
+	w.sent = w.requests(w.next)
+	for _, r := range w.sent {
+		w.next = r.Index + 1
+		if strings.HasPrefix(r.Namespace, checkNamespace) {
+			w.active = time.Now()
+		}
+	}
 	s, waited := w.status(), time.Since(w.began)
 	why = givenUp(s)
 	switch {
@@ -64,127 +146,66 @@ func (w *Wait) Over() (over bool, why error) {
 	if s.Failed != "" {
 		limit = shortIdleLimit // the verdict is clear
 	}
-	return min(s.Idle, waited) > limit, nil // idle time before this wait does not count
+	return time.Since(w.active) > limit, nil
 }
 
 // enoughRefusals is how often in a row the API server may refuse what is in a manager's writes before a wait ends.
 // A right operator never sends such a thing; one that does goes on with the same.
 const enoughRefusals = 5
 
-// Refused says that the API server keeps refusing what the manager writes to an object since the wait began: the next
-// attempt will not be another one.
+// Refused says that the API server keeps refusing what is in the manager's writes to an object since the wait began: the next attempt
+// will not be another one. A conflict is no such refusal: it is repeated, and then taken. Ask after Over.
 func (w *Wait) Refused(of types.NamespacedName, resource string) bool {
-	if w.next < 0 {
-		w.next = RequestCount()
-		return false
+	for _, r := range writesTo(w.sent, of) {
+		switch {
+		case r.Resource != resource:
+		case r.Status == http.StatusBadRequest || r.Status == http.StatusUnprocessableEntity:
+			w.refusedInARow++
+		default:
+			w.refusedInARow = 0
+		}
 	}
-	requests := w.requests(w.next)
-	if n := len(requests); n > 0 {
-		w.next = requests[n-1].Index + 1
-	}
-	writes := toResource(writesTo(requests, of), resource)
-	if n := refusedLast(writes); n < len(writes) {
-		w.refusedInARow = n
-	} else {
-		w.refusedInARow += n
-	}
+	w.sent = nil
 	return w.refusedInARow >= enoughRefusals
 }
 
-// toResource are those of the requests that are about a resource, whichever of its subresources they went to.
-func toResource(requests []apiproxy.Request, resource string) []apiproxy.Request {
-	group := map[string]string{Deployments: "apps", Memcacheds: suite.Group}[resource]
-	return slices.DeleteFunc(slices.Clone(requests), func(r apiproxy.Request) bool {
-		return r.Group != group || r.Resource != resource
-	})
-}
-
-// refusedLast counts the requests at the end that the API server refused for what is in them.
-func refusedLast(requests []apiproxy.Request) int {
-	n := 0
-	for _, r := range slices.Backward(requests) {
-		if !invalid(r) {
-			break
-		}
-		n++
-	}
-	return n
-}
-
-// invalid says whether the API server refused a request for what is in it. A conflict is no such thing: it is repeated, and
-// then taken.
-func invalid(r apiproxy.Request) bool {
-	return r.Status == http.StatusBadRequest || r.Status == http.StatusUnprocessableEntity
-}
-
-// final is an error that waiting longer does not fix.
-type final struct{ error }
-
-func (f final) Unwrap() error { return f.error }
-
 // Final marks the error of a matcher: it ends the wait.
-func Final(err error) error { return final{err} }
+func Final(err error) error { return gomega.StopTrying("waiting ends").Wrap(err) }
 
 // IsFinal says whether err was marked with [Final].
 func IsFinal(err error) bool {
-	_, ok := errors.AsType[final](err)
-	return ok
+	signal, ok := errors.AsType[gomega.PollingSignalError](err)
+	return ok && signal != nil
 }
 
-// Polled makes a function for Eventually and Consistently of one that reads something in a namespace. It reads anew when a
-// Memcached or a Deployment of the namespace has changed, and three times a second; otherwise it returns what it has read
-// last. Eventually and Consistently end early if the manager has exited, or if a check that this one requires has failed.
-func Polled[T any](namespace string, read func(context.Context) (T, error)) func(context.Context) (T, error) {
-	return polled(namespace, refreshInterval, read)
-}
-
-// polled is [Polled] with an interval of its own.
-func polled[T any](namespace string, interval time.Duration, read func(context.Context) (T, error)) func(context.Context) (T, error) {
-	var last T
-	var asked time.Time
-	var seen int
-	return func(ctx context.Context) (T, error) {
-		if err := givenUp(status()); err != nil {
-			return last, gomega.StopTrying("the check is given up").Wrap(err)
-		}
-		now := changesIn(namespace) // before the object is read: what changes meanwhile is news
-		if !asked.IsZero() && now == seen && time.Since(asked) < interval {
-			return last, nil
+// Polled makes a function for Eventually and Consistently of one that reads something. They end early if the manager has exited,
+// or if a check that this one requires has failed.
+func Polled[T any](read func(context.Context) (T, error)) func(context.Context) (T, error) {
+	return func(ctx context.Context) (value T, err error) {
+		defer func() { running().polled = err }()
+		if why := givenUp(status()); why != nil {
+			return value, Final(why)
 		}
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
-		value, err := read(ctx)
-		if err != nil {
-			return last, err
-		}
-		last, asked, seen = value, time.Now(), now
-		return last, nil
+		return read(ctx)
 	}
-}
-
-func changesIn(namespace string) int {
-	if current.env == nil {
-		return 0
-	}
-	return current.env.activity.changes(namespace)
 }
 
 // Sleep waits for a time. It ends early, with an error, when the check is given up.
 func Sleep(ctx context.Context, d time.Duration) error {
-	end := time.NewTimer(d)
-	defer end.Stop()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
+	for end := time.Now().Add(d); ; {
 		if err := givenUp(status()); err != nil {
-			return gomega.StopTrying("the check is given up").Wrap(err)
+			return Final(err)
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-end.C:
-			return nil
-		case <-tick.C:
+		case <-time.After(min(left, pollInterval)):
 		}
 	}
 }

@@ -2,6 +2,7 @@ package env
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,47 +16,47 @@ import (
 
 func TestWaitOver(t *testing.T) {
 	gone := finding.New(suite.CauseManagerExited, "the manager goes on running", "it ended by itself")
+	here, elsewhere := apiproxy.Request{Namespace: checkNamespace + "a"}, apiproxy.Request{Namespace: "kube-system"}
 	for name, tc := range map[string]struct {
 		wait   Wait
 		status Status
+		sent   apiproxy.Request // before the last look
 		waited time.Duration
 		over   bool
 		cause  string // "" when the matcher's own finding is the best
 	}{
-		"the manager works":                           {Wait{}, Status{}, time.Hour, false, ""},
-		"the manager is gone":                         {Wait{}, Status{Gone: gone}, 0, true, suite.CauseManagerExited},
-		"its opening check failed":                    {Wait{}, Status{Pointless: "root"}, 0, true, suite.CauseBlocked},
-		"another check failed":                        {Wait{}, Status{Failed: "other"}, time.Hour, false, ""},
-		"idle before the wait began":                  {Wait{}, Status{Idle: time.Hour}, idleLimit, false, ""},
-		"idle since the wait began":                   {Wait{}, Status{Idle: time.Hour}, idleLimit + 1, true, ""},
-		"busy since the wait began":                   {Wait{}, Status{Idle: idleLimit}, time.Hour, false, ""},
-		"Kubernetes acts, the manager is idle":        {Wait{ByKubernetes: true}, Status{Idle: time.Hour}, time.Hour, false, ""},
-		"Kubernetes acts, another check failed":       {Wait{ByKubernetes: true}, Status{Failed: "other"}, 0, true, suite.CauseBlocked},
-		"Kubernetes acts, AtLeast is not over":        {Wait{ByKubernetes: true, AtLeast: 5}, Status{Failed: "other"}, 4, false, ""},
-		"Kubernetes acts, that time is over":          {Wait{ByKubernetes: true, AtLeast: 5}, Status{Failed: "other"}, 5, true, suite.CauseBlocked},
-		"Kubernetes acts, the opening check failed":   {Wait{ByKubernetes: true, AtLeast: 5}, Status{Pointless: "root"}, 0, true, suite.CauseBlocked},
-		"Kubernetes acts, and the manager ends":       {Wait{ByKubernetes: true, AtLeast: 5}, Status{Gone: gone}, 0, true, suite.CauseManagerExited},
-		"idle for less, but another check has failed": {Wait{}, Status{Failed: "other", Idle: time.Hour}, shortIdleLimit + 1, true, ""},
+		"the manager works":                           {Wait{}, Status{}, here, time.Hour, false, ""},
+		"the manager is gone":                         {Wait{}, Status{Gone: gone}, here, 0, true, suite.CauseManagerExited},
+		"its opening check failed":                    {Wait{}, Status{Pointless: "root"}, here, 0, true, suite.CauseBlocked},
+		"another check failed":                        {Wait{}, Status{Failed: "other"}, here, time.Hour, false, ""},
+		"idle for a while":                            {Wait{}, Status{}, elsewhere, idleLimit, false, ""},
+		"idle for too long":                           {Wait{}, Status{}, elsewhere, idleLimit + 1, true, ""},
+		"idle for less, but another check has failed": {Wait{}, Status{Failed: "other"}, elsewhere, shortIdleLimit + 1, true, ""},
+		"Kubernetes acts, the manager is idle":        {Wait{ByKubernetes: true}, Status{}, elsewhere, time.Hour, false, ""},
+		"Kubernetes acts, another check failed":       {Wait{ByKubernetes: true}, Status{Failed: "other"}, here, 0, true, suite.CauseBlocked},
+		"Kubernetes acts, AtLeast is not over":        {Wait{ByKubernetes: true, AtLeast: 5}, Status{Failed: "other"}, here, 4, false, ""},
+		"Kubernetes acts, that time is over":          {Wait{ByKubernetes: true, AtLeast: 5}, Status{Failed: "other"}, here, 5, true, suite.CauseBlocked},
+		"Kubernetes acts, the opening check failed":   {Wait{ByKubernetes: true, AtLeast: 5}, Status{Pointless: "root"}, here, 0, true, suite.CauseBlocked},
+		"Kubernetes acts, and the manager ends":       {Wait{ByKubernetes: true, AtLeast: 5}, Status{Gone: gone}, here, 0, true, suite.CauseManagerExited},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := tc.wait
-				w.began, w.status = time.Now(), func() Status { return tc.status }
+				w.status, w.requests = func() Status { return Status{} }, func(int) []apiproxy.Request { return nil }
+				_, _ = w.Over()
 				time.Sleep(tc.waited)
+				w.status, w.requests = func() Status { return tc.status }, func(int) []apiproxy.Request { return []apiproxy.Request{tc.sent} }
 				over, why := w.Over()
-				if cause := causeOf(why); over != tc.over || cause != tc.cause {
+				cause := ""
+				if why != nil {
+					cause = finding.Of(why).Cause
+				}
+				if over != tc.over || cause != tc.cause {
 					t.Errorf("over: %t, because of %q; want %t, %q", over, cause, tc.over, tc.cause)
 				}
 			})
 		})
 	}
-}
-
-func causeOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return finding.Of(err).Cause
 }
 
 // A manager that sends the same thing again and again will not be taken the next time either.
@@ -65,9 +66,10 @@ func TestWaitEndsAfterRefusals(t *testing.T) {
 	write := func(name string, status int) {
 		sent = append(sent, apiproxy.Request{Index: len(sent), Verb: "update", Group: "apps", Resource: "deployments", Namespace: "lab-a", Name: name, Status: status})
 	}
-	w := &Wait{next: 0, requests: func(since int) []apiproxy.Request { return append([]apiproxy.Request(nil), sent[since:]...) }}
+	w := &Wait{status: func() Status { return Status{} }, requests: func(since int) []apiproxy.Request { return slices.Clone(sent[since:]) }}
 	expect := func(want bool, when string) {
 		t.Helper()
+		_, _ = w.Over()
 		if got := w.Refused(key, Deployments); got != want {
 			t.Errorf("%s: %t", when, got)
 		}
@@ -82,37 +84,13 @@ func TestWaitEndsAfterRefusals(t *testing.T) {
 	write("tea", 200)
 	write("tea", 422)
 	expect(false, "it was taken in between")
+	write("tea", 409)
+	write("tea", 422)
+	expect(false, "a conflict came in between")
 	for i := range enoughRefusals - 1 {
 		write("tea", 422)
 		expect(i == enoughRefusals-2, "refused again")
 	}
-}
-
-// What a watch announces is read when it is announced, and otherwise not at each poll.
-func TestPolledReadsChanges(t *testing.T) {
-	current.env = &testEnv{manager: &ManagerProcess{}, activity: newActivityMonitor((&traffic{}).since)}
-	t.Cleanup(func() { current.env = nil })
-	synctest.Test(t, func(t *testing.T) {
-		reads := 0
-		poll := polled("lab-a", refreshInterval, func(context.Context) (int, error) {
-			reads++
-			return reads, nil
-		})
-		expect := func(want int, when string) {
-			t.Helper()
-			if got, err := poll(t.Context()); got != want || err != nil {
-				t.Errorf("%s: %d, %v; want %d", when, got, err, want)
-			}
-		}
-		expect(1, "at first")
-		expect(1, "nothing happened")
-		current.env.activity.note("lab-b")
-		expect(1, "something changed in another namespace")
-		current.env.activity.note("lab-a")
-		expect(2, "something changed")
-		time.Sleep(refreshInterval)
-		expect(3, "after a while")
-	})
 }
 
 // That nothing happens shows nothing once the manager has ended by itself.
@@ -122,7 +100,7 @@ func TestPollsEndWithTheManager(t *testing.T) {
 	if err := Sleep(t.Context(), time.Hour); err == nil || finding.Of(err).Cause != suite.CauseManagerExited {
 		t.Errorf("Sleep() = %v", err)
 	}
-	_, err := polled("lab-a", refreshInterval, func(context.Context) (int, error) { return 0, nil })(t.Context())
+	_, err := Polled(func(context.Context) (int, error) { return 0, nil })(t.Context())
 	if finding.Of(err).Cause != suite.CauseManagerExited {
 		t.Errorf("a poll = %v", err)
 	}

@@ -1,110 +1,92 @@
 package generate
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"github.com/pmezard/go-difflib/difflib"
 
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // Compare compares two values as JSON has them, field by field. Entries of lists are matched by their
 // name where they have one. The result is sorted by path; its texts are short.
-func Compare(got, want any) []finding.Field {
-	var all []finding.Field
-	compare("", got, want, &all)
-	return all
-}
+func Compare(got, want any) []finding.Field { return compare("", got, want) }
 
-// Differences compares two manifests by [Compare], without what depends on the version of the generator (its annotation) or on
-// the cluster (status, empty timestamps).
-func Differences(got, want Manifest) []finding.Field {
-	return Compare(essential(got.Object), essential(want.Object))
-}
-
-// Stale is a finding with the cause "stale" about a manifest that differs from what controller-gen makes, nil without [Differences].
+// Stale is a finding with the cause "stale" about a manifest that differs from what controller-gen makes, or nil. Of the metadata
+// only the namespace counts: a role has the name that the learner chose.
 func Stale(have, want Manifest, expected string) error {
-	const shown = 5
-	differences := Differences(have, want)
+	differences := Compare(essential(have.Object), essential(want.Object))
 	if len(differences) == 0 {
 		return nil
 	}
+	const shown = 5
 	var lines []string
 	for _, d := range differences[:min(len(differences), shown)] {
 		lines = append(lines, fmt.Sprintf("%s is %s, controller-gen makes it %s", d.Path, d.Have, d.Want))
 	}
-	if more := len(differences) - shown; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
-	}
 	return finding.New("stale", expected, "%s", strings.Join(lines, "\n")).With(differences...)
 }
 
+// essential is the object without what a cluster or another version of controller-gen writes.
 func essential(object map[string]any) map[string]any {
-	object = runtime.DeepCopyJSON(object)
-	delete(object, "status")
-	if spec, _ := object["spec"].(map[string]any); spec["preserveUnknownFields"] == false {
-		delete(spec, "preserveUnknownFields") // the default, in old tutorials
-	}
+	object = maps.Clone(object)
 	metadata, _ := object["metadata"].(map[string]any)
-	if metadata["creationTimestamp"] == nil {
-		delete(metadata, "creationTimestamp")
-	}
-	unstructured.RemoveNestedField(metadata, "annotations", "controller-gen.kubebuilder.io/version")
-	if annotations, ok := metadata["annotations"].(map[string]any); ok && len(annotations) == 0 {
-		delete(metadata, "annotations")
-	}
+	object["metadata"] = map[string]any{"namespace": metadata["namespace"]}
+	delete(object, "status")
 	return object
 }
 
-func compare(path string, got, want any, all *[]finding.Field) {
-	gotMap, haveMap := fields(got)
-	wantMap, needMap := fields(want)
-	if !haveMap || !needMap {
+func compare(path string, got, want any) (all []finding.Field) {
+	gotFields, wantFields := fields(got), fields(want)
+	if gotFields == nil || wantFields == nil {
 		if !reflect.DeepEqual(got, want) {
-			*all = append(*all, finding.Field{Path: readable(path), Want: brief(want), Have: brief(got)})
+			all = append(all, finding.Field{Path: readable(path), Want: brief(want), Have: brief(got)})
 		}
-		return
+		return all
 	}
-	keys := map[string]any{}
-	maps.Copy(keys, gotMap)
-	maps.Copy(keys, wantMap)
+	keys := maps.Clone(gotFields)
+	maps.Copy(keys, wantFields)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		at := key
+		at := path + key
 		if path != "" && !strings.HasPrefix(key, "[") {
-			at = "." + key
+			at = path + "." + key
 		}
-		compare(path+at, gotMap[key], wantMap[key], all)
+		all = append(all, compare(at, gotFields[key], wantFields[key])...)
 	}
+	return all
 }
 
 // fields are those of an object, or the objects of a list by their names, by their types as conditions have them, or by their
-// places, if each has its own.
-func fields(value any) (map[string]any, bool) {
+// places. A list that has two of one name, or anything but objects, has none.
+func fields(value any) map[string]any {
+	entries := map[string]any{}
 	if object, ok := value.(map[string]any); ok {
-		return object, true
+		maps.Copy(entries, object) // which is nil when the object is gone
+		return entries
 	}
 	list, _ := value.([]any)
-	entries := map[string]any{}
 	for i, entry := range list {
-		object, ok := entry.(map[string]any)
-		name, _ := object["name"].(string)
-		if name == "" {
-			name, _ = object["type"].(string)
-		}
-		if ok && name == "" {
-			name = fmt.Sprint(i)
-		}
-		if ok {
-			entries["["+name+"]"] = entry
+		if object, ok := entry.(map[string]any); ok {
+			entries[fmt.Sprintf("[%v]", cmp.Or(object["name"], object["type"], any(i)))] = entry
 		}
 	}
-	return entries, len(list) > 0 && len(entries) == len(list)
+	if len(list) == 0 || len(entries) < len(list) {
+		return nil
+	}
+	return entries
 }
 
 // readable turns a path through a schema into the field that the schema describes, so that a learner
@@ -119,16 +101,63 @@ func readable(path string) string {
 
 // brief shows a value in one short line.
 func brief(value any) string {
-	const longest = 100
 	if value == nil {
 		return "absent"
 	}
-	text, err := json.Marshal(value)
+	text, _ := json.Marshal(value) // which is JSON's own
+	return plain.Short(string(text), 100)
+}
+
+// CodeDifference is how a file of generated code differs from what the generator makes today.
+type CodeDifference struct {
+	// Stale says that other types explain it: one of the two has functions or struct fields that the other does not have.
+	Stale bool
+	// Diff has the first lines that differ, with + before what the generator writes.
+	Diff string
+}
+
+// DiffCode compares two files of generated code. Comments, build tags, imports and formatting do not count. Without a difference
+// it returns nil. have is the learner's: that it is not Go is an error.
+func DiffCode(have, want string) (*CodeDifference, error) {
+	have, err := bare(have)
 	if err != nil {
-		return fmt.Sprint(value)
+		return nil, err
 	}
-	if short := []rune(string(text)); len(short) > longest {
-		return string(short[:longest]) + "…"
+	if want, err = bare(want); err != nil || have == want {
+		return nil, err
 	}
-	return string(text)
+	const shown = 8
+	diff, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: difflib.SplitLines(have), B: difflib.SplitLines(want), Context: 1})
+	lines := strings.SplitN(diff, "\n", shown+1)
+	return &CodeDifference{Stale: !maps.Equal(names(have), names(want)), Diff: strings.Join(lines[:min(len(lines), shown)], "\n")}, err
+}
+
+var (
+	blankLine = regexp.MustCompile(`(?m)^\s*\n`)
+	// name is what follows from the types: a function's signature, or a field of the original or the copy.
+	name = regexp.MustCompile(`(?m)^func .*|\b(?:in|out)(\.[A-Z]\w*)`)
+)
+
+// bare is the code without what does not count.
+func bare(source string) (string, error) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, deepCopyFile, source, parser.SkipObjectResolution)
+	if err != nil {
+		return "", fmt.Errorf("parse Go: %w", err)
+	}
+	file.Decls = slices.DeleteFunc(file.Decls, func(d ast.Decl) bool {
+		general, ok := d.(*ast.GenDecl)
+		return ok && general.Tok == token.IMPORT
+	})
+	var text bytes.Buffer
+	err = format.Node(&text, set, file)
+	return blankLine.ReplaceAllString(text.String(), ""), err
+}
+
+func names(code string) map[string]bool {
+	all := map[string]bool{}
+	for _, found := range name.FindAllStringSubmatch(code, -1) {
+		all[cmp.Or(found[1], found[0])] = true // the field of either
+	}
+	return all
 }

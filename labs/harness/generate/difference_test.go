@@ -9,37 +9,27 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding"
+	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
-func TestDifferencesBetweenManifests(t *testing.T) {
-	for name, c := range map[string]struct {
-		old, new string
-		want     []finding.Field
-	}{
-		"another version of the generator": {"v0.23.0", "v0.16.1", nil},
-		"a changed bound": {"maximum: 5\n", "maximum: 9\n",
-			[]finding.Field{{Path: "schema: spec.size.maximum", Have: "9", Want: "5"}}},
-		"a missing short name": {"    shortNames:\n    - mc\n", "",
-			[]finding.Field{{Path: "spec.names.shortNames", Want: `["mc"]`, Have: "absent"}}},
-		"a missing subresource": {"    subresources:\n      status: {}\n", "",
-			[]finding.Field{{Path: "spec.versions[v1alpha1].subresources", Want: `{"status":{}}`, Have: "absent"}}},
-		"a column of one's own": {"  - additionalPrinterColumns:\n", "  - additionalPrinterColumns:\n    - {name: Port, type: integer, jsonPath: .spec.containerPort}\n",
-			[]finding.Field{{Path: "spec.versions[v1alpha1].additionalPrinterColumns[Port]",
-				Have: `{"jsonPath":".spec.containerPort","name":"Port","type":"integer"}`, Want: "absent"}}},
-		"a label of one's own": {"  name: memcacheds.cache.example.com", "  name: memcacheds.cache.example.com\n  labels: {a: b}",
-			[]finding.Field{{Path: "metadata.labels", Have: `{"a":"b"}`, Want: "absent"}}},
-		"an annotation of one's own": {"controller-gen.kubebuilder.io/version: v0.23.0", "a: b",
-			[]finding.Field{{Path: "metadata.annotations", Have: `{"a":"b"}`, Want: "absent"}}},
-		"what a cluster adds": {"spec:\n  group", "status: {storedVersions: [v1alpha1]}\nspec:\n  group", nil},
+func TestStaleNamesFields(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, seen string }{
+		"another version of the generator": {"v0.23.0", "v0.16.1", ""},
+		"what a cluster adds":              {"spec:\n  group", "status: {storedVersions: [v1alpha1]}\nspec:\n  group", ""},
+		"a changed bound":                  {"maximum: 5\n", "maximum: 9\n", "schema: spec.size.maximum is 9, controller-gen makes it 5"},
+		"a missing short name":             {"    shortNames:\n    - mc\n", "", `spec.names.shortNames is absent, controller-gen makes it ["mc"]`},
+		"a column of one's own": {"  - additionalPrinterColumns:\n", "  - additionalPrinterColumns:\n    - {name: Port, type: integer, jsonPath: .x}\n",
+			`spec.versions[v1alpha1].additionalPrinterColumns[Port] is {"jsonPath":".x","name":"Port","type":"integer"}, controller-gen makes it absent`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			right := workspacetest.New(t)
 			wrong := workspacetest.New(t, workspacetest.Replace(workspacetest.Manifest, c.old, c.new))
-			got := generate.Differences(manifest(t, wrong), manifest(t, right))
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("differences (-want +got):\n%s", diff)
+			cause := ""
+			if c.seen != "" {
+				cause = "stale"
 			}
+			findingtest.Require(t, generate.Stale(manifest(t, wrong), manifest(t, right), "x"), cause, c.seen)
 		})
 	}
 }

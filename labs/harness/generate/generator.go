@@ -3,12 +3,9 @@
 package generate
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"maps"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +15,6 @@ import (
 	"github.com/example/operator-lab/labs/harness/internal/module"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 const (
@@ -27,15 +23,10 @@ const (
 
 	// deepCopyFile is what controller-gen calls the code of its object generator.
 	deepCopyFile = "zz_generated.deepcopy.go"
-	// roleMark begins every RBAC marker.
-	roleMark = "+kubebuilder:rbac:"
 	// pipeDelay is how long the output is still read once the command has ended: on a starved machine the last of it
 	// comes late, and children of a killed command may hold the pipe open for ever.
 	pipeDelay = 10 * time.Second
 )
-
-// apiMarks are the markers one of which every package with API types has.
-var apiMarks = []string{"+groupName", "+kubebuilder:object"}
 
 // Generator runs controller-gen on one module.
 type Generator struct {
@@ -53,7 +44,7 @@ type Generator struct {
 type Results struct {
 	// CRD has the custom resource definitions.
 	CRD Output `json:"crd"`
-	// Role has the roles, with the name of the first one in the workspace's own file, or "manager-role".
+	// Role has the roles, with the name "manager-role".
 	Role Output `json:"role"`
 	// DeepCopy has the zz_generated.deepcopy.go of every package with API types, by its slash path in the module.
 	DeepCopy map[string]Output `json:"deepCopy"`
@@ -79,8 +70,7 @@ func (o Output) Manifests() ([]Manifest, error) {
 // Run runs all generators, each on the packages that have a marker for it: the others need not be read, which takes most of
 // the time. What is wrong with the module, or with the machine, stands in the results; an error is the end of ctx.
 func (g Generator) Run(ctx context.Context) (Results, error) {
-	types, err := g.packagesWith(apiMarks...)
-	rights, _ := g.packagesWith(roleMark)
+	types, rights, err := g.marked()
 	if err != nil {
 		failed := Output{Finding: finding.New(CauseFailed, "a Go module", "%v", err)}
 		return Results{CRD: failed, Role: failed, DeepCopy: map[string]Output{deepCopyFile: failed}}, nil
@@ -95,7 +85,7 @@ func (g Generator) Run(ctx context.Context) (Results, error) {
 		})
 	}
 	run(&r.CRD, "crd", types)
-	run(&r.Role, "rbac:roleName="+g.roleName(), rights)
+	run(&r.Role, "rbac:roleName=manager-role", rights)
 	for i, pkg := range types {
 		run(&code[i], "object", []string{pkg})
 	}
@@ -108,26 +98,20 @@ func (g Generator) Run(ctx context.Context) (Results, error) {
 	return r, err
 }
 
-// packagesWith are the packages in which one of the marks stands, as the go command names folders.
-func (g Generator) packagesWith(marks ...string) ([]string, error) {
-	marked := map[string]bool{}
+// marked are the packages with API types and those with RBAC markers, as the go command names folders.
+func (g Generator) marked() (types, rights []string, _ error) {
 	err := module.Walk(g.Workspace, func(pkg module.Package, text []byte) {
-		if slices.ContainsFunc(marks, func(mark string) bool { return bytes.Contains(text, []byte(mark)) }) {
-			marked["./"+pkg.Folder] = true
+		code := string(text)
+		if strings.Contains(code, "+groupName") || strings.Contains(code, "+kubebuilder:object") {
+			types = append(types, "./"+pkg.Folder)
+		}
+		if strings.Contains(code, "+kubebuilder:rbac:") {
+			rights = append(rights, "./"+pkg.Folder)
 		}
 	})
-	return slices.Sorted(maps.Keys(marked)), err
-}
-
-// roleName is the learner's choice.
-func (g Generator) roleName() string {
-	roles, _ := ReadManifests(filepath.Join(g.Workspace, filepath.Dir(suite.RolePath)))
-	for _, m := range roles {
-		if m.File == filepath.Base(suite.RolePath) && m.Name() != "" {
-			return m.Name()
-		}
-	}
-	return "manager-role"
+	slices.Sort(types)
+	slices.Sort(rights)
+	return slices.Compact(types), slices.Compact(rights), err
 }
 
 // run prints what one generator makes of the packages: the files of controller-gen would have names of the learner's choice.

@@ -58,40 +58,29 @@ func Definitions(manifests []Manifest, kind string) []Manifest {
 }
 
 // ReadManifests reads all objects of the YAML and JSON files directly in dir. A missing folder has none.
-func ReadManifests(dir string) ([]Manifest, error) {
+func ReadManifests(dir string) (all []Manifest, _ error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read manifests: %w", err)
-	}
-	var all []Manifest
 	for _, entry := range entries {
-		if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
-			continue
+		switch filepath.Ext(entry.Name()) {
+		case ".yaml", ".yml", ".json":
+			text, readErr := os.ReadFile(filepath.Join(dir, entry.Name()))
+			manifests, parseErr := parse(entry.Name(), string(text))
+			all, err = append(all, manifests...), errors.Join(err, readErr, parseErr)
 		}
-		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
-		if err != nil {
-			return nil, fmt.Errorf("read manifests: %w", err)
-		}
-		manifests, err := parse(entry.Name(), string(text))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, manifests...)
 	}
-	return all, nil
+	return all, err
 }
 
-func parse(name, text string) ([]Manifest, error) {
+func parse(file, text string) (all []Manifest, _ error) {
 	objects, err := suite.ReadYAML(text)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
-	var all []Manifest
 	for _, object := range objects {
-		all = append(all, Manifest{File: name, Object: object})
+		all = append(all, Manifest{File: file, Object: object})
 	}
 	return all, nil
 }

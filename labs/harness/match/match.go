@@ -12,14 +12,11 @@ package match
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/format"
-	"github.com/onsi/gomega/matchers"
 	gomegatypes "github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,16 +33,12 @@ import (
 // It ends Eventually early when the manager has ended by itself, when it has done nothing for four seconds, when the API server
 // keeps refusing what it writes to the object, and when a failed check makes this one pointless.
 type Matcher struct {
-	judge func(actual any) error
-	wait  *env.Wait
-
-	mu      sync.Mutex // Ginkgo asks for the failure message at any time, for a progress report
-	failure *env.Failure
-
-	cause     string       // of its findings, "" for their own
-	wantsOne  bool         // a Deployment that is not there is a finding of its own
-	exists    bool         // that finding is all that the matcher is about
-	stop      func() error // ends the wait, nil when nothing does
+	judge     func(actual any) error
+	wait      *env.Wait
+	failure   atomic.Pointer[env.Failure] // Ginkgo asks for the message at any time, for a progress report
+	cause     string                      // of its findings, "" for their own
+	exists    bool                        // the cause is that of a Deployment that is not there, too
+	stop      func() error                // ends the wait, nil when nothing does
 	keepCause bool
 }
 
@@ -63,47 +56,32 @@ func Make[T any](condition func(T) error) *Matcher {
 // Deployment makes a matcher of a condition for a Deployment that is there. One that is not is a finding with the cause
 // [env.CauseNoDeployment], and the condition is not asked.
 func Deployment(condition func(*appsv1.Deployment) error) *Matcher {
-	m := Make(condition)
-	m.wantsOne = true
-	return m
+	return ofDeployment(condition)
 }
 
 // Because makes a matcher of one of Gomega's. A value that does not satisfy it is a finding with the cause; a Deployment that is
 // not there is one with the cause [env.CauseNoDeployment].
 func Because(cause, expected string, stock gomegatypes.GomegaMatcher) *Matcher {
-	m := Make(func(actual any) error {
+	return ofDeployment(func(actual any) error {
 		ok, err := stock.Match(actual)
 		if err != nil || ok {
 			return err
 		}
-		return finding.New(cause, expected, "%s", seen(stock, actual))
+		return finding.New(cause, expected, "%s", strings.Join(strings.Fields(stock.FailureMessage(actual)), " "))
 	})
-	m.wantsOne = true
+}
+
+// ofDeployment is [Make] for a condition that a Deployment has to be there for, if it is about one.
+func ofDeployment[T any](condition func(T) error) *Matcher {
+	m := Make(condition)
+	judge := m.judge
+	m.judge = func(actual any) error {
+		if d, ok := object(actual).(*appsv1.Deployment); ok && d.UID == "" {
+			return env.NoDeployment(d)
+		}
+		return judge(actual)
+	}
 	return m
-}
-
-// seen is what a matcher of Gomega's has compared: the value of a field, or what its message says.
-func seen(stock gomegatypes.GomegaMatcher, actual any) string {
-	field, ok := stock.(*matchers.HaveFieldMatcher)
-	value := &captured{}
-	if !ok {
-		return strings.Join(strings.Fields(stock.FailureMessage(actual)), " ")
-	}
-	_, _ = gomega.HaveField(field.Field, value).Match(actual)
-	return fmt.Sprintf("%s %v", field.Field, value.of)
-}
-
-// captured is a matcher that keeps what it is asked about.
-type captured struct {
-	gomegatypes.GomegaMatcher
-	of any
-}
-
-func (c *captured) Match(actual any) (bool, error) {
-	if c.of = actual; reflect.ValueOf(actual).Kind() == reflect.Pointer && !reflect.ValueOf(actual).IsNil() {
-		c.of = reflect.ValueOf(actual).Elem().Interface()
-	}
-	return true, nil
 }
 
 // ByKubernetes says that Kubernetes has to act, and not the manager: an idle manager does not end the wait. Once another
@@ -135,27 +113,10 @@ func (m *Matcher) KeepCause() *Matcher {
 
 // Judge returns what the matcher says about a value: nil, a finding, or what kept it from one.
 func (m *Matcher) Judge(actual any) error {
-	if d := m.missing(actual); d != nil && !m.exists {
-		return env.NoDeployment(d)
-	} else if d != nil {
-		return m.recast(env.NoDeployment(d))
-	}
-	return m.recast(m.judge(actual))
-}
-
-// missing is the Deployment that is not there, nil when it is.
-func (m *Matcher) missing(actual any) *appsv1.Deployment {
-	if d := deploymentIn(actual); m.wantsOne && d != nil && d.UID == "" {
-		return d
-	}
-	return nil
-}
-
-// recast gives a finding the cause of [Matcher.Because].
-func (m *Matcher) recast(err error) error {
+	err := m.judge(actual)
 	f, ok := errors.AsType[*finding.Finding](err)
 	switch {
-	case !ok || m.cause == "":
+	case !ok || m.cause == "" || f.Cause == env.CauseNoDeployment && !m.exists:
 		return err
 	case env.IsFinal(err):
 		return env.Final(f.WithCause(m.cause))
@@ -165,9 +126,8 @@ func (m *Matcher) recast(err error) error {
 
 // Match is part of [gomegatypes.GomegaMatcher].
 func (m *Matcher) Match(actual any) (bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.failure = nil
+	m.failure.Store(nil)
+	defer func() { env.Record(m.failure.Load()) }()
 	err := m.Judge(actual)
 	if err == nil {
 		return true, nil
@@ -176,14 +136,14 @@ func (m *Matcher) Match(actual any) (bool, error) {
 	if why == nil && m.stop != nil {
 		why = m.stop()
 	}
+	failure := m.about(actual, err)
+	failure.TimedOut = over
 	if why != nil {
-		m.failure = &env.Failure{Err: why}
-		return false, gomega.StopTrying("waiting ends").Wrap(why)
+		failure = &env.Failure{Err: env.Final(why)}
 	}
-	m.failure = m.about(actual, err)
-	m.failure.TimedOut = over
-	if over || env.IsFinal(err) || m.failure.Rejected {
-		return false, gomega.StopTrying("waiting ends").Wrap(err)
+	m.failure.Store(failure)
+	if over || failure.Rejected || env.IsFinal(failure.Err) {
+		return false, env.Final(failure.Err)
 	}
 	if _, ok := errors.AsType[*finding.Finding](err); !ok {
 		return false, err
@@ -191,16 +151,24 @@ func (m *Matcher) Match(actual any) (bool, error) {
 	return false, nil
 }
 
-// about is the failure, with the object that is looked at.
+// about is the failure, with the object that is looked at and its resource.
 func (m *Matcher) about(actual any, err error) *env.Failure {
-	f := &env.Failure{Err: err, Missing: m.missing(actual) != nil}
-	obj, resource := object(actual)
+	f, cause := &env.Failure{Err: err}, finding.Of(err).Cause
+	obj, resource := object(actual), ""
+	switch obj.(type) {
+	case *appsv1.Deployment:
+		resource, f.Missing = env.Deployments, cause == env.CauseNoDeployment || m.exists
+	case *unstructured.Unstructured:
+		resource = env.Memcacheds
+	case *corev1.Service:
+		resource = env.Services
+	}
+	if _, ok := actual.([]eventsv1.Event); ok {
+		resource, f.Missing = env.Events, cause == env.CauseNoEvent
+	}
 	if obj != nil {
 		f.Of = client.ObjectKeyFromObject(obj)
 		f.Rejected = m.wait.Refused(f.Of, resource)
-	}
-	if resource == env.Events {
-		f.Missing = finding.Of(err).Cause == env.CauseNoEvent
 	}
 	if !m.keepCause {
 		f.Resource = resource
@@ -208,52 +176,24 @@ func (m *Matcher) about(actual any, err error) *env.Failure {
 	return f
 }
 
-// Failure makes the matcher an [env.Explainer].
-func (m *Matcher) Failure() (env.Failure, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.failure == nil {
-		return env.Failure{}, false
+// object is the object that is looked at, nil if there is no single one.
+func object(actual any) client.Object {
+	if r, ok := actual.(env.Rollout); ok {
+		return r.Deployment
 	}
-	return *m.failure, true
+	obj, _ := actual.(client.Object)
+	return obj
 }
 
 // FailureMessage is part of [gomegatypes.GomegaMatcher].
 func (m *Matcher) FailureMessage(any) string {
-	f, failed := m.Failure()
-	if !failed { // a later poll failed: Gomega tells that, and asks about the value before it
-		return "The matcher held when it was asked last."
+	if f := m.failure.Load(); f != nil {
+		return f.Err.Error()
 	}
-	return f.Err.Error()
+	return "The matcher held when it was asked last." // a later poll failed: Gomega tells that, and asks about the value before it
 }
 
 // NegatedFailureMessage is part of [gomegatypes.GomegaMatcher].
 func (m *Matcher) NegatedFailureMessage(actual any) string {
 	return format.Message(actual, "not to satisfy a matcher that is not made to be negated")
-}
-
-// object is the object that is looked at, and its resource.
-func object(actual any) (client.Object, string) {
-	if d := deploymentIn(actual); d != nil {
-		return d, env.Deployments
-	}
-	switch actual := actual.(type) {
-	case *unstructured.Unstructured:
-		return actual, env.Memcacheds
-	case *corev1.Service:
-		return actual, env.Services
-	case []eventsv1.Event:
-		return nil, env.Events
-	}
-	return nil, ""
-}
-
-func deploymentIn(actual any) *appsv1.Deployment {
-	switch actual := actual.(type) {
-	case *appsv1.Deployment:
-		return actual
-	case env.Rollout:
-		return actual.Deployment
-	}
-	return nil
 }

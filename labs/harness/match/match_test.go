@@ -51,6 +51,7 @@ func TestMatcherFindings(t *testing.T) {
 		"other replicas, because":                {HaveReplicas(5).Because("not-scaled-up"), deployment(3), "not-scaled-up", "spec.replicas 3"},
 		"no Deployment to have replicas":         {HaveReplicas(5), none(), env.CauseNoDeployment, "none"},
 		"no Deployment to have replicas, either": {HaveReplicas(5).Because("not-scaled-up"), none(), env.CauseNoDeployment, "none"},
+		"one of Gomega's":                        {Because("not-scaled", "5 replicas", gomega.HaveField("Spec.Replicas", gomega.HaveValue(gomega.BeEquivalentTo(5)))), deployment(3), "not-scaled", "<int32>: 3"},
 		"all Pods":                               {HaveAvailablePods(3), env.Rollout{Deployment: deployment(3)}, "", ""},
 		"some Pods":                              {HaveAvailablePods(3), env.Rollout{Deployment: starting}, "too-few", "1 available of 3"},
 		"Pods of an earlier generation":          {HaveAvailablePods(3), env.Rollout{Deployment: behind}, "too-few", "3 available of 3"},
@@ -69,7 +70,10 @@ func TestMatcherFindings(t *testing.T) {
 
 // failure is why an assertion failed, nil when it did not.
 func failure(assert func(g gomega.Gomega)) (failed *env.Failure) {
-	assert(env.NewGomega(func(f env.Failure) { failed = &f }))
+	before := gomega.Default
+	defer func() { gomega.Default = before }()
+	gomega.Default = env.NewGomega(func(f env.Failure) { failed = &f })
+	assert(gomega.Default)
 	return failed
 }
 
@@ -111,15 +115,6 @@ func TestFailuresReachTheRecorder(t *testing.T) {
 	}
 }
 
-func TestBecauseSaysWhatWasSeen(t *testing.T) {
-	for want, stock := range map[string]gomegatypes.GomegaMatcher{
-		"Spec.Replicas 3":      gomega.HaveField("Spec.Replicas", gomega.HaveValue(gomega.BeEquivalentTo(5))),
-		"to equal <string>: 5": gomega.WithTransform(func(d *appsv1.Deployment) string { return d.Name }, gomega.Equal("5")),
-	} {
-		findingtest.Require(t, Because("not-scaled", "5 replicas", stock).Judge(deployment(3)), "not-scaled", want)
-	}
-}
-
 // Only what more time might have changed is a failure of time.
 func TestTimedOutFailures(t *testing.T) {
 	read := func() *appsv1.Deployment { return deployment(3) }
@@ -136,18 +131,5 @@ func TestTimedOutFailures(t *testing.T) {
 		if f := failure(tc.assert); f == nil || f.TimedOut != tc.want {
 			t.Errorf("%s: %+v", name, f)
 		}
-	}
-}
-
-func TestEventuallyEndsAtAFinalFinding(t *testing.T) {
-	polls := 0
-	read := func() *appsv1.Deployment { polls++; return deployment(int32(polls)) }
-	if f := failure(func(g gomega.Gomega) { g.Eventually(read).WithTimeout(time.Minute).Should(HaveReplicas(3)) }); f != nil || polls != 3 {
-		t.Errorf("%+v after %d polls", f, polls)
-	}
-	polls = 0
-	final := Deployment(func(*appsv1.Deployment) error { return env.Final(finding.New("stolen", "a", "b")) })
-	if f := failure(func(g gomega.Gomega) { g.Eventually(read).WithTimeout(time.Minute).Should(final) }); f == nil || polls != 1 {
-		t.Errorf("%+v after %d polls", f, polls)
 	}
 }

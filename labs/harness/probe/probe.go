@@ -37,11 +37,8 @@ const (
 	scaffolded = "api/v1alpha1"
 	// runLimit bounds the program. It needs 50 ms; the rest is for a busy machine.
 	runLimit = 5 * time.Second
-	// pipeDelay is how long the output is still read once a command has ended: on a starved machine the last of it
-	// comes late, and children of a killed command may hold the pipe open for ever.
+	// pipeDelay is how long the output is still read once a command has ended: children of it may hold the pipe open.
 	pipeDelay = 5 * time.Second
-	// outputLimit is how much of what the program prints is kept.
-	outputLimit = 2000
 )
 
 var (
@@ -82,15 +79,7 @@ type attempt struct {
 	Panic, Missing          string
 }
 
-// judge finds out what the copy shares and lacks.
-func (a attempt) judge() Copy {
-	c := Copy{Method: a.Method, Panic: a.Panic, Missing: a.Missing}
-	if a.Panic+a.Missing == "" {
-		c.Lost, c.Shared = paths(a.Copied, a.Original), paths(a.After, a.Original)
-	}
-	return c
-}
-
+// paths are the fields in which two objects differ.
 func paths(a, b any) (all []string) {
 	for _, f := range generate.Compare(a, b) {
 		all = append(all, f.Path)
@@ -136,19 +125,18 @@ func (p Probe) copies(ctx context.Context) (Copies, error) {
 	if err != nil {
 		return nil, finding.Machine("write a small program", err)
 	}
-	program, err := p.build(ctx, dir)
-	if err != nil {
+	program := filepath.Join(dir, "probe")
+	if err := p.build(ctx, dir, program); err != nil {
 		return nil, err
 	}
 	return p.run(ctx, dir, program)
 }
 
-func (p Probe) build(ctx context.Context, dir string) (program string, _ error) {
+func (p Probe) build(ctx context.Context, dir, program string) error {
 	overlay, err := p.overlay(dir)
 	if err != nil {
-		return "", err
+		return err
 	}
-	program = filepath.Join(dir, "probe")
 	limited, cancel := context.WithTimeout(ctx, process.BuildLimit)
 	defer cancel()
 	cmd := process.Tool(limited, p.Workspace, dir, p.Env,
@@ -158,11 +146,11 @@ func (p Probe) build(ctx context.Context, dir string) (program string, _ error) 
 	var exited *exec.ExitError
 	switch {
 	case err == nil:
-		return program, os.Chmod(program, 0o755) // whatever the umask
+		return os.Chmod(program, 0o755) // whatever the umask
 	case limited.Err() != nil || !errors.As(err, &exited):
-		return "", finding.Machine("compile a small program", err)
+		return finding.Machine("compile a small program", err)
 	}
-	return "", finding.New(CauseBuild, "types that compile", "%s", module.Complaint(string(output), p.Workspace))
+	return finding.New(CauseBuild, "types that compile", "%s", module.Complaint(string(output), p.Workspace))
 }
 
 // overlay writes the program's source, and the file that tells the go command where in the workspace to imagine it.
@@ -181,20 +169,19 @@ func (p Probe) overlay(dir string) (string, error) {
 	return overlay, nil
 }
 
-var (
-	kind  = regexp.MustCompile(`(?m)^(type |\t)Memcached (struct|=)`)
-	kinds = regexp.MustCompile(`(?m)^(type |\t)MemcachedList (struct|=)`)
-)
+// declares finds the declarations of the learner's kinds.
+var declares = regexp.MustCompile(`(?m)^(?:type |\t)(Memcached|MemcachedList) (?:struct|=)`)
 
 // apiPackage is the import path of the package that declares the learner's kinds. Where several do, it is the one that Kubebuilder
 // made.
 func (p Probe) apiPackage() (api string, _ error) {
-	type found struct{ kind, list bool }
-	declared := map[module.Package]found{}
+	declared := map[module.Package]string{}
 	err := module.Walk(p.Workspace, func(pkg module.Package, text []byte) {
-		f := declared[pkg]
-		declared[pkg] = found{f.kind || kind.Match(text), f.list || kinds.Match(text)}
-		if declared[pkg] == (found{true, true}) && (api == "" || pkg.Folder == scaffolded) {
+		for _, kind := range declares.FindAllStringSubmatch(string(text), -1) {
+			declared[pkg] += kind[1] + " "
+		}
+		both := strings.Contains(declared[pkg], "Memcached ") && strings.Contains(declared[pkg], "MemcachedList ")
+		if both && (api == "" || pkg.Folder == scaffolded) {
 			api = pkg.Import
 		}
 	})
@@ -222,7 +209,7 @@ func (p Probe) run(ctx context.Context, dir, program string) (Copies, error) {
 	if err != nil {
 		return nil, finding.Machine("start a small program", err)
 	}
-	output := &process.Head{Limit: outputLimit}
+	output := &process.Head{Limit: 2000}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = output, output, pipeDelay
 	ended := cmd.Run()
 	switch {
@@ -240,7 +227,11 @@ func (p Probe) run(ctx context.Context, dir, program string) (Copies, error) {
 		copies := Copies{}
 		for kind, all := range reported {
 			for _, a := range all {
-				copies[kind] = append(copies[kind], a.judge())
+				c := Copy{Method: a.Method, Panic: a.Panic, Missing: a.Missing}
+				if a.Panic+a.Missing == "" {
+					c.Lost, c.Shared = paths(a.Copied, a.Original), paths(a.After, a.Original)
+				}
+				copies[kind] = append(copies[kind], c)
 			}
 		}
 		return copies, nil

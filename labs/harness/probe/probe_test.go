@@ -3,6 +3,7 @@ package probe_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,55 +87,45 @@ func run(ctx context.Context, t *testing.T, files map[string]string) (probe.Resu
 	return probe.Probe{Workspace: workspace, Scratch: scratch, Supervisor: path, Env: env}.Run(ctx)
 }
 
-func TestCopiesOfRightModules(t *testing.T) {
-	for name, files := range map[string]map[string]string{
-		"of go 1.20":          nil,
-		"with another layout": {file: "package v1alpha1", "apis/cache/types.go": types},
-		"with an api module": {
+func TestCopies(t *testing.T) {
+	const right = "append([]Condition(nil), in.Status.Conditions...)"
+	edit := func(old, new string) map[string]string {
+		return map[string]string{file: strings.Replace(types, old, new, 1)}
+	}
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string // of a Memcached, or a MemcachedList
+	}{
+		"of go 1.20":          {nil, ""},
+		"with another layout": {map[string]string{file: "package v1alpha1", "apis/cache/types.go": types}, ""},
+		"with an api module": {map[string]string{
 			"go.mod":     "module x\n\ngo 1.20\n\nrequire example.com/api v0.0.0\n\nreplace example.com/api => ./api\n",
 			"api/go.mod": "module example.com/api\n\ngo 1.20\n",
-		},
+		}, ""},
+		"a shared slice":      {edit(right, "in.Status.Conditions"), `DeepCopy shares ["Items[0].Status.Conditions[0].Status"`},
+		"a lost slice":        {edit(right, "nil"), `DeepCopy loses ["Items[0].Status.Conditions`},
+		"old content":         {edit("*out = MemcachedList{}", ""), `DeepCopyInto loses ["Items`},
+		"a panic":             {edit(right, "nil; panic(1)"), "DeepCopyObject panics 1\n"},
+		"a panic on an empty": {edit(right, "in.Status.Conditions[:1:1]"), "DeepCopy panics runtime error: slice bounds"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, err := run(t.Context(), t, files)
+			result, err := run(t.Context(), t, c.files)
 			if err != nil || result.Finding != nil || len(result.Copies) != 2 {
 				t.Fatalf("Run = %+v, %v", result, err)
 			}
-			for kind, copies := range result.Copies {
-				for _, c := range copies {
-					if len(c.Shared)+len(c.Lost)+len(c.Panic)+len(c.Missing) > 0 {
-						t.Errorf("%s: %+v", kind, c)
-					}
+			var wrong []string
+			for _, copied := range slices.Concat(result.Copies["Memcached"], result.Copies["MemcachedList"]) {
+				switch m := copied.Method; {
+				case copied.Panic+copied.Missing != "":
+					wrong = append(wrong, m+" panics "+copied.Panic+copied.Missing)
+				case len(copied.Shared) > 0:
+					wrong = append(wrong, fmt.Sprintf("%s shares %q", m, copied.Shared))
+				case len(copied.Lost) > 0:
+					wrong = append(wrong, fmt.Sprintf("%s loses %q", m, copied.Lost))
 				}
 			}
-		})
-	}
-}
-
-func TestCopiesOfWrongModules(t *testing.T) {
-	const right, shared = "append([]Condition(nil), in.Status.Conditions...)", "Items[0].Status.Conditions[0].Status"
-	for name, c := range map[string]struct {
-		old, new, method, shared, lost, panicked string
-	}{
-		"a shared slice":      {right, "in.Status.Conditions", "DeepCopy", shared, "", ""},
-		"a lost slice":        {right, "nil", "DeepCopy", "", "Items[0].Status.Conditions", ""},
-		"old content":         {"*out = MemcachedList{}", "", "DeepCopyInto", "", "Items", ""},
-		"a panic":             {right, "nil; panic(1)", "DeepCopyObject", "", "", "1\n"},
-		"a panic on an empty": {right, "in.Status.Conditions[:1:1]", "DeepCopy", "", "", "slice bounds"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			result, err := run(t.Context(), t, map[string]string{file: strings.Replace(types, c.old, c.new, 1)})
-			if err != nil || result.Finding != nil {
-				t.Fatalf("Run = %+v, %v", result, err)
-			}
-			kind := "MemcachedList"
-			if c.panicked != "" {
-				kind = "Memcached"
-			}
-			i := slices.IndexFunc(result.Copies[kind], func(got probe.Copy) bool { return got.Method == c.method })
-			got := result.Copies[kind][i]
-			if (c.shared != "") != slices.Contains(got.Shared, c.shared) || !strings.Contains(strings.Join(got.Lost, " "), c.lost) || !strings.Contains(got.Panic, c.panicked) {
-				t.Errorf("%+v", got)
+			if all := strings.Join(wrong, "; "); (all == "") != (c.want == "") || !strings.Contains(all, c.want) {
+				t.Errorf("%s; want %s", all, c.want)
 			}
 		})
 	}

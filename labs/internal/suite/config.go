@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 )
 
 // ConfigEnv names the environment variable that holds the path of the run's configuration.
@@ -14,8 +13,6 @@ const ConfigEnv = "LAB_RUN_CONFIG"
 
 // Config is one run of the suite, written by the lab command and read by every Ginkgo process.
 type Config struct {
-	// Labs are the numbers whose checks run, or some of them.
-	Labs []int `json:"labs"`
 	// Checks are the ids of the checks to run.
 	Checks []string `json:"checks"`
 	// Workspace is the learner's module. It is only ever read.
@@ -38,8 +35,6 @@ type Config struct {
 	MemcachedImage string `json:"memcachedImage"`
 	// UnderRole runs the manager with exactly the generated role instead of cluster-admin.
 	UnderRole bool `json:"underRole,omitempty"`
-	// Unjudged are ids of checks that this kind of cluster cannot judge.
-	Unjudged []string `json:"unjudged,omitempty"`
 	// Opening is, for each lab, the check that has to hold for its others to be worth their time.
 	Opening map[int]string `json:"opening,omitempty"`
 	// Unblocked has every check judged in its own right, whatever others say.
@@ -56,25 +51,21 @@ type Config struct {
 	Artifacts string `json:"artifacts"`
 }
 
-// Has says whether lab n is part of the run.
-func (c Config) Has(n int) bool { return slices.Contains(c.Labs, n) }
-
 // NeedsManager says whether a lab of the run judges a running manager.
 func (c Config) NeedsManager() bool { return c.Manager != "" }
 
 // ReadConfig reads the configuration that [ConfigEnv] points at.
-func ReadConfig() (Config, error) {
+func ReadConfig() (c Config, err error) {
 	path := os.Getenv(ConfigEnv)
 	if path == "" {
-		return Config{}, fmt.Errorf("%s is not set: the suite is run by `lab check`", ConfigEnv)
+		return c, fmt.Errorf("%s is not set: the suite is run by `lab check`", ConfigEnv)
 	}
 	data, err := os.ReadFile(path)
-	if err != nil {
-		return Config{}, fmt.Errorf("read run configuration: %w", err)
+	if err == nil {
+		err = json.Unmarshal(data, &c)
 	}
-	var c Config
-	if err := json.Unmarshal(data, &c); err != nil {
-		return Config{}, fmt.Errorf("read run configuration %s: %w", path, err)
+	if err != nil {
+		return c, fmt.Errorf("read run configuration %s: %w", path, err)
 	}
 	return c, nil
 }

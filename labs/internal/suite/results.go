@@ -1,11 +1,10 @@
 package suite
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
@@ -61,11 +60,11 @@ func Append(path string, r Result) error {
 		return fmt.Errorf("write result: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("write result: %w", err)
+	if err == nil {
+		_, err = f.Write(append(line, '\n')) // at once
+		err = errors.Join(err, f.Close())
 	}
-	_, err = f.Write(append(line, '\n')) // at once
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
@@ -74,38 +73,28 @@ func Append(path string, r Result) error {
 // Reader reads the results in a file while others add to it.
 type Reader struct {
 	Path string
-	read int64
+	read int
 }
 
-// Next are the results that were added since it was called last. A line that is not whole yet comes later.
-func (r *Reader) Next() ([]Result, error) {
-	f, err := os.Open(r.Path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // no check has ended
-	}
-	if err != nil {
+// Next are the results that were added since it was called last. A line that is not whole yet comes later. A file that does not exist
+// has none: no check has ended.
+func (r *Reader) Next() (all []Result, err error) {
+	data, err := os.ReadFile(r.Path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("read results: %w", err)
 	}
-	defer f.Close()
-	if _, err := f.Seek(r.read, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read results: %w", err)
-	}
-	var all []Result
-	for lines := bufio.NewReader(f); ; {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return all, nil
+	for line := range bytes.Lines(data[min(r.read, len(data)):]) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break
 		}
 		var result Result
-		if err == nil {
-			err = json.Unmarshal(line, &result)
-		}
-		if err != nil {
+		if err := json.Unmarshal(line, &result); err != nil {
 			return all, fmt.Errorf("read results: %w", err)
 		}
-		r.read += int64(len(line))
+		r.read += len(line)
 		all = append(all, result)
 	}
+	return all, nil
 }
 
 // ReadResults are the results in a file that count.

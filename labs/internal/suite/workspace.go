@@ -1,14 +1,20 @@
 package suite
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/example/operator-lab/labs/internal/plain"
 )
@@ -27,13 +33,60 @@ const (
 	RolePath = "config/rbac/role.yaml"
 )
 
-// RoleRules are the rights that the generated role of a workspace grants.
-func RoleRules(workspace string) ([]rbacv1.PolicyRule, error) {
-	roles, err := ReadRoles(workspace)
-	if err != nil {
-		return nil, err
+// ReadYAML reads the objects of YAML with any number of documents. What is no object is left out.
+func ReadYAML(text string) (all []map[string]any, err error) {
+	documents := yamlutil.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		var value any
+		if err == nil {
+			err = yaml.Unmarshal(document, &value)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if object, ok := value.(map[string]any); ok && len(object) > 0 {
+			all = append(all, object)
+		}
 	}
-	var rules []rbacv1.PolicyRule
+}
+
+// ReadRoles reads every ClusterRole and Role of a workspace's config/rbac/role.yaml: their rules and namespaces, and nothing
+// else. Neither a name nor an aggregation may give them more rights than their rules say.
+func ReadRoles(workspace string) (roles []client.Object, err error) {
+	data, err := plain.ReadFile(filepath.Join(workspace, RolePath))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", RolePath, err)
+	}
+	objects, err := ReadYAML(string(data))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", RolePath, err)
+	}
+	for _, object := range objects {
+		rules, err := Rules(object)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", RolePath, err)
+		}
+		switch object["kind"] {
+		case "ClusterRole":
+			roles = append(roles, &rbacv1.ClusterRole{Rules: rules})
+		case "Role":
+			namespace, _, _ := unstructured.NestedString(object, "metadata", "namespace")
+			if namespace == "" {
+				return nil, fmt.Errorf("read %s: a Role has no namespace", RolePath)
+			}
+			roles = append(roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Rules: rules})
+		}
+	}
+	return roles, nil
+}
+
+// RoleRules are the rights that the generated role of a workspace grants.
+func RoleRules(workspace string) (rules []rbacv1.PolicyRule, err error) {
+	roles, err := ReadRoles(workspace)
 	for _, role := range roles {
 		switch role := role.(type) {
 		case *rbacv1.ClusterRole:
@@ -42,54 +95,12 @@ func RoleRules(workspace string) ([]rbacv1.PolicyRule, error) {
 			rules = append(rules, role.Rules...)
 		}
 	}
-	return rules, nil
-}
-
-// ReadRoles reads every ClusterRole and Role of a workspace's config/rbac/role.yaml: their rules and namespaces, and nothing
-// else. Neither a name nor an aggregation may give them more rights than their rules say.
-func ReadRoles(workspace string) ([]client.Object, error) {
-	data, err := plain.ReadFile(filepath.Join(workspace, RolePath))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", RolePath, err)
-	}
-	return parseRoles(string(data))
+	return rules, err
 }
 
 // Rules are the rules of a role. What grants them and what judges them has to see the same ones, so that both ask here.
 func Rules(role map[string]any) ([]rbacv1.PolicyRule, error) {
 	var read rbacv1.ClusterRole
-	// Unlike encoding/json this takes the names of fields as they are written, as the API server does.
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"rules": role["rules"]}, &read)
-	if err != nil {
-		return nil, fmt.Errorf("read the rules of a role: %w", err)
-	}
-	return read.Rules, nil
-}
-
-// parseRoles reads the roles of a manifest with any number of documents.
-func parseRoles(manifest string) ([]client.Object, error) {
-	objects, err := ReadYAML(manifest)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", RolePath, err)
-	}
-	var roles []client.Object
-	for _, object := range objects {
-		isRole := object["kind"] == "Role"
-		if !isRole && object["kind"] != "ClusterRole" {
-			continue
-		}
-		rules, err := Rules(object)
-		namespace, _, _ := unstructured.NestedString(object, "metadata", "namespace")
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("read %s: %w", RolePath, err)
-		case isRole && namespace == "":
-			return nil, fmt.Errorf("read %s: a Role has no namespace", RolePath)
-		case isRole:
-			roles = append(roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Rules: rules})
-		default:
-			roles = append(roles, &rbacv1.ClusterRole{Rules: rules})
-		}
-	}
-	return roles, nil
+	return read.Rules, err
 }

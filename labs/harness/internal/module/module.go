@@ -4,7 +4,6 @@ package module
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -25,7 +24,7 @@ type Package struct {
 
 // Walk calls visit for each Go file that is no test, of the module in dir and of the modules in dir with which its go.mod
 // replaces others, such as an api module of its own. It leaves out folders that the go command does not count to a module,
-// and files that it cannot read: the compiler reports those.
+// and what it cannot read: the compiler reports that.
 func Walk(dir string, visit func(pkg Package, text []byte)) error {
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -38,79 +37,58 @@ func Walk(dir string, visit func(pkg Package, text []byte)) error {
 	case mod.Module == nil:
 		return errors.New("go.mod names no module")
 	}
-	modules := []Package{{Folder: ".", Import: mod.Module.Mod.Path}}
+	walk(dir, Package{Folder: ".", Import: mod.Module.Mod.Path}, visit)
 	for _, r := range mod.Replace {
 		if modfile.IsDirectoryPath(r.New.Path) && filepath.IsLocal(r.New.Path) {
-			modules = append(modules, Package{Folder: path.Clean(filepath.ToSlash(r.New.Path)), Import: r.Old.Path})
-		}
-	}
-	for _, m := range modules {
-		if err := walk(dir, m, visit); err != nil {
-			return fmt.Errorf("look for Go files: %w", err)
+			walk(dir, Package{Folder: path.Clean(filepath.ToSlash(r.New.Path)), Import: r.Old.Path}, visit)
 		}
 	}
 	return nil
 }
 
-func walk(dir string, module Package, visit func(pkg Package, text []byte)) error {
-	root := filepath.Join(dir, filepath.FromSlash(module.Folder))
-	return filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+func walk(dir string, module Package, visit func(pkg Package, text []byte)) {
+	root := os.DirFS(filepath.Join(dir, module.Folder))
+	_ = fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil && name == root:
-			return nil // the compiler reports a replacement that does not exist
-		case err != nil:
-			return err
-		case entry.IsDir() && name != root && foreign(name, entry.Name()):
+		case err != nil || entry.IsDir() && name != "." && foreign(root, name):
 			return fs.SkipDir
-		case entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+		case entry.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
-		rel, err := filepath.Rel(root, filepath.Dir(name))
-		if err != nil {
-			return err
-		}
-		if text, err := os.ReadFile(name); err == nil {
-			visit(Package{Folder: path.Join(module.Folder, filepath.ToSlash(rel)), Import: path.Join(module.Import, filepath.ToSlash(rel))}, text)
+		if text, err := fs.ReadFile(root, name); err == nil {
+			visit(Package{Folder: path.Join(module.Folder, path.Dir(name)), Import: path.Join(module.Import, path.Dir(name))}, text)
 		}
 		return nil
 	})
 }
 
 // foreign says whether a folder's packages belong to no module, or to another one.
-func foreign(dir, base string) bool {
-	if base == "vendor" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
-		return true
-	}
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	return err == nil
+func foreign(root fs.FS, folder string) bool {
+	base := path.Base(folder)
+	_, err := fs.Stat(root, path.Join(folder, "go.mod"))
+	return err == nil || base == "vendor" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
 }
 
-// complaintLines is how much of a complaint is shown. The first line is nearly always the cause, and the last one the remedy.
-const complaintLines = 6
-
 // Complaint shortens what the go command or controller-gen printed about a workspace to the lines that name a place in it, or to
-// the first lines and the last one. Paths in it are relative to the workspace.
+// the first lines, of which one is nearly always the cause, and the last one, which is the remedy. Paths are relative to the workspace.
 func Complaint(output, workspace string) string {
+	const shown = 6
 	output, _, _ = strings.Cut(output, "\nUsage:")
 	output = strings.ReplaceAll(output, workspace+string(filepath.Separator), "")
-	var places, others []string
+	var lines []string
 	for line := range strings.Lines(output) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "."+string(filepath.Separator))
-		switch {
-		case line == "" || strings.HasPrefix(line, "# "):
-		case strings.Contains(line, ".go:"):
-			places = append(places, line)
-		default:
-			others = append(others, line)
+		if line != "" && !strings.HasPrefix(line, "# ") {
+			lines = append(lines, line)
 		}
 	}
+	places := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, ".go:") })
 	if len(places) > 0 {
 		slices.Sort(places) // each generator complains about the same place, in any order
-		places = slices.Compact(places)
-		return strings.Join(places[:min(len(places), complaintLines)], "\n")
+		lines = slices.Compact(places)
 	}
-	if len(others) > complaintLines {
-		others = append(others[:complaintLines-1], others[len(others)-1])
+	if len(lines) > shown {
+		lines = append(lines[:shown-1], lines[len(lines)-1])
 	}
-	return strings.Join(others, "\n")
+	return strings.Join(lines, "\n")
 }
