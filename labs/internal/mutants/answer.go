@@ -43,15 +43,15 @@ func (a Answer) NeedsPods(c *course.Course) bool {
 const firstOfStyles = 4
 
 // All are all answers, in the course's order: of each lab the starter, the solution and the wrong answers; then the right answers
-// in other styles.
-func All(c *course.Course, wrong []*Mutant) []Answer {
-	var answers []Answer
+// in other styles. The solution of the last lab and the styles have to pass the earlier labs, too.
+func All(c *course.Course, wrong []*Mutant) (answers []Answer) {
 	var earlier []int
-	for i, lab := range c.Labs {
-		answers = append(answers, Answer{Lab: lab.Number, ID: "starter", Starter: true}, Answer{Lab: lab.Number, ID: "solution"})
-		if i == len(c.Labs)-1 {
-			answers[len(answers)-1].Earlier = earlier
+	for _, lab := range c.Labs {
+		solution := Answer{Lab: lab.Number, ID: "solution"}
+		if lab.Number == len(c.Labs) {
+			solution.Earlier = earlier
 		}
+		answers = append(answers, Answer{Lab: lab.Number, ID: "starter", Starter: true}, solution)
 		earlier = append(earlier, lab.Number)
 		for _, m := range wrong {
 			if m.Lab == lab.Number {
@@ -67,8 +67,7 @@ func All(c *course.Course, wrong []*Mutant) []Answer {
 	return answers
 }
 
-// Gate is what every change is asked: [All], but of the wrong answers those to the changed labs, and one to each other lab, always
-// the same.
+// Gate is what every change is asked: [All], but of the wrong answers those to the changed labs, and the first to each other lab.
 func Gate(c *course.Course, wrong []*Mutant, changed []int) []Answer {
 	seen := map[int]bool{}
 	return slices.DeleteFunc(All(c, wrong), func(a Answer) bool {
@@ -76,20 +75,19 @@ func Gate(c *course.Course, wrong []*Mutant, changed []int) []Answer {
 			return false
 		}
 		second := seen[a.Lab]
-		seen[a.Lab] = seen[a.Lab] || a.Mutant.Common
-		return second || !a.Mutant.Common
+		seen[a.Lab] = true
+		return second
 	})
 }
 
-// Changed are the labs whose wrong answers a change can let pass: those whose folder differs from the commit that this one is
-// compared with, all of them when operator/ does. That commit is where the branch left origin's, and on that branch itself the one
-// before. Without the history of git, as in a shallow clone, it is none.
+// Changed are the labs whose wrong answers a change can let pass: those whose folder differs from the commit where the branch left
+// origin's, all of them when operator/ does. On origin's branch itself that is the commit before. Without the history of git, as in a
+// shallow clone, it is none.
 func Changed(ctx context.Context, c *course.Course) (labs []int) {
 	git := func(args ...string) string {
 		// CI may clone as another user.
-		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", c.Root, "-c", "safe.directory=*"}, args...)...)
-		out, _ := cmd.Output() // without an answer there is nothing to compare with
-		return strings.TrimSpace(string(out))
+		out, _ := exec.CommandContext(ctx, "git", append([]string{"-C", c.Root, "-c", "safe.directory=*"}, args...)...).Output()
+		return strings.TrimSpace(string(out)) // without an answer there is nothing to compare with
 	}
 	base := git("merge-base", "HEAD", "origin/HEAD")
 	if base == "" || base == git("rev-parse", "HEAD") {
@@ -108,17 +106,17 @@ func Changed(ctx context.Context, c *course.Course) (labs []int) {
 }
 
 // write makes the workspace of a learner who answers like this. generator is the path of controller-gen.
-func (a Answer) write(ctx context.Context, c *course.Course, workspace, generator string) (err error) {
-	var tree course.Tree
-	switch {
-	case a.Style != "":
+func (a Answer) write(ctx context.Context, c *course.Course, workspace, generator string) error {
+	if a.Style != "" {
 		return a.copyStyle(ctx, workspace, generator)
-	case a.Mutant != nil:
+	}
+	stage := a.Lab
+	if a.Starter {
+		stage--
+	}
+	tree, err := c.Render(stage)
+	if a.Mutant != nil {
 		tree, err = a.Mutant.Render(ctx, c, generator)
-	case a.Starter:
-		tree, err = c.Render(a.Lab - 1)
-	default:
-		tree, err = c.Render(a.Lab)
 	}
 	if err != nil {
 		return err
@@ -126,18 +124,15 @@ func (a Answer) write(ctx context.Context, c *course.Course, workspace, generato
 	return tree.WriteTo(workspace)
 }
 
-// copyStyle copies the folder, makes the files that `make generate` makes, and looks at it as `make verify` does at other modules.
+// copyStyle copies the folder, and makes the files that `make generate` makes.
 func (a Answer) copyStyle(ctx context.Context, workspace, generator string) error {
 	if err := os.CopyFS(workspace, os.DirFS(a.Style)); err != nil {
 		return fmt.Errorf("copy %s: %w", a.Style, err)
 	}
-	for _, command := range []string{"make generate CONTROLLER_GEN=" + generator, "go vet ./...", "go mod tidy -diff"} {
-		args := strings.Fields(command)
-		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-		cmd.Dir, cmd.Env = workspace, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s in a copy of %s: %w\n%s", command, a.Style, err, out)
-		}
+	cmd := exec.CommandContext(ctx, "make", "-C", workspace, "generate", "CONTROLLER_GEN="+generator)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("make generate in a copy of %s: %w\n%s", a.Style, err, out)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path"
@@ -41,10 +42,6 @@ type Mutant struct {
 	Also []string `yaml:"also"`
 	// Regenerate says that the learner ran the generators after their mistake.
 	Regenerate bool `yaml:"regenerate"`
-	// Common marks one of the two mistakes of a lab that are seen most; the instructor's guide tells of them.
-	Common bool `yaml:"common"`
-	// Stage is the stage of the course that is patched: the lab's own, unless the file says otherwise.
-	Stage int `yaml:"stage"`
 
 	diff string
 }
@@ -58,47 +55,39 @@ func Load(c *course.Course) ([]*Mutant, error) {
 	return all, err
 }
 
-// load is Load for those who want to know all mistakes.
+// load also returns the files that cannot be read as wrong answers.
 func load(c *course.Course) (all []*Mutant, problems []course.Problem, err error) {
 	for _, lab := range c.Labs {
-		names, err := filepath.Glob(filepath.Join(c.Root, filepath.FromSlash(lab.Dir), Dir, "*"+extension)) // sorted
-		if err != nil {
-			return nil, nil, fmt.Errorf("find wrong answers: %w", err)
-		}
+		names, _ := filepath.Glob(filepath.Join(c.Root, filepath.FromSlash(lab.Dir), Dir, "*"+extension)) // sorted
 		for _, name := range names {
 			data, err := os.ReadFile(name)
 			if err != nil {
 				return nil, nil, fmt.Errorf("read wrong answer: %w", err)
 			}
 			file := path.Join(lab.Dir, Dir, filepath.Base(name))
-			m, err := Parse(lab.Number, file, data)
-			if err != nil {
+			if m, err := Parse(lab.Number, file, data); err != nil {
 				problems = append(problems, course.Problem{File: file, Text: err.Error()})
-				continue
+			} else {
+				all = append(all, m)
 			}
-			all = append(all, m)
 		}
 	}
 	return all, problems, nil
 }
 
-var (
-	identifier = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	// separator stands between the description and the diff.
-	separator = regexp.MustCompile(`(?m)^---\r?\n`)
-)
+var identifier = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 // Parse reads one file of wrong answers to a lab. Errors do not repeat the file's name.
 func Parse(lab int, file string, data []byte) (*Mutant, error) {
-	m := &Mutant{Lab: lab, ID: strings.TrimSuffix(path.Base(file), extension), File: file, Stage: lab}
-	parts := separator.Split(string(data), 2)
-	if len(parts) < 2 {
+	m := &Mutant{Lab: lab, ID: strings.TrimSuffix(path.Base(file), extension), File: file}
+	description, diff, found := strings.Cut("\n"+string(data), "\n---\n")
+	if !found {
 		return nil, errors.New(`there is no line "---" between the description and the diff`)
 	}
-	m.diff = parts[1]
-	decoder := yaml.NewDecoder(strings.NewReader(parts[0]))
+	m.diff = diff
+	decoder := yaml.NewDecoder(strings.NewReader(description))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(m); err != nil && strings.TrimSpace(parts[0]) != "" {
+	if err := decoder.Decode(m); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("description: %s", oneLine(err.Error()))
 	}
 	m.Misconception = strings.TrimSpace(m.Misconception)
@@ -107,24 +96,20 @@ func Parse(lab int, file string, data []byte) (*Mutant, error) {
 		return nil, fmt.Errorf("the name %q is not an id: lower case words joined by hyphens", m.ID)
 	case m.Misconception == "", strings.Contains(m.Misconception, "\n"):
 		return nil, errors.New("misconception: is one sentence on one line")
-	case m.Caught == "":
-		return nil, errors.New("caught: is missing")
-	case m.Cause == "":
-		return nil, errors.New("cause: is missing")
 	}
 	return m, nil
 }
 
-// Render returns what the learner has who answers like this: the patched operator at the mutant's stage.
+// Render returns what the learner has who answers like this: the patched operator at the lab's stage.
 // generator is the path of controller-gen, which only a mutant with Regenerate needs; "" builds it.
 func (m *Mutant) Render(ctx context.Context, c *course.Course, generator string) (course.Tree, error) {
 	wrong, err := m.course(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.File, err)
 	}
-	tree, err := wrong.Render(m.Stage)
+	tree, err := wrong.Render(m.Lab)
 	if m.Regenerate {
-		tree, err = (&course.Verifier{Course: wrong, Generator: generator}).Regenerate(ctx, m.Stage)
+		tree, err = (&course.Verifier{Course: wrong, Generator: generator}).Regenerate(ctx, m.Lab)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.File, err)
@@ -134,7 +119,7 @@ func (m *Mutant) Render(ctx context.Context, c *course.Course, generator string)
 
 // course is the course with the patched operator.
 func (m *Mutant) course(ctx context.Context, c *course.Course) (*course.Course, error) {
-	source, err := c.Source(m.Stage)
+	source, err := c.Source(m.Lab)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +127,7 @@ func (m *Mutant) course(ctx context.Context, c *course.Course) (*course.Course, 
 	if err != nil {
 		return nil, err
 	}
-	return c.WithSource(wrong, m.Stage)
+	return c.WithSource(wrong, m.Lab)
 }
 
 // patch returns the tree after `git apply`. Every line that the diff names has to be there, character by character; where lines were

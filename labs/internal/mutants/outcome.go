@@ -49,65 +49,49 @@ func (o Outcome) String() string {
 // Compare says whether the verdicts, the one on the answer's own lab last, are what the answer names. report is what the learner
 // reads of that one.
 func Compare(c *course.Course, a Answer, report string, results ...*verdict.Result) Outcome {
-	r := results[len(results)-1]
-	o := Outcome{Answer: a}
+	o, last, m := Outcome{Answer: a}, results[len(results)-1], a.Mutant
+	complain := func(format string, args ...any) { o.Wrong = append(o.Wrong, fmt.Sprintf(format, args...)) }
+	first := last.First()
+	if first != nil && !a.Starter {
+		o.Caught = first.ID + ": " + first.Cause
+	}
 	for _, r := range results {
 		o.Environment = cmp.Or(o.Environment, r.Environment.Finding)
-	}
-	if first := r.First(); first != nil && !a.Starter {
-		o.Caught = fmt.Sprintf("%s: %s", first.ID, first.Cause)
+		if m == nil && !a.Starter && r.Verdict != verdict.Pass {
+			complain("a right answer does not pass lab %d: %s", r.Lab, explain(r))
+		}
 	}
 	switch {
-	case a.Starter:
-		o.Wrong = wrongOfStarter(r)
-	case a.Mutant != nil:
-		o.Wrong = a.Mutant.wrong(c, r, report)
-	default:
-		for _, r := range results {
-			if r.Verdict != verdict.Pass {
-				o.Wrong = append(o.Wrong, fmt.Sprintf("a right answer does not pass lab %d: %s", r.Lab, explain(r)))
-			}
+	case a.Starter && last.Verdict != verdict.Fail:
+		complain("a starter does not fail: %s", explain(last))
+	case m == nil:
+	case last.Verdict == verdict.Pass:
+		complain("it passes")
+		return o
+	case last.Verdict != verdict.Fail || first == nil:
+		complain("no check caught it: %s", explain(last))
+		return o
+	case first.ID != m.Caught:
+		complain("it should be caught by %s, and is by %s", m.Caught, describe(first))
+	case first.Cause != m.Cause:
+		complain("the cause should be %s, and it is %s", m.Cause, describe(first))
+	}
+	if m != nil {
+		if hint := c.Hint(m.Caught, m.Cause, 0); hint == "" || !strings.Contains(oneLine(report), oneLine(hint)) {
+			complain("the learner does not read the hint of %s for %s: %q", m.Caught, m.Cause, hint)
+		}
+	}
+	for i := range last.Checks {
+		check := &last.Checks[i]
+		failed := check.State == verdict.Failed
+		switch {
+		case a.Starter && !failed && check.State != verdict.NotChecked: // each has to fail in its own right
+			complain("check %s is %s on the starter", check.ID, check.State)
+		case m != nil && failed && check.ID != first.ID && check.ID != m.Caught && !slices.Contains(m.Also, check.ID):
+			complain("and this fails: %s", describe(check))
 		}
 	}
 	return o
-}
-
-// wrongOfStarter wants each check of the lab itself to fail in its own right.
-func wrongOfStarter(r *verdict.Result) (wrong []string) {
-	if r.Verdict != verdict.Fail {
-		wrong = append(wrong, "a starter does not fail: "+explain(r))
-	}
-	for i := range r.Checks {
-		if check := &r.Checks[i]; check.Lab == r.Lab && check.State != verdict.Failed && check.State != verdict.NotChecked {
-			wrong = append(wrong, fmt.Sprintf("check %s is %s on the starter", check.ID, check.State))
-		}
-	}
-	return wrong
-}
-
-// wrong says in which ways a verdict, and what the learner reads of it, is not what the mutant asks for.
-func (m *Mutant) wrong(c *course.Course, r *verdict.Result, report string) (wrong []string) {
-	first := r.First()
-	switch {
-	case r.Verdict == verdict.Pass:
-		return []string{"it passes"}
-	case r.Verdict != verdict.Fail || first == nil:
-		return []string{"no check caught it: " + explain(r)}
-	case first.ID != m.Caught:
-		wrong = append(wrong, fmt.Sprintf("it should be caught by %s, and is by %s", m.Caught, describe(first)))
-	case first.Cause != m.Cause:
-		wrong = append(wrong, fmt.Sprintf("the cause should be %s, and it is %s", m.Cause, describe(first)))
-	}
-	if hint := c.Hint(m.Caught, m.Cause, 0); hint == "" || !strings.Contains(oneLine(report), oneLine(hint)) {
-		wrong = append(wrong, fmt.Sprintf("the learner does not read the hint of %s for %s: %q", m.Caught, m.Cause, hint))
-	}
-	for i := range r.Checks {
-		check := &r.Checks[i]
-		if check.State == verdict.Failed && check != first && check.ID != m.Caught && !slices.Contains(m.Also, check.ID) {
-			wrong = append(wrong, "and this fails: "+describe(check))
-		}
-	}
-	return wrong
 }
 
 // describe shows a failed check on one line.

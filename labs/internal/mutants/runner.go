@@ -30,9 +30,6 @@ type Runner struct {
 	Seed int64
 }
 
-// reportFile is what the learner would have read, in the folder of each answer.
-const reportFile = "report.txt"
-
 // Judge judges an answer. When the verdict blames the machine it does so once more.
 func (r *Runner) Judge(ctx context.Context, a Answer) (Outcome, error) {
 	o, err := r.judge(ctx, a)
@@ -61,7 +58,7 @@ func (r *Runner) judge(ctx context.Context, a Answer) (Outcome, error) {
 	var seconds float64
 	judge := &verdict.Judge{
 		Course: r.Course, State: dir, Cache: r.Cache, Workspace: workspace, Clusters: r.Clusters, NodeImage: r.NodeImage,
-		Tools: r.Tools, Seed: r.Seed, Unblocked: a.Starter, WithoutReruns: a.Starter, Progress: func(string) {},
+		Tools: r.Tools, Seed: r.Seed, Unblocked: a.Starter, Progress: func(string) {},
 		Ready:  func() { ready = time.Now() },
 		Answer: func([]*verdict.Result, *clusters.Cluster) { seconds = time.Since(ready).Seconds() },
 	}
@@ -71,7 +68,7 @@ func (r *Runner) judge(ctx context.Context, a Answer) (Outcome, error) {
 	}
 	var report bytes.Buffer
 	verdict.Print(&report, results[len(results)-1], r.Course.Labs[a.Lab-1], r.Course.Hint)
-	if err := os.WriteFile(filepath.Join(dir, reportFile), report.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "report.txt"), report.Bytes(), 0o600); err != nil {
 		return Outcome{}, fmt.Errorf("keep the report: %w", err)
 	}
 	o := Compare(r.Course, a, report.String(), results...)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
@@ -72,18 +74,19 @@ func isManager(pid int) bool {
 // descendants are the children of a process, and theirs.
 func descendants(t *testing.T, pid int) (all []int) {
 	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, p := range processes(t) {
+		if stat, err := p.Stat(); err == nil && stat.PPID == pid {
+			all = append(append(all, p.PID), descendants(t, p.PID)...)
+		}
+	}
+	return all
+}
+
+func processes(t *testing.T) procfs.Procs {
+	t.Helper()
+	all, err := procfs.AllProcs()
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, file := range threads {
-		data, _ := os.ReadFile(file) // a thread that has just ended has none
-		for field := range strings.FieldsSeq(string(data)) {
-			child := 0
-			if _, err := fmt.Sscan(field, &child); err == nil {
-				all = append(append(all, child), descendants(t, child)...)
-			}
-		}
 	}
 	return all
 }
@@ -91,16 +94,11 @@ func descendants(t *testing.T, pid int) (all []int) {
 // processesOf lists the processes that run a program from a folder, or name it on their command line.
 func processesOf(t *testing.T, dir string) (found []string) {
 	t.Helper()
-	entries, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, proc := range entries {
-		program, _ := os.Readlink(filepath.Join(proc, "exe"))
-		line, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
-		text := program + " " + string(bytes.ReplaceAll(line, []byte{0}, []byte(" ")))
-		if strings.Contains(text, dir) {
-			found = append(found, filepath.Base(proc)+": "+text)
+	for _, p := range processes(t) {
+		program, _ := p.Executable()
+		line, _ := p.CmdLine()
+		if text := program + " " + strings.Join(line, " "); strings.Contains(text, dir) {
+			found = append(found, fmt.Sprintf("%d: %s", p.PID, text))
 		}
 	}
 	return found

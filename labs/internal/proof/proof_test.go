@@ -94,7 +94,7 @@ rules:
 `)
 	j := newJudge(t)
 	// The role is stale, too, and that would keep the check from being asked.
-	j.Workspace, j.WithoutReruns, j.Unblocked = workspace, true, true
+	j.Workspace, j.Unblocked = workspace, true
 	results, err := j.Check(t.Context(), []int{7})
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +102,36 @@ rules:
 	i := slices.IndexFunc(results[0].Checks, func(c verdict.Check) bool { return c.ID == "works-under-role" })
 	if i < 0 || results[0].Checks[i].Cause != "not-synced" {
 		t.Errorf("works-under-role does not say that rights are missing:\n%s", describe(results[0]))
+	}
+}
+
+// The guide for authors adds a lab. Its starter fails for the cause that the check gives, and its solution passes.
+func TestAuthoringExampleIsJudged(t *testing.T) {
+	const module, guide = "github.com/example/operator-lab/", "labs/11-annotate/"
+	checkout := filepath.Join(t.TempDir(), "checkout")
+	coursetest.CopyCheckout(t, root, checkout)
+	coursetest.Write(t, checkout, guide+"lab.yaml", coursetest.Example(t, root, "schema: 1\n"))
+	coursetest.Write(t, checkout, guide+"checks.go", coursetest.Example(t, root, "// Package annotate"))
+	replace(t, checkout, "labs/suite_test.go", "import (\n", "import (\n\t_ \""+module+strings.TrimSuffix(guide, "/")+"\"\n")
+	const shape = "\tlabels := labelsFor(memcached)\n\tdeployment.Labels"
+	replace(t, checkout, "operator/internal/controller/deployment.go", shape, coursetest.Example(t, root, "\t// lab:11 begin")+shape)
+	j := newJudge(t)
+	j.Course = coursetest.Load(t, checkout)
+	built, err := verdict.BuildTools(t.Context(), checkout, filepath.Join(checkout, ".lab"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Tools = built
+	for stage, want := range map[int]verdict.Verdict{10: verdict.Fail, 11: verdict.Pass} {
+		j.Workspace = coursetest.Stage(t, j.Course, stage)
+		results, err := j.Check(t.Context(), []int{11})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := results[0]
+		if first := r.First(); r.Verdict != want || want == verdict.Fail && (first == nil || first.Cause != "no-annotation") {
+			t.Errorf("stage %d is %s\n%s", stage, r.Verdict, describe(r))
+		}
 	}
 }
 

@@ -51,9 +51,9 @@ func (a Action) String() string {
 }
 
 const (
-	// moment is what counts as the same time. Watches of several kinds deliver in any order within it, and three Pods in one row
+	// mergeWindow is what counts as the same time. Watches of several kinds deliver in any order within it, and three Pods in one row
 	// are easier to read than three rows.
-	moment = 150 * time.Millisecond
+	mergeWindow = 150 * time.Millisecond
 	// repeats is how often the same action is shown. A check that deletes a Deployment five times is shown in full, a loop is not.
 	repeats = 6
 )
@@ -67,7 +67,7 @@ func Merge(actions []Action) (merged []Action) {
 		i, ok := latest[any]
 		count[same]++
 		switch {
-		case ok && a.Name != merged[i].Name && a.At.Sub(merged[i].At) < moment:
+		case ok && a.Name != merged[i].Name && a.At.Sub(merged[i].At) < mergeWindow:
 			merged[i].Others++
 		case count[same] > repeats, count[same] > 1 && strings.HasPrefix(a.Verb, "could not"): // controllers retry, and fail with the same words
 			of := &merged[latest[same]]

@@ -106,8 +106,8 @@ func Fullest(timelines []*Timeline, checks []string) *Timeline {
 }
 
 const (
-	// silence is for how long a manager may do nothing before the line of a failed check says so.
-	silence = time.Second
+	// idleAfter is for how long a manager may do nothing before the line of a failed check says so.
+	idleAfter = time.Second
 	// lineDetail is how many characters of a detail a line shows.
 	lineDetail = 40
 )
@@ -139,8 +139,8 @@ func (t *Timeline) Line(failed bool) string {
 		}
 		parts = append(parts, fmt.Sprintf("%.2f s %s %s", a.At.Sub(t.Actions[0].At).Seconds(), a.Actor, a))
 	}
-	if quiet := end.At.Sub(t.Actions[max(0, last)].At); failed && end.Verb == ended && t.last(by(Manager)) < last && quiet > silence {
-		parts = append(parts, fmt.Sprintf("then nothing from your manager for %.1f s", quiet.Seconds()))
+	if idle := end.At.Sub(t.Actions[max(0, last)].At); failed && end.Verb == ended && t.last(by(Manager)) < last && idle > idleAfter {
+		parts = append(parts, fmt.Sprintf("then nothing from your manager for %.1f s", idle.Seconds()))
 	}
 	return strings.Join(parts, " · ")
 }

@@ -157,28 +157,19 @@ func (c *change) common(path []string) {
 	}
 }
 
-// event tells events on a Memcached, and of a ReplicaSet that may not have Pods. The other events of Kubernetes say in words what
-// its objects show. It returns the object that the event is about.
+// event tells events on a Memcached. The other events of Kubernetes say in words what its objects show. It returns the object that the
+// event is about.
 func (c *change) event() (namespace, name string) {
 	var e eventsv1.Event
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(c.now.Object, &e)
-	a := Action{Actor: c.writer("note"), Verb: "wrote", Kind: "event", Detail: fmt.Sprintf(" %q", e.Note)}
-	switch {
-	case e.Regarding.Kind == "ReplicaSet" && e.Reason == "FailedCreate":
-		_, why, _ := strings.Cut(e.Note, "is forbidden: ") // what comes before has a name that is different each time
-		if strings.HasSuffix(e.Note, "limited: pods=0") {
-			why = "the check needs none, and its namespace admits none"
-		}
-		a.Actor, a.Verb, a.Kind, a.Detail = "replicaset-controller", "could not create", "Pods", ": "+plain.Short(cmp.Or(why, e.Note), quoted)
-	case e.Regarding.Kind != "Memcached":
-		return
-	case e.Type == "Warning":
-		a.Kind = "warning"
+	if e.Regarding.Kind != "Memcached" {
+		return "", ""
 	}
+	verb := "wrote"
 	if Times(&e) > 1 {
-		a.Verb = strings.Replace(a.Verb, "wrote", "repeated", 1)
+		verb = "repeated"
 	}
-	c.actions = append(c.actions, a)
+	c.actions = append(c.actions, Action{Actor: c.writer("note"), Verb: verb, Kind: "event", Detail: fmt.Sprintf(" %q", e.Note)})
 	return e.Regarding.Namespace, e.Regarding.Name
 }
 

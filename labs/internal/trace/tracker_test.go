@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -141,13 +139,13 @@ func TestMergeCountsNamesAndRepeats(t *testing.T) {
 	}
 }
 
-func TestWatchRecordsNewNamespaces(t *testing.T) {
+func TestWatchRecordsNamespacesOfChecks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), File)
 	synctest.Test(t, func(t *testing.T) {
-		c := fake.NewClientBuilder().WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "old"}}).Build()
+		c := fake.NewClientBuilder().Build()
 		w := Watch(t.Context(), c, path, schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Memcached"}, "labs.test")
 		synctest.Wait()
-		for _, namespace := range []string{"old", "new"} {
+		for _, namespace := range []string{"kube-system", ns} {
 			o := object(t, memcached)
 			o.SetAPIVersion("cache.example.com/v1alpha1")
 			o.SetNamespace(namespace)
@@ -157,7 +155,7 @@ func TestWatchRecordsNewNamespaces(t *testing.T) {
 		w.Close()
 	})
 	r, err := ReadFile(path)
-	if err != nil || len(r.Actions) != 1 || r.Actions[0].Namespace != "new" {
+	if err != nil || len(r.Actions) != 1 || r.Actions[0].Namespace != ns {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

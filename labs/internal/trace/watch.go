@@ -11,11 +11,9 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,12 +57,12 @@ func Stream(ctx context.Context, c client.WithWatch, namespace string, more ...s
 					}
 				}
 			}
-		}, moment)
+		}, mergeWindow)
 	}
 	go func() {
 		defer close(batches)
 		var batch []Observation
-		for tick := time.Tick(moment); ctx.Err() == nil; {
+		for tick := time.Tick(mergeWindow); ctx.Err() == nil; {
 			select {
 			case o := <-seen:
 				batch = append(batch, o)
@@ -106,19 +104,10 @@ type Watcher struct {
 	file *os.File
 }
 
-// Watch begins a trace at path, in a cluster that c has all rights in. What happens in namespaces that exist already is left out,
-// except in default. memcached is the kind that the learner defines, suite the field manager of the checks. The trace ends with
-// [Watcher.Close], not with ctx.
+// Watch begins a trace at path, in a cluster that c has all rights in. It tells what happens in the namespaces of checks, and in
+// default, where an operator writes that forgot the namespace. memcached is the kind that the learner defines, suite the field manager
+// of the checks. The trace ends with [Watcher.Close], not with ctx.
 func Watch(ctx context.Context, c client.WithWatch, path string, memcached schema.GroupVersionKind, suite string) *Watcher {
-	var namespaces corev1.NamespaceList
-	if err := c.List(ctx, &namespaces); err != nil {
-		return nil
-	}
-	ignored := sets.New[string]()
-	for _, ns := range namespaces.Items {
-		ignored.Insert(ns.Name)
-	}
-	ignored.Delete(metav1.NamespaceDefault) // where an operator writes that forgot the namespace
 	w := open(path, os.O_CREATE)
 	if w == nil {
 		return nil
@@ -138,7 +127,7 @@ func Watch(ctx context.Context, c client.WithWatch, path string, memcached schem
 	w.written.Go(func() {
 		for batch := range batches {
 			for _, o := range batch {
-				if !ignored.Has(o.Object.GetNamespace()) {
+				if ns := o.Object.GetNamespace(); CheckOf(ns) != "" || ns == metav1.NamespaceDefault {
 					for _, a := range tracker.Observe(o) {
 						w.write(Recording{Actions: []Action{a}})
 					}

@@ -6,14 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 )
 
-// keptRuns is how many runs keep their artifacts: an evening of `lab watch` makes one on every save, each of
-// a third of a megabyte, and ten of a manager that writes without end.
+// keptRuns is how many runs keep their artifacts: an evening of `lab watch` makes one on every save, of up to ten megabytes.
 const keptRuns = 100
 
-// runID is what the artifacts folder of a run is called. Sorted by name they are in the order of time.
+// runID is the name of a run's folder of artifacts. Sorted by name they are in the order of time.
 var runID = regexp.MustCompile(`^\d{8}-\d{6}-[A-Z2-7]{4}$`)
 
 func newRunID(started time.Time) string {
@@ -28,8 +28,7 @@ func Adopt(state string, results []*Result) error {
 	return keep(state, results)
 }
 
-// makeArtifacts makes the folder for a run's evidence, and removes those of the oldest runs. What cannot be
-// removed stays: it is in nobody's way.
+// makeArtifacts makes the folder for a run's evidence, and removes those of the oldest runs.
 func makeArtifacts(state, id string) (string, error) {
 	all := filepath.Join(state, "artifacts")
 	dir := filepath.Join(all, id)
@@ -40,14 +39,9 @@ func makeArtifacts(state, id string) (string, error) {
 	if err != nil {
 		return dir, fmt.Errorf("look at old artifacts: %w", err)
 	}
-	var runs []string
-	for _, entry := range entries {
-		if runID.MatchString(entry.Name()) {
-			runs = append(runs, entry.Name())
-		}
-	}
+	runs := slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !runID.MatchString(e.Name()) })
 	for _, old := range runs[:max(0, len(runs)-keptRuns)] {
-		_ = os.RemoveAll(filepath.Join(all, old))
+		_ = os.RemoveAll(filepath.Join(all, old.Name())) // the next run tries again
 	}
 	return dir, nil
 }

@@ -9,8 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/mod/modfile"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
@@ -20,11 +23,12 @@ import (
 )
 
 const (
-	// maxBuildLines is how many lines of a compiler's complaint a person reads, and maxBuildLine how much of one, in characters: a
-	// type can be as long as the code.
-	maxBuildLines, maxBuildLine = 20, 500
 	// pipeDelay is how long pipes are read that children of a killed command hold open.
 	pipeDelay = 2 * time.Second
+	// questionLimit bounds the question what is imported, and the download of one small module.
+	questionLimit = time.Minute
+	// controlModule certainly exists: it is small, and a part of this program.
+	controlModule = "golang.org/x/mod@v0.41.0"
 )
 
 // BuildManager compiles and links the main program of the workspace to out, writing nothing into the workspace. A Build says
@@ -57,14 +61,13 @@ func (c compilation) judge(ctx context.Context) (failed *Build, err error) {
 	if failed, err = c.run(ctx); failed == nil {
 		return nil, err
 	}
-	again, err := c.lacksModules(ctx)
-	if err != nil {
-		return nil, err
+	if needed := c.missingModules(ctx); len(needed) > 0 && ctx.Err() == nil {
+		if err := c.tryNetwork(ctx, needed); err != nil {
+			return nil, err
+		}
+		return c.run(ctx) // the network may have been away for a moment
 	}
-	if again {
-		return c.run(ctx)
-	}
-	return failed, nil
+	return failed, ctx.Err()
 }
 
 // tool prepares the Go command for work on the workspace, where it may write to the folder of what is made.
@@ -74,19 +77,17 @@ func (c compilation) tool(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// goal are the arguments of the Go command. It has no word for compiling a program without linking it, but compiles what
-// it is asked to list the compiled files of, and complains in the same words.
-func (c compilation) goal() []string {
-	if c.unlinked {
-		return []string{"list", "-export", "-f={{/* nothing */}}", "-buildvcs=false", c.program}
-	}
-	return []string{"build", "-buildvcs=false", process.LinkerFlags, "-o", c.out, c.program}
-}
+// killedTool is how the go command reports a tool that something killed. No code of a learner makes a tool kill itself.
+var killedTool = regexp.MustCompile(`(?m)/(compile|asm|link): signal: killed$`)
 
 func (c compilation) run(ctx context.Context) (*Build, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	output, err := c.tool(limited, c.goal()...).CombinedOutput()
+	args := []string{"build", "-buildvcs=false", process.LinkerFlags, "-o", c.out, c.program}
+	if c.unlinked { // go list compiles what it is asked to list the compiled files of, and complains in the same words
+		args = []string{"list", "-export", "-f={{/* nothing */}}", "-buildvcs=false", c.program}
+	}
+	output, err := c.tool(limited, args...).CombinedOutput()
 	switch {
 	case err == nil && c.unlinked:
 		return nil, nil
@@ -95,8 +96,8 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	if lacking := shortage(ctx, ""); lacking != nil {
-		return nil, lacking
+	if full := shortage(ctx, ""); full != nil {
+		return nil, full
 	}
 	var exited *exec.ExitError
 	switch {
@@ -111,30 +112,13 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 			What: "something killed the compiler or the linker, as the kernel does when memory runs out", Fix: "make down, then close other programs",
 		}
 	}
-	return &Build{Output: c.readable(string(output))}, nil
+	return &Build{Output: strings.ReplaceAll(strings.TrimSpace(string(output)), c.workspace+string(filepath.Separator), "")}, nil
 }
-
-// killedTool is how the go command reports a tool that something killed. No code of a learner makes a tool kill itself.
-var killedTool = regexp.MustCompile(`(?m)/(compile|asm|link): signal: killed$`)
 
 // shortage is a disk that has no room for a compilation, nil when all have. Of what a failed compilation has written, the
 // go command removes less than a disk needs to have free.
 func shortage(ctx context.Context, dir string) error {
 	return doctor.Problem(doctor.Disks(ctx, doctor.Options{Dir: dir, Commands: fix.Commands()}))
-}
-
-// readable is the beginning of what the compiler said, with paths as the learner knows them.
-func (c compilation) readable(output string) string {
-	lines := strings.Split(strings.TrimSpace(output), "\n")
-	if len(lines) > maxBuildLines {
-		lines = append(lines[:maxBuildLines], fmt.Sprintf("… and %d more lines", len(lines)-maxBuildLines))
-	}
-	for i, line := range lines {
-		if len(line) > maxBuildLine {
-			lines[i] = plain.Short(line, maxBuildLine)
-		}
-	}
-	return strings.ReplaceAll(strings.Join(lines, "\n"), c.workspace+string(filepath.Separator), "")
 }
 
 // mainPackage finds the operator's program where scaffolds put it: in cmd (Kubebuilder 4), at the top (before), or in
@@ -150,27 +134,75 @@ func mainPackage(workspace string) (program, why string) {
 	if files, _ := filepath.Glob(filepath.Join(workspace, "cmd", "*.go")); len(files) > 0 {
 		return "./cmd", "" // whatever is in them: the compiler says what is wrong
 	}
-	isProgram := func(dir string) bool {
+	noProgram := func(dir string) bool {
 		p, _ := build.ImportDir(filepath.Join(workspace, dir), 0) // the compiler tells of errors
-		return p.Name == "main"
+		return p.Name != "main"
 	}
-	for _, dir := range []string{".", "cmd/manager"} {
-		if isProgram(dir) {
-			return "./" + dir, ""
+	found := slices.DeleteFunc([]string{".", "cmd/manager"}, noProgram)
+	if len(found) == 0 {
+		found, _ = filepath.Glob(filepath.Join(workspace, "cmd", "*"))
+		for i := range found {
+			found[i] = "cmd/" + filepath.Base(found[i])
+		}
+		found = slices.DeleteFunc(found, noProgram)
+		if len(found) > 1 {
+			return "", fmt.Sprintf("there are %d programs (%s), and the lab builds one: put your operator's package main into cmd", len(found), strings.Join(found, ", "))
 		}
 	}
-	folders, _ := os.ReadDir(filepath.Join(workspace, "cmd"))
-	var found []string
-	for _, folder := range folders {
-		if dir := "cmd/" + folder.Name(); folder.IsDir() && isProgram(dir) {
-			found = append(found, dir)
-		}
-	}
-	switch len(found) {
-	case 0:
+	if len(found) == 0 {
 		return "", "there is no program: the lab builds the package main in cmd, in cmd/manager, or at the top of your module"
-	case 1:
-		return "./" + found[0], ""
 	}
-	return "", fmt.Sprintf("there are %d programs (%s), and the lab builds one: put your operator's package main into cmd", len(found), strings.Join(found, ", "))
+	return "./" + found[0], ""
+}
+
+// missingModules are the modules of go.mod that the program imports packages of, and that are not on this machine. When the Go
+// command cannot even tell what is imported, for want of a module's own go.mod, all may be missing. A learner keeps a folder vendor
+// up to date: of one, nothing is missing.
+func (c compilation) missingModules(ctx context.Context) (needed []string) {
+	data, _ := os.ReadFile(filepath.Join(c.workspace, "go.mod"))
+	file, err := modfile.ParseLax("go.mod", data, nil)
+	if _, vendored := os.Stat(filepath.Join(c.workspace, "vendor", "modules.txt")); err != nil || vendored == nil {
+		return nil // the compiler has told the learner
+	}
+	ctx, cancel := context.WithTimeout(ctx, questionLimit)
+	defer cancel()
+	cmd := c.tool(ctx, "list", "-e", "-deps", "-f={{if not .Dir}}{{.ImportPath}}{{end}}", c.program)
+	cmd.Env = append(cmd.Env, "GOPROXY=off")
+	out, unknown := cmd.Output()
+	unresolved := strings.Fields(string(out))
+	for _, r := range file.Require {
+		of := func(pkg string) bool { return strings.HasPrefix(pkg+"/", r.Mod.Path+"/") }
+		if unknown != nil && !r.Indirect || slices.ContainsFunc(unresolved, of) {
+			needed = append(needed, r.Mod.Path)
+		}
+	}
+	return needed
+}
+
+// tryNetwork finds out whose fault it is that modules are missing: it is a [*clusters.Problem] of a machine that cannot download a
+// module that certainly exists. On one that can, the learner asks for what does not exist.
+func (c compilation) tryNetwork(ctx context.Context, needed []string) error {
+	dir, err := os.MkdirTemp("", "modules-")
+	if err != nil {
+		return fmt.Errorf("download modules: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	// A module of ours: Go looks for one in the folders above, too, and one of them is everybody's.
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module control\n"), 0o600); err != nil {
+		return fmt.Errorf("download modules: %w", err)
+	}
+	limited, cancel := context.WithTimeout(ctx, questionLimit)
+	defer cancel()
+	cmd := c.tool(limited, "mod", "download", controlModule)
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Env, "GOMODCACHE="+filepath.Join(dir, "cache"), "GOFLAGS=-modcacherw")
+	said, err := cmd.CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &clusters.Problem{
+		What: fmt.Sprintf("your code needs Go modules that this machine neither has nor can download (%s): %s",
+			strings.Join(needed, ", "), plain.Line(string(said))),
+		Fix: fmt.Sprintf("go -C %s mod download, once the network is back (docs/troubleshooting.md, the network)", c.workspace),
+	}
 }

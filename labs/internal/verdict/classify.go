@@ -2,54 +2,38 @@ package verdict
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-const defect = "this is a defect of the lab: please report it with the artifacts"
-
-// Classification is what the results of a suite say about the checks of some labs.
-type Classification struct {
-	Checks []Check
-	// Defect is what kept the suite itself from judging, "" when it judged every check.
-	Defect string
-}
-
-// Classify gives every check of the labs, in the course's order. canRunPods says what the cluster was able to judge. A check
-// without a result, such as after the end of the suite's time, is blocked by one that has failed.
-func Classify(results []suite.Result, labs []*course.Lab, canRunPods bool) Classification {
-	ended := map[string]suite.Result{}
-	var c Classification
+// classify gives every check of the labs, in the course's order, with what the suite says about it. canRunPods says what the
+// cluster can judge. A check without a result, such as after the end of the suite's time, is blocked by the first that failed. The
+// error is what kept the suite from judging a check.
+func classify(results []suite.Result, labs []*course.Lab, canRunPods bool) (checks []Check, broken error) {
+	checks = checksOf(labs, canRunPods)
 	for _, r := range results {
-		if ended[r.Check] = r; r.Check == "" {
-			c.Defect = r.Defect
+		if i := slices.IndexFunc(checks, func(c Check) bool { return c.ID == r.Check && c.State == "" }); i >= 0 {
+			broken = cmp.Or(broken, checks[i].add(r))
+		} else if r.Check == "" {
+			broken = cmp.Or(broken, errors.New(r.Defect))
 		}
 	}
-	c.Checks = checksOf(labs, canRunPods)
-	for i := range c.Checks {
-		check := &c.Checks[i]
-		result, ran := ended[check.ID]
-		switch {
-		case check.State != "":
-		case !ran:
-			check.State = Blocked
-		default:
-			c.Defect = cmp.Or(c.Defect, check.add(result))
+	first := slices.IndexFunc(checks, func(c Check) bool { return c.State == Failed })
+	for i := range checks {
+		if c := &checks[i]; c.State == "" && first >= 0 {
+			c.State, c.BlockedBy = Blocked, checks[first].ID
+		} else if c.State == "" {
+			broken = cmp.Or(broken, fmt.Errorf("the check %s did not run", c.ID))
 		}
 	}
-	first := slices.IndexFunc(c.Checks, func(check Check) bool { return check.State == Failed })
-	for i := range c.Checks {
-		if check := &c.Checks[i]; check.State == Blocked && check.BlockedBy == "" && first >= 0 {
-			check.BlockedBy = c.Checks[first].ID
-		} else if check.State == Blocked && check.BlockedBy == "" {
-			check.State, c.Defect = Failed, cmp.Or(c.Defect, fmt.Sprintf("the check %s did not run", check.ID))
-		}
-	}
-	return c
+	return checks, broken
 }
 
 // checksOf are the checks of labs before their results are known.
@@ -66,8 +50,8 @@ func checksOf(labs []*course.Lab, canRunPods bool) (all []Check) {
 	return all
 }
 
-// add gives the check what the suite says about it, and returns what is broken about the suite.
-func (c *Check) add(r suite.Result) (broken string) {
+// add gives the check what the suite says about it. The error is what is broken about the suite.
+func (c *Check) add(r suite.Result) error {
 	c.Seconds = r.Ended.Sub(r.Began).Seconds()
 	switch {
 	case r.State == suite.Passed:
@@ -75,54 +59,120 @@ func (c *Check) add(r suite.Result) (broken string) {
 	case r.State == suite.Blocked:
 		c.State, c.BlockedBy = Blocked, r.BlockedBy
 	case r.State == suite.Failed && r.Finding != nil:
-		c.State, c.Load = Failed, r.Load
-		if r.Load > 0 {
+		c.State, c.Load, c.Evidence = Failed, r.Load, r.Evidence
+		if r.Load > 0 || r.Finding.Cause == finding.CauseMachine {
 			c.State = NotJudged
 		}
 		c.Cause, c.Expected, c.Seen, c.Fields = r.Finding.Cause, r.Finding.Expected, r.Finding.Seen, r.Finding.Fields
-		c.Evidence = r.Evidence
 		plain.Within(c)
 	default:
 		c.State = Failed
-		return fmt.Sprintf("the check %s is %s: %s", c.ID, r.State, r.Defect)
+		return fmt.Errorf("the check %s is %s: %s", c.ID, r.State, r.Defect)
 	}
-	return ""
+	return nil
 }
 
-// Block turns failed checks whose prerequisite failed into blocked ones: the opening check of their lab, and those that they
-// require. Without it every check is shown in its own right.
-func Block(checks []Check, labs []*course.Lab) {
-	requires := map[string][]string{}
-	for _, lab := range labs {
-		for _, c := range lab.Checks {
-			requires[c.ID] = append(slices.Clone(c.Requires), lab.Opening().ID)
-		}
-	}
+// block turns failed checks whose prerequisite failed into blocked ones: the opening check of their lab, and those that they
+// require. Each names the failed check at the root.
+func block(checks []Check, labs []*course.Lab) {
 	known := map[string]*Check{}
+	for i := range checks {
+		known[checks[i].ID] = &checks[i]
+	}
+	stopped := func(id string) bool {
+		return known[id] != nil && (known[id].State == Failed || known[id].State == Blocked)
+	}
 	root := func(id string) string {
-		if c := known[id]; c != nil && c.State == Blocked {
-			return c.BlockedBy
+		for range checks {
+			if c := known[id]; c != nil && c.State == Blocked {
+				id = c.BlockedBy
+			}
 		}
 		return id
 	}
-	for i := range checks { // a check stands below those that it requires
-		c := &checks[i]
-		known[c.ID] = c
-		if c.State != Failed && c.State != Blocked {
-			continue
-		}
-		for _, need := range requires[c.ID] {
-			other := known[need]
-			if other == nil || other == c || other.State != Failed && other.State != Blocked || root(need) == c.ID {
-				continue
+	for _, lab := range labs {
+		for _, c := range lab.Checks { // below those that it requires
+			needs := append(slices.Clone(c.Requires), lab.Opening().ID)
+			because := slices.IndexFunc(needs, func(need string) bool { return stopped(need) && root(need) != c.ID })
+			if stopped(c.ID) && because >= 0 {
+				known[c.ID].State, known[c.ID].BlockedBy = Blocked, root(needs[because])
 			}
-			c.State, c.BlockedBy = Blocked, root(need)
-			break
 		}
 	}
 	for i := range checks {
-		if c := &checks[i]; c.State == Blocked && root(c.BlockedBy) != c.ID {
+		if c := &checks[i]; c.State == Blocked {
 			c.BlockedBy = root(c.BlockedBy)
 		}
 	}
+}
+
+// certain are the results that stand although the cluster was unwell later: those until the time until, if a check had failed by
+// then. Of the other checks, the problem says why the machine could not judge them. Without such a failure there are none.
+func certain(results []suite.Result, until time.Time, checks []string, problem error) (kept []suite.Result) {
+	failed := false
+	for _, id := range checks {
+		i := slices.IndexFunc(results, func(r suite.Result) bool { return r.Check == id && r.State != suite.Broken && !r.Ended.After(until) })
+		if i < 0 {
+			kept = append(kept, suite.Result{Check: id, State: suite.Failed, Finding: finding.Machine("keep its cluster running", problem)})
+			continue
+		}
+		r := results[i]
+		kept, failed = append(kept, r), failed || r.State == suite.Failed && r.Load == 0 && r.Finding != nil && r.Finding.Cause != finding.CauseMachine
+	}
+	if !failed {
+		return nil
+	}
+	return kept
+}
+
+// The ranks of causes: a failure with a smaller one explains those with a bigger one. 0 is whatever a check is about.
+const (
+	fromDefinition = iota - 3 // there is no object to reconcile, or no right to do it with
+	fromManager               // there is no manager that works
+	fromRights                // the manager is not allowed what it needs
+	_
+	fromOtherCheck // the check says itself that another one has to be fixed first
+)
+
+var ranks = map[string]int{
+	suite.CauseNoManifest: fromDefinition, suite.CauseRefused: fromDefinition, "no-role": fromDefinition, "no-rules": fromDefinition,
+	suite.CauseManagerExited: fromManager, suite.CauseManagerSilent: fromManager,
+	"forbidden": fromRights, "not-synced": fromRights,
+	"does-not-work": fromOtherCheck,
+}
+
+// failed are the failed checks, those that explain others first, then in the course's order. Of several that were stopped by the
+// same thing, those of the lab that was asked for come first: its hints are about this lab.
+func (r *Result) failed() []*Check {
+	var all []*Check
+	denied := false
+	for i := range r.Checks {
+		if c := &r.Checks[i]; c.State == Failed {
+			all, denied = append(all, c), denied || ranks[c.Cause] == fromRights
+		}
+	}
+	rank := func(c *Check) int {
+		if c.Cause == "stale" && denied { // the generated role, which lacks the rights
+			return fromDefinition
+		}
+		return ranks[c.Cause]
+	}
+	earlier := func(c *Check) int {
+		if c.Lab == r.Lab || rank(c) == 0 {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b *Check) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(earlier(a), earlier(b)))
+	})
+	return all
+}
+
+// First is the failed check that explains the others, and that a hint is about; nil when none failed.
+func (r *Result) First() *Check {
+	if failed := r.failed(); len(failed) > 0 {
+		return failed[0]
+	}
+	return nil
 }

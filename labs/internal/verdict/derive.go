@@ -20,8 +20,7 @@ func (r *run) derive(ctx context.Context, compiled <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	generator := generate.Generator{Binary: r.tools.ControllerGen, Workspace: r.Workspace, Scratch: r.scratch, Env: env}
-	made, err := generator.Run(ctx)
+	made, err := generate.Generator{Binary: r.tools.ControllerGen, Workspace: r.Workspace, Scratch: r.scratch, Env: env}.Run(ctx)
 	if err != nil {
 		return err
 	}

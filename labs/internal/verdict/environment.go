@@ -4,142 +4,91 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
-	"slices"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/fix"
-	"github.com/example/operator-lab/labs/internal/process"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 const (
 	// doctorLimit bounds the doctor's visit after a run. On a living machine it takes a second or two.
 	doctorLimit = 30 * time.Second
-	// logsLimit is how long the logs of a cluster may take to be copied. They are for whoever looks into what
-	// is wrong with the machine; nobody waits longer for them.
+	// logsLimit is how long the logs of a cluster may take to be copied.
 	logsLimit = 15 * time.Second
+
+	defect = "this is a defect of the lab: please report it with the artifacts"
 )
 
-// monitored runs the suite on a cluster that is watched, and ends it when the cluster has to be given up:
-// its checks would only wait for what cannot come.
-func (r *run) monitored(ctx context.Context, config suite.Config) ([]suite.Result, error) {
-	monitor, watched, err := r.Clusters.Monitor(ctx, r.cluster)
-	if err != nil {
-		return nil, err
-	}
-	defer monitor.End()
-	r.monitor = monitor
-	results, err := r.tools.RunSuite(watched, config)
-	if err != nil && ctx.Err() == nil {
-		if problem := monitor.Problem(ctx); problem != nil {
-			err = problem
-		}
-	}
-	return results, err
-}
-
-// killWhenLost has a suite killed whose cluster had to be given up: there it could only wait for its own
-// clean-up to fail. The learner's program ends with it; see package supervisor.
-func killWhenLost(ctx context.Context, cmd *exec.Cmd) {
-	interrupt := cmd.Cancel
-	cmd.Cancel = func() error {
-		_, lost := errors.AsType[*clusters.Problem](context.Cause(ctx))
-		if lost || interrupt == nil {
-			process.Kill(cmd)
-			return cmd.Process.Kill()
-		}
-		return interrupt()
-	}
-}
-
-// environment asks whether a failure may be the machine's fault.
-func (r *run) environment(ctx context.Context, c Classification, numbers []int) Finding {
-	failed := slices.ContainsFunc(c.Checks, func(c Check) bool { return c.State == Failed || c.State == NotJudged })
-	if !failed && c.Defect == "" {
-		return Finding{}
-	}
-	err := r.monitor.Problem(ctx)
-	if err == nil {
-		err = shortage(ctx, r.Course.Root)
-	}
-	if err == nil {
-		err = incapable(c.Checks)
-	}
-	if err == nil {
-		err = busy(c.Checks, numbers)
-	}
-	switch {
-	case err != nil:
-		return r.diagnose(ctx, err, numbers)
-	case c.Defect != "":
-		return Finding{Finding: c.Defect, Fix: defect}
-	}
-	return Finding{}
-}
-
-// incapable is what the machine could not do for a check, nil when it could do everything.
-func incapable(checks []Check) error {
+// unable is why the machine kept checks from being judged, nil when a check has failed for certain.
+func unable(checks []Check, numbers []int) *clusters.Problem {
+	var late []string
+	var load float64
+	var problem *clusters.Problem
 	for _, c := range checks {
-		if c.State == Failed && c.Cause == finding.CauseMachine {
-			return &clusters.Problem{What: fmt.Sprintf("the check %s could not be asked for want of %s", c.ID, c.Expected), Err: errors.New(c.Seen)}
+		switch {
+		case c.State == Failed:
+			return nil
+		case c.State == NotJudged && c.Load == 0:
+			problem = &clusters.Problem{What: fmt.Sprintf("the check %s could not run: it needs %s", c.ID, c.Expected), Err: errors.New(c.Seen)}
+		case c.State == NotJudged:
+			late, load = append(late, c.ID), max(load, c.Load)
 		}
 	}
-	return nil
+	if problem == nil && len(late) > 0 {
+		problem = &clusters.Problem{
+			What: fmt.Sprintf("this machine was busy: its load average was %.0f on %d processors when the time of %s ran out",
+				load, runtime.NumCPU(), strings.Join(late, ", ")),
+			Fix: "close other programs (top shows which), then " + again(numbers),
+		}
+	}
+	return problem
 }
 
-// unjudged are the results of a run that err ended before it could judge. That is never the learner's
-// fault.
-func (r *run) unjudged(ctx context.Context, numbers []int, err error) ([]*Result, error) {
+// unjudged are the results of a run that err kept from judging. That is never the learner's fault.
+func (r *run) unjudged(ctx context.Context, numbers []int, err error) []*Result {
 	environment := r.diagnose(ctx, err, numbers)
-	if ctx.Err() != nil {
-		return nil, interrupted(ctx, err)
-	}
 	if r.cluster != nil {
-		r.keepLogs(ctx, environment)
+		logs, cancel := context.WithTimeout(ctx, logsLimit)
+		defer cancel()
+		_ = r.Clusters.Provider().CollectLogs(logs, r.cluster.Name, filepath.Join(r.artifacts, r.cluster.Provider))
 	}
-	return r.resultsOf(numbers, r.notAsked("environment"), environment), nil
+	return r.resultsOf(numbers, r.allBlocked("environment"), environment)
 }
 
-// notAsked are all checks of the run, which nobody asked because of something else.
-func (r *run) notAsked(because string) []Check {
-	var all []Check
-	for _, lab := range r.wanted {
-		for _, c := range lab.Checks {
-			all = append(all, Check{ID: c.ID, Title: c.Title, Lab: lab.Number, State: Blocked, BlockedBy: because})
-		}
+// allBlocked are all checks of the run, which something kept from running.
+func (r *run) allBlocked(by string) []Check {
+	all := checksOf(r.wanted, true)
+	for i := range all {
+		all[i].State, all[i].BlockedBy = Blocked, by
 	}
 	return all
 }
 
-// diagnose says what is wrong with the machine and what fixes it. Where the problem itself does not
-// know, the doctor is asked, so that nobody has to.
+// diagnose says what is wrong with the machine and what fixes it. Where the problem itself does not know, it asks the doctor.
 func (r *run) diagnose(ctx context.Context, err error, numbers []int) Finding {
 	problem, ok := errors.AsType[*clusters.Problem](err)
-	if !ok && r.cluster != nil && r.monitor == nil {
-		// It has never been looked at since it was made.
+	if !ok && r.cluster != nil && !r.watched {
 		problem, ok = errors.AsType[*clusters.Problem](r.Clusters.Healthy(ctx, r.cluster))
 	}
 	if !ok {
 		problem = &clusters.Problem{What: err.Error()}
 	}
 	command := fix.Command(problem)
-	switch {
-	case command == fix.Doctor:
+	switch command {
+	case fix.Doctor:
 		if f, ill := r.doctor(ctx); ill {
 			return Finding{Finding: fmt.Sprintf("%s: %s\n%s", f.Name, f.Detail, problem.Finding()), Fix: f.Fix}
 		}
-	case command == fix.Down && r.Cluster == nil:
-		// It was made for this run alone, and goes with it.
-		return Finding{Finding: problem.Finding(), Fix: again(numbers)}
+	case fix.Down: // it was made for this run alone, and goes with it
+		command = again(numbers)
 	}
 	if !ok {
-		return Finding{Finding: problem.Finding(), Fix: defect}
+		command = defect
 	}
 	return Finding{Finding: problem.Finding(), Fix: command}
 }
@@ -156,16 +105,10 @@ func again(numbers []int) string {
 func (r *run) doctor(ctx context.Context) (doctor.Finding, bool) {
 	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
 	defer cancel()
-	engine, needed := r.engine()
+	engine := r.Clusters.Engine()
 	return doctor.First(doctor.Run(ctx, doctor.Options{
-		Dir: r.Course.Root, Engine: engine, NoEngine: !needed, NodeImage: r.nodeImage, Commands: fix.Commands(),
+		Dir: r.Course.Root, Engine: engine, NoEngine: engine == "", NodeImage: r.nodeImage, Commands: fix.Commands(),
 	}))
-}
-
-// engine is the container engine that the run's clusters need, if they need one.
-func (r *run) engine() (name string, needed bool) {
-	name = r.Clusters.Engine()
-	return name, name != ""
 }
 
 // nodeImage is the run's node image, if it is on this machine.
@@ -177,23 +120,12 @@ func (r *run) nodeImage(ctx context.Context, engine string) (ref string, stale b
 	return r.NodeImage.Ref, r.NodeImage.Stale, nil
 }
 
-// blamed is err as a [*clusters.Problem] that names what is wrong with the machine, for what goes wrong
-// where not even a result can be written.
+// blamed is err as a [*clusters.Problem] that names what is wrong with the machine, for what goes wrong where not even a result
+// can be written.
 func (r *run) blamed(ctx context.Context, err error, numbers []int) error {
-	if err == nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return err
 	}
 	f := r.diagnose(ctx, err, numbers)
 	return &clusters.Problem{What: f.Finding, Fix: f.Fix}
-}
-
-// keepLogs copies what the cluster's nodes logged into the run's artifacts when the environment is at
-// fault. A cluster that has none to give has been told about already.
-func (r *run) keepLogs(ctx context.Context, environment Finding) {
-	if environment.Finding == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, logsLimit)
-	defer cancel()
-	_ = r.Clusters.Provider().CollectLogs(ctx, r.cluster.Name, filepath.Join(r.artifacts, r.cluster.Provider))
 }

@@ -1,11 +1,10 @@
 package verdict
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,10 +26,13 @@ type Event struct {
 
 func historyPath(state string) string { return filepath.Join(state, "history.jsonl") }
 
-// remember appends the results to the history, which is never rewritten.
-func remember(state string, results []*Result) error {
-	var lines []byte
+// keep writes the results where others find them, and adds them to the history, which is never rewritten.
+func keep(state string, results []*Result) error {
+	var lines bytes.Buffer
 	for _, r := range results {
+		if err := r.Write(state); err != nil {
+			return err
+		}
 		e := Event{Time: r.Started, Lab: r.Lab, Verdict: r.Verdict, Seconds: r.Seconds, Workspace: r.Workspace, Run: r.Run}
 		for _, c := range r.Checks {
 			switch c.State {
@@ -40,62 +42,47 @@ func remember(state string, results []*Result) error {
 				e.NotChecked = append(e.NotChecked, c.ID)
 			}
 		}
-		line, err := json.Marshal(e)
-		if err != nil {
+		if err := json.NewEncoder(&lines).Encode(e); err != nil {
 			return fmt.Errorf("write history: %w", err)
 		}
-		lines = append(append(lines, line...), '\n')
 	}
 	file, err := os.OpenFile(historyPath(state), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("write history: %w", err)
+	if err == nil {
+		_, err = file.Write(lines.Bytes())
+		err = errors.Join(err, file.Close())
 	}
-	_, err = file.Write(lines)
-	if err := errors.Join(err, file.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("write history: %w", err)
 	}
 	return nil
 }
 
 // History reads every verdict on the workspace, oldest first. A line that a crash cut short is left out.
-func History(state, workspace string) ([]Event, error) {
-	file, err := os.Open(historyPath(state))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+func History(state, workspace string) (events []Event, err error) {
+	data, err := os.ReadFile(historyPath(state))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
-	defer file.Close()
-	var events []Event
-	for lines := bufio.NewReader(file); ; {
-		line, err := lines.ReadBytes('\n')
+	for line := range bytes.Lines(data) {
 		var e Event
 		if json.Unmarshal(line, &e) == nil && e.Workspace == workspace {
 			events = append(events, e)
 		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return events, nil
-		case err != nil:
-			return nil, fmt.Errorf("read history: %w", err)
-		}
 	}
+	return events, nil
 }
 
 // held are the labs that have ever passed.
 func held(events []Event) map[int]bool {
 	labs := map[int]bool{}
 	for _, e := range events {
-		if e.Verdict == Pass {
-			labs[e.Lab] = true
-		}
+		labs[e.Lab] = labs[e.Lab] || e.Verdict == Pass
 	}
 	return labs
 }
 
-// failing are the checks that failed the last time that one of labs was judged. Code that did not compile changes
-// nothing, and neither does a verdict on the machine, whatever failed there.
+// failing are the checks that failed the last time that one of labs was judged. Code that did not compile changes nothing, and
+// neither does a verdict on the machine, whatever failed there.
 func failing(events []Event, labs []int) []string {
 	for _, e := range slices.Backward(events) {
 		if slices.Contains(labs, e.Lab) && (e.Verdict == Pass || e.Verdict == Fail && len(e.Failed) > 0) {

@@ -1,40 +1,32 @@
-package verdict_test
+package verdict
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/example/operator-lab/labs/internal/verdict"
+	"github.com/example/operator-lab/labs/internal/course"
 )
 
-func TestALineThatACrashCutShortIsLeftOut(t *testing.T) {
+func TestHistoryLeavesOutBrokenLines(t *testing.T) {
 	state := t.TempDir()
 	text := `{"lab":1,"verdict":"pass","workspace":"/w"}
 {"lab":2,"verdict":"pass","workspace":"/other"}
 {"lab":2,"verd`
-	if err := os.WriteFile(filepath.Join(state, "history.jsonl"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(historyPath(state), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	events, err := verdict.History(state, "/w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]verdict.Event{{Lab: 1, Verdict: verdict.Pass, Workspace: "/w"}}, events); diff != "" {
-		t.Error(diff)
+	events, err := History(state, "/w")
+	if diff := cmp.Diff([]Event{{Lab: 1, Verdict: Pass, Workspace: "/w"}}, events); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
 	}
 }
 
-func TestTheLastVerdictOfALearnerCounts(t *testing.T) {
-	passed := verdict.PassedLabs([]verdict.Event{
-		{Lab: 1, Verdict: verdict.Pass}, {Lab: 1, Verdict: verdict.Environment},
-		{Lab: 2, Verdict: verdict.Pass}, {Lab: 2, Verdict: verdict.Fail},
-		{Lab: 3, Verdict: verdict.Fail}, {Lab: 3, Verdict: verdict.Pass},
+func TestPassedLabsIgnoresEnvironment(t *testing.T) {
+	passed := PassedLabs([]Event{
+		{Lab: 1, Verdict: Pass}, {Lab: 1, Verdict: Environment}, {Lab: 2, Verdict: Pass}, {Lab: 2, Verdict: Fail}, {Lab: 3, Verdict: Fail}, {Lab: 3, Verdict: Pass},
 	})
 	for lab, want := range map[int]bool{1: true, 2: false, 3: true} {
 		if _, got := passed[lab]; got != want {
@@ -43,47 +35,59 @@ func TestTheLastVerdictOfALearnerCounts(t *testing.T) {
 	}
 }
 
-func TestAResultIsReadAsItWasWritten(t *testing.T) {
+func TestResultsAreKeptPerWorkspace(t *testing.T) {
 	state := t.TempDir()
-	if _, err := verdict.Read(state, "/w", 4); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("reading what is not there: %v", err)
-	}
-	want := &verdict.Result{Schema: 1, Lab: 4, Workspace: "/w", Verdict: verdict.Fail, Checks: []verdict.Check{{ID: "x", State: verdict.Failed}}}
+	want := &Result{Schema: 1, Lab: 4, Workspace: "/w", Verdict: Fail, Checks: []Check{{ID: "x", State: Failed}}}
 	if err := want.Write(state); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := verdict.Read(state, "/elsewhere/w", 4); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Read(state, "/elsewhere/w", 4); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("reading that of another workspace: %v", err)
 	}
-	got, err := verdict.Read(state, "/w", 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	info, err := os.Stat(verdict.Path(state, "/w", 4))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if mode := info.Mode().Perm(); mode != 0o600 {
-		t.Errorf("mode %o, want 600", mode)
+	got, err := Read(state, "/w", 4)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
 	}
 }
 
-func TestALongLineEndsNoHistory(t *testing.T) {
-	state := t.TempDir()
-	for lab, failed := range []string{"", strings.Repeat("x", 70_000), ""} {
-		r := &verdict.Result{Lab: lab + 1, Verdict: verdict.Pass, Workspace: "w", Run: fmt.Sprintf("20261127-13150%d-ABCD", lab)}
-		if failed != "" {
-			r.Verdict, r.Checks = verdict.Fail, []verdict.Check{{ID: failed, State: verdict.Failed}}
-		}
-		if err := verdict.Adopt(state, []*verdict.Result{r}); err != nil {
-			t.Fatal(err)
+// What never held cannot be lost: only a lab that this workspace has passed is called a regression.
+func TestRegressionHeldBefore(t *testing.T) {
+	c := &course.Course{}
+	for i, ids := range [][]course.Check{{{ID: "creates"}, {ID: "follows"}}, {{ID: "tells"}}, {{ID: "works"}}} {
+		c.Labs = append(c.Labs, &course.Lab{Number: i + 1, Setup: []string{course.SetupManager}, Checks: ids})
+	}
+	r := &run{Judge: &Judge{Course: c}, held: held([]Event{{Lab: 1, Verdict: Pass}, {Lab: 2, Verdict: Fail}})}
+	got := r.checksFor(3, []Check{{ID: "creates", Lab: 1}, {ID: "follows", Lab: 1}, {ID: "tells", Lab: 2}, {ID: "works", Lab: 3}})
+	want := []Check{{ID: "creates", Lab: 1, Regression: true}, {ID: "tells", Lab: 2}, {ID: "works", Lab: 3}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFailingIsFromLastVerdictOnCode(t *testing.T) {
+	fail := func(lab int, failed ...string) Event { return Event{Lab: lab, Verdict: Fail, Failed: failed} }
+	for name, c := range map[string]struct {
+		events []Event
+		want   []string
+	}{
+		"never judged":          {},
+		"failed":                {[]Event{fail(4, "creates"), fail(4, "follows", "catches-up")}, []string{"follows", "catches-up"}},
+		"another lab":           {[]Event{fail(4, "creates"), fail(5, "owned")}, []string{"creates"}},
+		"held since":            {[]Event{fail(4, "creates"), {Lab: 4, Verdict: Pass}}, nil},
+		"did not compile since": {[]Event{fail(4, "creates"), fail(4)}, []string{"creates"}},
+		"environment since":     {[]Event{fail(4, "creates"), {Lab: 4, Verdict: Environment, Failed: []string{"follows"}}}, []string{"creates"}},
+	} {
+		if diff := cmp.Diff(c.want, failing(c.events, []int{4})); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
 		}
 	}
-	events, err := verdict.History(state, "w")
-	if len(events) != 3 || err != nil {
-		t.Errorf("%d events, %v", len(events), err)
+}
+
+func TestWorst(t *testing.T) {
+	pass, fail, environment := &Result{Verdict: Pass}, &Result{Verdict: Fail}, &Result{Verdict: Environment}
+	for want, results := range map[Verdict][]*Result{Pass: {pass, pass}, Fail: {pass, fail}, Environment: {fail, environment, pass}} {
+		if got := Worst(results); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

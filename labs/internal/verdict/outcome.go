@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/course"
-	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -24,8 +23,7 @@ type Outcome struct {
 }
 
 // Outcomes finds out what is certain while a suite is running. A check that failed waits for the result of those that could
-// explain it. A failure of the last check is not announced, because the verdict follows at once. This is for the screen while
-// the checks run; verdicts come from [Classify].
+// explain it. A failure of the last check is not announced, because the verdict follows at once.
 type Outcomes struct {
 	labs      []*course.Lab
 	checks    []Check // in the course's order; without a state until it is known
@@ -34,20 +32,19 @@ type Outcomes struct {
 	told      map[string]bool
 }
 
-// NewOutcomes has report called for the checks of labs, each once at most. canRunPods says what the cluster is able to
-// judge, unblocked that every failed check is told in its own right.
+// NewOutcomes has report called for the checks of labs, each once at most. canRunPods says what the cluster can judge, unblocked
+// that every failed check is told in its own right.
 func NewOutcomes(labs []*course.Lab, canRunPods, unblocked bool, report func(Outcome)) *Outcomes {
 	return &Outcomes{labs: labs, checks: checksOf(labs, canRunPods), unblocked: unblocked, report: report, told: map[string]bool{}}
 }
 
 // Hear takes the result of a check that has ended.
 func (o *Outcomes) Hear(r suite.Result) {
-	i := slices.IndexFunc(o.checks, func(c Check) bool { return c.ID == r.Check })
-	if i < 0 || o.checks[i].State != "" {
+	i := slices.IndexFunc(o.checks, func(c Check) bool { return c.ID == r.Check && c.State == "" })
+	if i < 0 {
 		return
 	}
-	answer := o.checks[i]
-	if broken := answer.add(r); broken == "" && answer.Cause != finding.CauseMachine {
+	if answer := o.checks[i]; answer.add(r) == nil {
 		o.checks[i] = answer
 	}
 	now := slices.Clone(o.checks)
@@ -57,14 +54,13 @@ func (o *Outcomes) Hear(r suite.Result) {
 				now[i].State = Failed
 			}
 		}
-		Block(now, o.labs)
+		block(now, o.labs)
 	}
-	unknown := (&Result{Checks: o.checks}).Count("")
+	all := Result{Checks: o.checks}
 	for i, c := range now {
-		certain := c.State == Passed || c.State == Failed && unknown > 0
+		certain := c.State == Passed || c.State == Failed && all.Count("") > 0
 		if o.checks[i].State != "" && certain && !o.told[c.ID] {
 			o.told[c.ID] = true
-			all := Result{Checks: o.checks}
 			o.report(Outcome{Check: c, Asked: c.Lab, Holding: all.Count(Passed), All: len(all.Checks) - all.Count(NotChecked)})
 		}
 	}

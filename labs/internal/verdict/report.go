@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -16,14 +15,14 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// How many lines of each part are shown: all of any that is not too long. All of it together fits on one screen; the rest lies
-// in the artifacts.
+// How many lines of each part are shown, so that all of it together fits on one screen; the rest lies in the artifacts.
 const (
-	expectedLines, seenLines, hintLines, namesLines, buildLines, traceLines, adviceLines = 3, 4, 5, 2, 10, 5, 4
-	// fieldsShown is how many differing fields are shown, othersShown how many of the other failed checks say what they saw.
-	fieldsShown, othersShown = 4, 2
+	expectedLines, seenLines, hintLines, namesLines, buildLines, messageLines, traceLines, adviceLines = 3, 4, 5, 2, 10, 4, 5, 4
 	// evidenceLines is how many lines of evidence are shown in all, evidenceLine how many of one piece of it.
 	evidenceLines, evidenceLine = 9, 3
+	// fieldsShown is how many differing fields are shown, othersShown how many of the other failed checks say what they saw, and
+	// advices how much advice.
+	fieldsShown, othersShown, advices = 4, 2, 3
 )
 
 // Hints gives the hint for a check that failed for a cause, at a layer that counts from 0, "" when there is none.
@@ -92,9 +91,7 @@ func PrintHints(w io.Writer, r *Result, hints Hints, layers int) (more bool) {
 	p.detail("saw", saw(c), expectedLines)
 	p.gap()
 	for i := range layers {
-		if text := hints(c.ID, c.Cause, i); text != "" {
-			p.print(fmt.Sprintf("%d. ", i+1), text, nil, noLimit)
-		}
+		p.print(fmt.Sprintf("%d. ", i+1), hints(c.ID, c.Cause, i), nil, noLimit)
 	}
 	p.gap()
 	if more = hints(c.ID, c.Cause, layers) != ""; more {
@@ -127,16 +124,14 @@ func (p *printer) build() {
 	lines := slices.DeleteFunc(strings.Split(p.r.Build.Output, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "# ") || strings.TrimSpace(line) == ""
 	})
-	what, style := "cannot be built", (func(string) string)(nil)
-	compiled := len(lines) > 0 && source.MatchString(lines[0])
+	what, compiled := "cannot be built", len(lines) > 0 && source.MatchString(lines[0])
 	if compiled {
-		what, style = "does not compile", p.bold
+		what = "does not compile"
 	}
 	p.mark(p.red("✗"), "Your code "+what+", so there was nothing to check:", p.bold)
 	p.gap()
 	for _, line := range lines[:min(len(lines), buildLines)] {
-		p.print("  ", line, style, noLimit)
-		style = nil
+		p.print("  ", line, nil, messageLines)
 	}
 	if more := len(lines) - buildLines; more > 0 {
 		p.print("  ", fmt.Sprintf("… and %d more lines", more), nil, noLimit)
@@ -150,7 +145,7 @@ func (p *printer) build() {
 
 // passed lists what holds: each check of the lab, and in a line what earlier labs asked for.
 func (p *printer) passed() {
-	again := map[int]int{}
+	again := make([]int, p.r.Lab+1)
 	for _, c := range p.r.Checks {
 		switch {
 		case c.State == NotChecked:
@@ -161,9 +156,9 @@ func (p *printer) passed() {
 			again[c.Lab]++
 		}
 	}
-	for lab := range p.r.Lab {
-		if again[lab] > 0 {
-			p.mark(p.green("✓"), fmt.Sprintf("lab %d still holds (%s)", lab, checks(again[lab])), nil)
+	for lab, n := range again {
+		if n > 0 {
+			p.mark(p.green("✓"), fmt.Sprintf("lab %d still holds (%s)", lab, checks(n)), nil)
 		}
 	}
 	p.gap()
@@ -195,9 +190,18 @@ func (p *printer) failures() {
 		p.others(c, failed[1:])
 	}
 	p.blocked()
-	p.inLine(p.green("✓"), Passed, "hold", "holds")
-	p.inLine(p.faint("?"), NotJudged, "were not judged: this machine was busy", "was not judged: this machine was busy")
-	p.inLine(p.faint("–"), NotChecked, "need real Pods and are not checked here", "needs real Pods and is not checked here")
+	ids := map[string][]string{}
+	for _, c := range p.r.Checks {
+		state := string(c.State)
+		if c.Load > 0 {
+			state = "busy"
+		}
+		ids[state] = append(ids[state], c.ID)
+	}
+	p.named(p.green("✓"), ids[string(Passed)], "hold", "holds")
+	p.named(p.faint("?"), ids["busy"], "were not judged: this machine was busy", "was not judged: this machine was busy")
+	p.named(p.faint("?"), ids[string(NotJudged)], "were not judged: this machine could not do what they need", "was not judged: this machine could not do what it needs")
+	p.named(p.faint("–"), ids[string(NotChecked)], "need real Pods and are not checked here", "needs real Pods and is not checked here")
 	p.gap()
 	p.line("%s: %d of %d checks do not hold yet. `make hint-%d` says more.",
 		p.red("fail"), p.r.Count(Failed)+p.r.Count(Blocked), len(p.r.Checks)-p.r.Count(NotChecked), p.r.Lab)
@@ -222,11 +226,7 @@ func (p *printer) title(c *Check, id string) string {
 	return title
 }
 
-func (p *printer) hint(c *Check) {
-	if hint := p.hints(c.ID, c.Cause, 0); hint != "" {
-		p.detail("hint", hint, hintLines)
-	}
-}
+func (p *printer) hint(c *Check) { p.detail("hint", p.hints(c.ID, c.Cause, 0), hintLines) }
 
 // seen shows what a check saw: the fields that differ, under the words that introduce them, or else the words.
 func (p *printer) seen(c *Check) {
@@ -251,31 +251,24 @@ func (p *printer) seen(c *Check) {
 // evidence shows what was chosen as far as there is room: the first line of every kind before the second of any.
 func (p *printer) evidence(kinds []finding.Evidence) {
 	const indent = margin + "  "
-	shown := make([]int, len(kinds)) // how many lines of each
-	room := evidenceLines
+	shown, room := make([]string, len(kinds)), evidenceLines
 	for i := range evidenceLines {
 		for kind, e := range kinds {
-			if i != shown[kind] || i >= len(e.Lines) {
+			if i >= len(e.Lines) || i > 0 && shown[kind] == "" {
 				continue
 			}
-			needs := len(p.fold(e.Lines[i], len(indent)+2, evidenceLine))
+			lines := p.fold(e.Lines[i], len(indent)+2, evidenceLine)
+			text := indent + strings.Join(lines, "\n  "+indent) + "\n"
 			if i == 0 {
-				needs++ // the title
+				text, lines = margin+p.faint(e.Title+":")+"\n"+text, append(lines, "")
 			}
-			if needs <= room {
-				room -= needs
-				shown[kind]++
+			if len(lines) <= room {
+				room -= len(lines)
+				shown[kind] += text
 			}
 		}
 	}
-	for kind, e := range kinds {
-		for i, line := range e.Lines[:shown[kind]] {
-			if i == 0 {
-				fmt.Fprintln(p.w, margin+p.faint(e.Title+":"))
-			}
-			fmt.Fprintln(p.w, indent+strings.Join(p.fold(line, len(indent)+2, evidenceLine), "\n  "+indent))
-		}
-	}
+	fmt.Fprint(p.w, strings.Join(shown, ""))
 }
 
 // shared are causes of which one is enough to see: whoever fixes it fixes it for every check.
@@ -314,40 +307,26 @@ func saw(c *Check) string {
 
 // blocked counts the checks that wait for another one.
 func (p *printer) blocked() {
-	waiting := map[string]int{}
-	title := map[string]string{}
+	var roots []string
+	waiting, title := map[string]int{}, map[string]string{}
 	for _, c := range p.r.Checks {
-		if c.State == Blocked {
-			waiting[c.BlockedBy]++
-		}
 		title[c.ID] = c.Title
-	}
-	for _, c := range p.r.Checks {
-		n := waiting[c.BlockedBy]
-		if c.State != Blocked || n == 0 {
-			continue
+		if c.State == Blocked {
+			if waiting[c.BlockedBy]++; waiting[c.BlockedBy] == 1 {
+				roots = append(roots, c.BlockedBy)
+			}
 		}
-		waiting[c.BlockedBy] = 0
+	}
+	for _, root := range roots {
 		count := "1 more check needs"
-		if n > 1 {
+		if n := waiting[root]; n > 1 {
 			count = fmt.Sprintf("%d more checks need", n)
 		}
-		p.mark(p.faint("·"), count+": "+cmp.Or(title[c.BlockedBy], c.BlockedBy), nil)
+		p.mark(p.faint("·"), count+": "+title[root], nil)
 	}
 }
 
-// inLine names the checks in a state.
-func (p *printer) inLine(sign string, state State, plural, singular string) {
-	var ids []string
-	for _, c := range p.r.Checks {
-		if c.State == state {
-			ids = append(ids, c.ID)
-		}
-	}
-	p.named(sign, ids, plural, singular)
-}
-
-// named writes a number of checks, and their ids where they fit.
+// named writes a number of checks, and their ids as far as there is room.
 func (p *printer) named(sign string, ids []string, plural, singular string) {
 	verb := plural
 	switch len(ids) {
@@ -356,11 +335,7 @@ func (p *printer) named(sign string, ids []string, plural, singular string) {
 	case 1:
 		verb = singular
 	}
-	text := checks(len(ids)) + " " + verb
-	if full := text + ": " + strings.Join(ids, ", "); len(p.fold(full, 2, noLimit)) <= namesLines {
-		text = full
-	}
-	p.mark(sign, text, nil)
+	p.print(sign+" ", checks(len(ids))+" "+verb+": "+strings.Join(ids, ", "), nil, namesLines)
 }
 
 func checks(n int) string {

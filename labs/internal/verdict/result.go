@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/renameio/v2/maybe"
 
-	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/workspace"
@@ -44,17 +43,6 @@ func Worst(results []*Result) Verdict {
 	return worst
 }
 
-// Err is what a command returns whose report has told the verdict: nil for a pass, else what [exit.Code] knows.
-func (v Verdict) Err() error {
-	switch v {
-	case Environment:
-		return exit.Environment(exit.ErrTold)
-	case Fail:
-		return exit.ErrFail
-	}
-	return nil
-}
-
 // State is the answer to one check.
 type State string
 
@@ -66,7 +54,7 @@ const (
 	Blocked State = "blocked"
 	// NotChecked: this kind of cluster cannot judge it.
 	NotChecked State = "not-checked"
-	// NotJudged: its time ran out while this machine was busy.
+	// NotJudged: its time ran out while this machine was busy, or the machine could not do what it needs.
 	NotJudged State = "not-judged"
 )
 
@@ -125,7 +113,7 @@ type Check struct {
 	Fields []finding.Field `json:"fields,omitempty"`
 	// Evidence explains a failed check, the most telling first.
 	Evidence []finding.Evidence `json:"evidence,omitempty"`
-	// Load is the machine's load average when the time of a check ran out that is not judged for that.
+	// Load is the machine's load average when the time of the check ran out, if it is not judged for that.
 	Load float64 `json:"load,omitempty"`
 }
 
@@ -151,15 +139,15 @@ func (r *Result) Plain() {
 
 // Write keeps the result. A reader never sees half of it.
 func (r *Result) Write(state string) error {
-	data, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
 	path := Path(state, r.Workspace, r.Lab)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("write result: %w", err)
+	data, err := json.MarshalIndent(r, "", " ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
 	}
-	if err := maybe.WriteFile(path, append(data, '\n'), 0o600); err != nil {
+	if err == nil {
+		err = maybe.WriteFile(path, append(data, '\n'), 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
@@ -180,8 +168,7 @@ func Read(state, dir string, n int) (*Result, error) {
 }
 
 // Count is the number of checks in the given state.
-func (r *Result) Count(s State) int {
-	n := 0
+func (r *Result) Count(s State) (n int) {
 	for _, c := range r.Checks {
 		if c.State == s {
 			n++

@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	// narrowest to widest is how wide a report may be. Wider lines are hard to read, narrower ones leave
-	// no room beside the labels.
-	narrowest, widest = 40, 110
-	// usual is the width where there is no terminal to ask.
-	usual = 100
+	// narrowest and widest are how wide a report may be; usual is its width where there is no terminal to ask.
+	narrowest, usual, widest = 40, 100, 110
+	// noLimit is for a text of which all lines are shown.
+	noLimit = 1 << 10
+	// margin is where the details of a check begin.
+	margin = "    "
 )
 
 // screen writes lines that fit the reader's terminal: wrapped, and with colours where they are shown.
@@ -32,37 +33,32 @@ type screen struct {
 func newScreen(w io.Writer) *screen {
 	file, _ := w.(*os.File)
 	terminal := file != nil && term.IsTerminal(int(file.Fd()))
-	coloured := terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	width, err := strconv.Atoi(os.Getenv("COLUMNS"))
+	if err != nil || width <= 0 {
+		width = usual
+		if terminal {
+			width, _, _ = term.GetSize(int(file.Fd()))
+		}
+	}
 	paint := func(attribute color.Attribute) func(string) string {
 		c := color.New(attribute)
-		if c.DisableColor(); coloured {
+		if c.DisableColor(); terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" {
 			c.EnableColor()
 		}
 		return func(text string) string { return c.Sprint(text) }
 	}
-	n, err := strconv.Atoi(os.Getenv("COLUMNS"))
-	if err != nil || n <= 0 {
-		n = usual
-		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 { // not without a terminal
-			n = columns
-		}
-	}
 	return &screen{
-		w: w, width: max(narrowest, min(n, widest)),
+		w: w, width: max(narrowest, min(width, widest)),
 		bold: paint(color.Bold), faint: paint(color.Faint), green: paint(color.FgGreen), red: paint(color.FgRed),
 	}
 }
 
 // Rule writes a line across the reader's terminal, with a title at its beginning.
 func Rule(w io.Writer, title string) {
-	s, title := newScreen(w), plain.Line(title)
+	s := newScreen(w)
 	const before = "── "
-	room := s.width - visible(before) - 2 // a space, and at least some of the line
-	if text := []rune(title); len(text) > room {
-		title = string(text[:room-1]) + "…"
-	}
-	head := before + title + " "
-	fmt.Fprintln(w, s.faint(head+strings.Repeat("─", s.width-visible(head))))
+	head := before + s.fold(plain.Line(title), len([]rune(before))+2, 1)[0] + " "
+	fmt.Fprintln(w, s.faint(head+strings.Repeat("─", max(1, s.width-visible(head)))))
 }
 
 // Note writes a remark beside a report, as a paragraph that fits the reader's terminal.
@@ -70,9 +66,6 @@ func Note(w io.Writer, text string) {
 	s := newScreen(w)
 	s.print("", plain.Text(text), s.faint, noLimit)
 }
-
-// noLimit is for a text of which all lines are shown.
-const noLimit = 1 << 10
 
 // print writes paragraphs that begin with head, at most n lines of them. Their other lines begin below the text. style paints
 // the text, nil leaves it as it is.
@@ -100,24 +93,19 @@ func (s *screen) mark(sign, text string, style func(string) string) {
 	s.print(sign+" ", text, style, noLimit)
 }
 
-// margin is where the details of a check begin.
-const margin = "    "
-
 // detail writes paragraphs behind a label, at most n lines of them.
 func (s *screen) detail(label, text string, n int) {
 	s.print(margin+s.faint(fmt.Sprintf("%-10s", label)), text, nil, n)
 }
 
 // fold wraps the paragraphs of text beside an indentation, and leaves out what is longer than n lines.
-func (s *screen) fold(text string, indent, n int) []string {
-	var lines []string
+func (s *screen) fold(text string, indent, n int) (lines []string) {
 	for paragraph := range strings.Lines(strings.Trim(text, " \n")) {
 		lines = append(lines, wrap(strings.TrimRight(paragraph, "\n"), s.width-indent)...)
 	}
 	if len(lines) > n {
 		last := []rune(lines[n-1])
-		last = last[:min(len(last), s.width-indent-2)]
-		lines = append(lines[:n-1], string(last)+" …")
+		lines = append(lines[:n-1], string(last[:min(len(last), s.width-indent-2)])+" …")
 	}
 	return lines
 }
@@ -127,14 +115,13 @@ var words = regexp.MustCompile("(?:`[^`]*(?:`|$)|[^\\s`])+")
 
 // wrap breaks text between words into lines of at most n characters. A word that is longer stays whole: it is a path or a
 // name, and somebody may want to copy it. All lines are as far from the left as the first one, by half the width at most.
-func wrap(text string, n int) []string {
+func wrap(text string, n int) (lines []string) {
 	indent := strings.ReplaceAll(text[:len(text)-len(strings.TrimLeft(text, " \t"))], "\t", "    ")
 	indent = indent[:min(len(indent), n/2)]
-	var lines []string
 	line := indent
 	for _, word := range words.FindAllString(text, -1) {
 		switch {
-		case strings.TrimSpace(line) == "":
+		case line == indent:
 			line += word
 		case visible(line)+1+visible(word) > n:
 			lines, line = append(lines, line), indent+word

@@ -37,27 +37,22 @@ func BuildTools(ctx context.Context, root, state string) (Tools, error) {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return tools, fmt.Errorf("build tools: %w", err)
 	}
-	programs := []string{
-		"github.com/onsi/ginkgo/v2/ginkgo", "sigs.k8s.io/controller-tools/cmd/controller-gen", "./labs/cmd/supervisor",
-	}
-	if err := goCommand(ctx, root, append([]string{"build", "-o", bin + string(filepath.Separator)}, programs...)...); err != nil {
-		return tools, err
-	}
-	return tools, goCommand(ctx, root, "test", "-c", "-o", tools.Suite, "./labs")
-}
-
-func goCommand(ctx context.Context, dir string, args ...string) error {
 	scratch, remove, err := newScratch()
 	if err != nil {
-		return err
+		return tools, err
 	}
 	defer remove()
-	cmd := exec.CommandContext(ctx, "go", args...)
-	process.Own(cmd, syscall.SIGKILL)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTMPDIR="+scratch)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return errors.Join(ctx.Err(), fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), dir, err, out))
+	for _, args := range [][]string{
+		{"build", "-o", bin + string(filepath.Separator), "github.com/onsi/ginkgo/v2/ginkgo", "sigs.k8s.io/controller-tools/cmd/controller-gen", "./labs/cmd/supervisor"},
+		{"test", "-c", "-o", tools.Suite, "./labs"},
+	} {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		process.Own(cmd, syscall.SIGKILL)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTMPDIR="+scratch)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return tools, errors.Join(ctx.Err(), fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), root, err, out))
+		}
 	}
-	return nil
+	return tools, nil
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/kind/pkg/cluster"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/components"
@@ -41,13 +40,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkCluster is the creation of a cluster until it is ready: ours, one with kind's own settings on the same node image,
-// the embedded control plane, and envtest, which is an API server and etcd alone. core-s is the processor time of the whole
-// machine meanwhile, and MiB the memory of the node or the processes after 15 idle seconds.
+// BenchmarkCluster is the creation of a cluster until it is ready: with kind, the embedded control plane, and envtest, which is
+// an API server and etcd alone. core-s is the processor time of the whole machine meanwhile, and MiB the memory of the node or
+// the processes after 15 idle seconds.
 func BenchmarkCluster(b *testing.B) {
 	image := nodeImage(b)
 	b.Run("kind", func(b *testing.B) { createClusters(b, kind(b), clusters.Spec{Image: image.Ref}) })
-	b.Run("stock", func(b *testing.B) { createClusters(b, stockKind(b), clusters.Spec{Image: image.Ref}) })
 	b.Run("embedded", func(b *testing.B) { createClusters(b, controlPlanes(b), clusters.Spec{}) })
 	b.Run("envtest", startEnvtest)
 }
@@ -58,10 +56,6 @@ func createClusters(b *testing.B, owned *clusters.Manager, spec clusters.Spec) {
 		c, err := owned.Create(b.Context(), spec)
 		if err != nil {
 			b.Fatal(err)
-		}
-		// kind's own wait ends before CoreDNS is there.
-		if c.Provider == "stock" {
-			awaitDNS(b, c)
 		}
 		size := func() int64 { return descendants(b, os.Getpid()) }
 		if c.RealPods {
@@ -171,33 +165,24 @@ func BenchmarkVerdict(b *testing.B) {
 		judge := verdict.Judge{
 			Course: c, Cache: cache(b), Workspace: solution(b, c, lab), NodeImage: image, Tools: tools, Progress: func(string) {},
 		}
-		b.Run(fmt.Sprintf("lab=%d/kind/cold", lab), func(b *testing.B) {
-			judge := judge
-			judge.Clusters = kind(b)
-			judgeSolution(b, judge, lab, nil)
-		})
+		b.Run(fmt.Sprintf("lab=%d/kind/cold", lab), func(b *testing.B) { judgeSolution(b, judge, kind(b), lab, nil) })
 		b.Run(fmt.Sprintf("lab=%d/kind/warm", lab), func(b *testing.B) {
-			judge := judge
-			judge.Clusters = kind(b)
-			p := pool.Start(judge.Clusters, pool.Options{
-				Size: 1, Spec: memcached.Spec(image, judge.Clusters, judge.Cache), Progress: func(line string) { b.Log(line) },
+			owned := kind(b)
+			p := pool.Start(owned, pool.Options{
+				Size: 1, Spec: memcached.Spec(image, owned, judge.Cache), Progress: func(line string) { b.Log(line) },
 			})
 			defer p.Close()
-			judgeSolution(b, judge, lab, p)
+			judgeSolution(b, judge, owned, lab, p)
 		})
-		b.Run(fmt.Sprintf("lab=%d/embedded", lab), func(b *testing.B) {
-			judge := judge
-			judge.Clusters = controlPlanes(b)
-			judgeSolution(b, judge, lab, nil)
-		})
+		b.Run(fmt.Sprintf("lab=%d/embedded", lab), func(b *testing.B) { judgeSolution(b, judge, controlPlanes(b), lab, nil) })
 	}
 }
 
 // judgeSolution measures until the answer: the cluster is deleted after it, and a cluster of the pool, if there is one,
 // waits before.
-func judgeSolution(b *testing.B, judge verdict.Judge, lab int, p *pool.Pool) {
+func judgeSolution(b *testing.B, judge verdict.Judge, owned *clusters.Manager, lab int, p *pool.Pool) {
 	b.Helper()
-	judge.State = b.TempDir()
+	judge.Clusters, judge.State = owned, b.TempDir()
 	judge.Answer = func([]*verdict.Result, *clusters.Cluster) { b.StopTimer() }
 	judge.Pool = p
 	for b.Loop() {
@@ -243,64 +228,13 @@ func nodeImage(b *testing.B) nodeimage.Image {
 	return image
 }
 
-// manager is one with a state folder of its own.
-func manager(b *testing.B, opts ...clusters.Option) *clusters.Manager {
+func kind(b *testing.B) *clusters.Manager {
 	b.Helper()
-	m, err := clusters.New(b.TempDir(), append(opts, clusters.WithEngine(engine))...)
+	m, err := clusters.New(b.TempDir(), clusters.WithEngine(engine))
 	if err != nil {
 		b.Fatal(err)
 	}
 	return m
-}
-
-func kind(b *testing.B) *clusters.Manager { return manager(b) }
-
-// stock makes clusters as `kind create cluster --wait 5m` does.
-type stock struct {
-	clusters.Provider
-	state string
-}
-
-func stockKind(b *testing.B) *clusters.Manager {
-	return manager(b, clusters.WithProvider(stock{kind(b).Provider(), b.TempDir()}))
-}
-
-// awaitDNS returns when CoreDNS is available.
-func awaitDNS(b *testing.B, c *clusters.Cluster) {
-	b.Helper()
-	cmd := exec.CommandContext(b.Context(), engine, "exec", c.Name+"-control-plane", "kubectl", "--kubeconfig=/etc/kubernetes/admin.conf",
-		"--namespace=kube-system", "wait", "--for=condition=Available", "--timeout=2m", "deployment/coredns")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, out)
-	}
-}
-
-func (s stock) Delete(_ context.Context, name string) error {
-	return cluster.NewProvider(cluster.ProviderWithDocker()).Delete(name, s.kubeconfig(name))
-}
-
-func (s stock) kubeconfig(name string) string { return filepath.Join(s.state, name) }
-
-// stockConfig is kind's own, and the setting without which no kubelet starts on cgroup v1.
-const stockConfig = `
-kind: Cluster
-apiVersion: kind.x-k8s.io/v1alpha4
-kubeadmConfigPatches:
-- |
-  kind: KubeletConfiguration
-  failCgroupV1: false
-`
-
-func (s stock) Create(_ context.Context, name string, spec clusters.Spec) (*clusters.Cluster, error) {
-	err := cluster.NewProvider(cluster.ProviderWithDocker()).Create(name,
-		cluster.CreateWithRawConfig([]byte(stockConfig)),
-		cluster.CreateWithNodeImage(spec.Image),
-		cluster.CreateWithKubeconfigPath(s.kubeconfig(name)),
-		cluster.CreateWithWaitForReady(5*time.Minute))
-	if err != nil {
-		return nil, err
-	}
-	return &clusters.Cluster{Name: name, Provider: "stock", Kubeconfig: s.kubeconfig(name), Nodes: 1, RealPods: true}, nil
 }
 
 func controlPlanes(b *testing.B) *clusters.Manager {

@@ -48,7 +48,7 @@ func TestAFaultOfTheMachineIsEnvironment(t *testing.T) {
 	}
 	judge := verdict.Judge{
 		Course: course, State: state, Cache: t.TempDir(), Workspace: coursetest.Stage(t, course, lab), Tools: tools,
-		Clusters: owned, NodeImage: image, WithoutReruns: true, Progress: func(line string) { t.Log(line) },
+		Clusters: owned, NodeImage: image, Progress: func(line string) { t.Log(line) },
 	}
 	docker := func(args ...string) { // goes past the proxy
 		if out, err := exec.Command("docker", append([]string{"-H", proxy.engine}, args...)...).CombinedOutput(); err != nil {
