@@ -8,28 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 )
-
-// One refuses all but one argument. usage is the command as it should be, without the program.
-func One(usage string) cobra.PositionalArgs { return Arguments(1, 1, usage) }
-
-// Arguments refuses fewer arguments than least, and more than most.
-func Arguments(least, most int, usage string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			return exit.Usage("%d arguments: use %s %s", len(args), cmd.Root().Name(), usage)
-		}
-		return nil
-	}
-}
-
-// NoArguments refuses all arguments.
-func NoArguments(command string) cobra.PositionalArgs { return Arguments(0, 0, command) }
 
 // LabNumber is the number of a lab of the course.
 func LabNumber(c *course.Course, text string) (int, error) {
@@ -53,22 +36,19 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Agree asks whoever sits at the terminal. Who gave consent in advance, or is a script, reads what it was for. otherwise
-// says what has not happened without a yes.
+// Agree asks whoever sits at the terminal; the end of the input is no yes. Who gave consent in advance, or is a script, reads what it
+// was for. otherwise says what has not happened without a yes.
 func (a *App) Agree(terminal bool, what, otherwise string) error {
 	if a.Consents() || !terminal {
 		a.Progress(what)
-	} else if !a.Ask(what + " Go on?") {
+		return nil
+	}
+	fmt.Fprint(a.Err, what+" Go on? [y/N] ")
+	line, _ := bufio.NewReader(a.In).ReadString('\n')
+	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line))) {
 		return exit.Usage("%s, because the answer was not yes", otherwise)
 	}
 	return nil
-}
-
-// Ask asks whoever sits at the terminal. The end of the input is no yes.
-func (a *App) Ask(question string) bool {
-	fmt.Fprint(a.Err, question+" [y/N] ")
-	line, _ := bufio.NewReader(a.In).ReadString('\n')
-	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line)))
 }
 
 // AtTerminal says whether there is somebody to ask.

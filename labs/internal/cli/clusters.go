@@ -7,11 +7,9 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/engine"
 	"github.com/example/operator-lab/clusters/nodeimage"
-	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
@@ -53,7 +51,7 @@ func (a *App) Chosen(ctx context.Context) string {
 		return a.Cluster
 	}
 	a.Cluster = Kind
-	if err := engine.Ping(ctx, a.Engine()); err != nil && ctx.Err() == nil && a.NodeImage == "" && !a.Consents() {
+	if a.NodeImage == "" && !a.Consents() && a.PingEngine(ctx) != nil && ctx.Err() == nil {
 		a.Cluster = Embedded
 		a.Progress("no container engine answers, so this runs on an embedded control plane: " +
 			"Pods do not really run there, so checks that need them are left out (make setup brings up a container engine)")
@@ -64,17 +62,17 @@ func (a *App) Chosen(ctx context.Context) string {
 // Ready gives what a run needs: the clusters of this checkout, swept of what dead owners left, and for kind a
 // node image. What the machine lacks for n clusters at the same time is set up first, with consent where it needs root.
 func (a *App) Ready(ctx context.Context, n int) (*clusters.Manager, nodeimage.Image, error) {
-	processes, provider, err := a.OwnedEmbedded()
+	owned, err := a.OwnedEmbedded()
 	if err == nil {
-		a.Sweep(ctx, processes)
+		a.sweep(ctx, owned)
 	}
 	if a.Chosen(ctx) == Kind {
 		return a.ReadyKind(ctx, n)
 	}
 	if err == nil {
-		err = a.prepare(ctx, provider)
+		err = a.prepare(ctx, owned)
 	}
-	return processes, nodeimage.Image{}, err
+	return owned, nodeimage.Image{}, err
 }
 
 // ReadyKind does so for clusters of kind.
@@ -82,7 +80,7 @@ func (a *App) ReadyKind(ctx context.Context, n int) (*clusters.Manager, nodeimag
 	if err := a.SetUp(ctx, n); err != nil {
 		return nil, nodeimage.Image{}, err
 	}
-	owned, err := a.OwnedKind()
+	owned, err := a.ownedKind()
 	if err != nil {
 		return nil, nodeimage.Image{}, err
 	}
@@ -90,38 +88,37 @@ func (a *App) ReadyKind(ctx context.Context, n int) (*clusters.Manager, nodeimag
 	if err != nil {
 		return nil, image, err
 	}
-	a.Sweep(ctx, owned)
+	a.sweep(ctx, owned)
 	if image.Stale {
 		a.Progress("the node image " + image.Ref + " was built from other inputs: make node-image builds a new one")
 	}
 	return owned, image, nil
 }
 
-// Sweep removes what dead owners left, and says so where it cannot.
-func (a *App) Sweep(ctx context.Context, owned *clusters.Manager) {
+// sweep removes what dead owners left, and says so where it cannot.
+func (a *App) sweep(ctx context.Context, owned *clusters.Manager) {
 	if _, err := owned.Sweep(ctx); err != nil {
 		a.Progress(fmt.Sprintf("could not remove what an earlier run left: %v", err))
 	}
 }
 
-// OwnedKind gives the kind clusters of this checkout.
-func (a *App) OwnedKind() (*clusters.Manager, error) {
+func (a *App) ownedKind() (*clusters.Manager, error) {
 	return clusters.New(a.State, clusters.WithEngine(a.Engine()))
 }
 
 // OwnedEmbedded gives the clusters of this checkout that are processes.
-func (a *App) OwnedEmbedded() (*clusters.Manager, *embedded.Embedded, error) {
-	provider, err := embedded.New(a.State, a.Cache, a.Progress)
-	if err != nil {
-		return nil, nil, err
-	}
-	owned, err := clusters.New(a.State, clusters.WithProvider(provider))
-	return owned, provider, err
+func (a *App) OwnedEmbedded() (*clusters.Manager, error) {
+	return embedded.NewManager(a.State, a.Cache, a.Progress)
+}
+
+// Missing names the programs that the embedded control plane lacks.
+func Missing(owned *clusters.Manager) []string {
+	return owned.Provider().(*embedded.Embedded).Missing()
 }
 
 // Owners are the records of all clusters of this checkout. With an error they are those that could be read.
 func (a *App) Owners(ctx context.Context) ([]clusters.Record, error) {
-	owned, err := a.OwnedKind() // every provider reads the same records
+	owned, err := a.ownedKind() // every provider reads the same records
 	if err != nil {
 		return nil, err
 	}
@@ -137,11 +134,10 @@ func (a *App) Owner(o clusters.Record) (*clusters.Manager, error) {
 func (a *App) Owned() (*clusters.Manager, error) { return a.owned(a.Cluster == Embedded) }
 
 func (a *App) owned(processes bool) (*clusters.Manager, error) {
-	if !processes {
-		return a.OwnedKind()
+	if processes {
+		return a.OwnedEmbedded()
 	}
-	owned, _, err := a.OwnedEmbedded()
-	return owned, err
+	return a.ownedKind()
 }
 
 // removeLimit is how long a cluster may take to go, also after an interrupt.
@@ -152,19 +148,6 @@ func Delete(ctx context.Context, owned *clusters.Manager, cluster *clusters.Clus
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
 	return owned.Delete(ctx, cluster.Name)
-}
-
-// poolMemory is what has to be free, in bytes, for a cluster that waits: 0.6 GB for itself, and what a check and a compilation
-// take.
-const poolMemory = 2 << 30
-
-// StartPool begins to keep so many clusters ready, none where memory is short. The caller has to close it.
-func (a *App) StartPool(owned *clusters.Manager, spec clusters.Spec, size int) *pool.Pool {
-	if free, known := doctor.FreeMemory(); known && free < poolMemory && size > 0 {
-		a.Progress("memory is short, so no cluster is made in advance: close other programs and begin again")
-		size = 0
-	}
-	return pool.Start(owned, pool.Options{Size: size, Spec: spec, Progress: a.Progress})
 }
 
 // Spec is how a cluster is made for the user of this machine.

@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
+	"runtime"
 	"strings"
 
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/nodeimage"
@@ -22,19 +20,19 @@ func (a *App) SetUpChosen(ctx context.Context) error {
 	if a.Cluster != Embedded {
 		return a.setUpMachine(ctx, 1, true)
 	}
-	_, provider, err := a.OwnedEmbedded()
+	owned, err := a.OwnedEmbedded()
 	if err != nil {
 		return err
 	}
-	return a.prepare(ctx, provider)
+	return a.prepare(ctx, owned)
 }
 
 // prepare builds what the embedded control plane lacks.
-func (a *App) prepare(ctx context.Context, provider *embedded.Embedded) error {
-	if a.Meanwhile != "" && len(provider.Missing()) > 0 {
+func (a *App) prepare(ctx context.Context, owned *clusters.Manager) error {
+	if a.Meanwhile != "" && len(Missing(owned)) > 0 {
 		a.Progress(a.Meanwhile)
 	}
-	_, err := provider.Programs(ctx)
+	_, err := owned.Provider().(*embedded.Embedded).Programs(ctx)
 	return err
 }
 
@@ -55,40 +53,32 @@ func (a *App) setUpMachine(ctx context.Context, n int, all bool) error {
 	return setup.Run(ctx, o)
 }
 
-// DoctorOptions are what the doctor is asked about this machine.
+// DoctorOptions are what the doctor is asked about this machine. Go is that of the checkout, see [Main].
 func (a *App) DoctorOptions() doctor.Options {
-	return doctor.Options{
-		Engine: a.Engine(), Dir: a.Root, GoVersion: goVersion(a.Root), Commands: fix.Commands(),
-		NoEngine: a.Cluster == Embedded, Instead: a.embeddedFinding(),
+	o := doctor.Options{
+		Engine: a.Engine(), Dir: a.Root, GoVersion: strings.TrimPrefix(runtime.Version(), "go"), Commands: fix.Commands(),
+		NoEngine: a.Cluster == Embedded, Instead: a.embeddedFinding,
 		NodeImage: func(ctx context.Context, engine string) (ref string, stale bool, err error) {
 			image, _, err := a.LocalNodeImage(ctx, engine)
 			return image.Ref, image.Stale, err
 		},
 	}
-}
-
-// ShowFindings prints what the doctor found, a line each.
-func (a *App) ShowFindings(findings []doctor.Finding) {
-	for _, f := range findings {
-		fmt.Fprintln(a.Out, plain.Text(f.String()))
-	}
-}
-
-// embeddedFinding tells the doctor what the embedded control plane lacks, unless only kind will do.
-func (a *App) embeddedFinding() func(context.Context) doctor.Finding {
 	if a.Cluster == Kind {
-		return nil
+		o.Instead = nil // nothing else will do
 	}
-	return func(context.Context) doctor.Finding {
-		f := doctor.Finding{Name: "control plane", Detail: "embedded, and built"}
-		_, provider, err := a.OwnedEmbedded()
-		if err != nil {
-			f.Severity, f.Detail = doctor.Error, "the embedded one cannot be built: "+plain.Line(err.Error())
-		} else if missing := provider.Missing(); len(missing) > 0 {
-			f.Detail = "embedded; the first lab builds it, which takes some minutes (" + strings.Join(missing, ", ") + ")"
-		}
-		return f
+	return o
+}
+
+// embeddedFinding tells the doctor what the embedded control plane lacks.
+func (a *App) embeddedFinding(context.Context) doctor.Finding {
+	f := doctor.Finding{Name: "control plane", Detail: "embedded, and built"}
+	owned, err := a.OwnedEmbedded()
+	if err != nil {
+		f.Severity, f.Detail = doctor.Error, "the embedded one cannot be built: "+plain.Line(err.Error())
+	} else if missing := Missing(owned); len(missing) > 0 {
+		f.Detail = "embedded; the first lab builds it, which takes some minutes (" + strings.Join(missing, ", ") + ")"
 	}
+	return f
 }
 
 // LocalNodeImage is the node image that the labs would use, if it is on this machine.
@@ -98,13 +88,4 @@ func (a *App) LocalNodeImage(ctx context.Context, engine string) (image nodeimag
 	}
 	image, err = memcached.NodeImage(engine, a.Cache, nil).Resolve(ctx, a.NodeImage)
 	return image, err == nil, err
-}
-
-// goVersion is what go.mod of the checkout asks for, "" if it cannot be read.
-func goVersion(root string) string {
-	data, _ := os.ReadFile(filepath.Join(root, "go.mod"))
-	if line := regexp.MustCompile(`(?m)^go (\S+)$`).FindSubmatch(data); line != nil {
-		return string(line[1])
-	}
-	return ""
 }

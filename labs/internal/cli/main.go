@@ -19,6 +19,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/fix"
 	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 // Main is the program with that root command, and returns its exit code. The command's name is the program's.
@@ -31,7 +32,6 @@ func Main(root func(*App) *cobra.Command) int {
 		complain(err)
 		return exit.Code(err)
 	}
-	forgetGoSettings()
 	takeGo(ctx, a.Root)
 	command := root(a)
 	err = Execute(ctx, command, os.Args[1:])
@@ -52,7 +52,11 @@ func Main(root func(*App) *cobra.Command) int {
 
 // takeGo has this program, and all that it starts, use the Go that the checkout's go.mod asks for. An older Go fetches that one by
 // itself (https://go.dev/doc/toolchain), but only where a go.mod asks; learners' code would be called wrong for the Go that it met.
+// With settings that were exported for other work it would build for another machine, or not at all.
 func takeGo(ctx context.Context, root string) {
+	for _, name := range []string{"GOOS", "GOARCH", "GOEXPERIMENT", "GO111MODULE", "GOROOT"} {
+		_ = os.Unsetenv(name)
+	}
 	cmd := exec.CommandContext(ctx, "go", "env", "GOROOT")
 	cmd.Dir = root
 	out, _ := cmd.Output() // whatever needs Go says that there is none
@@ -78,6 +82,11 @@ func remains(err error) string {
 	return "nothing was left behind"
 }
 
+// Told is what a command returns whose report has told the verdict.
+func Told(v verdict.Verdict) error {
+	return map[verdict.Verdict]error{verdict.Fail: exit.ErrFail, verdict.Environment: exit.ErrTold}[v]
+}
+
 // Execute runs the command that the arguments name. What cobra refuses before a command begins is wrong usage.
 func Execute(ctx context.Context, root *cobra.Command, args []string) error {
 	begun, resolve := false, root.PersistentPreRunE
@@ -88,9 +97,12 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) error {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !begun {
 		text, _, _ := strings.Cut(err.Error(), "\n")
+		if cmd != root {
+			text += ": use " + strings.TrimSuffix(cmd.UseLine(), " [flags]")
+		}
 		return exit.Usage("%s; see %s --help", text, root.Name())
 	}
 	return err

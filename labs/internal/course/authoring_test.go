@@ -6,26 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"testing"
 
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
-// example returns the block of docs/authoring.md that begins like this.
-func example(t *testing.T, begin string) string {
-	t.Helper()
-	m := regexp.MustCompile("(?s)```[a-z]+\n(" + begin + ".*?)```").FindStringSubmatch(coursetest.Read(t, checkout(t), "docs/authoring.md"))
-	if m == nil {
-		t.Fatalf("docs/authoring.md has no example that begins with %q", begin)
-	}
-	return m[1]
-}
-
 func TestAuthoringManifestLoads(t *testing.T) {
 	root, c := t.TempDir(), coursetest.Load(t, checkout(t))
-	manifest := example(t, "schema: 1\n")
+	manifest := coursetest.Example(t, c.Root, "schema: 1\n")
 	var number int
 	var name string
 	if _, err := fmt.Sscanf(manifest, "schema: 1\nlab: %d\nname: %s\n", &number, &name); err != nil {
@@ -43,7 +32,7 @@ func TestAuthoringManifestLoads(t *testing.T) {
 
 func TestAuthoringCheckCompiles(t *testing.T) {
 	dir := t.TempDir()
-	coursetest.Write(t, dir, "checks.go", example(t, "// Package annotate"))
+	coursetest.Write(t, dir, "checks.go", coursetest.Example(t, checkout(t), "// Package annotate"))
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
 		filepath.Join(checkout(t), "labs/11-annotate/checks.go"): filepath.Join(dir, "checks.go"),
 	}})
@@ -51,9 +40,15 @@ func TestAuthoringCheckCompiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	coursetest.Write(t, dir, "overlay.json", string(overlay))
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-overlay="+filepath.Join(dir, "overlay.json"), "./labs/11-annotate")
+	goBuild(t, "-overlay="+filepath.Join(dir, "overlay.json"), "./labs/11-annotate")
+}
+
+// goBuild runs go build in this checkout.
+func goBuild(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"build"}, args...)...)
 	cmd.Dir, cmd.Env = checkout(t), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+		t.Fatalf("%v\n%s", err, out)
 	}
 }

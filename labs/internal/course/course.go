@@ -5,21 +5,20 @@ package course
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strings"
 	"sync"
 )
 
 // Folders and files of the checkout that make up the course.
 const (
-	// SourceDir holds the finished, annotated operator.
-	SourceDir = "operator"
-	// LabsDir holds one folder NN-name for every lab.
-	LabsDir = "labs"
-	// StagesDir holds the earlier versions of generated files, as <stage>/<path>. The go command ignores its underscore.
-	StagesDir = "labs/_stages"
+	SourceDir = "operator"     // the finished, annotated operator
+	LabsDir   = "labs"         // one folder NN-name for every lab
+	StagesDir = "labs/_stages" // earlier versions of generated files, as <stage>/<path>; the go command ignores its underscore
 
 	configFile   = "labs/course.yaml"
 	manifestFile = "lab.yaml"
@@ -37,8 +36,6 @@ type Course struct {
 	source func() (*source, error)
 }
 
-var labFolder = regexp.MustCompile(`^([0-9]{2})-([a-z0-9][a-z0-9-]*)$`)
-
 // Load reads labs/course.yaml and every labs/NN-name/lab.yaml below root, except lab 0, which has no checks. Its errors are
 // one line that names file and field.
 func Load(root string) (*Course, error) {
@@ -50,26 +47,25 @@ func Load(root string) (*Course, error) {
 	if err := decodeFile(root, configFile, c.config); err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(filepath.Join(root, LabsDir))
+	dirs, err := fs.Glob(os.DirFS(root), LabsDir+"/[0-9][0-9]-*") // sorted
 	if err != nil {
 		return nil, fmt.Errorf("load course: %w", err)
 	}
 	home := map[string]string{} // of each check
-	for _, e := range entries {
-		m := labFolder.FindStringSubmatch(e.Name())
-		if m == nil || m[1] == "00" || !e.IsDir() {
+	for _, dir := range dirs {
+		number, name, _ := strings.Cut(path.Base(dir), "-")
+		if number == "00" {
 			continue
 		}
-		dir, next := LabsDir+"/"+e.Name(), len(c.Labs)+1
-		if m[1] != fmt.Sprintf("%02d", next) {
-			return nil, fmt.Errorf("%s: the next lab is %02d", dir, next)
+		lab, next := &Lab{Dir: dir}, len(c.Labs)+1
+		if number != fmt.Sprintf("%02d", next) {
+			return nil, fmt.Errorf("%s: the next lab is %02d", lab.Dir, next)
 		}
-		lab := &Lab{Dir: dir}
-		if err := decodeFile(root, dir+"/"+manifestFile, lab); err != nil {
+		if err := decodeFile(root, lab.Dir+"/"+manifestFile, lab); err != nil {
 			return nil, err
 		}
-		if err := lab.validate(next, m[2], home); err != nil {
-			return nil, fmt.Errorf("%s/%s: %w", dir, manifestFile, err)
+		if err := lab.validate(next, name, home); err != nil {
+			return nil, fmt.Errorf("%s/%s: %w", lab.Dir, manifestFile, err)
 		}
 		c.Labs = append(c.Labs, lab)
 	}
@@ -141,8 +137,8 @@ func (c *Course) Hint(check, cause string, layer int) string {
 	if err != nil {
 		return ""
 	}
-	layers, ok := found.Hints[cause]
-	if !ok {
+	layers := found.Hints[cause]
+	if layers == nil {
 		layers = found.Hints[OtherCause]
 	}
 	if layer < 0 || layer >= len(layers) {

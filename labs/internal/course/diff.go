@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,13 +16,12 @@ import (
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-// writtenDirs are the folders in which a learner writes. The rest of a project is scaffolded.
-var writtenDirs = []string{"api", "cmd", "config", "internal"}
-
-// written says whether a learner writes the file or folder: no generator makes it, and it is none that the course leaves out.
+// written says whether a learner writes the file, or files of the folder: neither the scaffold nor a generator makes them, and
+// the course does not leave them out.
 func (c *Course) written(name string, dir bool) bool {
 	top, _, below := strings.Cut(name, "/")
-	return slices.Contains(writtenDirs, top) && (dir || below && !c.config.isGenerated(name) && !matchesAny(c.config.Never, name))
+	return slices.Contains([]string{"api", "cmd", "config", "internal"}, top) &&
+		(dir || below && !c.config.isGenerated(name) && !matchesAny(c.config.Never, name))
 }
 
 // Diff returns what `git diff` says of a workspace (-) and the solution of a lab (+), "" when they do not differ. Only what
@@ -31,7 +31,7 @@ func (c *Course) Diff(ctx context.Context, workspace string, lab int) (string, e
 	if err != nil {
 		return "", err
 	}
-	yours, err := ReadTreeExcept(workspace, func(path string, d fs.DirEntry) bool { return !c.written(path, d.IsDir()) })
+	yours, err := ReadTree(workspace, func(path string, d fs.DirEntry) bool { return !c.written(path, d.IsDir()) })
 	if err != nil {
 		return "", err
 	}
@@ -42,11 +42,7 @@ func (c *Course) Diff(ctx context.Context, workspace string, lab int) (string, e
 			delete(yours, name)
 		}
 	}
-	for name := range ours {
-		if !c.written(name, false) {
-			delete(ours, name)
-		}
-	}
+	maps.DeleteFunc(ours, func(name string, _ File) bool { return !c.written(name, false) })
 	dir, err := os.MkdirTemp("", "lab-diff-")
 	if err != nil {
 		return "", err
@@ -59,11 +55,11 @@ func (c *Course) Diff(ctx context.Context, workspace string, lab int) (string, e
 		"--no-color", "yours", "ours")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
-	var problem bytes.Buffer
-	cmd.Stderr = &problem
 	diff, err := cmd.Output()
-	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) { // 1: they differ
-		return "", fmt.Errorf("git diff: %w: %s", err, strings.TrimSpace(problem.String()))
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() != 1 { // 1: they differ
+		return "", fmt.Errorf("git diff: %w: %s", err, bytes.TrimSpace(exit.Stderr))
+	} else if err != nil && !ok {
+		return "", fmt.Errorf("git diff: %w", err)
 	}
 	return plain.Text(string(diff)) + only.String(), nil
 }

@@ -1,12 +1,11 @@
 package course
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -26,25 +25,27 @@ func (c *Course) Lint(suite Suite) ([]Problem, error) {
 	if problem, ok := errors.AsType[Problem](err); ok {
 		return []Problem{problem}, nil // nothing else can be trusted
 	}
+	l := &linter{Course: c, source: s}
+	if err == nil {
+		l.documents, err = c.read("*.md", "labs/*.md", "labs/*/*.md", "docs/*.md")
+	}
 	if err != nil {
 		return nil, err
 	}
-	l := &linter{Course: c, source: s}
-	if l.documents, err = c.read("*.md", "labs/*.md", "labs/*/*.md", "docs/*.md"); err != nil {
-		return nil, err
-	}
 	l.lintConfig()
-	for _, file := range slices.Sorted(maps.Keys(l.documents)) {
-		l.lintQuotes(file)
-		l.lintLinks(file)
+	for file, text := range l.documents {
+		l.lintQuotes(file, text)
+		l.lintLinks(file, text)
 	}
 	for _, lab := range c.Labs {
-		l.lintLesson(lab)
-		l.lintHints(lab)
+		if err := errors.Join(l.lintLesson(lab), l.lintHints(lab)); err != nil {
+			return nil, err
+		}
 		if suite != nil {
 			l.compareIDs(lab, lab.Dir+"/checks.go", "the suite", suite[lab.Number])
 		}
 	}
+	slices.SortStableFunc(l.problems, func(a, b Problem) int { return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line) })
 	return l.problems, nil
 }
 
@@ -81,16 +82,11 @@ func (c *Course) read(patterns ...string) (map[string]string, error) {
 
 // lintConfig finds entries of course.yaml that mean nothing.
 func (l *linter) lintConfig() {
-	for _, lab := range slices.Sorted(maps.Keys(l.config.From)) {
-		for _, p := range l.config.From[lab] {
+	for lab, patterns := range l.config.From {
+		for _, p := range patterns {
 			if !slices.ContainsFunc(l.source.files.Paths(), func(name string) bool { return matches(p, name) }) {
 				l.complain(configFile, 0, "from.%d: %s/ has nothing like %q", lab, SourceDir, p)
 			}
-		}
-	}
-	for _, g := range l.config.Generated {
-		if _, ok := l.source.files[g.Path]; !ok {
-			l.complain(configFile, 0, "generated: %s/ has no %q: bin/labdev verify --fix makes it", SourceDir, g.Path)
 		}
 	}
 }
@@ -108,13 +104,12 @@ var (
 )
 
 // lintQuotes compares the code that a document quotes with operator/.
-func (l *linter) lintQuotes(file string) {
-	text := l.documents[file]
+func (l *linter) lintQuotes(file, text string) {
 	found := snippet.FindAllStringSubmatchIndex(text, -1)
 	for _, m := range found {
 		indent, id, have := text[m[2]:m[3]], text[m[4]:m[5]], text[m[6]:m[7]]
 		want, err := l.Snippet(id)
-		line := 1 + strings.Count(text[:m[0]], "\n")
+		line := lineOf(text, m[0])
 		if err != nil {
 			l.complain(file, line, "%v", err)
 		} else if want = lineStart.ReplaceAllString(want, indent+"$1"); want != have {
@@ -127,24 +122,18 @@ func (l *linter) lintQuotes(file string) {
 }
 
 var (
-	link     = regexp.MustCompile(`\]\(\s*<?([^)\s>]+)>?[^)]*\)`)
+	link     = regexp.MustCompile(`\]\(\s*<?([^)#\s>]+)[^)]*\)`)
 	codeText = regexp.MustCompile("(?ms)^[ \t]*```.*?^[ \t]*```[ \t]*$|`[^`\n]*`")
-	notEnd   = regexp.MustCompile(`[^\n]`)
 )
 
 // lintLinks finds relative links to files that do not exist. Code has no links.
-func (l *linter) lintLinks(file string) {
-	text := codeText.ReplaceAllStringFunc(l.documents[file], func(code string) string { return notEnd.ReplaceAllString(code, " ") })
-	for i, line := range strings.Split(text, "\n") {
-		for _, m := range link.FindAllStringSubmatch(line, -1) {
-			target, err := url.Parse(m[1])
-			if err != nil || target.Scheme != "" || target.Host != "" || target.Path == "" {
-				continue
-			}
-			name := path.Join(path.Dir(file), target.Path)
-			if _, err := os.Stat(filepath.Join(l.Root, filepath.FromSlash(name))); err != nil {
-				l.complain(file, i+1, "the link leads nowhere: %s", m[1])
-			}
+func (l *linter) lintLinks(file, text string) {
+	text = codeText.ReplaceAllStringFunc(text, func(code string) string { return strings.Repeat("\n", strings.Count(code, "\n")) })
+	for _, m := range link.FindAllStringSubmatchIndex(text, -1) {
+		target := text[m[2]:m[3]]
+		name := filepath.Join(l.Root, filepath.FromSlash(path.Dir(file)), target)
+		if _, err := os.Stat(name); err != nil && !strings.Contains(target, ":") { // a URL has a scheme
+			l.complain(file, lineOf(text, m[0]), "the link leads nowhere: %s", target)
 		}
 	}
 }
@@ -152,7 +141,7 @@ func (l *linter) lintLinks(file string) {
 var checkItem = regexp.MustCompile("(?m)^- `([a-z0-9-]+)`:")
 
 // lintLesson compares a lesson with the contract card and with its manifest, and wants a starter that says where to begin.
-func (l *linter) lintLesson(lab *Lab) {
+func (l *linter) lintLesson(lab *Lab) error {
 	file := lab.Dir + "/README.md"
 	lesson := l.documents[file]
 	_, promises, found := strings.Cut(l.documents[contractFile], fmt.Sprintf("\n## Lab %d:", lab.Number))
@@ -170,59 +159,56 @@ func (l *linter) lintLesson(lab *Lab) {
 	l.compareIDs(lab, file, "the lesson's list of what is checked", ids)
 
 	starter, err := l.Render(lab.Number - 1)
-	if err != nil {
-		l.complain(SourceDir, 0, "%v", err)
-		return
-	}
-	todo := fmt.Appendf(nil, "TODO(lab %d): ", lab.Number)
-	if !slices.ContainsFunc(slices.Collect(maps.Values(starter)), func(f File) bool { return bytes.Contains(f.Data, todo) }) {
+	todo := fmt.Sprintf("TODO(lab %d): ", lab.Number)
+	begins := func(name string) bool { return strings.Contains(string(starter[name].Data), todo) }
+	if err == nil && !slices.ContainsFunc(starter.Paths(), begins) {
 		l.complain(lab.Dir, 0, "the starter has no %q: no region of lab %d has a text", todo, lab.Number)
 	}
+	return err
 }
 
-// compareIDs complains about checks that only one side has.
+// compareIDs complains about checks that one side lacks, or has twice.
 func (l *linter) compareIDs(lab *Lab, file, side string, ids []string) {
-	var want []string
+	differ := map[string]int{}
 	for _, check := range lab.Checks {
-		want = append(want, check.ID)
-		if !slices.Contains(ids, check.ID) {
-			l.complain(file, 0, "%s does not have the check %s of %s/%s", side, check.ID, lab.Dir, manifestFile)
-		}
+		differ[check.ID]++
 	}
-	for i, id := range ids {
-		if !slices.Contains(want, id) || slices.Contains(ids[:i], id) {
-			l.complain(file, 0, "%s has a check %s that %s/%s does not have, or has it twice", side, id, lab.Dir, manifestFile)
-		}
+	for _, id := range ids {
+		differ[id]--
+	}
+	maps.DeleteFunc(differ, func(_ string, n int) bool { return n == 0 })
+	if len(differ) > 0 {
+		l.complain(file, 0, "%s and %s/%s differ in the checks %v", side, lab.Dir, manifestFile, slices.Sorted(maps.Keys(differ)))
 	}
 }
 
 // cause is a cause in a lab's Go files: that of a new finding, or one that takes the place of another.
 var cause = regexp.MustCompile(`(?:finding\.New|Because|\.WithCause)\("([a-z-]+)"`)
 
-// lintHints finds causes in the Go files of a lab for which none of its checks has a hint: a learner would get that of "other".
-// It also finds regions that hints name and that are not there, or tell of a later lab.
-func (l *linter) lintHints(lab *Lab) {
+// lintHints finds causes in the Go files of a lab for which none of its checks has a hint, and regions that hints name and that
+// are not there, or tell of a later lab.
+func (l *linter) lintHints(lab *Lab) error {
 	hinted := map[string]bool{}
 	for _, check := range lab.Checks {
 		for cause := range check.Hints {
 			hinted[cause] = true
 		}
-		for _, cause := range slices.Sorted(maps.Keys(check.Regions)) {
-			id := check.Regions[cause]
-			if r := l.source.regions[id]; r == nil || r.Lab > lab.Number {
+		for cause, id := range check.Regions {
+			if r := l.source.regions[id]; r == nil || r.lab > lab.Number {
 				l.complain(lab.Dir+"/"+manifestFile, 0, "%s: regions.%s: %s/ has no region %q up to lab %d", check.ID, cause, SourceDir, id, lab.Number)
 			}
 		}
 	}
 	files, err := l.read(lab.Dir + "/*.go")
-	if err != nil {
-		l.complain(lab.Dir, 0, "%v", err)
-	}
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		for _, m := range cause.FindAllStringSubmatchIndex(files[file], -1) {
-			if name := files[file][m[2]:m[3]]; !hinted[name] && !strings.HasSuffix(file, "_test.go") {
-				l.complain(file, 1+strings.Count(files[file][:m[0]], "\n"), "no check of %s/%s has a hint for the cause %q", lab.Dir, manifestFile, name)
+	for file, text := range files {
+		for _, m := range cause.FindAllStringSubmatchIndex(text, -1) {
+			if name := text[m[2]:m[3]]; !hinted[name] && !strings.HasSuffix(file, "_test.go") {
+				l.complain(file, lineOf(text, m[0]), "no check of %s/%s has a hint for the cause %q", lab.Dir, manifestFile, name)
 			}
 		}
 	}
+	return err
 }
+
+// lineOf is the number of the line that has the byte at the offset.
+func lineOf(text string, offset int) int { return 1 + strings.Count(text[:offset], "\n") }

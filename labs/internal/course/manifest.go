@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,38 +16,28 @@ import (
 
 // Lab is one step of the course, as its lab.yaml describes it.
 type Lab struct {
-	// Schema is the version of lab.yaml: 1.
-	Schema int `yaml:"schema"`
-	// Number counts from 1.
-	Number int `yaml:"lab"`
-	// Name is the folder's name without its number: "reconciler".
-	Name string `yaml:"name"`
-	// Title is one line for people.
-	Title string `yaml:"title"`
-	// Dir is the lab's folder, a slash path below the checkout: "labs/04-reconciler".
-	Dir string `yaml:"-"`
-	// Checks are in the order in which they are reported.
-	Checks []Check `yaml:"checks"`
-	// Setup is what its checks work with: SetupDefinition, SetupManager, SetupRole, SetupRegistry.
-	Setup []string `yaml:"setup"`
+	Schema int      `yaml:"schema"` // the version of lab.yaml: 1
+	Number int      `yaml:"lab"`    // counts from 1
+	Name   string   `yaml:"name"`   // the folder's name without its number: "reconciler"
+	Title  string   `yaml:"title"`  // one line for people
+	Dir    string   `yaml:"-"`      // a slash path below the checkout: "labs/04-reconciler"
+	Checks []Check  `yaml:"checks"` // in the order in which they are reported
+	Setup  []string `yaml:"setup"`  // what its checks work with
 }
+
+// What a lab may have as its Setup.
+const (
+	SetupDefinition = "definition" // the learner's definition
+	SetupManager    = "manager"    // a running manager
+	SetupRole       = "role"       // from this lab on, the manager has the rights of its generated role alone
+	SetupRegistry   = "registry"   // managers are told of a registry outside the cluster
+)
 
 // Opening is the check that has to hold for the others of the lab to be worth their time: the first.
 func (l *Lab) Opening() Check { return l.Checks[0] }
 
 // Has says whether its checks work with something.
 func (l *Lab) Has(setup string) bool { return slices.Contains(l.Setup, setup) }
-
-const (
-	// SetupDefinition marks a lab whose checks work with the learner's definition.
-	SetupDefinition = "definition"
-	// SetupManager marks a lab whose checks judge a running manager.
-	SetupManager = "manager"
-	// SetupRole marks the lab from which on the manager has the rights of its generated role alone.
-	SetupRole = "role"
-	// SetupRegistry marks a lab whose managers are told of a registry outside the cluster.
-	SetupRegistry = "registry"
-)
 
 // Check describes one thing that a lesson asks for.
 type Check struct {
@@ -58,8 +47,7 @@ type Check struct {
 	Title string `yaml:"title"`
 	// Requires are checks above this one, in its lab or an earlier one; when one of them failed, this one is blocked.
 	Requires []string `yaml:"requires"`
-	// Needs are abilities that the cluster must have, or what is prepared before the suite: NeedsPods, NeedsCollection,
-	// NeedsCopies.
+	// Needs are abilities that the cluster must have, or what is prepared before the suite.
 	Needs []string `yaml:"needs"`
 	// Hints are layers of hints by cause, the gentlest first. There is always the cause OtherCause.
 	Hints map[string][]string `yaml:"hints"`
@@ -68,16 +56,15 @@ type Check struct {
 	Regions map[string]string `yaml:"regions"`
 }
 
+// What a check may have in its Needs.
 const (
-	// NeedsPods marks a check that can only be judged where Pods really run.
-	NeedsPods = "pods"
-	// NeedsCollection marks a check that waits for the garbage collector, which has to know the learner's kind.
-	NeedsCollection = "garbage-collection"
-	// NeedsCopies marks a check that reads what the probe found out about copies of the learner's objects.
-	NeedsCopies = "copies"
-	// OtherCause is the key of the hints for a cause that has none of its own.
-	OtherCause = "other"
+	NeedsPods       = "pods"               // Pods that really run
+	NeedsCollection = "garbage-collection" // a garbage collector that knows the learner's kind
+	NeedsCopies     = "copies"             // what the probe found out about copies of the learner's objects
 )
+
+// OtherCause is the key of the hints for a cause that has none of its own.
+const OtherCause = "other"
 
 // NeedsPods says whether the check can only be judged where Pods really run.
 func (c Check) NeedsPods() bool { return slices.Contains(c.Needs, NeedsPods) }
@@ -85,7 +72,7 @@ func (c Check) NeedsPods() bool { return slices.Contains(c.Needs, NeedsPods) }
 // identifier is what ids of checks, causes and regions look like.
 var identifier = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// validate looks at a lab that was read from the folder number-name. home has the folders of all checks above it, by id; its
+// validate looks at a lab that was read from the folder number-name. home has the folder of each check above it, by id; the lab's
 // own are added.
 func (l *Lab) validate(number int, name string, home map[string]string) error {
 	switch {
@@ -107,9 +94,14 @@ func (l *Lab) validate(number int, name string, home map[string]string) error {
 		}
 		home[c.ID] = l.Dir
 	}
-	for i, name := range l.Setup {
-		if !slices.Contains([]string{SetupDefinition, SetupManager, SetupRole, SetupRegistry}, name) {
-			return fmt.Errorf("setup[%d]: there is no setup %q", i, name)
+	return known("setup", l.Setup, SetupDefinition, SetupManager, SetupRole, SetupRegistry)
+}
+
+// known refuses names that mean nothing.
+func known(field string, names []string, all ...string) error {
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("%s: %q is none of %s", field, name, strings.Join(all, ", "))
 		}
 	}
 	return nil
@@ -130,51 +122,33 @@ func (c *Check) validate(earlier map[string]string) error {
 			return fmt.Errorf("requires: %q is not a check above this one", id)
 		}
 	}
-	for _, need := range c.Needs {
-		if known := []string{NeedsPods, NeedsCollection, NeedsCopies}; !slices.Contains(known, need) {
-			return fmt.Errorf("needs: %q is unknown: it is one of %s", need, strings.Join(known, ", "))
-		}
-	}
-	for _, cause := range slices.Sorted(maps.Keys(c.Hints)) {
+	for cause, hints := range c.Hints {
 		empty := func(hint string) bool { return strings.TrimSpace(hint) == "" }
-		switch hints := c.Hints[cause]; {
+		switch {
 		case !identifier.MatchString(cause):
 			return fmt.Errorf("hints: %q is not a cause: lower case words joined by hyphens", cause)
 		case len(hints) == 0 || slices.ContainsFunc(hints, empty):
 			return fmt.Errorf("hints.%s: is empty", cause)
 		}
 	}
-	for _, cause := range slices.Sorted(maps.Keys(c.Regions)) {
+	for cause := range c.Regions {
 		if c.Hints[cause] == nil {
 			return fmt.Errorf("regions: %q has no hints", cause)
 		}
 	}
-	return nil
+	return known("needs", c.Needs, NeedsPods, NeedsCollection, NeedsCopies)
 }
 
-var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
-
-// decodeFile reads one YAML document strictly: unknown and repeated fields, a second document and an empty file are errors
-// of one line.
+// decodeFile reads a YAML document strictly: unknown and repeated fields are errors, of one line.
 func decodeFile(root, file string, into any) error {
 	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 	if err != nil {
 		return fmt.Errorf("load course: %w", err)
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	err = dec.Decode(into)
-	if typeErr, ok := errors.AsType[*yaml.TypeError](err); ok {
-		err = errors.New(typeErr.Errors[0])
-	}
-	switch {
-	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%s: the file is empty", file)
-	case err != nil:
-		text := unknownField.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), `there is no field "$1"`)
-		return fmt.Errorf("%s: %s", file, strings.Join(strings.Fields(text), " "))
-	case dec.Decode(new(yaml.Node)) != io.EOF: //nolint:errorlint // the decoder returns it as it is
-		return fmt.Errorf("%s: more than one YAML document", file)
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) { // an empty file lacks its schema
+		return fmt.Errorf("%s: %s", file, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return nil
 }

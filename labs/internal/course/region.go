@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Region is a part of the finished operator that one lab adds:
+// region is a part of the finished operator that one lab adds:
 //
 //	// lab:4 begin fetch Fetch the Memcached that req names.
 //	...
@@ -18,28 +18,21 @@ import (
 //
 // From its lab on it stands there without its marker lines. Below, it is replaced by one TODO with its text (if it has one),
 // and by the lines after "before" (if it has them), uncommented.
-type Region struct {
-	// ID is unique in the course.
-	ID string
-	// Lab is the lab that adds the region.
-	Lab int
-	// Text tells the learner what to write; it may be empty.
-	Text string
-	// File is a slash path below operator/, Line the line of "begin".
-	File string
-	Line int
+type region struct {
+	id   string // unique in the course
+	lab  int
+	text string // for the learner
+	file string // a slash path below operator/
+	line int    // of "begin"
 
 	before, end int // the lines of these markers; before is 0 when there is none
 }
 
 // Problem is a mistake in a file of the course, for its author.
 type Problem struct {
-	// File is a slash path below the checkout.
-	File string
-	// Line counts from 1; 0 means the file as a whole.
-	Line int
-	// Text says what is wrong and what would be right.
-	Text string
+	File string // a slash path below the checkout
+	Line int    // counts from 1; 0 means the file as a whole
+	Text string // what is wrong, and what would be right
 }
 
 func (p Problem) Error() string {
@@ -53,14 +46,13 @@ func (p Problem) Error() string {
 type annotated struct {
 	name    string // a slash path below operator/
 	lines   []string
-	regions []*Region
-	markers map[int]*Region // by the number of a marker's line, from 1
+	regions []*region
+	markers map[int]*region // by the number of a marker's line, from 1
 }
 
 var (
-	comment    = regexp.MustCompile(`^(\s*)(//|#)( ?)(.*)$`)
-	marker     = regexp.MustCompile(`^lab:(\S*)\s*(\S*)\s*(\S*)\s*(.*)$`)
-	strayLabel = regexp.MustCompile(`\blab:[0-9]+ (begin|before|end)\b`)
+	comment = regexp.MustCompile(`^(\s*)(//|#)( ?)(.*)$`)
+	marker  = regexp.MustCompile(`^lab:(\S*)\s*(\S*)\s*(\S*)\s*(.*)$`)
 )
 
 // commentSign is how a comment that fills a line begins.
@@ -73,10 +65,10 @@ func commentSign(name string) string {
 
 // parse finds the regions of a file. Its error is a [Problem].
 func parse(name string, data []byte, labs int) (*annotated, error) {
-	a := &annotated{name: name, lines: strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), markers: map[int]*Region{}}
-	var open []*Region
+	a := &annotated{name: name, lines: strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), markers: map[int]*region{}}
+	var open []*region
 	for i, line := range a.lines {
-		inner := &Region{} // the innermost open one
+		inner := &region{} // the innermost open one
 		if len(open) > 0 {
 			inner = open[len(open)-1]
 		}
@@ -90,10 +82,7 @@ func parse(name string, data []byte, labs int) (*annotated, error) {
 			return nil, Problem{SourceDir + "/" + name, i + 1, fmt.Sprintf(format, args...)}
 		}
 		if m == nil {
-			switch {
-			case strayLabel.MatchString(line):
-				return complain("a region's marker fills its line and is a comment of this kind of file: %s lab:N …", commentSign(name))
-			case inner.before > 0 && !isComment && strings.TrimSpace(line) != "":
+			if inner.before > 0 && !isComment && strings.TrimSpace(line) != "" {
 				return complain("after \"before\" every line is a comment until the region ends")
 			}
 			continue
@@ -107,20 +96,20 @@ func parse(name string, data []byte, labs int) (*annotated, error) {
 			return complain("%q is not a region's id: lower case words joined by hyphens", id)
 		case verb == "begin" && inner.before > 0:
 			return complain("region %s: no region begins after \"before\"", id)
-		case verb == "begin" && inner.Lab > lab:
-			return complain("region %s: lab %d inside of lab %d: an inner region's lab is not smaller", id, lab, inner.Lab)
+		case verb == "begin" && inner.lab > lab:
+			return complain("region %s: lab %d inside of lab %d: an inner region's lab is not smaller", id, lab, inner.lab)
 		case verb == "begin":
-			inner = &Region{ID: id, Lab: lab, Text: m[4], File: name, Line: i + 1}
+			inner = &region{id: id, lab: lab, text: m[4], file: name, line: i + 1}
 			a.regions, open = append(a.regions, inner), append(open, inner)
 		case verb != "before" && verb != "end":
 			return complain("lab:%d %s: a region has begin, before and end", lab, verb)
-		case inner.Lab != lab:
+		case inner.lab != lab:
 			return complain("lab:%d %s: no region of lab %d is open here", lab, verb, lab)
 		case verb == "end":
 			inner.end = i + 1
 			open = open[:len(open)-1]
 		case inner.before > 0:
-			return complain("region %s: a second \"before\"", inner.ID)
+			return complain("region %s: a second \"before\"", inner.id)
 		default:
 			inner.before = i + 1
 		}
@@ -128,7 +117,7 @@ func parse(name string, data []byte, labs int) (*annotated, error) {
 	}
 	if len(open) > 0 {
 		r := open[len(open)-1]
-		return nil, Problem{SourceDir + "/" + name, r.Line, fmt.Sprintf("region %s has no \"lab:%d end\"", r.ID, r.Lab)}
+		return nil, Problem{SourceDir + "/" + name, r.line, fmt.Sprintf("region %s has no \"lab:%d end\"", r.id, r.lab)}
 	}
 	return a, nil
 }
@@ -136,16 +125,16 @@ func parse(name string, data []byte, labs int) (*annotated, error) {
 // render returns the lines from first to last as a stage has them, with TODOs for later labs or without.
 func (a *annotated) render(stage, first, last int, todos bool) string {
 	var out strings.Builder
-	var later *Region // the outermost open region of a later lab
+	var later *region // the outermost open region of a later lab
 	var before bool   // between "before" and "end"
 	for n := first; n <= last; n++ {
 		line := a.lines[n-1]
 		switch r := a.markers[n]; {
-		case r != nil && n == r.Line && later == nil && r.Lab > stage:
+		case r != nil && n == r.line && later == nil && r.lab > stage:
 			later = r
-			if todos && r.Text != "" {
+			if todos && r.text != "" {
 				indent := comment.FindStringSubmatch(line)[1]
-				fmt.Fprintf(&out, "%s%s TODO(lab %d): %s\n", indent, commentSign(a.name), r.Lab, r.Text)
+				fmt.Fprintf(&out, "%s%s TODO(lab %d): %s\n", indent, commentSign(a.name), r.lab, r.text)
 				if r.before > 0 && strings.TrimSpace(a.lines[n]) == "" {
 					out.WriteString("\n") // or it would become part of the next declaration's comment
 				}

@@ -7,14 +7,15 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
+	"slices"
 )
 
 // source is the annotated operator, read and parsed once.
 type source struct {
 	files     Tree                  // operator/ without what course.yaml calls "never"
 	annotated map[string]*annotated // only files with regions
-	regions   map[string]*Region
-	kept      Tree // earlier generated files, by their paths below StagesDir
+	regions   map[string]*region
+	versions  Tree // of generated files, by their slash paths below the checkout
 }
 
 func (c *Course) readSource() (*source, error) {
@@ -22,19 +23,25 @@ func (c *Course) readSource() (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the operator: %w", err)
 	}
-	kept, err := ReadTree(filepath.Join(c.Root, filepath.FromSlash(StagesDir)))
-	if errors.Is(err, fs.ErrNotExist) {
-		kept, err = Tree{}, nil
-	}
-	if err != nil {
+	earlier, err := ReadTree(filepath.Join(c.Root, filepath.FromSlash(StagesDir)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the operator: %w", err)
 	}
-	return c.parse(files, kept)
+	versions := Tree{}
+	for name, file := range earlier {
+		versions[StagesDir+"/"+name] = file
+	}
+	for _, g := range c.config.Generated {
+		if file, ok := files[g.Path]; ok {
+			versions[SourceDir+"/"+g.Path] = file
+		}
+	}
+	return c.parse(files, versions)
 }
 
 // parse finds the regions of all files. A mistake in them is an error, a [Problem].
-func (c *Course) parse(files, kept Tree) (*source, error) {
-	s := &source{files: Tree{}, annotated: map[string]*annotated{}, regions: map[string]*Region{}, kept: kept}
+func (c *Course) parse(files, versions Tree) (*source, error) {
+	s := &source{files: Tree{}, annotated: map[string]*annotated{}, regions: map[string]*region{}, versions: versions}
 	for _, name := range files.Paths() {
 		if matchesAny(c.config.Never, name) {
 			continue
@@ -45,11 +52,11 @@ func (c *Course) parse(files, kept Tree) (*source, error) {
 			return nil, err
 		}
 		for _, r := range a.regions {
-			if other := s.regions[r.ID]; other != nil {
-				return nil, Problem{SourceDir + "/" + name, r.Line,
-					fmt.Sprintf("region %s: the id is taken by %s/%s:%d", r.ID, SourceDir, other.File, other.Line)}
+			if other := s.regions[r.id]; other != nil {
+				return nil, Problem{SourceDir + "/" + name, r.line,
+					fmt.Sprintf("region %s: the id is taken by %s/%s:%d", r.id, SourceDir, other.file, other.line)}
 			}
-			s.regions[r.ID], s.annotated[name] = r, a
+			s.regions[r.id], s.annotated[name] = r, a
 		}
 	}
 	return s, nil
@@ -64,8 +71,8 @@ func (c *Course) Source(stage int) (Tree, error) {
 	}
 	tree := maps.Clone(s.files)
 	for _, g := range c.config.Generated {
-		if kept, ok := s.kept[g.kept(g.madeAt(stage))]; ok {
-			tree[g.Path] = kept
+		if file, ok := s.versions[g.home(stage)]; ok {
+			tree[g.Path] = file
 		}
 	}
 	return tree, nil
@@ -78,16 +85,19 @@ func (c *Course) WithSource(files Tree, stage int) (*Course, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.parse(files, maps.Clone(old.kept))
+	other, config, versions := *c, *c.config, maps.Clone(old.versions)
+	config.Generated = slices.DeleteFunc(slices.Clone(config.Generated), func(g generated) bool {
+		file, ok := files[g.Path]
+		if ok && g.home(stage) != "" {
+			versions[g.home(stage)] = file
+		}
+		return !ok // nobody generates a file that was deleted
+	})
+	other.config = &config
+	s, err := other.parse(files, versions)
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range c.config.Generated {
-		if made := g.madeAt(stage); made >= 0 && made < g.last() {
-			s.kept[g.kept(made)] = files[g.Path] // a File without a mode if files has none, which Render leaves out
-		}
-	}
-	other := *c
 	other.source = func() (*source, error) { return s, nil }
 	return &other, nil
 }
@@ -101,15 +111,13 @@ func (c *Course) Render(stage int) (Tree, error) {
 	}
 	s, err := c.source()
 	for _, g := range c.config.Generated {
-		made := g.madeAt(stage)
-		file, ok := s.files[g.Path]
-		if made < g.last() {
-			file, ok = s.kept[g.kept(made)]
-		}
-		if file.Mode != 0 {
+		home := g.home(stage)
+		file, ok := s.versions[home]
+		switch {
+		case ok:
 			tree[g.Path] = file
-		} else if made >= 0 && !ok {
-			return nil, fmt.Errorf("render stage %d: there is no generated %s of stage %d: bin/labdev verify --fix makes it", stage, g.Path, made)
+		case home != "":
+			return nil, fmt.Errorf("render stage %d: %s is missing: bin/labdev verify --fix makes it", stage, home)
 		}
 	}
 	return tree, err
@@ -153,5 +161,5 @@ func (c *Course) Snippet(id string) (string, error) {
 	if r == nil {
 		return "", fmt.Errorf("there is no region %q in %s/", id, SourceDir)
 	}
-	return dedent(s.annotated[r.File].render(r.Lab, r.Line, r.end, false)), nil
+	return dedent(s.annotated[r.file].render(r.lab, r.line, r.end, false)), nil
 }

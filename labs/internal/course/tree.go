@@ -17,10 +17,8 @@ type Tree map[string]File
 
 // File is a regular file or a symbolic link.
 type File struct {
-	// Data is the file's content, or the target of a symbolic link.
-	Data []byte
-	// Mode is 0o644, 0o755 for what can be executed, or fs.ModeSymlink. So no tree depends on anybody's umask.
-	Mode fs.FileMode
+	Data []byte      // the content, or the target of a symbolic link
+	Mode fs.FileMode // 0o644, 0o755 for what can be executed, or fs.ModeSymlink: no tree depends on anybody's umask
 }
 
 // Equal says whether two files are the same: content, executable or not, link or not.
@@ -31,15 +29,15 @@ func (t Tree) Paths() []string { return slices.Sorted(maps.Keys(t)) }
 
 // Diff returns the sorted paths that differ between two trees or are in only one of them.
 func (t Tree) Diff(other Tree) []string {
-	union := Tree{}
-	maps.Copy(union, t)
-	maps.Copy(union, other)
-	maps.DeleteFunc(union, func(p string, _ File) bool {
-		mine, ok := t[p]
-		theirs, both := other[p]
-		return ok && both && mine.Equal(theirs)
-	})
-	return union.Paths()
+	differ := maps.Clone(other)
+	for name, file := range t {
+		if theirs, both := other[name]; both && file.Equal(theirs) {
+			delete(differ, name)
+		} else {
+			differ[name] = file
+		}
+	}
+	return differ.Paths()
 }
 
 // WriteTo writes the tree into dir, which is created if it is missing. Files that are there already are replaced, others stay.
@@ -80,14 +78,9 @@ func (f File) Create(root *os.Root, name string) error {
 	return errors.Join(err, file.Close())
 }
 
-// ReadTree reads the folder dir: all regular files and symbolic links, the hidden ones too, except what is called .git.
-// Anything else (sockets, pipes, devices) is an error.
-func ReadTree(dir string) (Tree, error) {
-	return ReadTreeExcept(dir, func(string, fs.DirEntry) bool { return false })
-}
-
-// ReadTreeExcept is ReadTree without the files and whole folders that skip names by their slash path below dir.
-func ReadTreeExcept(dir string, skip func(path string, entry fs.DirEntry) bool) (Tree, error) {
+// ReadTree reads the folder dir: all regular files and symbolic links, the hidden ones too, except what is called .git, and the
+// files and whole folders that skip names by their slash path below dir. Anything else (sockets, pipes, devices) is an error.
+func ReadTree(dir string, skip ...func(path string, entry fs.DirEntry) bool) (Tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
@@ -99,7 +92,7 @@ func ReadTreeExcept(dir string, skip func(path string, entry fs.DirEntry) bool) 
 		switch {
 		case err != nil || name == ".":
 			return err
-		case d.Name() != ".git" && !skip(name, d):
+		case d.Name() != ".git" && !slices.ContainsFunc(skip, func(skips func(string, fs.DirEntry) bool) bool { return skips(name, d) }):
 			if !d.IsDir() {
 				tree[name], err = ReadFile(root, name)
 			}

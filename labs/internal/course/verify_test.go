@@ -1,8 +1,6 @@
 package course_test
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +10,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
+
+const deepCopy = "api/zz_generated.deepcopy.go"
 
 // checkout is the folder of this repository.
 func checkout(t *testing.T) string {
@@ -23,24 +23,12 @@ func checkout(t *testing.T) string {
 	return root
 }
 
-// buildGenerator builds the controller-gen that the checkout pins.
-func buildGenerator(t *testing.T) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "controller-gen")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", name, "sigs.k8s.io/controller-tools/cmd/controller-gen")
-	cmd.Dir = checkout(t)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return name
-}
-
-// newGenerating has an operator with types whose deepcopy is generated at the stages 0 and 2.
-func newGenerating(t *testing.T) (root string) {
+// newGenerating has an operator with types whose deepcopy is generated at some stages, and is stale.
+func newGenerating(t *testing.T, made string) (root string, generator *course.Verifier) {
 	t.Helper()
 	root = coursetest.New(t)
-	coursetest.Write(t, root, "labs/course.yaml", "schema: 1\ngenerated:\n- path: api/zz_generated.deepcopy.go\n  made: [0, 2]\n")
+	coursetest.Write(t, root, "labs/course.yaml", "schema: 1\ngenerated:\n- path: "+deepCopy+"\n  made: "+made+"\n")
+	coursetest.Write(t, root, "operator/"+deepCopy, "package api\n")
 	coursetest.Write(t, root, "operator/api/types.go", `// Package api has types.
 // +kubebuilder:object:generate=true
 package api
@@ -55,93 +43,80 @@ type T struct {
 	// lab:1 end
 }
 `)
-	return root
+	return root, newVerifier(t, root)
 }
 
-func verify(t *testing.T, root, generator string) []string {
+// newVerifier has the controller-gen that this checkout pins.
+func newVerifier(t *testing.T, root string) *course.Verifier {
 	t.Helper()
-	problems, err := (&course.Verifier{Course: coursetest.Load(t, root), Generator: generator}).Verify(t.Context())
+	v := &course.Verifier{Course: coursetest.Load(t, root), Generator: filepath.Join(t.TempDir(), "controller-gen")}
+	goBuild(t, "-o="+v.Generator, "sigs.k8s.io/controller-tools/cmd/controller-gen")
+	return v
+}
+
+// verify returns what is wrong with the checkout as it is now.
+func verify(t *testing.T, v *course.Verifier) string {
+	t.Helper()
+	v.Course = coursetest.Load(t, v.Course.Root)
+	problems, err := v.Verify(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lines []string
+	var text strings.Builder
 	for _, p := range problems {
-		lines = append(lines, p.Error())
+		text.WriteString(p.Error() + "\n")
 	}
-	return lines
+	return text.String()
 }
 
 func TestFixGeneratesWhatVerifyWants(t *testing.T) {
-	generator, root := buildGenerator(t), newGenerating(t)
-	coursetest.Write(t, root, "operator/api/zz_generated.deepcopy.go", "package api\n") // stale
-	changed, err := (&course.Verifier{Course: coursetest.Load(t, root), Generator: generator}).Fix(t.Context())
+	root, v := newGenerating(t, "[0, 2]")
+	changed, err := v.Fix(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"labs/_stages/0/api/zz_generated.deepcopy.go", "operator/api/zz_generated.deepcopy.go"}
+	want := []string{"labs/_stages/0/" + deepCopy, "operator/" + deepCopy}
 	if diff := cmp.Diff(want, changed); diff != "" {
 		t.Fatal(diff)
 	}
-	c := coursetest.Load(t, root)
+	if problems := verify(t, v); problems != "" {
+		t.Error(problems)
+	}
 	for stage, deep := range []bool{false, false, true, true} {
-		text := string(render(t, c, stage)["api/zz_generated.deepcopy.go"].Data)
+		text := string(render(t, v.Course, stage)[deepCopy].Data)
 		if !strings.Contains(text, "func (in *T) DeepCopyInto") || strings.Contains(text, "Names") != deep {
 			t.Errorf("stage %d:\n%s", stage, text)
 		}
 	}
-	if problems := verify(t, root, generator); problems != nil {
-		t.Errorf("%q", problems)
+	problems := ""
+	for _, name := range want {
+		replace(t, root, name, "*out = *in", "*out = *in // edited")
+		problems += name + ": is not what controller-gen makes: bin/labdev verify --fix\n"
 	}
-
-	// What no longer is what the generator makes is named with the stages that have it.
-	replace(t, root, "labs/_stages/0/api/zz_generated.deepcopy.go", "*out = *in", "*out = *in // edited")
-	replace(t, root, "operator/api/zz_generated.deepcopy.go", "*out = *in", "*out = *in // edited")
-	problems := strings.Join(verify(t, root, generator), "\n")
-	for _, stage := range []string{"0", "2", "3"} {
-		if want := "stage " + stage + ": api/zz_generated.deepcopy.go is not what controller-gen makes of it"; !strings.Contains(problems, want) {
-			t.Errorf("%s lacks %q", problems, want)
-		}
-	}
-	if strings.Contains(problems, "stage 1") {
-		t.Errorf("stage 1 is meant to be stale: %s", problems)
+	if diff := cmp.Diff(problems, verify(t, v)); diff != "" {
+		t.Error(diff)
 	}
 }
 
-func TestVerifyNamesTheStageThatDoesNotCompile(t *testing.T) {
-	generator, root := buildGenerator(t), coursetest.New(t)
+func TestVerifyNamesStageThatDoesNotCompile(t *testing.T) {
+	root := coursetest.New(t)
 	coursetest.Write(t, root, "labs/course.yaml", "schema: 1\n")
 	replace(t, root, "operator/main.go", `// println("?")`, `// println(nobody)`)
-	problems := verify(t, root, generator)
-	if len(problems) != 1 || !strings.Contains(problems[0], "stage 0: go vet:") || !strings.Contains(problems[0], "undefined: nobody") {
-		t.Errorf("%q", problems)
+	problems := verify(t, newVerifier(t, root))
+	if !strings.Contains(problems, "stage 0: go vet:") || !strings.Contains(problems, "undefined: nobody") || strings.Contains(problems, "stage 1") {
+		t.Error(problems)
 	}
 }
 
-func TestVerifyFindsMarkersThatHideComments(t *testing.T) {
-	generator, root := buildGenerator(t), newGenerating(t)
-	replace(t, root, "operator/api/types.go", "// T is copied.",
-		"// +kubebuilder:object:generate=false\n\n// lab:1 begin hides\n// lab:1 end\n\n// U is not copied.\ntype U struct{}\n\n// T is copied.")
-	if _, err := (&course.Verifier{Course: coursetest.Load(t, root), Generator: generator}).Fix(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	problems := strings.Join(verify(t, root, generator), "\n")
-	if !strings.Contains(problems, "api/zz_generated.deepcopy.go differs when it is made of the annotated operator") {
-		t.Errorf("%s", problems)
-	}
-}
-
-// Only what a stage has is made: a stage below the first generated file gets none.
-func TestRegenerateMakesWhatTheStageHas(t *testing.T) {
-	generator, root := buildGenerator(t), newGenerating(t)
-	replace(t, root, "labs/course.yaml", "made: [0, 2]", "made: [2]")
-	coursetest.Write(t, root, "operator/api/zz_generated.deepcopy.go", "package api\n") // stale
-	c := coursetest.Load(t, root)
-	for stage, want := range [][]string{nil, nil, {"api/zz_generated.deepcopy.go"}, {"api/zz_generated.deepcopy.go"}} {
-		tree, err := (&course.Verifier{Course: c, Generator: generator}).Regenerate(t.Context(), stage)
+// A stage below the first that makes a file does not get it.
+func TestRegenerateMakesFilesOfStage(t *testing.T) {
+	_, v := newGenerating(t, "[2]")
+	for stage, want := range [][]string{nil, nil, {deepCopy}, {deepCopy}} {
+		tree, err := v.Regenerate(t.Context(), stage)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, tree.Diff(render(t, c, stage))); diff != "" {
+		if diff := cmp.Diff(want, tree.Diff(render(t, v.Course, stage))); diff != "" {
 			t.Errorf("stage %d: %s", stage, diff)
 		}
 	}

@@ -8,14 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/process"
 )
 
@@ -49,7 +46,7 @@ func Build(ctx context.Context, root, dir string) error {
 
 // Show performs the steps of the demo with the programs that [Build] has put into bin. When it returns, the operator has ended; the
 // cluster is the caller's to delete. An error says what did not happen, and where the operator's log is.
-func (s Stage) Show(ctx context.Context, root, bin string) (err error) {
+func (s Stage) Show(ctx context.Context, root, bin string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	steps, err := readSteps(demoSteps)
@@ -69,62 +66,42 @@ echo '{"apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "metadat
 	if err != nil {
 		return err
 	}
-	outside, err := registry.Start("127.0.0.1:0", v.hear())
-	if err != nil {
+	if err := v.startOperator(ctx, bin); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, outside.Close()) }()
-	stop, err := v.startOperator(bin, outside.URL())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	fmt.Fprintf(s.Out, "%s\n%s\n", bold("The finished operator at work"),
-		faint("%s, Kubernetes %s. The operator runs as a process on this machine.", s.Cluster.Name, s.Cluster.Version))
+	defer func() { cancel(); <-v.ended }()
+	fmt.Fprintf(s.Out, "%s\n%s, Kubernetes %s. The operator runs as a process on this machine.\n",
+		bold("The finished operator at work"), s.Cluster.Name, s.Cluster.Version)
 	for i, step := range steps {
-		// Its delay is that of a registry far away: watches are faster, and show the finalizer before the request.
-		behaviour := registry.Behaviour{Delay: 50 * time.Millisecond}
-		if step.Registry != 0 {
-			behaviour.Statuses = []int{step.Registry}
-		}
-		outside.Behave(registry.Everybody, behaviour)
 		if _, err := v.perform(ctx, i+1, step); err != nil {
 			return fmt.Errorf("step %d of the demo: %w", i+1, err)
 		}
 		fmt.Fprintln(s.Out)
-		s.paragraph("   ", fmt.Sprintf, step.Why)
+		s.paragraph("   ", step.Why)
 	}
 	fmt.Fprintln(s.Out, "\nThis is what you are going to write, from labs/01-types/README.md on: `make lab-1`.")
 	return nil
 }
 
-// startOperator runs the operator under the supervisor, which ends it when stop is called, and when this process ends.
-func (v *view) startOperator(bin, registryURL string) (stop func() error, err error) {
+// startOperator runs the operator until ctx ends. It ends with this process, too.
+func (v *view) startOperator(ctx context.Context, bin string) error {
 	log, err := os.Create(filepath.Join(v.Dir, "operator.log"))
 	if err != nil {
-		return nil, fmt.Errorf("keep the operator's log: %w", err)
+		return fmt.Errorf("keep the operator's log: %w", err)
 	}
 	defer log.Close()
-	theirs, ours, err := os.Pipe() // the supervisor reads its end, and ends the operator when ours is closed
-	if err != nil {
-		return nil, fmt.Errorf("start the operator: %w", err)
-	}
-	defer theirs.Close()
-	cmd := exec.Command(filepath.Join(bin, "supervisor"), filepath.Join(bin, operatorName),
+	cmd, err := process.Supervised(ctx, filepath.Join(bin, "supervisor"), -1, filepath.Join(bin, operatorName),
 		"--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false", "--leader-elect=false")
-	cmd.Env = []string{
-		"KUBECONFIG=" + v.Cluster.Kubeconfig, "MEMCACHED_IMAGE=" + v.Operand, "ENABLE_WEBHOOKS=false", "REGISTRY_URL=" + registryURL,
+	if err != nil {
+		return err
 	}
-	cmd.Dir, cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = v.Dir, []*os.File{theirs}, log, log
+	cmd.Env = []string{"KUBECONFIG=" + v.Cluster.Kubeconfig, "MEMCACHED_IMAGE=" + v.Operand, "ENABLE_WEBHOOKS=false"}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = v.Dir, log, log
 	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start the operator: %w", err), ours.Close())
+		return fmt.Errorf("start the operator: %w", err)
 	}
 	ended := make(chan struct{})
 	v.ended = ended
 	go func() { _ = cmd.Wait(); close(ended) }()
-	return func() error {
-		err := ours.Close()
-		<-ended
-		return err
-	}, nil
+	return nil
 }

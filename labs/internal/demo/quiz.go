@@ -9,7 +9,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/trace"
 )
@@ -17,9 +16,31 @@ import (
 // Quiz is lab 0: steps in the life of a Deployment, and who acts in each of them. The right answer is what was seen.
 type Quiz []step
 
+// question is one of lab 0.
+type question struct {
+	ID, Text, Why string
+	// Verb, Kind and Name, which is a prefix, are of the action that answers it.
+	Verb, Kind, Name string
+	// RealPods says that somebody does it only where containers run.
+	RealPods bool
+}
+
+// nobody is who does what is not done.
+const nobody = "nobody"
+
 // actors are whom an answer can name.
 var actors = []string{
 	trace.You, "kube-apiserver", "deployment-controller", "replicaset-controller", "kube-scheduler", "kubelet", "garbage-collector", nobody,
+}
+
+// answer is who was seen doing it.
+func (q question) answer(told []trace.Action) string {
+	for _, a := range told {
+		if a.Verb == q.Verb && a.Kind == q.Kind && strings.HasPrefix(a.Name, q.Name) && a.Actor != trace.You {
+			return a.Actor
+		}
+	}
+	return nobody
 }
 
 // Answers are what somebody predicts: actors by the ids of the questions.
@@ -34,34 +55,30 @@ func ReadQuiz(path string) (Quiz, error) {
 	return readSteps(data)
 }
 
-func (quiz Quiz) questions() (all []question) {
-	for _, s := range quiz {
-		all = append(all, s.Questions...)
-	}
-	return all
-}
-
-// ReadAnswers reads a file of answers. open are the questions that have none yet.
+// ReadAnswers reads a file of answers. open are the questions that have none yet. The error is about the file's content, in one line.
 func (quiz Quiz) ReadAnswers(path string) (answers Answers, open []string, err error) {
 	data, err := plain.ReadFile(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read your answers: %w", err)
 	}
 	if err := yaml.UnmarshalStrict(data, &answers); err != nil {
-		return nil, nil, exit.Usage("%s: write each answer in the line of its question, with a space before it, as in `makes-the-pods: kubelet` (%s)",
+		return nil, nil, fmt.Errorf("%s: write each answer in the line of its question, with a space before it, as in `makes-the-pods: kubelet` (%s)",
 			path, plain.Line(err.Error()))
 	}
-	for _, q := range quiz.questions() {
-		if answers[q.ID] == "" {
-			open = append(open, q.ID)
+	var ids []string
+	for _, s := range quiz {
+		for _, q := range s.Questions {
+			if ids = append(ids, q.ID); answers[q.ID] == "" {
+				open = append(open, q.ID)
+			}
 		}
 	}
 	for id, who := range answers {
 		switch {
-		case !slices.ContainsFunc(quiz.questions(), func(q question) bool { return q.ID == id }):
-			return nil, nil, exit.Usage("%s: %q is no question of lab 0", path, plain.Line(id))
+		case !slices.Contains(ids, id):
+			return nil, nil, fmt.Errorf("%s: %q is no question of lab 0", path, plain.Line(id))
 		case who != "" && !slices.Contains(actors, who):
-			return nil, nil, exit.Usage("%s: %s: %q is none of %s", path, id, plain.Line(who), strings.Join(actors, ", "))
+			return nil, nil, fmt.Errorf("%s: %s: %q is none of %s", path, id, plain.Line(who), strings.Join(actors, ", "))
 		}
 	}
 	return answers, open, nil
@@ -82,28 +99,21 @@ func (quiz Quiz) Run(ctx context.Context, s Stage, answers Answers) (right, judg
 		}
 		fmt.Fprintln(s.Out)
 		for _, q := range step.Questions {
-			seen := q.answer(told)
-			if q.RealPods && !s.Cluster.RealPods {
+			seen, answer := q.answer(told), answers[q.ID]
+			switch {
+			case q.RealPods && !s.Cluster.RealPods:
 				fmt.Fprintf(s.Out, "   –  %s Not judged: no container runs on this kind of cluster.\n", q.Text)
-				s.paragraph("      ", fmt.Sprintf, fmt.Sprintf("On this cluster %s says that they run. On kind it is the kubelet. %s", seen, q.Why))
+				s.paragraph("      ", fmt.Sprintf("On this cluster %s says that they run. On kind it is the kubelet. %s", seen, q.Why))
 				continue
+			case answer == seen:
+				right++
+				fmt.Fprintf(s.Out, "   ✓  %s %s, as you said.\n", q.Text, seen)
+			default:
+				fmt.Fprintf(s.Out, "   ✗  %s You said %s, and it was %s.\n", q.Text, answer, seen)
 			}
 			judged++
-			if s.judge(q, answers[q.ID], seen) {
-				right++
-			}
+			s.paragraph("      ", q.Why)
 		}
 	}
 	return right, judged, nil
-}
-
-// judge tells whether an answer is what was seen, and why.
-func (s Stage) judge(q question, answer, seen string) bool {
-	if answer == seen {
-		fmt.Fprintf(s.Out, "   ✓  %s %s, as you said.\n", q.Text, seen)
-	} else {
-		fmt.Fprintf(s.Out, "   ✗  %s You said %s, and it was %s.\n", q.Text, answer, seen)
-	}
-	s.paragraph("      ", fmt.Sprintf, q.Why)
-	return answer == seen
 }

@@ -5,18 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/fatih/color"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/trace"
@@ -26,11 +28,65 @@ const (
 	// stepLimit bounds one step. Pods start within two seconds; the garbage collector may take thirty to notice a new kind. The
 	// rest is for a busy machine.
 	stepLimit = 90 * time.Second
-	// quiet is how long nothing may happen before a reader wonders.
-	quiet = 2 * time.Second
-	// late is how long a request to the registry waits for what watches show of the time before it.
-	late = 300 * time.Millisecond
+	// remindAfter is how long nothing may happen before Waiting is said.
+	remindAfter = 2 * time.Second
 )
+
+// step is one thing that a person does, what comes of it, and what lab 0 asks about that.
+type step struct {
+	Title   string
+	Command string // of a shell
+	// Refused says that the command has to fail. Its output is shown.
+	Refused bool
+	// Until says when the step is over. Then the lab goes on watching for Linger seconds.
+	Until  until
+	Linger int
+	// Waiting is said once when nothing happens for a while.
+	Waiting   string
+	Why       string
+	Questions []question
+}
+
+// until is what has to be seen before a step is over.
+type until struct {
+	// Seen are regular expressions of actions in the step.
+	Seen []string
+	// Pods is how many there are, all of them available. 0 is the end of all objects.
+	Pods *int
+}
+
+func readSteps(data []byte) (steps []step, err error) {
+	if err := yaml.UnmarshalStrict(data, &steps); err != nil {
+		return nil, fmt.Errorf("read the steps: %w", err)
+	}
+	return steps, nil
+}
+
+// missing says what has not happened yet, "" when the step is over.
+func (u until) missing(told []trace.Action, t *trace.Tracker) string {
+	for _, pattern := range u.Seen {
+		expression := regexp.MustCompile(pattern)
+		if !slices.ContainsFunc(told, func(a trace.Action) bool { return expression.MatchString(a.Actor + " " + a.String()) }) {
+			return fmt.Sprintf("nobody did %q", pattern)
+		}
+	}
+	left, pods, available := 0, 0, int64(0)
+	for _, o := range t.Objects {
+		switch o.GetKind() {
+		case "Event":
+			continue
+		case "Pod":
+			pods++
+		case "Deployment":
+			available, _, _ = unstructured.NestedInt64(o.Object, "status", "availableReplicas")
+		}
+		left++
+	}
+	if u.Pods != nil && (pods != *u.Pods || available != int64(pods) || pods == 0 && left > 0) {
+		return fmt.Sprintf("there are %d Pods, %d available, not %d, and %d objects in all", pods, available, *u.Pods, left)
+	}
+	return ""
+}
 
 // Stage is where steps are performed.
 type Stage struct {
@@ -48,8 +104,7 @@ type view struct {
 	Stage
 	*trace.Tracker
 	batches <-chan []trace.Observation
-	heard   chan trace.Action // by the registry, nil without one
-	ended   <-chan struct{}   // of the operator, nil without one
+	ended   <-chan struct{} // of the operator, nil without one
 }
 
 // open begins to watch Kubernetes' own kinds and more, until ctx ends.
@@ -75,22 +130,6 @@ func (s Stage) shell(ctx context.Context, command string) (output string, err er
 	return strings.TrimSpace(string(out)), err
 }
 
-// hear takes what the registry has answered. One that is told again and again is told once.
-func (v *view) hear() func(registry.Request) {
-	v.heard = make(chan trace.Action, 1000) // more than an operator sends in a demo
-	last := ""
-	return func(q registry.Request) {
-		a := trace.Action{At: q.Ended, Actor: operatorName, Verb: "sent " + q.Method + " to the registry", Detail: fmt.Sprintf(" (answer %d)", q.Status)}
-		if q.Method == http.MethodPut {
-			a.Detail = fmt.Sprintf(": %s, size %d%s", q.Entry.Name, q.Entry.Size, a.Detail)
-		}
-		if a.String() != last {
-			last = a.String()
-			v.heard <- a
-		}
-	}
-}
-
 // perform does step n and tells what follows, until the step is over. It returns what it told.
 func (v *view) perform(ctx context.Context, n int, s step) (told []trace.Action, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
@@ -102,9 +141,8 @@ func (v *view) perform(ctx context.Context, n int, s step) (told []trace.Action,
 		output, err = v.shell(ctx, s.Command)
 		done <- err
 	}()
-	var over, flush <-chan time.Time
-	var heard []trace.Action
-	restless := time.NewTimer(quiet)
+	var over <-chan time.Time
+	reminder := time.NewTimer(remindAfter)
 	for {
 		var seen []trace.Action
 		select {
@@ -112,11 +150,7 @@ func (v *view) perform(ctx context.Context, n int, s step) (told []trace.Action,
 			for _, o := range batch {
 				seen = append(seen, v.Observe(o)...)
 			}
-			restless.Reset(quiet)
-		case a := <-v.heard:
-			heard, flush = append(heard, a), time.After(late)
-			continue
-		case <-flush:
+			reminder.Reset(remindAfter)
 		case err := <-done:
 			done = nil
 			switch {
@@ -129,8 +163,8 @@ func (v *view) perform(ctx context.Context, n int, s step) (told []trace.Action,
 			case err != nil:
 				return told, fmt.Errorf("%s: %w\n%s", s.Command, err, plain.Text(output))
 			}
-		case <-restless.C:
-			v.paragraph("   ", faint, s.Waiting)
+		case <-reminder.C:
+			v.paragraph("   ", s.Waiting)
 			s.Waiting = "" // once is enough
 			continue
 		case <-over:
@@ -143,13 +177,40 @@ func (v *view) perform(ctx context.Context, n int, s step) (told []trace.Action,
 			}
 			return told, ctx.Err()
 		}
-		seen, heard = append(seen, heard...), nil
-		seen = slices.DeleteFunc(seen, func(a trace.Action) bool { return a.Verb == "" })
-		slices.SortStableFunc(seen, func(a, b trace.Action) int { return a.At.Compare(b.At) })
-		seen = trace.Merge(seen)
+		seen = trace.Merge(slices.DeleteFunc(seen, func(a trace.Action) bool { return a.Verb == "" }))
 		trace.Print(v.Out, begun, seen)
 		if told = append(told, seen...); done == nil && over == nil && s.Until.missing(told, v.Tracker) == "" {
 			over = time.After(time.Duration(s.Linger) * time.Second)
 		}
+	}
+}
+
+var (
+	bold = color.New(color.Bold).Sprintf
+	cyan = color.New(color.FgCyan).Sprintf
+)
+
+func (s Stage) announce(n int, what step) {
+	fmt.Fprintf(s.Out, "\n%s\n\n", bold("%d  %s", n, what.Title))
+	if what.Command != "" {
+		fmt.Fprintf(s.Out, "   %s\n", cyan("$ %s", strings.ReplaceAll(what.Command, "\n", "\n     ")))
+	}
+}
+
+// lineWidth is how long lines of prose may become.
+const lineWidth = 80
+
+// paragraph breaks a text into lines.
+func (s Stage) paragraph(indent, text string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(indent)+len(line)+len(word) >= lineWidth {
+			fmt.Fprintln(s.Out, indent+line)
+			line = ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	if line != "" {
+		fmt.Fprintln(s.Out, indent+line)
 	}
 }

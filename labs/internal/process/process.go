@@ -23,13 +23,23 @@ func Tool(ctx context.Context, dir, tmp string, env []string, name string, args 
 	return cmd
 }
 
-// Program prepares a program that contains a learner's code. Its whole process tree ends with it, with ctx, and with
-// this process. It runs under the program supervisor, as the user that [UserOf] gives its home, and sees env alone.
+// Program prepares a program that contains a learner's code, as [Supervised] does. It runs as the user that [UserOf] gives its home, in
+// that folder, and sees env alone.
 func Program(ctx context.Context, supervisor, home string, env []string, name string, args ...string) (*exec.Cmd, error) {
 	uid, err := UserOf(home)
 	if err != nil {
 		return nil, err
 	}
+	cmd, err := Supervised(ctx, supervisor, uid, name, args...)
+	if err == nil {
+		cmd.Dir, cmd.Env = home, env
+	}
+	return cmd, err
+}
+
+// Supervised prepares a program whose whole process tree ends with it, with ctx, and with this process. It runs under the program
+// supervisor, as the user uid; -1 is the current one.
+func Supervised(ctx context.Context, supervisor string, uid int, name string, args ...string) (*exec.Cmd, error) {
 	read, write, err := os.Pipe() // its other end is the supervisor's file descriptor 3
 	if err != nil {
 		return nil, fmt.Errorf("make a parent pipe: %w", err)
@@ -41,6 +51,5 @@ func Program(ctx context.Context, supervisor, home string, env []string, name st
 	Own(cmd, syscall.SIGTERM)
 	cmd.Cancel = func() error { return write.Close() }
 	context.AfterFunc(ctx, func() { write.Close() })
-	cmd.Dir, cmd.Env = home, env
 	return cmd, nil
 }

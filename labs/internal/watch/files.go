@@ -19,13 +19,13 @@ const (
 	// pollPeriod is how often the workspace is looked at where no event says that something happened: on network
 	// drives, and on Windows' file systems below WSL2.
 	pollPeriod = time.Second
-	// quiet is how long nothing may change before a burst is over: an editor that saves all its files, a formatter
+	// debounce is how long nothing may change before a burst is over: an editor that saves all its files, a formatter
 	// after it, a checkout. It is part of the wait for every verdict.
-	quiet = 100 * time.Millisecond
-	// longest bounds a burst that does not end.
-	longest = 2 * time.Second
-	// rest is the time between an event and a look: a log that is written in the workspace is a flood of events.
-	rest = 20 * time.Millisecond
+	debounce = 100 * time.Millisecond
+	// maxBurst bounds a burst that does not end.
+	maxBurst = 2 * time.Second
+	// eventPause is the time between an event and a look: a log that is written in the workspace is a flood of events.
+	eventPause = 20 * time.Millisecond
 )
 
 // Change is one change of a workspace, however many files were saved.
@@ -40,37 +40,34 @@ type Change struct {
 // the Makefile, hidden files, bin/ and what editors leave beside a file are no part of it. It begins with the workspace as
 // it is now, and ends with ctx. What counts is content: saving a file that is as it was is no change.
 func Files(ctx context.Context, dir string) <-chan Change {
-	events, err := fsnotify.NewWatcher()
-	if err != nil { // the machine has none left to give: polling has to do
-		events = nil
-	}
-	w := &watcher{dir: dir, events: events, period: pollPeriod, quiet: quiet, longest: longest}
+	w := &watcher{dir: dir, period: pollPeriod, debounce: debounce, maxBurst: maxBurst}
+	w.events, _ = fsnotify.NewWatcher() // a machine that has none left to give is polled
 	return w.start(ctx)
 }
 
 // watcher looks at a workspace when an event says so, and once in a while.
 type watcher struct {
-	dir                    string
-	events                 *fsnotify.Watcher // nil where there are none
-	period, quiet, longest time.Duration
+	dir                        string
+	events                     *fsnotify.Watcher // nil where there are none
+	period, debounce, maxBurst time.Duration
 }
 
 // snapshot is what the relevant files of a workspace held at one moment: the sum of each, by slash path.
 type snapshot map[string][sha256.Size]byte
 
 func (w *watcher) start(ctx context.Context) <-chan Change {
-	changes, told := make(chan Change), w.look(snapshot{})
+	changes, known := make(chan Change), w.look(snapshot{})
 	go func() {
 		for w.wait(ctx) {
-			noticed, now := time.Now(), w.look(told)
-			for begun := now; !maps.Equal(told, now) && time.Since(noticed) < w.longest; begun = now {
-				time.Sleep(w.quiet)
+			noticed, now := time.Now(), w.look(known)
+			for begun := now; !maps.Equal(known, now) && time.Since(noticed) < w.maxBurst; begun = now {
+				time.Sleep(w.debounce)
 				if now = w.look(begun); maps.Equal(begun, now) {
 					break
 				}
 			}
-			paths := changed(told, now)
-			if told = now; len(paths) == 0 {
+			paths := changed(known, now)
+			if known = now; len(paths) == 0 {
 				continue
 			}
 			select {
@@ -85,17 +82,15 @@ func (w *watcher) start(ctx context.Context) <-chan Change {
 // wait returns when it is time for the next look, and false when ctx has ended.
 func (w *watcher) wait(ctx context.Context) bool {
 	var happened <-chan fsnotify.Event
-	var lost <-chan error // events
+	var lost <-chan error
 	if w.events != nil {
 		happened, lost = w.events.Events, w.events.Errors
 	}
-	timer := time.NewTimer(w.period)
-	defer timer.Stop()
 	select {
 	case <-happened:
-		time.Sleep(rest)
-	case <-lost: //nolint:errcheck // it says to look, and nothing else
-	case <-timer.C:
+		time.Sleep(eventPause)
+	case <-lost: //nolint:errcheck // events were lost, which says to look and nothing else
+	case <-time.After(w.period):
 	case <-ctx.Done():
 		if w.events != nil {
 			_ = w.events.Close()

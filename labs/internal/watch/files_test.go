@@ -36,7 +36,7 @@ func inBothWays(t *testing.T, files []string, test func(p place)) {
 			for _, f := range files {
 				p.write(f, "package "+filepath.Base(f))
 			}
-			w := &watcher{dir: p.dir, period: testPeriod, quiet: 2 * testPeriod, longest: longest}
+			w := &watcher{dir: p.dir, period: testPeriod, debounce: 2 * testPeriod, maxBurst: maxBurst}
 			if events {
 				var err error
 				if w.events, err = fsnotify.NewWatcher(); err != nil {
@@ -96,10 +96,8 @@ func TestSavesAreNoticed(t *testing.T) {
 
 func TestNewFoldersAreFollowed(t *testing.T) {
 	inBothWays(t, []string{"cmd/main.go"}, func(p place) {
-		if err := os.MkdirAll(p.path("internal/deep"), 0o755); err != nil {
-			p.Fatal(err)
-		}
-		p.replace("cmd/main.go", "package other") // its folder is followed once this was told
+		p.write("internal/deep/notes", "no change")
+		p.replace("cmd/main.go", "package other") // its folder is followed once this was known
 		p.tells("cmd/main.go")
 		p.replace("internal/deep/a.go", "package deep")
 		p.tells("internal/deep/a.go")
@@ -115,7 +113,7 @@ func TestBurstIsOneChange(t *testing.T) {
 	p := place{T: t, dir: t.TempDir()}
 	var want []string
 	p.write("a00.go", "package v1")
-	w := &watcher{dir: p.dir, period: testPeriod, quiet: 100 * testPeriod, longest: soon} // nobody needs so long to write
+	w := &watcher{dir: p.dir, period: testPeriod, debounce: 100 * testPeriod, maxBurst: soon} // nobody needs so long to write
 	p.changes = w.start(t.Context())
 	for i := range 20 {
 		name := fmt.Sprintf("a%02d.go", i)
@@ -129,7 +127,7 @@ func TestBurstIsOneChange(t *testing.T) {
 func TestEndlessBurstIsToldInParts(t *testing.T) {
 	t.Parallel()
 	p := place{T: t, dir: t.TempDir()}
-	w := &watcher{dir: p.dir, period: testPeriod, quiet: testPeriod, longest: 3 * testPeriod}
+	w := &watcher{dir: p.dir, period: testPeriod, debounce: testPeriod, maxBurst: 3 * testPeriod}
 	p.changes = w.start(t.Context())
 	for i, end := 0, time.After(soon); ; i++ {
 		p.replace("main.go", fmt.Sprint("package main // ", i))

@@ -36,10 +36,9 @@ type Session struct {
 	// Out gets what is a report, Err everything else.
 	Out, Err io.Writer
 
-	current *check       // under way, be it with cleaning up; nil when nothing is
-	next    *reason      // for a check as soon as the current one has ended; nil when there is none
-	judged  map[int]bool // the labs that had an answer
-	passed  bool         // the last thing that was checked did
+	current *check  // under way, be it with cleaning up; nil when nothing is
+	next    *reason // for a check as soon as the current one has ended; nil when there is none
+	passed  bool    // the last thing that was checked did
 }
 
 // reason is why a check begins.
@@ -79,7 +78,6 @@ func Lines(in io.Reader) <-chan string {
 // Run works until the learner quits, which is no error, or ctx ends, whose error it returns. When it returns, no
 // check is under way. A check that could not be done is told, and the next change tries again.
 func (s *Session) Run(ctx context.Context) error {
-	s.judged = map[int]bool{}
 	defer s.abandon()
 	s.start(ctx, reason{since: time.Now(), after: "start"})
 	for {
@@ -140,16 +138,12 @@ func (s *Session) do(ctx context.Context, line string) {
 	switch {
 	case line == "" || line == "r":
 		s.again(ctx, reason{since: time.Now(), after: "Enter"})
-	case line == "h" && !s.judged[s.Lab]:
-		s.say(fmt.Sprintf("lab %d has no verdict yet: h tells a hint after it", s.Lab))
 	case line == "h":
 		s.complain(s.Hint(s.Lab))
 		if idle {
 			s.prompt()
 		}
-	case line == "n" && !idle:
-		s.say(fmt.Sprintf("lab %d is being checked: n goes on once it has passed", s.Lab))
-	case line == "n" && !s.passed:
+	case line == "n" && (!idle || !s.passed):
 		s.say(fmt.Sprintf("lab %d has not passed: n goes on once it has", s.Lab))
 	case line == "n" && s.Lab == s.Labs:
 		s.say(fmt.Sprintf("lab %d was the last one", s.Lab))
@@ -173,9 +167,9 @@ func (s *Session) hear(ctx context.Context, e event) {
 			s.prompt()
 		}
 	case !c.done:
-		c.done, s.judged[c.lab], s.passed = true, true, e.result.Verdict == verdict.Pass
+		c.done, s.passed = true, e.result.Verdict == verdict.Pass
 		s.Report(e.result)
-		verdict.Note(s.Out, fmt.Sprintf("%s · %.1f s from %s to verdict", cluster(e.result), time.Since(c.since).Seconds(), c.after))
+		verdict.Note(s.Out, fmt.Sprintf("%.1f s from %s to verdict", time.Since(c.since).Seconds(), c.after))
 		s.prompt()
 	}
 }
@@ -215,17 +209,6 @@ func withoutCancellation(err error) error {
 		return nil
 	}
 	return err
-}
-
-// cluster says which kind of cluster a result is from.
-func cluster(r *verdict.Result) string {
-	switch {
-	case r.Cluster.Provider == "":
-		return "without a cluster"
-	case r.Cluster.Pooled:
-		return "on a fresh " + r.Cluster.Provider + " cluster that waited in the pool"
-	}
-	return "on a fresh " + r.Cluster.Provider + " cluster that was created for it"
 }
 
 // prompt is the last line on the screen while nothing happens.

@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
-	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
@@ -22,12 +20,12 @@ func create(ctx context.Context, c *course.Course, dir string, stage int) error 
 		return err
 	}
 	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return exit.Usage("create the workspace: %w", err)
+	tmp := ""
+	if err = os.MkdirAll(parent, 0o755); err == nil {
+		tmp, err = os.MkdirTemp(parent, ".lab-workspace-")
 	}
-	tmp, err := os.MkdirTemp(parent, ".lab-workspace-")
 	if err != nil {
-		return exit.Usage("create the workspace: %w", err)
+		return refuse("create the workspace: %w", err)
 	}
 	defer os.RemoveAll(tmp) // after the rename it is not there
 	if err := errors.Join(os.Chmod(tmp, 0o755), tree.WriteTo(tmp)); err != nil {
@@ -59,12 +57,10 @@ func git(ctx context.Context, dir string, args ...string) error {
 	}
 	said, err := cmd.CombinedOutput()
 	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
+	case err == nil || ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, exec.ErrNotFound):
-		return exit.Environment(errors.New("git is missing, and the workspace is a repository: install git"))
+		return errors.New("git is missing, and the workspace is a repository: install git")
 	}
-	return fmt.Errorf("git %s in %s: %w: %s", args[0], dir, err, plain.Line(strings.TrimSpace(string(said))))
+	return fmt.Errorf("git %s in %s: %w: %s", args[0], dir, err, plain.Line(string(said)))
 }

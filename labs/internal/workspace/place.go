@@ -2,13 +2,14 @@ package workspace
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/mod/modfile"
 
-	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 )
 
@@ -53,32 +54,32 @@ func Contains(outer, inner string) bool {
 	}
 }
 
-// locate finds the place of a workspace. One that does not exist may not be made in the middle of the course.
-func locate(root, dir string) (real string, exists bool, err error) {
-	real = Real(dir)
-	switch info, err := os.Stat(real); {
-	case err == nil && !info.IsDir():
-		return "", false, exit.Usage("workspace %s is a file: name a folder, or one that does not exist yet", dir)
-	case err == nil:
-		return real, true, nil
-	}
-	if _, err := os.Lstat(real); err == nil {
-		return "", false, exit.Usage("workspace %s is a symbolic link that leads nowhere", dir)
-	}
-	return real, false, outsideCourse(root, real)
-}
-
 // Possible refuses a dir that Ensure would refuse, and creates nothing.
 func Possible(c *course.Course, dir string) error {
 	_, _, err := locate(c.Root, dir)
 	return err
 }
 
+// locate finds the place of a workspace. One that does not exist may not be made in the middle of the course.
+func locate(root, dir string) (real string, exists bool, err error) {
+	real = Real(dir)
+	switch info, err := os.Stat(real); {
+	case err == nil && info.IsDir():
+		return real, true, nil
+	case err == nil || errors.Is(err, syscall.ENOTDIR):
+		return "", false, refuse("workspace %s is a file, or below one: name a folder, or one that does not exist yet", dir)
+	}
+	if _, err := os.Lstat(real); err == nil {
+		return "", false, refuse("workspace %s is a symbolic link that leads nowhere", dir)
+	}
+	return real, false, outsideCourse(root, real)
+}
+
 // outsideCourse refuses the folders of the checkout that belong to the course.
 func outsideCourse(root, dir string) error {
 	for _, name := range []string{".git", ".lab", "bin", "clusters", "docs", "labs", "operator", "scripts"} {
 		if Contains(filepath.Join(root, name), dir) {
-			return exit.Usage("workspace %s: %s belongs to the course: name a folder of its own", dir, name)
+			return refuse("workspace %s: %s belongs to the course: name a folder of its own", dir, name)
 		}
 	}
 	return nil
@@ -92,17 +93,15 @@ func mayChange(c *course.Course, dir string) error {
 	if _, err := os.Stat(savesOf(c, dir).dir); err == nil {
 		return nil // made here, or changed before
 	}
-	ours, err := moduleOf(filepath.Join(c.Root, "operator"))
+	ours, err := moduleOf(filepath.Join(c.Root, course.SourceDir))
 	if err != nil {
 		return err
 	}
 	if module, err := moduleOf(dir); err == nil && module == ours {
 		return nil
 	}
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) == 0 {
-		return exit.Usage("workspace %s is an empty folder: remove it (rmdir %s), and the lab makes a workspace there", dir, dir)
-	}
-	return exit.Usage("nothing was changed: the lab did not make the folder %s, and it has no go.mod with the line `module %s`. Name a folder that does not exist yet", dir, ours)
+	return refuse("nothing was changed: the lab did not make the folder %s, and it has no go.mod with the line `module %s`. "+
+		"Name a folder that does not exist yet (rmdir removes an empty one)", dir, ours)
 }
 
 func moduleOf(dir string) (string, error) {

@@ -26,7 +26,8 @@ func TestFoldersOfOthersAreRefused(t *testing.T) {
 	for dir, want := range map[string]string{
 		"/": "did not make", home: "did not make", root: "did not make", filepath.Dir(root): "did not make",
 		filepath.Join(home, "mine"): "module example.com/greeter", filepath.Join(home, "empty"): "rmdir",
-		filepath.Join(home, "thesis.txt"): "is a file", filepath.Join(home, "nowhere"): "leads nowhere",
+		filepath.Join(home, "thesis.txt"): "is a file", filepath.Join(home, "thesis.txt", "x"): "below one",
+		filepath.Join(home, "nowhere"):  "leads nowhere",
 		filepath.Join(root, "operator"): "belongs to the course", filepath.Join(root, "operator", "mine"): "belongs to the course",
 		filepath.Join(root, "labs", "08-mine"): "belongs to the course", filepath.Join(root, ".lab", "w"): "belongs to the course",
 	} {
@@ -40,7 +41,7 @@ func TestFoldersOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-func TestRealFollowsLinksAlsoBeforeAFolderExists(t *testing.T) {
+func TestRealFollowsLinks(t *testing.T) {
 	dir, links := Real(t.TempDir()), &fixture{T: t, dir: t.TempDir()}
 	links.link(dir, "link")
 	links.link(filepath.Join(dir, "none"), "nowhere")

@@ -12,28 +12,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // Save is a state of a workspace that was saved before it was replaced.
 type Save struct {
-	// Number is 1 for the first save of a workspace, and rises.
-	Number int
-	// Time is when it was saved.
-	Time time.Time
-	// Reason says what replaced it: "before solve 4".
-	Reason string
+	Number int // 1 for the first save of a workspace, and rises
+	Time   time.Time
+	Reason string // what replaced it: "before solve 4"
 
 	dir string
 }
 
 // saves are those of one workspace, each a folder of plain files: 12-before-solve-4.
 type saves struct {
-	dir string
-	// most is how many bytes all of them may have. The latest stays, whatever it has.
-	most int64
+	dir  string
+	most int64 // bytes that all of them may have; the latest stays, whatever it has
 }
 
 // savesOf are the saves of a workspace. They are outside of it, in the state folder of the checkout.
@@ -71,13 +66,13 @@ func (s saves) find(number string) (Save, error) {
 	case err != nil:
 		return Save{}, err
 	case len(list) == 0:
-		return Save{}, exit.Usage("there is nothing to bring back: no command has changed this folder yet (saves of other folders are in %s)", filepath.Dir(s.dir))
+		return Save{}, refuse("there is nothing to bring back: no command has changed this folder yet (saves of other folders are in %s)", filepath.Dir(s.dir))
 	case number == "":
 		return list[len(list)-1], nil
 	}
 	i := slices.IndexFunc(list, func(save Save) bool { return strconv.Itoa(save.Number) == number })
 	if i < 0 {
-		return Save{}, exit.Usage("there is no save %q: `make undo LIST=1` lists them", number)
+		return Save{}, refuse("there is no save %q: `make undo LIST=1` lists them", number)
 	}
 	return list[i], nil
 }
@@ -95,10 +90,7 @@ func (s saves) write(tree course.Tree, reason string) (number, removed int, err 
 	}
 	half := filepath.Join(s.dir, "half")
 	save := Save{Number: number, dir: filepath.Join(s.dir, fmt.Sprintf("%d-%s", number, strings.ReplaceAll(reason, " ", "-")))}
-	err = os.RemoveAll(half) // of a command that was killed
-	if err == nil {
-		err = tree.WriteTo(half)
-	}
+	err = errors.Join(os.RemoveAll(half), tree.WriteTo(half)) // there is one of a command that was killed
 	if err == nil {
 		_, err = eachFile(half, (*os.File).Sync)
 	}
@@ -117,7 +109,7 @@ func (s saves) prune(list []Save) (removed int, err error) {
 	left := s.most
 	for i, save := range slices.Backward(list) {
 		size, err := eachFile(save.dir, func(*os.File) error { return nil })
-		if left -= size; err == nil && left < 0 && i < len(list)-1 {
+		if left -= size; left < 0 && i < len(list)-1 {
 			err = os.RemoveAll(save.dir)
 			removed++
 		}
@@ -140,11 +132,11 @@ func eachFile(dir string, do func(*os.File) error) (size int64, err error) {
 		}
 		defer file.Close()
 		info, err := file.Stat()
-		if err == nil {
-			size += info.Size()
-			err = do(file)
+		if err != nil {
+			return err
 		}
-		return err
+		size += info.Size()
+		return do(file)
 	})
 	return size, err
 }

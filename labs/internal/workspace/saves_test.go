@@ -23,7 +23,7 @@ func TestOldestSavesAreRemoved(t *testing.T) {
 	}
 }
 
-func TestHalfASaveIsNoPartOfTheNext(t *testing.T) {
+func TestSaveOfKilledCommandIsRemoved(t *testing.T) {
 	s := saves{dir: t.TempDir(), most: 100}
 	half, want := course.Tree{"half": {Mode: 0o644}}, course.Tree{"whole": {Mode: 0o644}}
 	if err := half.WriteTo(filepath.Join(s.dir, "half")); err != nil {

@@ -9,30 +9,23 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 
-	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 )
 
 // Change tells what a command did to a workspace.
 type Change struct {
-	// Created says that the workspace did not exist before.
-	Created bool
-	// Paths are the files that were written or removed, sorted; none when the workspace was already what it should be.
-	Paths []string
-	// Saved is the number of the save of the state before, 0 when there was nothing to save.
-	Saved int
-	// Removed is how many of the oldest saves were removed, because all saves of a workspace have at most 1 GiB.
-	Removed int
-	// Restored is the save that Restore brought back.
-	Restored Save
+	Created  bool     // the workspace did not exist before
+	Paths    []string // the files that were written or removed, sorted; none when it was already what it should be
+	Saved    int      // the number of the save of the state before, 0 when there was nothing to save
+	Removed  int      // how many of the oldest saves were removed, because all saves of a workspace have at most 1 GiB
+	Restored Save     // the save that Restore brought back
 }
 
 // Ensure creates the workspace dir with the starter of lab 1 if it does not exist, and says whether it did. It leaves a
@@ -74,12 +67,9 @@ func Restore(ctx context.Context, c *course.Course, dir, number string) (change 
 		return change, err
 	}
 	want, err := course.ReadTree(save.dir)
-	switch {
-	case err != nil:
-		return change, err
-	case exists:
+	if err == nil && exists {
 		change, err = replace(ctx, c, dir, want, "before undo")
-	default:
+	} else if err == nil {
 		change, err = Change{Created: true, Paths: want.Paths()}, want.WriteTo(dir)
 	}
 	change.Restored = save
@@ -94,11 +84,9 @@ func replace(ctx context.Context, c *course.Course, dir string, want course.Tree
 	if err := mayChange(c, dir); err != nil {
 		return change, err
 	}
-	have, err := course.ReadTreeExcept(dir, untouched)
-	if errors.Is(err, fs.ErrPermission) {
-		return change, exit.Usage("%s cannot be saved, and nothing was changed: %w", dir, err)
-	} else if err != nil {
-		return change, err
+	have, err := course.ReadTree(dir, untouched)
+	if err != nil {
+		return change, refuse("%s cannot be saved, and nothing was changed: %w", dir, err)
 	}
 	change.Paths = have.Diff(want)
 	if len(change.Paths) == 0 || ctx.Err() != nil {
@@ -132,36 +120,27 @@ func apply(dir string, have, want course.Tree) error {
 	}
 	defer root.Close()
 	changed := have.Diff(want)
-	for _, p := range changed {
-		if was, ok := have[p]; ok {
-			if err := remove(root, p, was); err != nil {
-				return err
-			}
+	for _, name := range changed {
+		was, ok := have[name]
+		if !ok {
+			continue
+		}
+		if is, err := course.ReadFile(root, name); err != nil || !is.Equal(was) {
+			return cmp.Or(err, fmt.Errorf("another program has just changed %s", name))
+		}
+		if err := root.Remove(name); err != nil {
+			return err
+		}
+		for dir := path.Dir(name); dir != "." && root.Remove(dir) == nil; dir = path.Dir(dir) {
+			continue // a folder that is empty without it goes, too
 		}
 	}
-	for _, p := range changed {
-		if f, ok := want[p]; ok {
-			if err := f.Create(root, p); err != nil {
+	for _, name := range changed {
+		if f, ok := want[name]; ok {
+			if err := f.Create(root, name); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// remove removes a file that is still what it was, and the folders that are empty without it.
-func remove(root *os.Root, p string, was course.File) error {
-	is, err := course.ReadFile(root, p)
-	if err == nil && !is.Equal(was) {
-		err = fmt.Errorf("another program has just changed %s", p)
-	}
-	if err == nil {
-		err = root.Remove(filepath.FromSlash(p))
-	}
-	for dir := path.Dir(p); err == nil && dir != "."; dir = path.Dir(dir) {
-		if root.Remove(filepath.FromSlash(dir)) != nil {
-			break // not empty
-		}
-	}
-	return err
 }

@@ -69,20 +69,20 @@ func (f *fixture) link(to, name string) {
 // tree is everything in a folder but .git and pipes.
 func (f *fixture) tree(dir string) course.Tree {
 	f.Helper()
-	tree, err := course.ReadTreeExcept(dir, func(_ string, entry fs.DirEntry) bool { return entry.Type()&fs.ModeNamedPipe != 0 })
+	tree, err := course.ReadTree(dir, func(_ string, entry fs.DirEntry) bool { return entry.Type()&fs.ModeNamedPipe != 0 })
 	if err != nil {
 		f.Fatal(err)
 	}
 	return tree
 }
 
-func (f *fixture) stage(n int) course.Tree {
+func (f *fixture) mustBeStage(n int) {
 	f.Helper()
 	tree, err := f.course.Render(n)
 	if err != nil {
 		f.Fatal(err)
 	}
-	return tree
+	f.mustEqual(tree)
 }
 
 func (f *fixture) mustEqual(want course.Tree) {
@@ -115,7 +115,7 @@ func (f *fixture) comesBack(stage int) {
 	f.Helper()
 	mine := f.tree(f.dir)
 	f.bring(stage)
-	f.mustEqual(f.stage(stage))
+	f.mustBeStage(stage)
 	f.undo("")
 	f.mustEqual(mine)
 }
@@ -134,46 +134,26 @@ func (f *fixture) git(args ...string) string {
 
 func TestEnsureCreatesFirstStarter(t *testing.T) {
 	f := newWorkspace(t)
-	f.mustEqual(f.stage(0))
+	f.mustBeStage(0)
 	if status := f.git("status", "--porcelain", "--branch"); status != "## main" {
 		t.Errorf("git status: %s", status)
 	}
-	if created, err := Ensure(t.Context(), f.course, f.dir); created || err != nil {
-		t.Errorf("the second time: %v, %v", created, err)
-	}
-}
-
-func TestEnsureKeepsExistingFolder(t *testing.T) {
-	f := newFixture(t)
 	f.write("thesis.txt", "my life")
 	before := f.tree(f.dir)
 	if created, err := Ensure(t.Context(), f.course, f.dir); created || err != nil {
-		t.Error(created, err)
+		t.Errorf("the second time: %v, %v", created, err)
 	}
 	f.mustEqual(before)
 }
 
-func TestEnsureIsAtomic(t *testing.T) {
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, tc := range map[string]struct {
-		ctx  context.Context
-		path string
-		code int
-	}{
-		"git is missing": {t.Context(), t.TempDir(), exit.EnvironmentError},
-		"interrupted":    {cancelled, os.Getenv("PATH"), exit.Interrupted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			t.Setenv("PATH", tc.path)
-			if created, err := Ensure(tc.ctx, f.course, f.dir); created || exit.Code(err) != tc.code {
-				t.Errorf("%v, %v", created, err)
-			}
-			if left, err := filepath.Glob(filepath.Join(f.course.Root, "*workspace*")); err != nil || len(left) > 0 {
-				t.Errorf("left behind: %q, %v", left, err)
-			}
-		})
+func TestFailedEnsureLeavesNothing(t *testing.T) {
+	f := newFixture(t)
+	t.Setenv("PATH", t.TempDir()) // without git
+	if created, err := Ensure(t.Context(), f.course, f.dir); created || exit.Code(err) != exit.EnvironmentError {
+		t.Errorf("%v, %v", created, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(f.course.Root, "*workspace*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
 	}
 }
 
@@ -182,12 +162,12 @@ func TestBringMakesTreeEqualToStage(t *testing.T) {
 	if change := f.bring(2); !change.Created || change.Saved != 0 {
 		t.Errorf("%+v", change)
 	}
-	f.mustEqual(f.stage(2))
+	f.mustBeStage(2)
 	f.write("extra/deep/file.go", "package deep")
 	if change := f.bring(0); change.Saved != 1 || !slices.Contains(change.Paths, "main.go") || !slices.Contains(change.Paths, "extra/deep/file.go") {
 		t.Errorf("%+v", change)
 	}
-	f.mustEqual(f.stage(0))
+	f.mustBeStage(0)
 	if _, err := os.Stat(filepath.Join(f.dir, "extra")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty folder stayed: %v", err)
 	}
@@ -256,7 +236,7 @@ func TestEverySaveCanBeRestored(t *testing.T) {
 	}
 	f.write("notes", "third")
 	f.undo("")
-	f.mustEqual(f.stage(2))
+	f.mustBeStage(2)
 	saves, err := Saves(f.course, f.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -276,26 +256,27 @@ func TestEverySaveCanBeRestored(t *testing.T) {
 	}
 }
 
-func TestNothingToUndo(t *testing.T) {
+func TestBringWithoutSaveChangesNothing(t *testing.T) {
 	f := newWorkspace(t)
 	if _, err := Restore(t.Context(), f.course, f.dir, ""); exit.Code(err) != exit.UsageError {
-		t.Error(err)
+		t.Errorf("nothing was saved yet: %v", err)
 	}
-}
-
-func TestInterruptedBringChangesNothing(t *testing.T) {
-	f := newWorkspace(t)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Bring(cancelled, f.course, f.dir, 2, "before solve 2"); exit.Code(err) != exit.Interrupted {
-		t.Error(err)
+		t.Errorf("interrupted: %v", err)
 	}
-	f.mustEqual(f.stage(0))
+	state := &fixture{T: t, dir: filepath.Join(f.course.Root, ".lab")}
+	state.remove("saves")
+	state.write("saves", "a file")
+	if _, err := Bring(t.Context(), f.course, f.dir, 2, "before solve 2"); err == nil {
+		t.Error("the work was not saved, and there is no error")
+	}
+	f.mustBeStage(0)
 }
 
-func TestSavesOutliveTheWorkspace(t *testing.T) {
+func TestSavesOutliveWorkspace(t *testing.T) {
 	for name, happens := range map[string]func(f *fixture){
-		"its repository is gone":      func(f *fixture) { f.remove(".git") },
 		"its repository is a new one": func(f *fixture) { f.remove(".git"); f.git("init", "--quiet") },
 		"its go.mod is gone":          func(f *fixture) { f.remove("go.mod") },
 		"it is gone":                  func(f *fixture) { f.remove(".") },
@@ -312,41 +293,19 @@ func TestSavesOutliveTheWorkspace(t *testing.T) {
 	}
 }
 
-func TestCopiesAreWorkspaces(t *testing.T) {
-	for name, copied := range map[string]func(f *fixture, to string){
-		"a clone": func(f *fixture, to string) { f.git("clone", "--quiet", f.dir, to) },
-		"a copy": func(f *fixture, to string) {
-			if err := os.CopyFS(to, os.DirFS(f.dir)); err != nil {
-				f.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			first := newWorkspace(t)
-			second := &fixture{T: t, course: first.course, dir: filepath.Join(Real(t.TempDir()), "mine")}
-			copied(first, second.dir)
-			second.write("notes", "mine")
-			second.comesBack(2)
-			if saves, err := Saves(first.course, first.dir); err != nil || len(saves) > 0 {
-				t.Errorf("of the first one: %v, %v", saves, err)
-			}
-		})
+func TestCloneIsWorkspace(t *testing.T) {
+	first := newWorkspace(t)
+	second := &fixture{T: t, course: first.course, dir: filepath.Join(Real(t.TempDir()), "mine")}
+	first.git("clone", "--quiet", first.dir, second.dir)
+	second.write("notes", "mine")
+	second.comesBack(2)
+	if saves, err := Saves(first.course, first.dir); err != nil || len(saves) > 0 {
+		t.Errorf("of the first one: %v, %v", saves, err)
 	}
-}
-
-func TestBringChangesNothingWithoutASave(t *testing.T) {
-	f := newWorkspace(t)
-	saves := &fixture{T: t, dir: filepath.Join(f.course.Root, ".lab")}
-	saves.remove("saves")
-	saves.write("saves", "a file")
-	if _, err := Bring(t.Context(), f.course, f.dir, 2, "before solve 2"); err == nil {
-		t.Error("no error")
-	}
-	f.mustEqual(f.stage(0))
 }
 
 // A pipe cannot be saved, so it stays, and is in the way of a folder of stage 3.
-func TestUndoRestoresAfterAFailedBring(t *testing.T) {
+func TestUndoRestoresAfterFailedBring(t *testing.T) {
 	f := newWorkspace(t)
 	if out, err := exec.Command("mkfifo", filepath.Join(f.dir, "docs")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -361,7 +320,7 @@ func TestUndoRestoresAfterAFailedBring(t *testing.T) {
 }
 
 // An editor may save between the moment in which lab reads a file and the moment in which it removes it.
-func TestApplyKeepsWhatAnEditorHasJustSaved(t *testing.T) {
+func TestApplyKeepsFileOfEditor(t *testing.T) {
 	f := newFixture(t)
 	f.write("a", "saved by an editor")
 	have := course.Tree{"a": {Data: []byte("before"), Mode: 0o644}}
@@ -378,24 +337,20 @@ func TestRepositoryIsNeitherReadNorChanged(t *testing.T) {
 	f := newWorkspace(t)
 	f.write("third_party/lib/.git/HEAD", "ref: refs/heads/main\n")
 	f.write("sub/.git", "gitdir: ../.git/modules/sub\n") // as a submodule has it
-	f.write("main.go", "package main // staged\n")
-	f.git("add", "main.go")
-	bin, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
-	if err := os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\ntouch '"+ran+"'\n"), 0o755); err != nil {
+	bin, before := t.TempDir(), f.tree(filepath.Join(f.dir, ".git"))
+	coursetest.Write(t, bin, "git", "#!/bin/sh\ntouch '"+bin+"/ran'\n")
+	if err := os.Chmod(filepath.Join(bin, "git"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	before := f.tree(filepath.Join(f.dir, ".git"))
 	f.comesBack(3)
 	if diff := before.Diff(f.tree(filepath.Join(f.dir, ".git"))); diff != nil {
 		t.Errorf("changed: %q", diff)
 	}
 	for _, kept := range []string{"third_party/lib/.git/HEAD", "sub/.git"} {
-		if _, err := os.Stat(filepath.Join(f.dir, kept)); err != nil {
-			t.Error(err)
-		}
+		coursetest.Read(t, f.dir, kept)
 	}
-	if _, err := os.Stat(ran); err == nil {
+	if _, err := os.Stat(filepath.Join(bin, "ran")); err == nil {
 		t.Error("git ran")
 	}
 }

@@ -37,20 +37,17 @@ func Usage(format string, args ...any) error {
 	return &coded{fmt.Errorf(format, args...), UsageError}
 }
 
-// Environment marks err as the fault of the machine or of the lab. Its exit code is 3; nil stays nil.
+// Environment marks err as the fault of the machine or of the lab. Its exit code is 3.
 func Environment(err error) error {
-	if err == nil {
-		return nil
-	}
 	return &coded{err, EnvironmentError}
 }
 
-// Code is the exit code for err: what [Usage] and [Environment] marked, 2 for a [nodeimage.InputError], 3 for a [clusters.Problem],
-// 130 for a cancelled context, 1 for [ErrFail], 3 for everything that nobody foresaw.
-// An unforeseen error is never counted against the learner.
+// Code is the exit code for err: what [Usage] and [Environment] marked, 2 for a [nodeimage.InputError] and an error that says BadInput,
+// 130 for a cancelled context, 1 for [ErrFail], 3 for everything else: an unforeseen error is never counted against the learner.
 func Code(err error) int {
 	var c *coded
-	var input *nodeimage.InputError
+	var image *nodeimage.InputError
+	var input interface{ BadInput() bool }
 	switch {
 	case err == nil:
 		return OK
@@ -60,7 +57,7 @@ func Code(err error) int {
 		return Fail
 	case errors.As(err, &c):
 		return c.code
-	case errors.As(err, &input):
+	case errors.As(err, &image), errors.As(err, &input) && input.BadInput():
 		return UsageError
 	default:
 		return EnvironmentError

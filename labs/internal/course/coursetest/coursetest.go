@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"golang.org/x/tools/txtar"
@@ -70,4 +71,15 @@ func Read(t testing.TB, root, name string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// Example returns the block of code in docs/authoring.md that begins like this.
+func Example(t testing.TB, root, begin string) string {
+	t.Helper()
+	block := regexp.MustCompile("(?s)```[a-z]+\n(" + regexp.QuoteMeta(begin) + ".*?)```")
+	m := block.FindStringSubmatch(Read(t, root, "docs/authoring.md"))
+	if m == nil {
+		t.Fatalf("docs/authoring.md has no example that begins with %q", begin)
+	}
+	return m[1]
 }

@@ -4,7 +4,6 @@ package workspacetest
 
 import (
 	"embed"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,20 +13,17 @@ import (
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
-// The files of the module, each with .txt appended so that they are not part of ours.
+// Each has .txt appended: the module is no part of ours.
 //
 //go:embed files
 var files embed.FS
 
+// The files of the module.
 const (
-	// Types is the path of the file with the API types.
-	Types = "api/v1alpha1/memcached_types.go"
-	// DeepCopy is the path of the generated deep copies.
+	Types    = "api/v1alpha1/memcached_types.go"
 	DeepCopy = "api/v1alpha1/zz_generated.deepcopy.go"
-	// Manifest is the path of the generated custom resource definition.
 	Manifest = "config/crd/bases/cache.example.com_memcacheds.yaml"
-	// Sample is the path of the sample.
-	Sample = "config/samples/cache_v1alpha1_memcached.yaml"
+	Sample   = "config/samples/cache_v1alpha1_memcached.yaml"
 )
 
 // Edit changes a module below dir.
@@ -37,21 +33,17 @@ type Edit func(t testing.TB, dir string)
 // its folder, which the test's end removes.
 func New(t testing.TB, edits ...Edit) string {
 	t.Helper()
-	dir := t.TempDir()
+	_, here, _, _ := runtime.Caller(0)
+	dir, operator := t.TempDir(), filepath.Join(filepath.Dir(here), "..", "..", "..", "..", "operator")
 	for _, name := range []string{"go.mod", "go.sum"} {
-		coursetest.Write(t, dir, name, coursetest.Read(t, operator(), name))
+		coursetest.Write(t, dir, name, coursetest.Read(t, operator, name))
 	}
-	err := fs.WalkDir(files, "files", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	for _, name := range []string{Types, DeepCopy, Manifest, Sample} {
+		data, err := files.ReadFile("files/" + name + ".txt")
+		if err != nil {
+			t.Fatal(err)
 		}
-		data, err := files.ReadFile(path)
-		rel := strings.TrimSuffix(strings.TrimPrefix(path, "files/"), ".txt")
-		coursetest.Write(t, dir, rel, string(data))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+		coursetest.Write(t, dir, name, string(data))
 	}
 	for _, edit := range edits {
 		edit(t, dir)
@@ -73,10 +65,7 @@ func Replace(path, old, replacement string) Edit {
 
 // Write makes or replaces one file.
 func Write(path, text string) Edit {
-	return func(t testing.TB, dir string) {
-		t.Helper()
-		coursetest.Write(t, dir, path, text)
-	}
+	return func(t testing.TB, dir string) { coursetest.Write(t, dir, path, text) }
 }
 
 // Remove takes one file or folder away.
@@ -87,10 +76,4 @@ func Remove(path string) Edit {
 			t.Fatal(err)
 		}
 	}
-}
-
-// operator is the folder of the course's operator, whose dependencies a learner's module has.
-func operator() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "operator")
 }
