@@ -3,13 +3,12 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED := 0
-# There may be a go.work of somebody else's above a checkout.
+# A go.work of another project may be in a folder above the checkout.
 export GOWORK := off
 # With these, exported for other work, Go would build for another machine, or not at all.
 unexport GOOS GOARCH GOEXPERIMENT GO111MODULE GOROOT
 
-# Settings become flags; a flag beats the default, and there is no configuration file. What somebody gave is a text, which
-# neither make nor the shell reads as anything else: make does not expand it, and the shell takes it from the environment.
+# Settings become flags. A value is passed on as it is: make does not expand it, and the shell takes it from the environment.
 override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR FORCE JUDGE_IMAGE KEEP KEY LAB LABS LIST N NAME NAMES NODE_IMAGE ONLY POOL PORT \
   REFUSE REPEAT REPLACE ROOM RUNTIME SAVE SEED WORKSPACE YES
 $(foreach s,$(SETTINGS),$(if $(filter-out undefined,$(origin $s)),$(eval export override $s := $$(value $s))))
@@ -23,8 +22,8 @@ override labdev := @bin/labdev $(FLAGS)
 lab-% watch-% hint-% trace-% diff-% solve-% reset-%: export override STEP = $*
 
 override simple := progress up shell status doctor setup
-override develop := node-image test proof verify
-.PHONY: $(simple) $(develop) labs watch trace undo join demo registry down board classroom classroom-status classroom-down \
+override develop := node-image test
+.PHONY: $(simple) $(develop) proof verify labs watch trace undo join demo registry down board classroom classroom-status classroom-down \
   classroom-modules grade judge-image mutants bench generate lint vulncheck help bin/lab bin/labdev bin/classroom
 $(simple): bin/lab
 	$(lab) $@
@@ -76,7 +75,7 @@ down: bin/lab ## remove everything that is still running (ALL=1: what other comm
 
 board: bin/classroom ## who is where, and who is stuck: the classroom's server, until Ctrl-C (ADDRESS=ip PORT=n)
 	$(classroom) serve $(call flag,--address,ADDRESS) $(call flag,--port,PORT)
-classroom: bin/classroom ## a cluster for each learner; run again, what is missing (N=12 or NAMES=file, ADDRESS=ip REPLACE=name)
+classroom: bin/classroom ## a cluster for each learner; a second run makes what is missing (N=12 or NAMES=file, ADDRESS=ip REPLACE=name)
 	$(classroom) up $(call flag,--learners,N) $(call flag,--names,NAMES) $(call flag,--address,ADDRESS) $(call flag,--replace,REPLACE)
 classroom-status: bin/classroom ## who has a cluster, and how it is
 	$(classroom) status
@@ -84,38 +83,45 @@ classroom-down: bin/classroom ## remove the clusters of the classroom, and all t
 	$(classroom) down
 classroom-modules: bin/classroom ## collect what a classroom on a weak network needs, where the internet is good
 	$(classroom) modules
-grade: bin/classroom ## judge what many learners handed in, and trust none of it (DIR=folder LABS=4,5; RUNTIME=runc takes another runtime than gVisor)
+grade: bin/classroom ## judge what many learners handed in, each in a container (DIR=folder LABS=4,5; RUNTIME=runc takes another runtime than gVisor)
 	$(classroom) grade $(call flag,--labs,LABS) $(call flag,--runtime,RUNTIME) -- "$$DIR"
-judge-image: bin/classroom ## make the image of a Pod that judges on a Kubernetes that you have
+judge-image: bin/classroom ## make the image for verdicts on a Kubernetes that you have (docs/hosted.md)
 	$(classroom) judge-image
 
 ##@ Prepare the machine
 
 doctor: ## what on this machine would stop a lab, and the command that fixes it
-setup: ## container engine, kernel settings, node image: what the doctor found missing
+setup: ## install what the doctor found missing: container engine, kernel settings, node image
 node-image: ## build the node image from Debian packages and Go modules
 
 ##@ Work on the project
 
-test: ## what every change is asked: unit tests, then right and wrong answers on real clusters
-proof: ## everything that can be asked, in two hours (Linux, root); ends with a table for docs/testing.md
+test: ## what CI asks of every change: unit tests, then right and wrong answers on real clusters
+proof: lint verify bin/labdev ## all tests and all answers, in two hours (Linux, root); ends with a table for docs/testing.md
+	$(labdev) test --all
 mutants: bin/labdev ## judge wrong and right answers, without a setting those of make test (LAB=n ALL=1 ONLY=id REPEAT=n SEED=n)
 	$(labdev) mutants $(if $(filter 1,$(ALL)),--all) $(call flag,--lab,LAB) $(call flag,--only,ONLY) $(call flag,--repeat,REPEAT) $(call flag,--seed,SEED)
 bench: ## how long a cluster and a verdict take, for benchstat (ONLY=Cluster or Verdict/lab=4, N=5)
 	@go test ./labs/internal/proof/benchmark -run none -bench "$${ONLY:-.}" -benchtime 1x -count "$${N:-5}" -timeout 3h
-verify: ## generated code, lessons, stages, go.mod files, formatting, platforms, and all that bin/labdev lint finds
+# $(call modules,DIRS) are the folders of go.mod files that are not below DIRS.
+modules = $(foreach file,$(shell git ls-files '*go.mod' | grep -Ev '^($1)/'),$(or $(patsubst %/,%,$(filter-out ./,$(dir $(file)))),.))
+verify: bin/labdev ## is everything up to date: generated code, lessons, stages, go.mod files, formatting, platforms
+	$(labdev) verify
+	@test -z "$$(gofmt -l clusters labs operator | tee /dev/stderr)" || { echo "gofmt would change these files" >&2; exit 1; }
+	@for dir in $(call modules,labs/correct); do go -C $$dir mod tidy -diff || exit; done
+	@for sum in $(abspath $(wildcard clusters/components/modules/*.sum)); do go -C scripts/tools mod tidy -diff -modfile=$${sum%sum}mod || exit; done
+	@for os in linux darwin; do echo "compiling for $$os/arm64"; export GOOS=$$os GOARCH=arm64; \
+	  go -C clusters build ./... && go -C operator build ./... && go build ./labs/cmd/... ./labs/classroom/cmd/... ./labs/harness/... || exit; done
 generate: bin/labdev ## regenerate what verify compares
 	$(labdev) verify --fix
 
-# $(call modules,DIRS) are the folders of go.mod files that are not below DIRS.
-modules = $(foreach file,$(shell git ls-files '*go.mod' | grep -Ev '^($1)/'),$(or $(patsubst %/,%,$(filter-out ./,$(dir $(file)))),.))
 lint: bin/labdev ## static analysis of Go, shell and the course itself
 	$(labdev) lint
 	@go -C scripts/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@command -v shellcheck >/dev/null || { echo "shellcheck is missing: apt-get install shellcheck" >&2; exit 3; }
 	@shellcheck scripts/*.sh .ci/run
 	@root=$$(pwd); for dir in $(call modules,scripts|labs/correct); do (cd $$dir && "$$root/bin/golangci-lint" run ./...) || exit; done
-vulncheck: ## known holes in what the programs, and those of a node, are made of (asks https://vuln.go.dev)
+vulncheck: ## known vulnerabilities of the modules in our programs and in a node (asks https://vuln.go.dev)
 	@go -C scripts/tools build -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
 	@status=0; for dir in $(call modules,scripts|labs); do echo "== $$dir"; bin/govulncheck -C $$dir ./... || status=$$?; done; \
 	tmp=$$(mktemp -d); for sum in clusters/components/modules/*.sum; do echo "== $$sum"; cp $$sum $$tmp/go.sum; cp $${sum%sum}mod $$tmp/go.mod; \

@@ -129,6 +129,7 @@ func TestMonitor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, w, ctx := startMonitor(t)
+				changed := time.Now()
 				c.change(tc.change)
 				if tc.within > 0 {
 					requireGivenUp(ctx, t, tc.within)
@@ -137,6 +138,9 @@ func TestMonitor(t *testing.T) {
 					c.change(func(c *changing) { c.readyz = good })
 				}
 				requireProblem(t, w.Problem(t.Context()), tc.says)
+				if ago := changed.Sub(w.Trusted()); tc.says != nil && (ago < 0 || ago > monitorInterval) {
+					t.Errorf("trusted until %s before the change, want the last look before it", ago)
+				}
 			})
 		})
 	}

@@ -155,7 +155,7 @@ func (j *Judges) Check(ctx context.Context, workspace string, r Request) (result
 
 // pack makes a zip of a workspace without what no verdict needs: binaries, and hidden folders, in which secrets may be.
 func pack(workspace string) ([]byte, error) {
-	tree, err := course.ReadTreeExcept(workspace, func(name string, d fs.DirEntry) bool {
+	tree, err := course.ReadTree(workspace, func(name string, d fs.DirEntry) bool {
 		return d.IsDir() && (name == "bin" || strings.HasPrefix(d.Name(), "."))
 	})
 	if err != nil {

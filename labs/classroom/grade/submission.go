@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
@@ -32,15 +31,15 @@ type Submission struct {
 }
 
 // Find lists what is in dir: a folder or a zip for each learner, sorted by name. What is neither, or hidden, is nobody's; its
-// names are returned, so that somebody can wonder about them. A folder that cannot be read, or has nobody in it, is wrong input.
+// names are returned, so that somebody can wonder about them. A folder that cannot be read, or has nobody in it, is an error.
 func Find(dir string) (all []Submission, others []string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
-		return nil, nil, exit.Usage("%w", err)
+		return nil, nil, err
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, nil, exit.Usage("%s cannot be read: name a folder with a folder or zip for each learner (%v)", dir, errors.Unwrap(err))
+		return nil, nil, fmt.Errorf("%s cannot be read: name a folder with a folder or zip for each learner (%w)", dir, errors.Unwrap(err))
 	}
 	for _, entry := range entries {
 		base, isZip := strings.CutSuffix(entry.Name(), zipExtension)
@@ -52,7 +51,7 @@ func Find(dir string) (all []Submission, others []string, err error) {
 		all = append(all, Submission{Name: plain.Short(base, nameLimit), Path: filepath.Join(dir, entry.Name())})
 	}
 	if len(all) == 0 {
-		return nil, others, exit.Usage("%s has no folders and no zips: it should have one for each learner", dir)
+		return nil, others, fmt.Errorf("%s has no folders and no zips: it should have one for each learner", dir)
 	}
 	slices.SortStableFunc(all, func(a, b Submission) int { return cmp.Compare(a.Name, b.Name) })
 	return all, others, nil

@@ -14,7 +14,6 @@ import (
 
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/classroom/share"
-	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/verdict"
@@ -64,7 +63,7 @@ func NewKit(ctx context.Context, c *course.Course, state, cache string, progress
 	program := filepath.Join(bin, filepath.Base(Program))
 	env, err := process.BuildEnv(ctx)
 	if err != nil {
-		return nil, exit.Environment(err)
+		return nil, err
 	}
 	build := process.Tool(ctx, c.Root, os.TempDir(), env, "go", "build", "-o", program, "./labs/classroom/cmd/judge")
 	if out, err := build.CombinedOutput(); err != nil {

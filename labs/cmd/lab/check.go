@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,31 +12,24 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/roomclient"
 	"github.com/example/operator-lab/labs/internal/verdict"
-	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
 func newCheckCommand(a *app) *cobra.Command {
 	var keep bool
 	var seed int64
 	var judgeImage string
-	cmd := &cobra.Command{
-		Use:   "check N|all",
-		Short: "Judge step N on a fresh cluster (make lab-N)",
-		Long: `check compiles the operator in the workspace, creates a fresh cluster, runs the checks of step N
-against it and says which hold and, if one does not, why. The workspace is never written to.
+	cmd := command("check N|all", `Judge step N on a fresh cluster (make lab-N)
 
-check 0 is without code: it compares what you predict with what happens.
-
-With "all" it judges every step up to the one that you are at.`,
-		Args: cli.One("check N, such as check 4, or check all"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] == labZero {
-				return a.predict(cmd.Context(), keep)
-			}
-			return a.check(cmd.Context(), args[0], seed, judgeImage, keep)
-		},
-	}
+It compiles the operator in the workspace, creates a fresh cluster, runs the checks of step N against it and says which hold and, if one does
+not, why. The workspace is never written to. check 0 is without code: it compares what you predict with what happens. With "all" it judges
+every step up to the one that you are at.`, cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
+		if args[0] == "0" {
+			return a.predict(ctx, keep)
+		}
+		return a.check(ctx, args[0], seed, judgeImage, keep)
+	})
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	cmd.Flags().Int64Var(&seed, "seed", 0, "replay the names and sizes of an earlier run (default: drawn)")
 	cmd.Flags().StringVar(&judgeImage, "judge-image", "", "for CLUSTER=hosted: the image that judges (default: that of the namespace's ConfigMap operator-lab)")
@@ -49,11 +43,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, judgeImage st
 	case which == "all" && a.Cluster == cli.Hosted:
 		return exit.Usage("a hosted verdict is about one step: make lab-N")
 	}
-	c, err := a.Course()
-	if err != nil {
-		return err
-	}
-	labs, err := a.labs(c, which)
+	c, labs, err := a.labs(which)
 	if err != nil {
 		return err
 	}
@@ -82,7 +72,10 @@ func (a *app) check(ctx context.Context, which string, seed int64, judgeImage st
 		Seed: seed, Keep: keep, Progress: a.Progress,
 		OnOutcome: a.onOutcome(c),
 		Answer: func(results []*verdict.Result, cluster *clusters.Cluster) {
-			a.answer(c, results, cluster, keep)
+			a.answer(c, results)
+			if keep && cluster != nil {
+				a.stays(cluster)
+			}
 			a.report(ctx, results)
 		},
 	}
@@ -90,7 +83,28 @@ func (a *app) check(ctx context.Context, which string, seed int64, judgeImage st
 	if err != nil {
 		return err
 	}
-	return verdict.Worst(results).Err()
+	return cli.Told(verdict.Worst(results))
+}
+
+// checkHosted has the cluster of the kubeconfig judge.
+func (a *app) checkHosted(ctx context.Context, c *course.Course, image string, q hosted.Request) error {
+	judges, where, err := hosted.Connect(ctx, image)
+	if err != nil {
+		return exit.Usage("CLUSTER=hosted: %v", err)
+	}
+	a.Progress("a Job in " + where + " judges")
+	judges.Progress = a.Progress
+	result, err := judges.Check(ctx, a.workspace, q)
+	if err != nil {
+		return err
+	}
+	results := []*verdict.Result{result}
+	if err := verdict.Adopt(a.State, results); err != nil {
+		return err
+	}
+	a.answer(c, results)
+	a.report(ctx, results)
+	return cli.Told(result.Verdict)
 }
 
 // readMeanwhile is what whoever waits for a compilation can do.
@@ -98,73 +112,73 @@ func readMeanwhile(lab *course.Lab) string {
 	return "meanwhile, read the lesson: " + lab.Dir + "/README.md"
 }
 
-// ensure makes a workspace that does not exist yet, and says so.
-func (a *app) ensure(ctx context.Context, c *course.Course) error {
-	created, err := workspace.Ensure(ctx, c, a.workspace)
-	if created {
-		a.Progress("made your workspace " + a.workspace + ": this is where you write your operator")
-	}
-	return err
-}
-
-// labs reads the argument: a number of the course, or all.
-func (a *app) labs(c *course.Course, which string) ([]int, error) {
+// labs reads the argument: a number of the course, or all, which ends with the first lab that has not passed.
+func (a *app) labs(which string) (c *course.Course, labs []int, err error) {
 	if which != "all" {
-		n, err := cli.LabNumber(c, which)
-		return []int{n}, err
+		c, n, err := a.lab(which)
+		return c, []int{n}, err
+	}
+	if c, err = a.Course(); err != nil {
+		return nil, nil, err
 	}
 	events, err := verdict.History(a.State, a.workspace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	passed := verdict.PassedLabs(events)
-	var labs []int
 	for _, lab := range c.Labs {
 		labs = append(labs, lab.Number)
 		if _, ok := passed[lab.Number]; !ok {
 			break
 		}
 	}
-	return labs, nil
+	return c, labs, nil
 }
 
-// lab is the course, and the number of one of its labs.
-func (a *app) lab(text string) (*course.Course, int, error) {
-	c, err := a.Course()
-	if err != nil {
-		return nil, 0, err
+// countPeriod is how often who waits for a verdict reads how many checks hold.
+const countPeriod = 4 * time.Second
+
+// onOutcome tells during one run what is certain before the verdict: each check that fails as soon as it has, each that
+// failed last time as soon as it holds, and now and then how many do.
+func (a *app) onOutcome(c *course.Course) func(verdict.Outcome) {
+	counted := time.Now()
+	return func(o verdict.Outcome) {
+		switch {
+		case o.State == verdict.Failed, o.Fixed:
+			verdict.PrintOutcome(a.Err, o, c.Hint)
+		case time.Since(counted) >= countPeriod:
+			counted = time.Now()
+			a.Progress(fmt.Sprintf("%d of %d checks hold so far", o.Holding, o.All))
+		}
 	}
-	n, err := cli.LabNumber(c, text)
-	return c, n, err
+}
+
+// report tells results to the board of the classroom that was joined, if one was.
+func (a *app) report(ctx context.Context, results []*verdict.Result) {
+	if err := roomclient.Report(ctx, a.State, results); err != nil {
+		a.Progress(err.Error())
+	}
 }
 
 // answer prints the results, and what to do next.
-func (a *app) answer(c *course.Course, results []*verdict.Result, cluster *clusters.Cluster, keep bool) {
+func (a *app) answer(c *course.Course, results []*verdict.Result) {
 	for _, r := range results {
 		lab := c.Labs[r.Lab-1]
 		verdict.Print(a.Out, r, lab, c.Hint)
-		a.next(c, r, lab)
-	}
-	if keep && cluster != nil {
-		a.stays(cluster)
+		switch r.Verdict {
+		case verdict.Fail:
+			fmt.Fprintf(a.Out, "Write in %s; the lesson is %s/README.md\n", a.workspace, lab.Dir)
+		case verdict.Pass:
+			next := "That was the last step: you have written a working operator."
+			if r.Lab < len(c.Labs) {
+				next = fmt.Sprintf("Next: %s/README.md, then `make lab-%d`", c.Labs[r.Lab].Dir, r.Lab+1)
+			}
+			fmt.Fprintf(a.Out, "`make diff-%d%s` shows what our solution does differently.\n%s\n", r.Lab, a.workspaceArg(), next)
+		}
 	}
 }
 
 // stays says how to reach a cluster that is kept.
 func (a *app) stays(cluster *clusters.Cluster) {
 	fmt.Fprintf(a.Out, "The cluster stays: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
-}
-
-func (a *app) next(c *course.Course, r *verdict.Result, lab *course.Lab) {
-	switch r.Verdict {
-	case verdict.Fail:
-		fmt.Fprintf(a.Out, "Write in %s; the lesson is %s/README.md\n", a.workspace, lab.Dir)
-	case verdict.Pass:
-		fmt.Fprintf(a.Out, "`make diff-%d%s` shows what our solution does differently.\n", r.Lab, a.workspaceArg())
-		if r.Lab == len(c.Labs) {
-			fmt.Fprintln(a.Out, "That was the last step: you have written a working operator.")
-			return
-		}
-		fmt.Fprintf(a.Out, "Next: %s/README.md, then `make lab-%d`\n", c.Labs[r.Lab].Dir, r.Lab+1)
-	}
 }

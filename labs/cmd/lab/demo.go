@@ -6,34 +6,35 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/demo"
 	"github.com/example/operator-lab/labs/internal/memcached"
 )
 
-// newDemoCommand is `lab demo`.
 func newDemoCommand(a *app) *cobra.Command {
 	var keep bool
-	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Watch the finished operator at work, in two minutes",
-		Long: `Watch the finished operator at work on a fresh cluster: create a Memcached, delete its Deployment and see it
-come back, scale, be refused size 6, let an autoscaler decide, delete it all while a registry is away. Each step runs
-the command that it shows, and tells who did what about it.
+	bin := filepath.Join(a.State, "bin")
+	cmd := command("demo", `Watch the finished operator at work, in two minutes
 
-Your workspace plays no part in it. Afterwards nothing is left, unless --keep is given.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), keep) },
-	}
+On a fresh cluster: create a Memcached, delete its Deployment and see it come back, scale, be refused size 6, let an autoscaler decide,
+delete it all. Each step runs the command that it shows, and tells who did what about it. Your workspace plays no part in it. Afterwards
+nothing is left, unless --keep is given.`, cobra.NoArgs, func(ctx context.Context, _ []string) error {
+		build := func(ctx context.Context) error { return demo.Build(ctx, a.Root, bin) }
+		return a.onStage(ctx, "demo", keep, build, func(s demo.Stage) error { return s.Show(ctx, a.Root, bin) })
+	})
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	return cmd
 }
 
-func (a *app) demo(ctx context.Context, keep bool) (err error) {
+// onStage makes a fresh cluster, and compiles meanwhile what show needs. Afterwards the cluster is deleted, unless it is to be kept.
+func (a *app) onStage(ctx context.Context, label string, keep bool, compile func(context.Context) error, show func(demo.Stage) error) (err error) {
 	owned, image, err := a.Ready(ctx, 1)
 	if err != nil {
 		return err
@@ -42,43 +43,105 @@ func (a *app) demo(ctx context.Context, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
-	a.Progress("compiling the operator and creating a cluster, which takes about 30 s")
-	bin := filepath.Join(a.State, "bin")
+	a.Progress("starting a cluster, which takes up to half a minute")
 	var cluster *clusters.Cluster
 	defer func() {
-		if cluster != nil && !keep {
-			err = errors.Join(err, deleteCluster(ctx, owned, cluster))
+		switch {
+		case cluster != nil && keep:
+			a.stays(cluster)
+		case cluster != nil:
+			err = errors.Join(err, cli.Delete(ctx, owned, cluster))
 		}
 	}()
 	g, preparation := errgroup.WithContext(ctx)
-	g.Go(func() error { return demo.Build(preparation, a.Root, bin) })
+	g.Go(func() error { return compile(preparation) })
 	g.Go(func() (err error) {
 		spec := a.Spec(owned, image)
-		spec.Label, spec.Keep = "demo", keep
+		spec.Label, spec.Keep = label, keep
 		cluster, err = owned.Create(preparation, spec)
 		return err
 	})
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	stage, err := a.stage(cluster, path)
+	dir := filepath.Join(a.State, "artifacts", cluster.Name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("keep what the commands write: %w", err)
+	}
+	return show(demo.Stage{Cluster: cluster, Operand: memcached.Image, Dir: dir, Path: path, Out: a.Out})
+}
+
+// lessonZero is the folder of lab 0, the lab without code. Its answers are predictions in a file of the workspace.
+const lessonZero = "labs/00-who-did-that"
+
+// predict is `lab check 0`.
+func (a *app) predict(ctx context.Context, keep bool) error {
+	c, err := a.Course()
 	if err != nil {
 		return err
 	}
-	if err := stage.Show(ctx, a.Root, bin); err != nil {
+	unlock, err := a.lockPossible(c)
+	if err != nil {
 		return err
 	}
-	if keep {
-		fmt.Fprintf(a.Out, "The cluster stays, without the operator: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
+	defer unlock()
+	// Before a container engine is asked for: to read and answer the questions takes none.
+	if err := a.ensure(ctx, c); err != nil {
+		return err
 	}
+	quiz, err := demo.ReadQuiz(filepath.Join(a.Root, lessonZero, "quiz.yaml"))
+	if err != nil {
+		return err
+	}
+	answers, err := a.predictions(quiz)
+	if err != nil {
+		return err
+	}
+	right, judged := 0, 0
+	err = a.onStage(ctx, "lab-0", keep, func(context.Context) error { return nil }, func(s demo.Stage) (err error) {
+		right, judged, err = quiz.Run(ctx, s, answers)
+		fmt.Fprintln(a.Out)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case right < judged:
+		fmt.Fprintf(a.Out, "lab 0: %d of %d answers are what was seen. Change the others in %s, and run `make lab-0%s` again.\n",
+			right, judged, a.answersPath(), a.workspaceArg())
+		return exit.ErrFail
+	}
+	fmt.Fprintf(a.Out, "lab 0: pass: %d answers of %d are what was seen.\n\nNext: %s/README.md, then `make lab-1`\n", right, judged, c.Labs[0].Dir)
 	return nil
 }
 
-// stage is where the demo and lab 0 run their commands.
-func (a *app) stage(cluster *clusters.Cluster, path string) (demo.Stage, error) {
-	s := demo.Stage{Cluster: cluster, Operand: memcached.Image, Dir: filepath.Join(a.State, "artifacts", cluster.Name), Path: path, Out: a.Out}
-	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
-		return s, fmt.Errorf("keep what the commands write: %w", err)
+func (a *app) answersPath() string { return filepath.Join(a.workspace, "answers.yaml") }
+
+// predictions are the answers in the workspace, where the questions are put if they are not there yet. Open questions end the command.
+func (a *app) predictions(quiz demo.Quiz) (demo.Answers, error) {
+	path := a.answersPath()
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(a.workspace, "go.mod")); err != nil {
+			return nil, exit.Usage("%s has no go.mod, so it is no workspace: name a new folder, WORKSPACE=DIR, or bring back what was saved last: make undo%s", a.workspace, a.workspaceArg())
+		}
+		questions, err := os.ReadFile(filepath.Join(a.Root, lessonZero, "answers.yaml"))
+		if err == nil {
+			err = os.WriteFile(path, questions, 0o644)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("write the questions of lab 0: %w", err)
+		}
+		fmt.Fprintf(a.Out, "lab 0: eight questions are in %s now. Write what you expect after each colon, and run `make lab-0%s` again.\n", path, a.workspaceArg())
+		return nil, exit.ErrFail
 	}
-	return s, nil
+	answers, open, err := quiz.ReadAnswers(path)
+	if err != nil {
+		return nil, exit.Usage("%w", err)
+	}
+	if len(open) > 0 {
+		fmt.Fprintf(a.Out, "lab 0: %s has no answer yet for %s. Write what you expect, and run `make lab-0%s` again. (Without the file it is made anew.)\n",
+			path, strings.Join(open, ", "), a.workspaceArg())
+		return nil, exit.ErrFail
+	}
+	return answers, nil
 }

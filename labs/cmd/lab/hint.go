@@ -7,41 +7,25 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
-	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/verdict"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
-func newHintCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "hint N",
-		Short: "The next hint for what failed last in step N (make hint-N)",
-		Args:  cli.One("hint N, such as hint 4"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			c, n, err := a.lab(args[0])
-			if err != nil {
-				return err
-			}
-			return a.hint(c, n, a.AtTerminal())
-		},
-	}
-}
-
-// told is how far the hints for one failure have been told.
-type told struct {
+// hinted is how far the hints for one failure have been told.
+type hinted struct {
 	Check, Cause string
 	Layers       int
-	// Code says that somebody wanted to see our code.
-	Code bool `json:",omitempty"`
 }
 
 // hint tells the next layer of the hints for what failed last. It never judges: what was changed since then
-// is for the next check to see. ask says that somebody can be asked.
-func (a *app) hint(c *course.Course, n int, ask bool) error {
+// is for the next check to see.
+func (a *app) hint(lab string) error {
+	c, n, err := a.lab(lab)
+	if err != nil {
+		return err
+	}
 	result, err := verdict.Read(a.State, a.workspace, n)
 	if errors.Is(err, os.ErrNotExist) {
 		return exit.Usage("lab %d was not checked yet: run make lab-%d%s first", n, n, a.workspaceArg())
@@ -53,60 +37,26 @@ func (a *app) hint(c *course.Course, n int, ask bool) error {
 	switch {
 	case result.Verdict == verdict.Environment:
 		fmt.Fprintf(a.Out, "The last check of lab %d says nothing about your code: %s\nWhat fixes it: %s\n", n, result.Environment.Finding, result.Environment.Fix)
+		return nil
 	case result.Build != nil:
 		verdict.PrintHints(a.Out, result, c.Hint, 0)
+		return nil
 	case failed == nil:
 		fmt.Fprintf(a.Out, "Nothing failed when lab %d was checked last.\n", n)
-	default:
-		path := filepath.Join(a.State, "hints", workspace.Key(a.workspace), fmt.Sprintf("lab-%d.json", n))
-		next := readTold(path, failed)
+		return nil
+	}
+	path := filepath.Join(a.State, "hints", workspace.Key(a.workspace), fmt.Sprintf("lab-%d.json", n))
+	next := hinted{Check: failed.ID, Cause: failed.Cause, Layers: 1} // the verdict itself told the first
+	var last hinted
+	if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &last) == nil && last.Check == next.Check && last.Cause == next.Cause {
+		next = last
+	}
+	if verdict.PrintHints(a.Out, result, c.Hint, next.Layers+1) {
 		next.Layers++
-		if !verdict.PrintHints(a.Out, result, c.Hint, next.Layers) {
-			next.Layers-- // there is no next one
-			if err := a.showCode(c, n, ask, &next); err != nil {
-				return err
-			}
-		}
-		return next.write(path)
-	}
-	return nil
-}
-
-// showCode shows, after the last hint, the one region of our code that it is about, to somebody who wants that.
-func (a *app) showCode(c *course.Course, n int, ask bool, t *told) error {
-	region := c.HintRegion(t.Check, t.Cause)
-	switch {
-	case region == "":
-		return nil
-	case t.Code || a.Yes:
-	case !ask:
-		fmt.Fprintf(a.Out, "`make hint-%d YES=1` shows how we have written this one part.\n", n)
-		return nil
-	case !a.Ask("Show how we have written this one part?"):
-		return nil
-	}
-	t.Code = true
-	code, err := c.Snippet(region)
-	if err != nil {
+	} else if err := a.showCode(c, n, failed); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "\nThis one part in our code:\n\n%s", code)
-	return nil
-}
-
-// readTold is how far the hints for this failure were told. The verdict itself told the first.
-func readTold(path string, failed *verdict.Check) told {
-	var t told
-	data, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(data, &t) != nil || t.Check != failed.ID || t.Cause != failed.Cause {
-		t = told{Check: failed.ID, Cause: failed.Cause}
-	}
-	t.Layers = max(t.Layers, 1)
-	return t
-}
-
-func (t told) write(path string) error {
-	data, err := json.Marshal(t)
+	data, err := json.Marshal(next)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o755)
 	}
@@ -116,5 +66,23 @@ func (t told) write(path string) error {
 	if err != nil {
 		return fmt.Errorf("remember the hint: %w", err)
 	}
+	return nil
+}
+
+// showCode shows, after the last hint, the one region of our code that it is about, to somebody who has said yes to that.
+func (a *app) showCode(c *course.Course, n int, failed *verdict.Check) error {
+	region := c.HintRegion(failed.ID, failed.Cause)
+	switch {
+	case region == "":
+		return nil
+	case !a.Yes:
+		fmt.Fprintf(a.Out, "`make hint-%d YES=1%s` shows how we have written this one part.\n", n, a.workspaceArg())
+		return nil
+	}
+	code, err := c.Snippet(region)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "\nThis one part in our code:\n\n%s", code)
 	return nil
 }

@@ -1,28 +1,23 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-func newProgressCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "progress",
-		Short: "Which steps pass, when, how long they took (make progress)",
-		Args:  cli.NoArguments("progress"),
-		RunE:  func(*cobra.Command, []string) error { return a.printProgress() },
-	}
-}
-
-func (a *app) printProgress() error {
+func (a *app) progress(context.Context) error {
 	c, err := a.Course()
 	if err != nil {
 		return err
@@ -63,9 +58,49 @@ func attempts(events []verdict.Event, lab int) (n int, first time.Time) {
 
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-func times(n int) string {
-	if n == 1 {
-		return "1 try"
+func times(n int) string { return strings.Replace(cli.Count(n, "try"), "trys", "tries", 1) }
+
+func newDiffCommand(a *app) *cobra.Command {
+	var force bool
+	cmd := command("diff N", `Where our solution of step N differs from yours, after it passed (make diff-N)
+
+Other ways are right, too: the checks are the measure, not this. As it shows the solution, it waits until step N has passed in this workspace.`,
+		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.diff(ctx, args[0], force) })
+	cmd.Flags().BoolVar(&force, "force", false, "show the solution before the step has passed")
+	return cmd
+}
+
+func (a *app) diff(ctx context.Context, lab string, force bool) error {
+	c, n, err := a.lab(lab)
+	if err != nil {
+		return err
 	}
-	return fmt.Sprintf("%d tries", n)
+	if _, err := os.Stat(a.workspace); err != nil {
+		return exit.Usage("there is no workspace %s yet: make lab-1 makes one", a.workspaceName())
+	}
+	events, err := verdict.History(a.State, a.workspace)
+	if err != nil {
+		return err
+	}
+	if _, passed := verdict.PassedLabs(events)[n]; !passed && !force {
+		return exit.Usage("this shows the solution, and lab %d has not passed in %s yet: make lab-%d%s; make diff-%d FORCE=1%s shows it all the same",
+			n, a.workspaceName(), n, a.workspaceArg(), n, a.workspaceArg())
+	}
+	diff, err := c.Diff(ctx, a.workspace, n)
+	if err != nil {
+		return err
+	}
+	if diff == "" {
+		fmt.Fprintf(a.Out, "What you wrote is our solution of lab %d, line by line.\n", n)
+		return nil
+	}
+	fmt.Fprintf(a.Out, "Yours (-) and our solution of lab %d (+). Both are right if the checks say so.\n\n", n)
+	paint := map[byte]*color.Color{'-': color.New(color.FgRed), '+': color.New(color.FgGreen), '@': color.New(color.FgCyan)}
+	for line := range strings.Lines(diff) {
+		if c := paint[line[0]]; c != nil {
+			line = c.Sprint(line)
+		}
+		fmt.Fprint(a.Out, line)
+	}
+	return nil
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/pool"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -16,33 +18,28 @@ import (
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
-// newWatchCommand is `lab watch`.
 func newWatchCommand(a *app) *cobra.Command {
 	var size int
-	cmd := &cobra.Command{
-		Use:   "watch [N]",
-		Short: "Judge step N again on every save (make watch, make watch-N)",
-		Long: `watch judges step N, and again whenever you save what its verdict depends on: a Go file, go.mod, a manifest. A newer
-save gives up the check that is under way. Each check has a fresh cluster of its own; --pool says how many wait for
-the next ones, paused.
+	cmd := command("watch [N]", `Judge step N again on every save (make watch, make watch-N)
 
-Without N it is the first step that you have not passed. In a terminal, a line asks for more: h the next hint, n the next
-step, once this one has passed, an empty one another check, q the end.`,
-		Args: cli.Arguments(0, 1, "watch, or lab watch N, such as watch 4"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args, size) },
-	}
+A save counts if it changes what the verdict depends on: a Go file, go.mod, a manifest. It gives up the check that is under way. Each check
+has a fresh cluster of its own; --pool says how many wait for the next ones, paused. Without N it is the first step that you have not passed.
+In a terminal, a line asks for more: h the next hint, n the next step, once this one has passed, an empty one another check, q the end.`,
+		cobra.MaximumNArgs(1),
+		func(ctx context.Context, args []string) error { return a.watch(ctx, append(args, "all")[0], size) })
 	cmd.Flags().IntVar(&size, "pool", 1, "ready clusters that wait beside the one in use; 0 makes one when a check needs it")
 	return cmd
 }
 
-func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
+func (a *app) watch(ctx context.Context, lab string, size int) (err error) {
 	if size < 0 {
 		return exit.Usage("POOL=%d is less than nothing: use 0 for no pool", size)
 	}
-	c, n, err := a.watched(args)
+	c, labs, err := a.labs(lab)
 	if err != nil {
 		return err
 	}
+	n := labs[len(labs)-1]
 	if err := workspace.Possible(c, a.workspace); err != nil {
 		return err
 	}
@@ -51,10 +48,15 @@ func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.ensureWorkspace(ctx, c); err != nil {
+	unlock, err := a.lockWhenFree(ctx)
+	if err != nil {
 		return err
 	}
-	waiting := a.StartPool(owned, a.Spec(owned, image), size) // the first one is made while the checks are compiled
+	err = a.ensure(ctx, c)
+	if unlock(); err != nil {
+		return err
+	}
+	waiting := pool.Start(owned, pool.Options{Size: size, Spec: a.Spec(owned, image), Progress: a.Progress}) // while the checks are compiled
 	defer waiting.Close()
 	a.Progress("compiling the checks")
 	tools, err := verdict.BuildTools(ctx, c.Root, a.State)
@@ -70,40 +72,14 @@ func (a *app) watch(ctx context.Context, args []string, size int) (err error) {
 	})
 }
 
-// watched is the lab to begin with.
-func (a *app) watched(args []string) (*course.Course, int, error) {
-	if len(args) == 1 {
-		return a.lab(args[0])
-	}
-	c, err := a.Course()
-	if err != nil {
-		return nil, 0, err
-	}
-	labs, err := a.labs(c, "all")
-	if err != nil {
-		return nil, 0, err
-	}
-	return c, labs[len(labs)-1], nil
-}
-
-// ensureWorkspace makes a workspace that does not exist yet, while no other command does.
-func (a *app) ensureWorkspace(ctx context.Context, c *course.Course) error {
-	unlock, err := a.lockWhenFree(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return a.ensure(ctx, c)
-}
-
 // follow watches the workspace until the learner quits.
 func (a *app) follow(ctx context.Context, c *course.Course, n int, check func(context.Context, int, func(*verdict.Result)) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	session := &watch.Session{
 		Lab: n, Labs: len(c.Labs), Check: check,
-		Report:  func(r *verdict.Result) { a.answer(c, []*verdict.Result{r}, nil, false) },
-		Hint:    func(lab int) error { return a.hint(c, lab, false) },
+		Report:  func(r *verdict.Result) { a.answer(c, []*verdict.Result{r}) },
+		Hint:    func(lab int) error { return a.hint(strconv.Itoa(lab)) },
 		Changes: watch.Files(ctx, a.workspace),
 		Out:     a.Out, Err: a.Err,
 	}
@@ -136,21 +112,17 @@ const lockPeriod = 200 * time.Millisecond
 
 // lockWhenFree waits for the end of another command that works on the workspace, and says so in one line.
 func (a *app) lockWhenFree(ctx context.Context) (unlock func(), err error) {
-	tick := time.NewTicker(lockPeriod)
-	defer tick.Stop()
-	for said := false; ; {
-		unlock, err := a.lock()
-		if !errors.Is(err, cli.ErrBusy) {
-			return unlock, err
-		}
-		if !said {
-			a.Progress("another lab command is working on " + a.workspace + "; this goes on when it ends")
-			said = true
-		}
+	unlock, err = a.lock()
+	if errors.Is(err, cli.ErrBusy) {
+		a.Progress("another lab command is working on " + a.workspace + "; this goes on when it ends")
+	}
+	for errors.Is(err, cli.ErrBusy) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-tick.C:
+		case <-time.After(lockPeriod):
+			unlock, err = a.lock()
 		}
 	}
+	return unlock, err
 }

@@ -71,17 +71,21 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (n count, err error) 
 	if err != nil {
 		return n, err
 	}
-	runners := map[bool]*mutants.Runner{} // by whether containers run
-	for i := range run.repeat * len(answers) {
-		answer := answers[i%len(answers)]
-		onKind := a.Cluster == cli.Kind || a.Cluster == cli.Auto && answer.NeedsPods(c)
-		if runners[onKind] == nil {
-			runner := &mutants.Runner{Course: c, State: filepath.Join(a.State, "mutants"), Cache: a.Cache, Tools: tools, Seed: run.seed}
-			if runners[onKind], err = a.withClusters(ctx, runner, onKind); err != nil {
+	runners := map[string]*mutants.Runner{} // by kind of cluster
+	for _, answer := range slices.Repeat(answers, run.repeat) {
+		on := a.App
+		if on.Cluster == cli.Auto {
+			on.Cluster = map[bool]string{true: cli.Kind, false: cli.Embedded}[answer.NeedsPods(c)]
+		}
+		runner := runners[on.Cluster]
+		if runner == nil {
+			runner = &mutants.Runner{Course: c, State: filepath.Join(a.State, "mutants"), Cache: a.Cache, Tools: tools, Seed: run.seed}
+			if runner.Clusters, runner.NodeImage, err = on.Ready(ctx, 1); err != nil {
 				return n, err
 			}
+			runners[on.Cluster] = runner
 		}
-		o, err := runners[onKind].Judge(ctx, answer)
+		o, err := runner.Judge(ctx, answer)
 		if err != nil {
 			return n, err
 		}
@@ -91,24 +95,8 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (n count, err error) 
 		} else {
 			n.passed++
 		}
-		if o.Again != "" {
-			n.again++
-		}
 	}
 	return n, nil
-}
-
-// answers is a phase that judges answers.
-func (a *app) answers(run mutantsRun) func(context.Context) (count, error) {
-	return func(ctx context.Context) (count, error) { return a.mutants(ctx, run) }
-}
-
-// withClusters has the runner judge on kind, or on embedded control planes.
-func (a *app) withClusters(ctx context.Context, r *mutants.Runner, onKind bool) (_ *mutants.Runner, err error) {
-	on := a.App
-	on.Cluster = map[bool]string{true: cli.Kind, false: cli.Embedded}[onKind]
-	r.Clusters, r.NodeImage, err = on.Ready(ctx, 1)
-	return r, err
 }
 
 // choose says what to judge.

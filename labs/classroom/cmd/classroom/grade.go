@@ -46,7 +46,7 @@ throwaway container without network, rights and this machine's files. Nothing in
 
 It prints a table, and writes grades.csv, grades.json, and a folder with the report for each learner. Run again after an
 interrupt, it goes on: a grade that is there is kept, if nothing else was handed in since.`,
-		Args: cli.One("grade DIR"),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run.dir = args[0]
 			return a.grade(cmd.Context(), run)
@@ -81,7 +81,7 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	}
 	all, others, err := grade.Find(run.dir)
 	if err != nil {
-		return err
+		return exit.Usage("%w", err)
 	}
 	if len(others) > 0 {
 		a.Progress(fmt.Sprintf("left out, because it is neither folder nor zip, or hidden: %s", strings.Join(others, ", ")))
@@ -178,7 +178,7 @@ func (a *app) gradeAll(ctx context.Context, grader *grade.Grader, all []grade.Su
 		return err
 	}
 	fmt.Fprintf(a.Out, "\nGrades: %s, %s; reports: %s\n", csvPath, jsonPath, filepath.Join(grader.Out, "*", "report.txt"))
-	return verdict.Worst(results).Err()
+	return cli.Told(verdict.Worst(results))
 }
 
 // labsIn are the numbers of labs, in order.

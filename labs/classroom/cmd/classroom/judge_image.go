@@ -8,7 +8,6 @@ import (
 
 	"github.com/example/operator-lab/labs/classroom/judge"
 	"github.com/example/operator-lab/labs/hosted"
-	"github.com/example/operator-lab/labs/internal/cli"
 )
 
 func newJudgeImageCommand(a *app) *cobra.Command {
@@ -17,7 +16,7 @@ func newJudgeImageCommand(a *app) *cobra.Command {
 		Short: "Make the image of a Pod that judges (make judge-image)",
 		Long: `judge-image makes an image with the container engine. A Pod of it judges a workspace on a Kubernetes that you have, with a
 control plane of its own; docs/hosted.md tells how. It takes some minutes, and 6 GB of disk.`,
-		Args: cli.NoArguments("judge-image"),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.judgeImage(cmd.Context()) },
 	}
 }

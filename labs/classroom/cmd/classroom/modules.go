@@ -10,7 +10,6 @@ import (
 	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/classroom/share"
-	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/roomclient"
 )
 
@@ -20,7 +19,7 @@ func newModulesCommand(a *app) *cobra.Command {
 		Short: "Collect what learners need on a weak network, where the internet is good (make classroom-modules)",
 		Long: `modules fills the folder .lab/share with Go modules, the course as it is committed, Go, the control plane as it is compiled
 here, and the node image if there is one. classroom serve offers all of it. It takes some minutes, and 1.5 GB of disk.`,
-		Args: cli.NoArguments("modules"),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.collect(cmd.Context()) },
 	}
 }

@@ -38,7 +38,7 @@ func newRoomCommands(a *app) []*cobra.Command {
 	up := &cobra.Command{
 		Use:   "up",
 		Short: "A cluster for each learner; run again, it makes what is missing (make classroom N=12)",
-		Args:  cli.NoArguments("up"),
+		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.up(cmd.Context()) },
 	}
 	up.Flags().IntVar(&c.size, "learners", 0, "how many learners there are")
@@ -48,12 +48,12 @@ func newRoomCommands(a *app) []*cobra.Command {
 	return []*cobra.Command{up, {
 		Use:   "status",
 		Short: "Who has a cluster, and how it is (make classroom-status)",
-		Args:  cli.NoArguments("status"),
+		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
 	}, {
 		Use:   "down",
 		Short: "Remove all clusters of the classroom; results of the board stay (make classroom-down)",
-		Args:  cli.NoArguments("down"),
+		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.down(cmd.Context()) },
 	}}
 }

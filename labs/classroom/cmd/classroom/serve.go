@@ -15,7 +15,6 @@ import (
 	"github.com/example/operator-lab/labs/classroom/board"
 	"github.com/example/operator-lab/labs/classroom/room"
 	"github.com/example/operator-lab/labs/classroom/share"
-	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/roomclient"
 )
@@ -30,7 +29,7 @@ func newServeCommand(a *app) *cobra.Command {
 		Short: "The classroom's server and its board, until Ctrl-C (make board)",
 		Long: `serve shows on a page of this machine who is where, and who is stuck. It prints the command with which learners join; their
 verdicts then come to the page. It also offers what make classroom-modules has collected.`,
-		Args: cli.NoArguments("serve"),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), address, port) },
 	}
 	cmd.Flags().StringVar(&address, "address", loopback, "address of this machine on which learners reach it")

@@ -9,37 +9,64 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/labs/internal/cli"
-	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
+// bring brings the workspace to the solution of a lab, or to its starter, which is the stage before.
+func (a *app) bring(ctx context.Context, command, lab string) error {
+	c, n, err := a.lab(lab)
+	if err != nil {
+		return err
+	}
+	unlock, err := a.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	stage, state := n, fmt.Sprintf("the solution of lab %d", n)
+	if command == "reset" {
+		stage, state = n-1, fmt.Sprintf("the starter of lab %d", n)
+	}
+	done, err := workspace.Bring(ctx, c, a.workspace, stage, fmt.Sprintf("before %s %d", command, n))
+	if err != nil {
+		return err
+	}
+	switch {
+	case done.Created:
+		fmt.Fprintf(a.Out, "Created %s: %s.\n", a.workspaceName(), state)
+	case len(done.Paths) == 0:
+		fmt.Fprintf(a.Out, "%s is %s already; nothing was changed.\n", a.workspaceName(), state)
+	default:
+		fmt.Fprintf(a.Out, "%s is now %s (%s changed).\n", a.workspaceName(), state, cli.Count(len(done.Paths), "file"))
+		fmt.Fprintf(a.Out, "Your work was saved first: `make undo%s` brings it back.\n", a.workspaceArg())
+	}
+	a.printRemoved(done.Removed)
+	return nil
+}
+
+// printRemoved says that old saves are gone.
+func (a *app) printRemoved(saves int) {
+	if saves > 0 {
+		fmt.Fprintf(a.Out, "The oldest %s had to go: all saves of a workspace together have at most 1 GiB.\n", cli.Count(saves, "save"))
+	}
+}
+
 func newUndoCommand(a *app) *cobra.Command {
 	var list bool
-	cmd := &cobra.Command{
-		Use:   "undo [SAVE]",
-		Short: "Bring back what the last solve, reset or undo replaced, or an earlier save",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 || list && len(args) > 0 {
-				return exit.Usage("too many arguments: use lab undo, lab undo SAVE or lab undo --list")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := command("undo [SAVE]", "Bring back what the last solve, reset or undo replaced, or an earlier save",
+		cobra.MaximumNArgs(1),
+		func(ctx context.Context, args []string) error {
 			if list {
 				return a.listSaves()
 			}
-			number := ""
-			if len(args) == 1 {
-				number = args[0]
-			}
-			return a.undo(cmd.Context(), number)
-		},
-	}
+			return a.undo(ctx, append(args, "")[0])
+		})
 	cmd.Flags().BoolVar(&list, "list", false, "list what was saved")
 	return cmd
 }
 
+// undo brings back a save, "" for the last one.
 func (a *app) undo(ctx context.Context, number string) error {
 	unlock, err := a.lock()
 	if err != nil {

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/course/coursetest"
+	"github.com/example/operator-lab/labs/internal/verdict"
+)
+
+// learner types commands in the checkout of a small course.
+type learner struct {
+	*testing.T
+	*app
+	out *bytes.Buffer
+}
+
+func newLearner(t *testing.T) learner {
+	t.Helper()
+	t.Setenv("HOME", t.TempDir())
+	root, out := coursetest.New(t), &bytes.Buffer{}
+	return learner{t, &app{
+		App:       cli.App{Root: root, State: filepath.Join(root, ".lab"), Out: out, Err: out},
+		workspace: filepath.Join(root, "workspace"),
+	}, out}
+}
+
+// run runs a command, and gives what it prints.
+func (l learner) run(line string) (string, error) {
+	l.out.Reset()
+	a := &app{App: l.App}
+	err := cli.Execute(l.Context(), newRootCommand(a), append([]string{"--workspace", l.workspace}, strings.Fields(line)...))
+	return l.out.String(), err
+}
+
+// reads expects texts in what a command prints, in this order. A text that begins with ! must not be there.
+func (l learner) reads(line string, want ...string) {
+	l.Helper()
+	text, err := l.run(line)
+	if err != nil {
+		l.Fatalf("lab %s: %v", line, err)
+	}
+	requireText(l.T, line, text, want...)
+}
+
+func requireText(t *testing.T, what, text string, want ...string) {
+	t.Helper()
+	rest := text
+	for _, w := range want {
+		if absent, isAbsent := strings.CutPrefix(w, "!"); isAbsent {
+			if strings.Contains(text, absent) {
+				t.Errorf("%s: %q is in\n%s", what, absent, text)
+			}
+			continue
+		}
+		_, after, found := strings.Cut(rest, w)
+		if !found {
+			t.Errorf("%s: %q is missing, or not in this order, in\n%s", what, w, text)
+			return
+		}
+		rest = after
+	}
+}
+
+// isRefused expects one line about wrong usage.
+func (l learner) isRefused(line, says string) {
+	l.Helper()
+	text, err := l.run(line)
+	if exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+		l.Errorf("lab %s: %v, want a line with %q, after\n%s", line, err, says, text)
+	}
+}
+
+// judged keeps a result of the workspace.
+func (l learner) judged(r verdict.Result) {
+	l.Helper()
+	if r.Schema = 1; r.Workspace == "" {
+		r.Workspace = l.workspace
+	}
+	if err := r.Write(l.State); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// passed writes a pass into the history of the workspace.
+func (l learner) passed(labs string) {
+	l.Helper()
+	text := ""
+	for _, n := range labs {
+		text += `{"time":"2026-11-21T10:00:00Z","lab":` + string(n) + `,"verdict":"pass","workspace":"` + l.workspace + `"}` + "\n"
+	}
+	coursetest.Write(l, l.State, "history.jsonl", text)
+}
+
+func TestSolveAndResetSayHowToUndoThem(t *testing.T) {
+	l := newLearner(t)
+	l.reads("undo --list", "Nothing was saved yet")
+	l.reads("reset 1", "Created workspace/: the starter of lab 1.\n")
+	l.reads("reset 1", "workspace/ is the starter of lab 1 already; nothing was changed.\n")
+	coursetest.Write(t, l.workspace, "notes", "mine")
+	l.reads("solve 2", "workspace/ is now the solution of lab 2 (5 files changed).\n", "Your work was saved first: `make undo` brings it back.\n")
+	l.reads("undo", "workspace/ is again what it was before solve 2 (saved ", "`make undo` once more brings that back.\n")
+	if text := coursetest.Read(t, l.workspace, "notes"); text != "mine" {
+		t.Errorf("notes are %q", text)
+	}
+	l.reads("undo --list", "WHAT", "before solve 2", "`make undo SAVE=number`")
+	l.isRefused("undo 1 2", "use lab undo [SAVE]")
+	l.out.Reset()
+	if l.printRemoved(2); !strings.Contains(l.out.String(), "oldest 2 saves") {
+		t.Error(l.out)
+	}
+}
+
+func TestUndoNamesTheWorkspace(t *testing.T) {
+	l := newLearner(t)
+	l.workspace = filepath.Join(t.TempDir(), "mine")
+	l.reads("solve 1", "Created "+l.workspace)
+	l.reads("solve 3", "`make undo WORKSPACE="+l.workspace+"`")
+}
+
+func TestBadLabNumbersNameTheRange(t *testing.T) {
+	l := newLearner(t)
+	for _, number := range []string{"0", "4", "four", "-- -1", "1.5"} {
+		for _, command := range []string{"solve ", "reset ", "watch "} {
+			l.isRefused(command+number, "1 to 3")
+		}
+	}
+	for _, path := range []string{l.workspace, l.State} {
+		if _, err := os.Lstat(path); !os.IsNotExist(err) {
+			t.Errorf("%s was made", path)
+		}
+	}
+}
+
+func TestProgressTellsTries(t *testing.T) {
+	l := newLearner(t)
+	l.passed("1")
+	l.reads("progress", "✓ lab 1", "passed ", "1 try", "  lab 2")
+}
+
+func TestDiffWaitsForAPass(t *testing.T) {
+	l := newLearner(t)
+	l.isRefused("diff 2", "no workspace")
+	l.reads("solve 2")
+	l.isRefused("diff 2", "make diff-2 FORCE=1")
+	l.reads("diff 2 --force", "line by line")
+	coursetest.Write(t, l.workspace, "config/config.yaml", "spec: {}\n")
+	l.passed("2")
+	l.reads("diff 2", "-spec: {}")
+}
+
+// A slip is wrong usage; a room that does not answer is the machine's.
+func TestJoiningWithASlip(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+	}{
+		"no room":         {[]string{"", "ABCD-EFGH-IJKL-MNOP", "Ana"}, exit.UsageError},
+		"no name":         {[]string{"127.0.0.1:1", "ABCD-EFGH-IJKL-MNOP", " "}, exit.UsageError},
+		"half a key":      {[]string{"127.0.0.1:1", "ABCD-EFGH", "Ana"}, exit.UsageError},
+		"nobody is there": {[]string{"127.0.0.1:1", "abcd efgh ijkl mnop", "Ana"}, exit.EnvironmentError},
+	} {
+		l := newLearner(t)
+		if err := cli.Execute(t.Context(), newRootCommand(l.app), append([]string{"join", "--"}, tc.args...)); exit.Code(err) != tc.code {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

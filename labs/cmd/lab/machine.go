@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/labs/harness/registry"
+	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/roomclient"
+)
+
+// doctor says what would stop a lab.
+func (a *app) doctor(ctx context.Context) error {
+	findings := doctor.Run(ctx, a.DoctorOptions())
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, f := range findings {
+		fmt.Fprintln(a.Out, plain.Text(f.String()))
+	}
+	return doctor.Problem(findings)
+}
+
+func (a *app) setUp(ctx context.Context) error {
+	if err := a.SetUpChosen(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.Out, "This machine has what lab clusters need.")
+	return nil
+}
+
+func newRegistryCommand(a *app) *cobra.Command {
+	var port uint16
+	var refuse bool
+	cmd := command("registry", `A registry of caches to try lab 10 with, until Ctrl-C (make registry)
+
+It prints each request. Start your operator with the URL that it prints. Its entries are gone when it ends.`, cobra.NoArgs,
+		func(ctx context.Context, _ []string) error {
+			r, err := registry.Start(fmt.Sprintf("127.0.0.1:%d", port), func(q registry.Request) { fmt.Fprintln(a.Out, requestLine(q)) })
+			if err != nil {
+				return exit.Usage("%v; make registry PORT=0 takes any that is free", err)
+			}
+			defer r.Close()
+			if refuse {
+				r.Behave(registry.Everybody, registry.Behaviour{Statuses: []int{http.StatusUnprocessableEntity}, Only: http.MethodPut})
+			}
+			fmt.Fprintf(a.Out, "The registry is at %s until you press Ctrl-C. In another terminal:\n\n  REGISTRY_URL=%s make run\n\n", r.URL(), r.URL())
+			<-ctx.Done()
+			return nil
+		})
+	cmd.Flags().Uint16Var(&port, "port", 8090, "where to listen on this machine; 0 is any free port")
+	cmd.Flags().BoolVar(&refuse, "refuse", false, "answer each PUT with 422")
+	return cmd
+}
+
+// requestLine is what is printed of a request.
+func requestLine(q registry.Request) string {
+	line := fmt.Sprintf("%s  %-6s %s  %d", q.Ended.Format(time.TimeOnly), q.Method, q.UID, q.Status)
+	if q.Method == http.MethodPut {
+		line += fmt.Sprintf("  %s/%s, size %d", q.Entry.Namespace, q.Entry.Name, q.Entry.Size)
+	}
+	return plain.Line(line)
+}
+
+func (a *app) join(ctx context.Context, address, key, name string) error {
+	if address == "" || name == "" {
+		return exit.Usage("make join ROOM=address KEY=key NAME=you: your instructor shows address and key")
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		address = net.JoinHostPort(address, "7777") // where a classroom is when nothing else is said
+	}
+	key, err := roomclient.ParseKey(key)
+	if err != nil {
+		return exit.Usage("%w", err)
+	}
+	r, answer, err := roomclient.Join(ctx, a.State, roomclient.Room{Address: address, Key: key, Name: name})
+	if refused, ok := errors.AsType[*roomclient.Refusal](err); ok {
+		return exit.Usage("%w", refused)
+	}
+	if err != nil {
+		return exit.Environment(fmt.Errorf("join the classroom at %s: %w", address, err))
+	}
+	if err := a.takeControlPlane(ctx, answer.Downloads); err != nil {
+		a.Progress(fmt.Sprintf("the control plane of the classroom cannot be used, so it is compiled here: %v", err))
+	}
+	fmt.Fprintf(a.Out, "You are %s here. Your verdicts go to the board; make lab-1 begins.\n", r.Name)
+	if len(answer.Kubeconfig) > 0 {
+		fmt.Fprintf(a.Out, "Your cluster: export KUBECONFIG=%s\n", filepath.Join(a.State, roomclient.KubeconfigFile))
+	}
+	return nil
+}
+
+// takeControlPlane gets the programs of the embedded control plane, unless they are here or the classroom has none.
+func (a *app) takeControlPlane(ctx context.Context, downloads []roomclient.Download) error {
+	owned, err := a.OwnedEmbedded()
+	if err != nil || len(cli.Missing(owned)) == 0 {
+		return err
+	}
+	for _, d := range downloads {
+		if d.Name != roomclient.ControlPlaneFile() {
+			continue
+		}
+		a.Progress(fmt.Sprintf("getting the control plane, %d MB", d.Size/1e6))
+		if err := d.Unpack(ctx, a.Cache); err != nil {
+			return err
+		}
+		if len(cli.Missing(owned)) > 0 {
+			return errors.New("it is of another version of Go, or of the course")
+		}
+	}
+	return nil
+}
+
+// useRoomsModules has this program's Go commands take modules from the classroom that was joined.
+func (a *app) useRoomsModules(ctx context.Context) {
+	r, err := roomclient.Load(a.State)
+	if err != nil || r.Modules == "" {
+		return
+	}
+	proxy, err := exec.CommandContext(ctx, "go", "env", "GOPROXY").Output()
+	if err != nil {
+		return // whoever needs Go says so
+	}
+	for _, entry := range r.Environ(strings.TrimSpace(string(proxy))) {
+		name, value, _ := strings.Cut(entry, "=")
+		_ = os.Setenv(name, value)
+	}
+}
