@@ -49,7 +49,7 @@ func object(m env.Memcached, version, kind string) *unstructured.Unstructured {
 
 // scaleOf reads the scale of a Memcached when it is polled.
 func scaleOf(m env.Memcached) func(context.Context) (*autoscalingv1.Scale, error) {
-	return env.Polled(m.Namespace, func(ctx context.Context) (*autoscalingv1.Scale, error) {
+	return env.Polled(func(ctx context.Context) (*autoscalingv1.Scale, error) {
 		read, scale := object(m, "autoscaling/v1", "Scale"), &autoscalingv1.Scale{}
 		if err := env.Admin().SubResource("scale").Get(ctx, object(m, suite.Group+"/v1alpha1", suite.Kind), read); err != nil {
 			return nil, fmt.Errorf("get the scale of Memcached %s: %w", m, err)

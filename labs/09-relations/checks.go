@@ -60,6 +60,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		for _, edit := range edits {
 			Expect(editService(ctx, m, edit)).To(Succeed())
 			Eventually(ctx, serviceOf(m)).Should(beRepaired(before))
+			Expect(service(ctx, m)).To(beTheSame(before))
 		}
 		Expect(env.Admin().Delete(ctx, before)).To(Succeed())
 		Eventually(ctx, serviceOf(m)).Should(exist().Because("not-recreated"))

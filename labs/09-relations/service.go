@@ -20,8 +20,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// somebodys is an annotation and a label that somebody else has put on the Service.
-const somebodys = "example.org/note"
+const somebodys = "example.org/note" // an annotation and a label that somebody else has put on the Service
 
 // service reads the Service of the Memcached's name.
 func service(ctx context.Context, m env.Memcached) (*corev1.Service, error) {
@@ -31,7 +30,7 @@ func service(ctx context.Context, m env.Memcached) (*corev1.Service, error) {
 
 // serviceOf reads it when it is polled; one that is not there has no UID.
 func serviceOf(m env.Memcached) func(context.Context) (*corev1.Service, error) {
-	return env.Polled(m.Namespace, func(ctx context.Context) (*corev1.Service, error) {
+	return env.Polled(func(ctx context.Context) (*corev1.Service, error) {
 		s, err := service(ctx, m)
 		if apierrors.IsNotFound(err) {
 			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}, nil
@@ -66,7 +65,7 @@ func ports(s *corev1.Service) (all []string) {
 
 // endpointsOf lists the EndpointSlices of the Service.
 func endpointsOf(m env.Memcached) func(context.Context) ([]discoveryv1.EndpointSlice, error) {
-	return env.Polled(m.Namespace, func(ctx context.Context) ([]discoveryv1.EndpointSlice, error) {
+	return env.Polled(func(ctx context.Context) ([]discoveryv1.EndpointSlice, error) {
 		list := &discoveryv1.EndpointSliceList{}
 		err := env.Admin().List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: m.Name})
 		return list.Items, err
@@ -122,17 +121,20 @@ func editService(ctx context.Context, m env.Memcached, edit func(*corev1.Service
 	return env.Admin().Update(ctx, s)
 }
 
-// beRepaired wants ports and selector as they were, in the Service that was there, with what others have set.
+// beRepaired wants a Service with ports and selector as they were.
 func beRepaired(before *corev1.Service) gomegatypes.GomegaMatcher {
+	return SatisfyAll(
+		match.Because("port-not-repaired", "the port of the Service is put back", WithTransform(ports, Equal(ports(before)))),
+		match.Because("selector-not-repaired", "the selector of the Service is put back", HaveField("Spec.Selector", before.Spec.Selector)))
+}
+
+// beTheSame wants the Service that was there before, with what others have set.
+func beTheSame(before *corev1.Service) gomegatypes.GomegaMatcher {
 	kept := func(field string, stock any) *match.Matcher {
 		return match.Because("metadata-removed", "what somebody else set on the Service stays", HaveField(field, stock))
 	}
-	return SatisfyAll(
-		match.Because("service-replaced", "the Service is changed where it is", HaveField("UID", before.UID)),
-		kept("Annotations", HaveKey(somebodys)), kept("Labels", HaveKey(somebodys)), kept("Spec.SessionAffinity", corev1.ServiceAffinityClientIP),
-		match.Because("port-not-repaired", "the port of the Service is put back", WithTransform(ports, Equal(ports(before)))),
-		match.Because("selector-not-repaired", "the selector of the Service is put back", HaveField("Spec.Selector", before.Spec.Selector)),
-	)
+	return SatisfyAll(match.Because("service-replaced", "the Service is changed where it is", HaveField("UID", before.UID)),
+		kept("Annotations", HaveKey(somebodys)), kept("Labels", HaveKey(somebodys)), kept("Spec.SessionAffinity", corev1.ServiceAffinityClientIP))
 }
 
 // writesNoService wants no write of the Service since an index of the manager's requests, but patches that have changed nothing.
@@ -160,12 +162,10 @@ func createForeignService(ctx context.Context, m env.Memcached) (*corev1.Service
 
 // isUntouched wants the foreign Service as it was made.
 func isUntouched(ctx context.Context, theirs *corev1.Service) error {
-	now := &corev1.Service{}
-	if err := env.Admin().Get(ctx, client.ObjectKeyFromObject(theirs), now); err != nil {
-		return err
+	now := theirs.DeepCopy()
+	err := env.Admin().Get(ctx, client.ObjectKeyFromObject(theirs), now)
+	if err == nil && now.ResourceVersion != theirs.ResourceVersion {
+		err = finding.New("service-changed", "a Service that is somebody else's stays as it is", "it was changed: selector %v, owners %v", now.Spec.Selector, now.OwnerReferences)
 	}
-	if now.ResourceVersion != theirs.ResourceVersion {
-		return finding.New("service-changed", "a Service that is somebody else's stays as it is", "it was changed: selector %v, owners %v", now.Spec.Selector, now.OwnerReferences)
-	}
-	return nil
+	return err
 }

@@ -69,7 +69,7 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 		Eventually(killed).WithContext(ctx).Should(BeClosed())
 		Expect(wrong()).To(Succeed())
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
-		Expect(env.Manager().Start(env.Run().MemcachedImage)).To(Succeed())
+		Expect(env.Manager().Restart(ctx, env.Run().MemcachedImage)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.BeGone())
 		Expect(isRemoved(registered, "orphaned")).To(Succeed())
 	})

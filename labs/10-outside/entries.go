@@ -53,7 +53,7 @@ func register(ctx context.Context, m env.Memcached) cache {
 
 // entriesOf reads, when it is polled, all entries that are about a Memcached: those under its UID or with its name.
 func entriesOf(c cache) func(context.Context) (map[string]registry.Entry, error) {
-	return env.Polled(c.Namespace, func(context.Context) (map[string]registry.Entry, error) {
+	return env.Polled(func(context.Context) (map[string]registry.Entry, error) {
 		entries := env.Registry().Entries()
 		for uid, e := range entries {
 			if uid != c.uid && (e.Namespace != c.Namespace || e.Name != c.Name) {

@@ -21,7 +21,7 @@ import (
 	"example.org/raw/apis/cache/v1alpha1"
 	"example.org/raw/internal/clients"
 	"example.org/raw/internal/controller"
-	"example.org/raw/internal/ledger"
+	"example.org/raw/internal/registry"
 )
 
 func main() {
@@ -63,15 +63,15 @@ func run(ctx context.Context, image string, workers int) error {
 	defer broadcaster.Shutdown()
 	factory := informers.NewSharedInformerFactory(builtIn, 0)
 	c, err := controller.New(controller.Options{
-		Memcacheds:  memcacheds,
-		Deployments: builtIn.AppsV1(),
-		Services:    builtIn.CoreV1(),
-		Children:    factory.Apps().V1().Deployments(),
-		Doors:       factory.Core().V1().Services(),
-		ConfigMaps:  factory.Core().V1().ConfigMaps(),
-		Events:      broadcaster.NewRecorder(scheme, "memcached-operator"),
-		Image:       image,
-		Ledger:      ledger.Ledger(os.Getenv("REGISTRY_URL")),
+		Memcacheds:         memcacheds,
+		Deployments:        builtIn.AppsV1(),
+		Services:           builtIn.CoreV1(),
+		DeploymentInformer: factory.Apps().V1().Deployments(),
+		ServiceInformer:    factory.Core().V1().Services(),
+		ConfigMapInformer:  factory.Core().V1().ConfigMaps(),
+		Events:             broadcaster.NewRecorder(scheme, "memcached-operator"),
+		Image:              image,
+		Registry:           registry.Registry(os.Getenv("REGISTRY_URL")),
 	})
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func findCluster() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find cluster: %w", err)
 	}
-	// The default of 5 requests in a second is from before the API server knew how to defend itself.
+	// The default is 5 requests in a second. The API server limits its clients itself.
 	config.QPS, config.Burst = -1, -1
 	return config, nil
 }

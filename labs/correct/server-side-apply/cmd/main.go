@@ -34,9 +34,9 @@ func run(metrics, health string) error {
 	if image == "" {
 		return errors.New("MEMCACHED_IMAGE is not set")
 	}
-	var roster *apply.Roster
+	var registry *apply.Registry
 	if address := os.Getenv("REGISTRY_URL"); address != "" {
-		roster = &apply.Roster{URL: address}
+		registry = &apply.Registry{URL: address}
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme)); err != nil {
@@ -58,11 +58,11 @@ func run(metrics, health string) error {
 		return fmt.Errorf("add health check: %w", err)
 	}
 	reconciler := &apply.Reconciler{
-		Client: mgr.GetClient(),
-		Live:   mgr.GetAPIReader(),
-		Events: mgr.GetEventRecorder(apply.Owner),
-		Image:  image,
-		Roster: roster,
+		Client:   mgr.GetClient(),
+		Live:     mgr.GetAPIReader(),
+		Events:   mgr.GetEventRecorder(apply.Owner),
+		Image:    image,
+		Registry: registry,
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up controller: %w", err)

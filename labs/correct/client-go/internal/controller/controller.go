@@ -1,5 +1,5 @@
-// Package controller keeps a Deployment and a Service for each Memcached with nothing but client-go: informers that hold
-// a copy of the world, a queue of names, and workers that take names off the queue. It is what
+// Package controller keeps a Deployment and a Service for each Memcached with nothing but client-go: informers that keep
+// copies of objects, a queue of names, and workers that take names off the queue. It is what
 // controller-runtime does for its users.
 package controller
 
@@ -23,7 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.org/raw/internal/clients"
-	"example.org/raw/internal/ledger"
+	"example.org/raw/internal/registry"
 )
 
 // Options are what a Controller works with. All but the last are needed.
@@ -31,16 +31,16 @@ type Options struct {
 	Memcacheds  *clients.Memcacheds
 	Deployments appsclient.DeploymentsGetter
 	Services    coreclient.ServicesGetter
-	// Children, Doors and ConfigMaps are informers. Somebody else starts them.
-	Children   appsinformers.DeploymentInformer
-	Doors      coreinformers.ServiceInformer
-	ConfigMaps coreinformers.ConfigMapInformer
+	// The caller starts the informers.
+	DeploymentInformer appsinformers.DeploymentInformer
+	ServiceInformer    coreinformers.ServiceInformer
+	ConfigMapInformer  coreinformers.ConfigMapInformer
 	// Events tells users what was done.
 	Events events.EventRecorder
 	// Image is what memcached runs from.
 	Image string
-	// Ledger is the registry of caches, if there is one.
-	Ledger ledger.Ledger
+	// Registry is the registry of caches, if there is one.
+	Registry registry.Registry
 }
 
 // Controller looks after all Memcacheds of a cluster.
@@ -49,11 +49,11 @@ type Controller struct {
 	informer    cache.SharedIndexInformer // of Memcacheds
 	memcacheds  clients.Lister
 	deployments appslisters.DeploymentLister
-	doors       corelisters.ServiceLister
+	services    corelisters.ServiceLister
 	configMaps  corelisters.ConfigMapLister
 	queue       workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	lines       workqueue.TypedDelayingInterface[cache.ObjectName] // for clerks
-	claims      sync.Map                                           // of uids: Registered, as a clerk has found it
+	entries     workqueue.TypedDelayingInterface[cache.ObjectName] // for the workers of the registry
+	registered  sync.Map                                           // the condition Registered, by uid
 }
 
 // New returns a Controller that does not run yet.
@@ -63,33 +63,33 @@ func New(options Options) (*Controller, error) {
 		Options:     options,
 		informer:    informer,
 		memcacheds:  clients.NewLister(informer),
-		deployments: options.Children.Lister(),
-		doors:       options.Doors.Lister(),
-		configMaps:  options.ConfigMaps.Lister(),
+		deployments: options.DeploymentInformer.Lister(),
+		services:    options.ServiceInformer.Lister(),
+		configMaps:  options.ConfigMapInformer.Lister(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName](),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "memcacheds"}),
-		lines: workqueue.NewTypedDelayingQueueWithConfig(
-			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "lines"}),
+		entries: workqueue.NewTypedDelayingQueueWithConfig(
+			workqueue.TypedDelayingQueueConfig[cache.ObjectName]{Name: "entries"}),
 	}
-	// Deployment and Service have the name of their Memcached, so the news of all three come to the same key.
-	for _, i := range []cache.SharedIndexInformer{informer, options.Children.Informer(), options.Doors.Informer()} {
+	// Deployment and Service have the name of their Memcached, so the events of all three enqueue the same name.
+	for _, i := range []cache.SharedIndexInformer{informer, options.DeploymentInformer.Informer(), options.ServiceInformer.Informer()} {
 		if err := listen(i, c.enqueue); err != nil {
 			return nil, err
 		}
 	}
-	if err := listen(informer, c.enqueueLine); err != nil {
+	if err := listen(informer, c.enqueueEntry); err != nil {
 		return nil, err
 	}
-	return c, listen(options.ConfigMaps.Informer(), c.enqueueUsers)
+	return c, listen(options.ConfigMapInformer.Informer(), c.enqueueUsers)
 }
 
-// listen has an informer tell all of its news in the same way.
-func listen(informer cache.SharedIndexInformer, tell func(obj any)) error {
+// listen calls handle for every event of an informer.
+func listen(informer cache.SharedIndexInformer, handle func(obj any)) error {
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    tell,
-		UpdateFunc: func(_, now any) { tell(now) },
-		DeleteFunc: tell,
+		AddFunc:    handle,
+		UpdateFunc: func(_, now any) { handle(now) },
+		DeleteFunc: handle,
 	}); err != nil {
 		return fmt.Errorf("listen to an informer: %w", err)
 	}
@@ -126,10 +126,10 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer c.queue.ShutDown()
-	defer c.lines.ShutDown()
+	defer c.entries.ShutDown()
 	all.Go(func() { c.informer.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced, c.Children.Informer().HasSynced,
-		c.Doors.Informer().HasSynced, c.ConfigMaps.Informer().HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced, c.DeploymentInformer.Informer().HasSynced,
+		c.ServiceInformer.Informer().HasSynced, c.ConfigMapInformer.Informer().HasSynced) {
 		return nil // ctx has ended
 	}
 	klog.FromContext(ctx).Info("Working", "workers", workers)
@@ -139,9 +139,9 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 			}
 		})
 	}
-	for range clerks {
+	for range registryWorkers {
 		all.Go(func() {
-			for c.file(ctx) {
+			for c.nextEntry(ctx) {
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 	return nil
 }
 
-// catchUp is how long an informer may take to hear of the latest. Its news usually come first.
+// catchUp is how long an informer may be behind the API server. Its event usually comes first.
 const catchUp = time.Second
 
 // next works on one name, and says whether there is going to be another.
@@ -163,7 +163,7 @@ func (c *Controller) next(ctx context.Context) bool {
 	case err == nil, ctx.Err() != nil:
 		c.queue.Forget(key)
 	case errors.As(err, new(*foreignError)):
-		c.queue.Forget(key) // Its end brings the name back.
+		c.queue.Forget(key) // The watch event of its deletion enqueues the name again.
 	case outdated(err):
 		c.queue.Forget(key)
 		c.queue.AddAfter(key, catchUp)

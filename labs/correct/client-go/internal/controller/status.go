@@ -15,20 +15,20 @@ import (
 	"example.org/raw/apis/cache/v1alpha1"
 )
 
-// tellStatus writes the status, if it is not there already, and warns when it turns bad. failure is what ensure returned,
-// and beside what is wrong elsewhere: the servers do not mind.
-func (c *Controller) tellStatus(ctx context.Context, memcached *v1alpha1.Memcached, deployment *appsv1.Deployment, failure error, beside string) error {
+// updateStatus writes the status if it has changed, and warns when it turns bad. failure is what ensure returned, and problem
+// what is wrong with the Service or the ConfigMap.
+func (c *Controller) updateStatus(ctx context.Context, memcached *v1alpha1.Memcached, deployment *appsv1.Deployment, failure error, problem string) error {
 	condition, warning := judge(memcached, deployment, failure)
 	if condition == nil {
 		return nil
 	}
 	wanted := memcached.DeepCopy()
-	stuck := warning || failure == nil && condition.Status != metav1.ConditionTrue && starved(deployment)
+	stuck := warning || failure == nil && condition.Status != metav1.ConditionTrue && replicaFailure(deployment)
 	meta.SetStatusCondition(&wanted.Status.Conditions, *condition)
-	meta.SetStatusCondition(&wanted.Status.Conditions, either("Degraded", stuck || beside != "", beside, memcached))
+	meta.SetStatusCondition(&wanted.Status.Conditions, either("Degraded", stuck || problem != "", problem, memcached))
 	meta.SetStatusCondition(&wanted.Status.Conditions, either("Progressing", !stuck && (failure != nil || !complete(deployment)), "", memcached))
-	if claim, known := c.claims.Load(memcached.UID); known {
-		meta.SetStatusCondition(&wanted.Status.Conditions, claim.(metav1.Condition))
+	if registered, known := c.registered.Load(memcached.UID); known {
+		meta.SetStatusCondition(&wanted.Status.Conditions, registered.(metav1.Condition))
 	}
 	if failure == nil {
 		wanted.Status.Scale = v1alpha1.ScaleStatus{
@@ -45,8 +45,8 @@ func (c *Controller) tellStatus(ctx context.Context, memcached *v1alpha1.Memcach
 	if warning && (before == nil || before.Reason != condition.Reason) {
 		c.Events.Eventf(memcached, nil, corev1.EventTypeWarning, condition.Reason, "Ensure", "%.1000s", condition.Message)
 	}
-	if before = meta.FindStatusCondition(memcached.Status.Conditions, "Degraded"); beside != "" && (before == nil || before.Message != beside) {
-		c.Events.Eventf(memcached, nil, corev1.EventTypeWarning, "HelpWanted", "Ensure", "%.1000s", beside)
+	if before = meta.FindStatusCondition(memcached.Status.Conditions, "Degraded"); problem != "" && (before == nil || before.Message != problem) {
+		c.Events.Eventf(memcached, nil, corev1.EventTypeWarning, "HelpWanted", "Ensure", "%.1000s", problem)
 	}
 	return nil
 }
@@ -60,8 +60,8 @@ func either(kind string, yes bool, why string, memcached *v1alpha1.Memcached) me
 	return c
 }
 
-// starved says that Pods were refused.
-func starved(deployment *appsv1.Deployment) bool {
+// replicaFailure says that Pods were refused.
+func replicaFailure(deployment *appsv1.Deployment) bool {
 	for _, c := range deployment.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure {
 			return c.Status == corev1.ConditionTrue

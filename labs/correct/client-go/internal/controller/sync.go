@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// sync makes one Memcached true.
+// sync brings the objects of one Memcached to its spec.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	memcached, err := c.memcacheds.Get(key)
 	if apierrors.IsNotFound(err) {
@@ -35,15 +35,15 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 		return fmt.Errorf("get Memcached: %w", err)
 	}
 	if memcached.DeletionTimestamp != nil {
-		return nil // From here on its Deployment and its Service are the garbage collector's, and its line is a clerk's.
+		return nil // The garbage collector deletes its Deployment and its Service, deleteEntry its entry.
 	}
 	limit, missing := c.limit(memcached)
 	deployment, err := c.ensure(ctx, memcached, limit)
-	shut, late := c.ensureDoor(ctx, memcached)
-	if told := c.tellStatus(ctx, memcached, deployment, err, strings.Trim(missing+"; "+shut, "; ")); told != nil {
-		return told
+	problem, serviceErr := c.ensureService(ctx, memcached)
+	if err := c.updateStatus(ctx, memcached, deployment, err, strings.Trim(missing+"; "+problem, "; ")); err != nil {
+		return err
 	}
-	err = cmp.Or(late, err)
+	err = cmp.Or(serviceErr, err)
 	if leaving(err) {
 		return nil
 	}
@@ -98,8 +98,8 @@ func (c *Controller) repair(ctx context.Context, memcached *v1alpha1.Memcached, 
 	return updated, nil
 }
 
-// adopt takes an orphan in. Whether the Memcached still is there to do so has to be asked now: in a
-// deletion with --cascade=orphan, the news of the orphan can come before that of the deletion.
+// adopt makes the Memcached the controller of an orphan. It asks the API server whether the Memcached still is there: in a
+// deletion with --cascade=orphan, the event of the orphan can come before that of the deletion.
 func (c *Controller) adopt(ctx context.Context, memcached *v1alpha1.Memcached, orphan *appsv1.Deployment, limit *string) (*appsv1.Deployment, error) {
 	now, err := c.Memcacheds.In(memcached.Namespace).Get(ctx, memcached.Name, metav1.GetOptions{})
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Controller) adopt(ctx context.Context, memcached *v1alpha1.Memcached, o
 // foreignError means that the Deployment of a Memcached's name is not its own.
 type foreignError struct {
 	message string
-	// passing is set when it goes by itself.
+	// passing is set when the garbage collector will delete it.
 	passing bool
 }
 
@@ -134,7 +134,7 @@ func newForeign(memcached *v1alpha1.Memcached, found *appsv1.Deployment) error {
 	}
 }
 
-// outdated says that the world has moved on since the informers last heard of it.
+// outdated says that the informers are behind the API server.
 func outdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }

@@ -18,8 +18,8 @@ const instanceLabel = "cache.example.com/memcached-uid"
 // user is whom memcached runs as: anybody but root.
 const user = 11211
 
-// wanted is the whole opinion of this operator on the Deployment of a Memcached. A field that is not here
-// belongs to others, and the API server sees to it that they keep it.
+// wanted has all fields of the Deployment that this operator sets. Every other field belongs to others, and the API server
+// keeps it.
 func wanted(memcached *cachev1alpha1.Memcached, image string, options ...string) *appsv1ac.DeploymentApplyConfiguration {
 	labels := labelsOf(memcached)
 	return appsv1ac.Deployment(memcached.Name, memcached.Namespace).

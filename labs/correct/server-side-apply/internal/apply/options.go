@@ -13,9 +13,8 @@ import (
 	cachev1alpha1 "example.org/applied/api/v1alpha1"
 )
 
-// options are the words for memcached's command line that the ConfigMap of a Memcached asks for. lacking says why
-// there is no telling, if so.
-func (r *Reconciler) options(ctx context.Context, memcached *cachev1alpha1.Memcached) (words []string, lacking string, _ error) {
+// options are the arguments of memcached that the ConfigMap of a Memcached asks for. missing says what is wrong with the ConfigMap.
+func (r *Reconciler) options(ctx context.Context, memcached *cachev1alpha1.Memcached) (words []string, missing string, _ error) {
 	key := client.ObjectKey{Namespace: memcached.Namespace, Name: memcached.Spec.OptionsFrom.Name}
 	if key.Name == "" {
 		return nil, "", nil

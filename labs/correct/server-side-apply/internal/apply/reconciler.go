@@ -1,5 +1,5 @@
-// Package apply keeps a Deployment and a Service for each Memcached by server-side apply: it states what it wants, and
-// leaves it to the API server to work out the difference and to remember whose field is whose.
+// Package apply keeps a Deployment and a Service for each Memcached by server-side apply: it sends the fields that it sets, and
+// the API server merges them and remembers which manager owns which field.
 package apply
 
 import (
@@ -40,8 +40,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Image is what memcached runs from.
 	Image string
-	// Roster is where Memcacheds are listed; nil is nowhere.
-	Roster *Roster
+	// Registry is where Memcacheds are registered; nil is nowhere.
+	Registry *Registry
 }
 
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=get;list;watch;patch
@@ -53,22 +53,22 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager starts the controller with mgr. A Deployment has the name of its Memcached, and so has a
-// Service. Its own name says whom to wake, be it ours, somebody else's, or just deleted.
+// Service. So its own name says which Memcached to reconcile, also when it is somebody else's or just deleted.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &cachev1alpha1.Memcached{}, byConfigMap, configMapOf); err != nil {
 		return fmt.Errorf("index Memcacheds: %w", err)
 	}
 	b := ctrl.NewControllerManagedBy(mgr)
-	if r.Roster != nil {
-		turns := make(chan event.GenericEvent)
-		goer := manager.RunnableFunc(func(ctx context.Context) error { return r.rounds(ctx, turns) })
-		if err := mgr.Add(goer); err != nil {
-			return fmt.Errorf("add the rounds: %w", err)
+	if r.Registry != nil {
+		queue := make(chan event.GenericEvent)
+		resync := manager.RunnableFunc(func(ctx context.Context) error { return r.resync(ctx, queue) })
+		if err := mgr.Add(resync); err != nil {
+			return fmt.Errorf("add the resync: %w", err)
 		}
-		b.WatchesRawSource(source.Channel(turns, &handler.EnqueueRequestForObject{}))
+		b.WatchesRawSource(source.Channel(queue, &handler.EnqueueRequestForObject{}))
 	}
 	return b.Named("memcached").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 10}). // for a pass may wait for the roster
+		WithOptions(controller.Options{MaxConcurrentReconciles: 10}). // for a pass may wait for the registry
 		For(&cachev1alpha1.Memcached{}).
 		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}).
 		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}).
@@ -76,40 +76,40 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile makes one Memcached true.
+// Reconcile brings the objects of one Memcached to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	memcached := &cachev1alpha1.Memcached{}
 	if err := r.Get(ctx, req.NamespacedName, memcached); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !memcached.DeletionTimestamp.IsZero() {
-		return result(r.unlist(ctx, memcached))
+		return result(r.unregister(ctx, memcached))
 	}
-	if r.Roster != nil && !controllerutil.ContainsFinalizer(memcached, listed) {
-		return result(r.pledge(ctx, memcached)) // The news of it make the next pass.
+	if r.Registry != nil && !controllerutil.ContainsFinalizer(memcached, finalizer) {
+		return result(r.applyFinalizer(ctx, memcached)) // Its watch event starts the next pass.
 	}
-	options, lacking, err := r.options(ctx, memcached)
+	options, missing, err := r.options(ctx, memcached)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	amiss, later := r.applyService(ctx, memcached)
-	beside := strings.Join(slices.DeleteFunc([]string{lacking, amiss}, func(s string) bool { return s == "" }), ", and ")
+	problem, later := r.applyService(ctx, memcached)
+	problems := strings.Join(slices.DeleteFunc([]string{missing, problem}, func(s string) bool { return s == "" }), ", and ")
 	live, err := r.deployment(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get Deployment: %w", err)
 	}
 	if live != nil && !metav1.IsControlledBy(live, memcached) {
-		return result(r.report(ctx, memcached, nil, nameTaken(memcached, live), beside), later)
+		return result(r.report(ctx, memcached, nil, nameTaken(memcached, live), problems), later)
 	}
-	if lacking == "" { // else what is there has the last options that were good
+	if missing == "" { // else what is there has the last options that were good
 		if err := r.apply(ctx, memcached, live, options); err != nil {
 			if refused(err) {
-				return result(r.report(ctx, memcached, nil, refusal(err), beside), err, later)
+				return result(r.report(ctx, memcached, nil, refusal(err), problems), err, later)
 			}
 			return result(err, later)
 		}
 	}
-	return result(r.report(ctx, memcached, live, count(memcached, live), beside), later)
+	return result(r.report(ctx, memcached, live, count(memcached, live), problems), later)
 }
 
 // deployment reads the Deployment; it is nil when there is none.
@@ -121,8 +121,8 @@ func (r *Reconciler) deployment(ctx context.Context, key client.ObjectKey) (*app
 	return live, nil
 }
 
-// read reads what may not be there. The cache may not have heard yet of an object that was made a moment
-// ago, so that there is none is for the API server to say: each creation is told once.
+// read reads an object that may not be there. The cache may not have one yet that was created a moment ago, so the API server
+// is asked, too: each creation makes one event.
 func (r *Reconciler) read(ctx context.Context, key client.ObjectKey, live client.Object) (there bool, _ error) {
 	err := r.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
@@ -149,12 +149,12 @@ func (r *Reconciler) apply(ctx context.Context, memcached *cachev1alpha1.Memcach
 	if err := r.Apply(ctx, want, client.FieldOwner(Owner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply Deployment: %w", err)
 	}
-	r.tell(memcached, live)
+	r.record(memcached, live)
 	return nil
 }
 
-// tell tells what an apply has done to the Deployment that was there before, if one was.
-func (r *Reconciler) tell(memcached *cachev1alpha1.Memcached, before *appsv1.Deployment) {
+// record records an event about what an apply has done to the Deployment that was there before, if one was.
+func (r *Reconciler) record(memcached *cachev1alpha1.Memcached, before *appsv1.Deployment) {
 	size := memcached.Spec.Size
 	switch {
 	case before == nil:

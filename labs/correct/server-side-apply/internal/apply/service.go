@@ -16,7 +16,7 @@ import (
 	cachev1alpha1 "example.org/applied/api/v1alpha1"
 )
 
-// wantedService is the whole opinion on the Service. It has no address of its own: a client of memcached chooses the
+// wantedService has all fields of the Service that this operator sets. It has no address of its own: a client of memcached chooses the
 // server of a key itself, so it has to know the address of each.
 func wantedService(memcached *cachev1alpha1.Memcached) *corev1ac.ServiceApplyConfiguration {
 	port := memcached.Spec.ContainerPort
@@ -28,11 +28,11 @@ func wantedService(memcached *cachev1alpha1.Memcached) *corev1ac.ServiceApplyCon
 			WithPorts(corev1ac.ServicePort().WithPort(port).WithProtocol(corev1.ProtocolTCP).WithTargetPort(intstr.FromInt32(port))))
 }
 
-// applyService sends what is wanted of the Service, unless it has been applied already. amiss says what somebody else
+// applyService sends what is wanted of the Service, unless it has been applied already. problem says what somebody else
 // has to see to, and an error is to be tried again.
-func (r *Reconciler) applyService(ctx context.Context, memcached *cachev1alpha1.Memcached) (amiss string, _ error) {
+func (r *Reconciler) applyService(ctx context.Context, memcached *cachev1alpha1.Memcached) (problem string, _ error) {
 	if strings.Contains(memcached.Name, ".") {
-		return "", nil // which the name of a Service must not
+		return "", nil // which the name of a Service must not have
 	}
 	live := &corev1.Service{}
 	there, err := r.read(ctx, client.ObjectKeyFromObject(memcached), live)
@@ -42,13 +42,13 @@ func (r *Reconciler) applyService(ctx context.Context, memcached *cachev1alpha1.
 	want := wantedService(memcached)
 	if there {
 		if !metav1.IsControlledBy(live, memcached) {
-			return strangersService(memcached, live), nil
+			return foreignService(memcached, live), nil
 		}
 		if !live.DeletionTimestamp.IsZero() {
 			return "", nil
 		}
 		if replaced, err := r.replacePorts(ctx, live, memcached.Spec.ContainerPort); replaced || err != nil {
-			return "", err // The news of it make the next pass.
+			return "", err // Its watch event starts the next pass.
 		}
 		ours, err := corev1ac.ExtractService(live, Owner)
 		if err != nil {
@@ -69,14 +69,14 @@ func (r *Reconciler) applyService(ctx context.Context, memcached *cachev1alpha1.
 	case apierrors.IsInvalid(err):
 		return fmt.Sprintf("the Service is invalid: %v", err), nil
 	case refused(err):
-		amiss = fmt.Sprintf("the Service was refused: %v", err)
+		problem = fmt.Sprintf("the Service was refused: %v", err)
 	}
-	return amiss, fmt.Errorf("apply Service: %w", err)
+	return problem, fmt.Errorf("apply Service: %w", err)
 }
 
-// strangersService says what is amiss with a Service that was not made for this Memcached. That of an earlier one of the
+// foreignService says what is wrong with a Service that was not made for this Memcached. That of an earlier one of the
 // same name goes by itself.
-func strangersService(memcached *cachev1alpha1.Memcached, live *corev1.Service) string {
+func foreignService(memcached *cachev1alpha1.Memcached, live *corev1.Service) string {
 	if owner := metav1.GetControllerOf(live); owner != nil && owner.Kind == "Memcached" && owner.Name == memcached.Name {
 		return ""
 	}

@@ -67,21 +67,21 @@ func refusal(err error) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionFalse, Reason: rejected, Message: err.Error()}
 }
 
-// summary is Available and what follows from it: whether to wait, and whether somebody has to help. What is
-// wrong beside the Deployment does not keep it from serving.
-func summary(about metav1.Condition, live *appsv1.Deployment, beside string) []metav1.Condition {
+// summary is Available, and what follows from it for Progressing and Degraded. problems are those of the Service and the ConfigMap:
+// memcached serves all the same.
+func summary(about metav1.Condition, live *appsv1.Deployment, problems string) []metav1.Condition {
 	about.Type = available
 	stuck := warns(about.Reason) || about.Status != metav1.ConditionTrue && podsRefused(live)
-	moving := !stuck && beside == "" && (about.Status != metav1.ConditionTrue || !rolledOut(live))
-	degraded := says("Degraded", stuck, about.Reason)
-	if beside != "" {
-		degraded = says("Degraded", true, "SurroundingsIncomplete")
-		degraded.Message = beside
+	moving := !stuck && problems == "" && (about.Status != metav1.ConditionTrue || !rolledOut(live))
+	degraded := condition("Degraded", stuck, about.Reason)
+	if problems != "" {
+		degraded = condition("Degraded", true, "SurroundingsIncomplete")
+		degraded.Message = problems
 	}
-	return []metav1.Condition{about, says("Progressing", moving, about.Reason), degraded}
+	return []metav1.Condition{about, condition("Progressing", moving, about.Reason), degraded}
 }
 
-func says(kind string, is bool, reason string) metav1.Condition {
+func condition(kind string, is bool, reason string) metav1.Condition {
 	if is {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason}
 	}
@@ -102,11 +102,11 @@ func rolledOut(live *appsv1.Deployment) bool {
 
 // report applies the whole status if it says anything new, and warns when it begins to tell of a failure. live is the
 // Memcached's own Deployment, nil when nothing is known of it.
-func (r *Reconciler) report(ctx context.Context, memcached *cachev1alpha1.Memcached, live *appsv1.Deployment, about metav1.Condition, beside string) error {
+func (r *Reconciler) report(ctx context.Context, memcached *cachev1alpha1.Memcached, live *appsv1.Deployment, about metav1.Condition, problems string) error {
 	before, now := &memcached.Status, memcached.Status.DeepCopy()
-	all := summary(about, live, beside)
-	if r.Roster != nil {
-		all = append(all, r.Roster.list(ctx, memcached)) // last, when nothing has to wait for it any more
+	all := summary(about, live, problems)
+	if r.Registry != nil {
+		all = append(all, r.Registry.register(ctx, memcached)) // last, when nothing has to wait for it any more
 	}
 	for _, condition := range all {
 		condition.ObservedGeneration = memcached.Generation
@@ -152,10 +152,10 @@ func refused(err error) bool {
 // leaving says that the namespace is being deleted, and everything in it.
 func leaving(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }
 
-// catchUp is how long the cache may take to hear of what is there already. Its news usually come first.
+// catchUp is how long the cache may be behind the API server. Its watch event usually comes first.
 const catchUp = time.Second
 
-// result is what to return for the errors of a pass. That the world has moved on is none.
+// result is what to return for the errors of a pass. That an object has changed meanwhile is none.
 func result(errs ...error) (ctrl.Result, error) {
 	err := errors.Join(errs...)
 	switch {

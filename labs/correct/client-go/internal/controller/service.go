@@ -15,7 +15,7 @@ import (
 	"example.org/raw/apis/cache/v1alpha1"
 )
 
-// limit is what the ConfigMap of a Memcached says: "" when there is none to ask. It is nil when nobody knows, and missing
+// limit is what the ConfigMap of a Memcached says: "" when it names none, nil when the ConfigMap does not say it; missing then
 // says why.
 func (c *Controller) limit(memcached *v1alpha1.Memcached) (limit *string, missing string) {
 	if memcached.Spec.OptionsFrom == nil {
@@ -33,27 +33,27 @@ func (c *Controller) limit(memcached *v1alpha1.Memcached) (limit *string, missin
 	return new(strconv.FormatInt(most, 10)), ""
 }
 
-// ensureDoor makes the Service what it should be. shut says what keeps it from that until somebody else acts, and an error
-// is to be tried again.
-func (c *Controller) ensureDoor(ctx context.Context, memcached *v1alpha1.Memcached) (shut string, err error) {
+// ensureService makes the Service what it should be. problem says why that needs somebody else. The caller tries again after an
+// error.
+func (c *Controller) ensureService(ctx context.Context, memcached *v1alpha1.Memcached) (problem string, err error) {
 	if len(validation.IsDNS1123Label(memcached.Name)) > 0 {
 		return "", nil // A Service cannot have that name.
 	}
-	found, err := c.doors.Services(memcached.Namespace).Get(memcached.Name)
+	found, err := c.services.Services(memcached.Namespace).Get(memcached.Name)
 	switch {
 	case apierrors.IsNotFound(err):
-		wanted := newDoor(memcached)
-		shapeDoor(wanted, memcached)
+		wanted := newService(memcached)
+		setService(wanted, memcached)
 		_, err = c.Services.Services(memcached.Namespace).Create(ctx, wanted, metav1.CreateOptions{})
 	case err != nil:
 	case !metav1.IsControlledBy(found, memcached):
 		if owner := metav1.GetControllerOf(found); owner != nil && owner.Kind == v1alpha1.Kind.Kind && owner.Name == memcached.Name {
-			return "", nil // That of an earlier Memcached goes by itself.
+			return "", nil // The garbage collector deletes that of an earlier Memcached.
 		}
 		return fmt.Sprintf("Service %s is not this Memcached's", found.Name), nil
 	default:
 		wanted := found.DeepCopy()
-		shapeDoor(wanted, memcached)
+		setService(wanted, memcached)
 		if equality.Semantic.DeepEqual(wanted, found) || found.DeletionTimestamp != nil {
 			return "", nil
 		}
@@ -62,15 +62,15 @@ func (c *Controller) ensureDoor(ctx context.Context, memcached *v1alpha1.Memcach
 	switch {
 	case err == nil:
 		return "", nil
-	case apierrors.IsInvalid(err): // The same again would be no better.
+	case apierrors.IsInvalid(err): // The same write would be refused again.
 		return fmt.Sprintf("Service %s cannot be: %v", memcached.Name, err), nil
 	case refused(err):
-		shut = fmt.Sprintf("Service %s is refused: %v", memcached.Name, err)
+		problem = fmt.Sprintf("Service %s is refused: %v", memcached.Name, err)
 	}
-	return shut, fmt.Errorf("write Service: %w", err)
+	return problem, fmt.Errorf("write Service: %w", err)
 }
 
-func newDoor(memcached *v1alpha1.Memcached) *corev1.Service {
+func newService(memcached *v1alpha1.Memcached) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{
 		Namespace:       memcached.Namespace,
 		Name:            memcached.Name,
@@ -78,12 +78,12 @@ func newDoor(memcached *v1alpha1.Memcached) *corev1.Service {
 	}}
 }
 
-// shapeDoor sets whom the Service leads to, and by which port. Its addresses are the API server's, and all else is for others.
-func shapeDoor(door *corev1.Service, memcached *v1alpha1.Memcached) {
-	door.Spec.Selector = labelsOf(memcached)
-	if len(door.Spec.Ports) != 1 {
-		door.Spec.Ports = make([]corev1.ServicePort, 1)
+// setService sets the selector and the port. All other fields belong to the API server and to users.
+func setService(service *corev1.Service, memcached *v1alpha1.Memcached) {
+	service.Spec.Selector = labelsOf(memcached)
+	if len(service.Spec.Ports) != 1 {
+		service.Spec.Ports = make([]corev1.ServicePort, 1)
 	}
-	p, number := &door.Spec.Ports[0], memcached.Spec.ContainerPort
+	p, number := &service.Spec.Ports[0], memcached.Spec.ContainerPort
 	p.Protocol, p.Port, p.TargetPort = corev1.ProtocolTCP, number, intstr.FromInt32(number)
 }
