@@ -11,10 +11,7 @@ import (
 func newHintedLearner(t *testing.T) learner {
 	t.Helper()
 	l := newLearner(t)
-	coursetest.Write(t, l.Root, "labs/01-hello/lab.yaml", `schema: 1
-lab: 1
-name: hello
-title: Say hello
+	coursetest.Write(t, l.Root, "labs/01-hello/lab.yaml", `title: Say hello
 checks:
 - id: says-hello
   title: It says hello

@@ -16,14 +16,10 @@ import (
 )
 
 const (
-	// installLimit is how long a definition may take to be Established and served, or to be found lacking. A good one takes less
-	// than a second.
-	installLimit = 10 * time.Second
+	installLimit = 10 * time.Second      // a good definition is Established and served within a second
 	poll         = 50 * time.Millisecond // discovery has no watch
-	// establishedAge is how old a definition has to be for the API server to take objects of the new kind at once. It holds each
-	// of them for 2 s as long as the condition Established is younger than that, lest another API server of the same
-	// cluster should not know the kind yet (serveResource in apiextensions-apiserver/pkg/apiserver/
-	// customresource_handler.go). Our clusters have one.
+	// establishedAge is how old a definition seems. The API server holds each object for 2 s while Established is younger than that,
+	// for another API server of the cluster that may not know the kind yet (serveResource in customresource_handler.go).
 	establishedAge = 10 * time.Second
 )
 
@@ -40,8 +36,9 @@ func Connect(config *rest.Config) (client.Client, error) {
 // the API server objects to.
 func Install(ctx context.Context, c client.Client, definition *apiextensionsv1.CustomResourceDefinition) error {
 	applied := &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: definition.Name, Labels: definition.Labels, Annotations: definition.Annotations},
-		Spec:       *definition.Spec.DeepCopy(),
+		Spec:       definition.Spec,
 	}
 	applied.Spec.Conversion = nil // nobody serves conversions, and the API server would ask the address that stands there
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(applied)
@@ -49,13 +46,12 @@ func Install(ctx context.Context, c client.Client, definition *apiextensionsv1.C
 		return fmt.Errorf("install definition %s: %w", definition.Name, err)
 	}
 	delete(object, "status")
-	u := &unstructured.Unstructured{Object: object}
-	u.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("lab"), client.ForceOwnership); err != nil {
+	config := client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: object})
+	if err := c.Apply(ctx, config, client.FieldOwner("lab"), client.ForceOwnership); err != nil {
 		return fmt.Errorf("install definition %s: %w", definition.Name, err)
 	}
-	current := &apiextensionsv1.CustomResourceDefinition{}
 	return eventually(ctx, func(ctx context.Context) error {
+		current := &apiextensionsv1.CustomResourceDefinition{}
 		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), current); err != nil {
 			return fmt.Errorf("get definition %s: %w", definition.Name, err)
 		}

@@ -3,6 +3,7 @@
 package crd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,12 +80,11 @@ func (r *Resource) Object(namespace, name string) *unstructured.Unstructured {
 // Create sends obj and reads back what was stored. validation is metav1.FieldValidationStrict, which
 // refuses unknown fields, or metav1.FieldValidationIgnore, which drops them.
 func (r *Resource) Create(ctx context.Context, obj *unstructured.Unstructured, validation string) (*unstructured.Unstructured, error) {
-	objects := r.In(obj.GetNamespace())
-	created, err := objects.Create(ctx, obj, metav1.CreateOptions{FieldValidation: validation})
+	created, err := r.In(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{FieldValidation: validation})
 	if err != nil {
 		return nil, err
 	}
-	return objects.Get(ctx, created.GetName(), metav1.GetOptions{})
+	return r.In(obj.GetNamespace()).Get(ctx, created.GetName(), metav1.GetOptions{})
 }
 
 // HasStatus says whether the definition opens the status subresource.
@@ -94,36 +94,29 @@ func (r *Resource) HasStatus() bool {
 
 // Property is the schema of the field at path, nil when the schema does not know it. No path is the kind itself.
 func (r *Resource) Property(path ...string) *apiextensionsv1.JSONSchemaProps {
-	if r.version.Schema == nil {
+	if r.version.Schema == nil || r.version.Schema.OpenAPIV3Schema == nil {
 		return nil
 	}
-	at := r.version.Schema.OpenAPIV3Schema
+	at := *r.version.Schema.OpenAPIV3Schema
 	for _, name := range path {
-		if at == nil {
-			return nil
-		}
 		property, ok := at.Properties[name]
 		if !ok {
 			return nil
 		}
-		at = &property
+		at = property
 	}
-	return at
+	return &at
 }
 
-// Fields lists the fields that the schema knows below path: "none" where there are none. It explains what became of a field with
-// another name.
+// Fields lists the fields that the schema knows below path: "none" where there are none.
 func (r *Resource) Fields(path ...string) string {
-	if property := r.Property(path...); property != nil && len(property.Properties) > 0 {
-		return strings.Join(slices.Sorted(maps.Keys(property.Properties)), ", ")
-	}
-	return "none"
+	property := cmp.Or(r.Property(path...), &apiextensionsv1.JSONSchemaProps{})
+	return cmp.Or(strings.Join(slices.Sorted(maps.Keys(property.Properties)), ", "), "none")
 }
 
 // Refusal is the API server's judgement of an object: not a failure of the request, but its answer.
 type Refusal struct {
-	// Text is what it objects to, one line per field.
-	Text   string
+	Text   string   // what it objects to, one line per field
 	fields []string // "" is the object as a whole
 }
 
@@ -133,18 +126,16 @@ func Refused(err error) (Refusal, bool) {
 	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) || !errors.As(err, &status) {
 		return Refusal{}, false
 	}
-	r := Refusal{Text: status.Status().Message}
+	var r Refusal
+	var lines []string
 	if details := status.Status().Details; details != nil && apierrors.IsInvalid(err) {
-		var lines []string
 		for _, cause := range details.Causes {
 			field := strings.TrimPrefix(cause.Field, "<nil>")
 			r.fields = append(r.fields, field)
 			lines = append(lines, strings.TrimPrefix(field+": "+cause.Message, ": "))
 		}
-		if len(lines) > 0 {
-			r.Text = strings.Join(lines, "\n")
-		}
 	}
+	r.Text = cmp.Or(strings.Join(lines, "\n"), status.Status().Message)
 	return r, true
 }
 
@@ -159,55 +150,44 @@ func (r Refusal) About(path string) bool {
 	})
 }
 
-// served lists the names of the group version's resources that the API server serves, such as memcacheds and
-// memcacheds/status.
-func (r *Resource) served() (names []string, _ error) {
-	list, err := r.discovery.ServerResourcesForGroupVersion(r.GroupVersion().String())
-	if err != nil {
-		return nil, fmt.Errorf("ask for the resources of %s: %w", r.GroupVersion(), err)
-	}
-	for _, resource := range list.APIResources {
-		names = append(names, resource.Name)
-	}
-	return names, nil
-}
-
-// ServesStatus wants the subresource /status, at which the status is written. Without it the error is a finding with the
-// cause "no-subresource".
+// ServesStatus wants the subresource /status. Without it the error is a finding with the cause "no-subresource".
 func (r *Resource) ServesStatus() error {
-	served, err := r.served()
+	served, err := r.discovery.ServerResourcesForGroupVersion(r.GroupVersion().String())
 	if err != nil {
-		return err
+		return fmt.Errorf("ask for the resources of %s: %w", r.GroupVersion(), err)
 	}
-	if !slices.ContainsFunc(served, func(name string) bool { return strings.HasSuffix(name, "/status") }) {
-		return finding.New("no-subresource", "a subresource `/status`", "the API server serves only: %s", strings.Join(served, ", "))
+	var names []string
+	for _, resource := range served.APIResources {
+		if names = append(names, resource.Name); strings.HasSuffix(resource.Name, "/status") {
+			return nil
+		}
 	}
-	return nil
+	return finding.New("no-subresource", "a subresource `/status`", "the API server serves only: %s", strings.Join(names, ", "))
 }
 
-// AwaitServed waits until the API server answers requests for the resource and lists it, which it does
-// a moment after the definition became Established.
+// AwaitServed waits until the API server serves the resource, which it does a moment after the definition became Established.
 func (r *Resource) AwaitServed(ctx context.Context) error {
 	return eventually(ctx, func(ctx context.Context) error {
 		if _, err := r.dynamic.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 			return fmt.Errorf("list %s: %w", r.definition.Name, err)
 		}
-		_, err := r.served()
+		_, err := r.discovery.ServerResourcesForGroupVersion(r.GroupVersion().String())
 		return err
 	})
 }
 
 // eventually asks cond until it returns nil, and returns its last error when that takes longer than [installLimit].
 func eventually(ctx context.Context, cond func(context.Context) error) error {
-	last := errors.New("nothing was asked")
+	var last error
 	err := wait.PollUntilContextTimeout(ctx, poll, installLimit, true, func(ctx context.Context) (bool, error) {
-		if err := cond(ctx); ctx.Err() == nil {
+		err := cond(ctx)
+		if ctx.Err() == nil {
 			last = err
 		}
-		return last == nil, nil
+		return err == nil, nil
 	})
-	if err != nil && last != nil {
-		return last
+	if err != nil {
+		return cmp.Or(last, err)
 	}
-	return err
+	return nil
 }

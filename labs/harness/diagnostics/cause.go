@@ -6,30 +6,29 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// rule is a reason why an object is not as it should be: a cause, and what was seen of it. "" is none.
-type rule func() (cause, seen string)
-
 // Cause gives a finding about an object another cause when the snapshot explains it better. Otherwise it returns f.
 func (s *Snapshot) Cause(f *finding.Finding) *finding.Finding {
-	var rules []rule
+	var rules []func() (cause, seen string) // "" is none
 	switch f.Cause {
 	case finding.CauseOther, finding.CauseMachine, suite.CauseBlocked, suite.CauseManagerExited, suite.CauseManagerSilent:
 		return f // it says nothing about the object
 	}
 	switch {
 	case s.Resource == "deployments" && s.Missing:
-		rules = []rule{s.forbidden, s.rejectedCreation, s.panicked, s.elsewhere}
+		rules = append(rules, s.forbidden, s.rejected, s.panicked, s.elsewhere)
 	case s.Resource == "deployments" || s.Resource == "services":
-		rules = []rule{s.rejected("rejected"), s.panicked}
+		rules = append(rules, s.rejected, s.panicked)
 	case s.Resource == "memcacheds":
-		rules = []rule{s.rejected("status-rejected"), s.panicked, s.forbidden}
+		rules = append(rules, s.rejected, s.panicked, s.forbidden)
 	case s.Resource == "events" && s.Missing:
-		rules = []rule{s.rejectedCreation, s.onAnotherObject, s.panicked, s.unsupportedType}
+		rules = append(rules, s.rejected, s.onAnotherObject, s.panicked, s.unsupportedType)
 	}
 	for _, explain := range rules {
 		if cause, seen := explain(); cause != "" {
@@ -49,37 +48,26 @@ func (s *Snapshot) forbidden() (cause, seen string) {
 	return "", ""
 }
 
-// rejectedCreation finds an attempt to make the object that is missing.
-func (s *Snapshot) rejectedCreation() (cause, seen string) {
-	for _, r := range s.Requests {
-		if r.Resource == s.Resource && r.Namespace == s.Of.Namespace && r.Refused() && (r.Verb == "create" || invalid(r)) {
-			return "rejected", "the API server did not take the one that was sent: " + r.String()
+// rejected finds an attempt to make an object that is missing, or the last write to one that is there, if the API server refused it for
+// what is in it. If such refusals have ended the wait, a write that was taken since then does not matter.
+func (s *Snapshot) rejected() (cause, seen string) {
+	for _, r := range slices.Backward(s.Requests) {
+		switch {
+		case !r.Mutating() || r.Resource != s.Resource || r.Namespace != s.Of.Namespace || !s.Missing && r.Name != "" && r.Name != s.Of.Name:
+		case r.Status == http.StatusBadRequest || r.Status == http.StatusUnprocessableEntity || s.Missing && r.Refused() && r.Verb == "create":
+			cause = map[bool]string{true: "status-rejected", false: "rejected"}[s.Resource == "memcacheds"]
+			return cause, "the API server did not take what was sent: " + r.String()
+		case !s.Missing && !s.Rejected:
+			return "", ""
 		}
 	}
 	return "", ""
 }
 
-// rejected finds the last write to the object, if the API server refused it for what is in it. If such refusals have ended the wait, a
-// write that was taken since then does not matter.
-func (s *Snapshot) rejected(cause string) rule {
-	return func() (string, string) {
-		for _, r := range slices.Backward(s.Requests) {
-			switch {
-			case !r.Mutating() || r.Resource != s.Resource || r.Namespace != s.Of.Namespace || r.Name != "" && r.Name != s.Of.Name:
-			case invalid(r):
-				return cause, "the API server did not take what was sent: " + r.String()
-			case !s.Rejected:
-				return "", ""
-			}
-		}
-		return "", ""
-	}
-}
-
 // panicked finds a panic that was logged with the object's name, which was drawn for this check.
 func (s *Snapshot) panicked() (cause, seen string) {
-	if p := recovered(s.Log, s.Workspace, LogFilter{s.Of.Name}.names); p != nil {
-		return suite.CausePanicked, "your code panicked: " + p.Message
+	if p := recovered(s.Log, s.Workspace, LogFilter{s.Of.Name}.names); p != "" {
+		return suite.CausePanicked, "your code panicked: " + p
 	}
 	return "", ""
 }
@@ -87,12 +75,11 @@ func (s *Snapshot) panicked() (cause, seen string) {
 // elsewhere finds a Deployment that was probably meant for the Memcached: one that no other Memcached has the name of.
 func (s *Snapshot) elsewhere() (cause, seen string) {
 	for _, d := range s.deployments.Items {
-		meant, there := false, "there is a Deployment "+d.Namespace+"/"+d.Name
-		for _, m := range s.memcacheds.Items {
-			meant = meant || m.GetNamespace() == d.Namespace && m.GetName() == d.Name
-		}
+		there := "there is a Deployment " + d.Namespace + "/" + d.Name
 		switch {
-		case meant:
+		case slices.ContainsFunc(s.memcacheds.Items, func(m unstructured.Unstructured) bool {
+			return m.GetNamespace() == d.Namespace && m.GetName() == d.Name
+		}):
 		case d.Namespace == s.Of.Namespace && d.Name != s.Of.Name:
 			return "wrong-name", there
 		case d.Namespace != s.Of.Namespace && d.Name == s.Of.Name:
@@ -102,7 +89,7 @@ func (s *Snapshot) elsewhere() (cause, seen string) {
 	return "", ""
 }
 
-// builtIn are the controllers of Kubernetes that tell about Deployments and Pods.
+// builtIn tell about Deployments and Pods in every cluster.
 var builtIn = []string{"deployment-controller", "replicaset-controller", "default-scheduler", "kubelet", "resource-quota-controller"}
 
 // onAnotherObject finds an event of the manager's that is not about a Memcached.
@@ -144,20 +131,5 @@ func (s *Snapshot) writes() string {
 			kinds.add(r.Kind(), "", 1)
 		}
 	}
-	if len(kinds) == 0 {
-		return "nothing in the namespace of this check"
-	}
-	return strings.Join(kinds.lines(), ", ")
-}
-
-// invalid says whether the API server refused a request for what is in it. A conflict is no such thing.
-func invalid(r apiproxy.Request) bool {
-	return r.Status == http.StatusBadRequest || r.Status == http.StatusUnprocessableEntity
-}
-
-// mentions says whether a text has a refusal: in the API server's words, which a logger may quote or cut, or in the harness's.
-func mentions(text string, r apiproxy.Request) bool {
-	const enough = 80 // the rest differs: it names the namespace
-	message := r.Message[:min(len(r.Message), enough)]
-	return message != "" && strings.Contains(strings.ReplaceAll(text, `\`, ""), message) || strings.Contains(text, r.Kind()+":")
+	return cmp.Or(strings.Join(kinds.lines(), ", "), "nothing in the namespace of this check")
 }

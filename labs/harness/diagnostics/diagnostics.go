@@ -21,10 +21,8 @@ import (
 )
 
 const (
-	// maxLines is how many lines one kind of evidence may have: an answer fits on one screen.
-	maxLines = 3
-	// maxWidth is how much of one line is kept, in characters.
-	maxWidth = 260
+	maxLines = 3   // of one kind of evidence: an answer fits on one screen
+	maxWidth = 260 // of one line, in characters
 )
 
 // Snapshot is what could be seen of a check's objects and manager when it failed. Every field is optional.
@@ -56,8 +54,7 @@ type Snapshot struct {
 }
 
 // Explain chooses the evidence for f, the most telling first. What f says itself is not said again.
-func (s *Snapshot) Explain(f *finding.Finding) []finding.Evidence {
-	var all []finding.Evidence
+func (s *Snapshot) Explain(f *finding.Finding) (all []finding.Evidence) {
 	said := plain.Short(f.Seen, maxWidth)
 	if len(f.Fields) > 0 {
 		said = "" // the fields are shown in its place
@@ -73,59 +70,30 @@ func (s *Snapshot) Explain(f *finding.Finding) []finding.Evidence {
 			all = append(all, finding.Evidence{Title: title, Lines: chosen})
 		}
 	}
-	panicked, refused := FindPanic(s.Log, s.Workspace, s.filter()), s.refused()
-	if panicked != nil {
-		title := "Your manager panicked"
-		if panicked.Recovered {
-			title = "Your Reconcile panicked"
-		}
-		add(title, panicked.String())
+	panicked, refused := FindPanic(s.Log, s.Workspace, s.Namespaces), s.refused()
+	if panicked != "" {
+		add("Your code panicked", panicked)
 	}
 	var refusals groups
 	for _, r := range refused {
-		if !mentions(f.Seen, r) || len(f.Fields) > 0 {
+		if said == "" || !strings.Contains(f.Seen, r.String()) && !strings.Contains(f.Seen, r.Kind()+":") {
 			refusals.add(fmt.Sprintf("%s: %d", r.Kind(), r.Status), r.Reason(s.User), 1)
 		}
 	}
 	add("The API server refused your manager", refusals.lines()...)
-	add("Your manager's log", s.complaints(panicked, refused)...)
+	if panicked == "" && len(refused) == 0 { // else the log says the same
+		add("Your manager's log", Trouble(s.Log, s.Namespaces, maxLines)...)
+	}
 	add("The Pods", s.podLines()...)
 	add("The events", s.eventLines()...)
-	if len(all) > 0 || s.User == "" || panicked != nil || len(refused) > 0 {
+	if len(all) > 0 || s.User == "" || panicked != "" || len(refused) > 0 {
 		return all
 	}
 	if f.Cause != suite.CauseManagerExited && f.Cause != suite.CauseManagerSilent {
 		add("Your manager wrote", s.writes())
 	}
-	if len(s.pods.Items) > 0 {
-		return all // the manager has done its work, and its log only says so
-	}
-	title, lines := "Your manager's log", lastEntries(s.Log, maxLines, s.filter().names)
-	if len(lines) == 0 {
-		title, lines = title+" does not name this Memcached; it ends with", Last(s.Log, s.filter(), maxLines)
-	}
-	add(title, lines...)
+	add("Your manager's log ends with", Last(s.Log, s.Namespaces, maxLines)...)
 	return all
-}
-
-// filter tells the lines of a log that are this check's from those of others.
-func (s *Snapshot) filter() LogFilter {
-	filter := slices.Clone(s.Namespaces)
-	for _, m := range s.memcacheds.Items {
-		if s.owns(m.GetNamespace()) {
-			filter = append(filter, m.GetName())
-		}
-	}
-	return filter
-}
-
-// complaints are the last ones in the manager's log that neither the panic nor the refusals say already.
-func (s *Snapshot) complaints(panicked *Panic, refused []apiproxy.Request) []string {
-	lines := slices.DeleteFunc(Trouble(s.Log, s.filter(), 2*maxLines), func(line string) bool {
-		return panicked != nil && (strings.Contains(line, panicked.Message) || strings.HasPrefix(line, "panic: ")) ||
-			slices.ContainsFunc(refused, func(r apiproxy.Request) bool { return mentions(line, r) })
-	})
-	return lines[max(0, len(lines)-maxLines):]
 }
 
 // groups counts what came several times, in the order of the first.

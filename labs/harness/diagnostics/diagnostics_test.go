@@ -120,14 +120,13 @@ func TestRefusalsAreCounted(t *testing.T) {
 func TestFindingIsNotRepeated(t *testing.T) {
 	s := snapshot()
 	s.Requests = []apiproxy.Request{request("create", "deployments", here, 422, "spec.selector: Required value")}
-	s.Log = "error: create Deployment: spec.selector: Required value in " + here + "\n"
 	for _, seen := range []string{s.Requests[0].String(), s.Requests[0].Kind() + ": not taken"} {
 		requireEvidence(t, s, finding.New("rejected", "a Deployment", "none; the API server did not take it: %s", seen))
 	}
 	s = snapshot()
 	s.Log = "panic: the kettle is empty\n\ngoroutine 1 [running]:\nmain.main()\n\t/home/me/workspace/cmd/main.go:12 +0x1\n"
 	const panicked = "the kettle is empty, at cmd/main.go:12"
-	requireEvidence(t, s, nothing, evidence("Your manager panicked", panicked))
+	requireEvidence(t, s, nothing, evidence("Your code panicked", panicked))
 	requireEvidence(t, s, finding.New("manager-exited", "it runs", "it panicked: %s", panicked))
 }
 
@@ -140,7 +139,6 @@ func TestContainersInTrouble(t *testing.T) {
 		pod("a", crashing), pod("b", corev1.ContainerStatus{State: crashing.LastTerminationState}), // not started again yet
 		pod("c", waiting("ErrImageNeverPull", "image is not present")),
 		pod("d", waiting("ContainerCreating", "")),
-		event(here, "1", "Warning", "BackOff", "Pod", "a", "back-off restarting a", 1), // as the state says
 		pod("e", corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}),
 	)
 	requireEvidence(t, s, nothing, evidence("The Pods",
@@ -160,19 +158,17 @@ func TestWarnings(t *testing.T) {
 	requireEvidence(t, s, nothing, evidence("The events", "Warning Unhealthy on Pod (2 times): readiness probe failed: later"))
 }
 
-// With nothing else to go by, what the manager wrote is the evidence, and a log that never names the object.
+// With nothing else to go by, what the manager wrote is the evidence, and the end of its log.
 func TestQuietManagerIsEvidence(t *testing.T) {
 	create, update := request("create", "deployments", here, 201, ""), request("update", "deployments", here, 200, "")
 	s := snapshot()
 	s.Log = "starting\nworking for " + there + "\n"
 	s.Requests = []apiproxy.Request{request("create", "deployments", there, 201, ""), request("list", "deployments", here, 200, "")}
 	requireEvidence(t, s, nothing, evidence("Your manager wrote", "nothing in the namespace of this check"),
-		evidence("Your manager's log does not name this Memcached; it ends with", "starting"))
-	s.Log += "saw mine\n"
+		evidence("Your manager's log ends with", "starting"))
 	s.Requests = append(s.Requests, create, update, update)
-	done := evidence("Your manager wrote", "create deployments.apps, update deployments.apps (2 times)")
-	requireEvidence(t, in(t, s, memcached(here, "mine")), nothing, done, evidence("Your manager's log", "saw mine"))
-	requireEvidence(t, in(t, s, pod("runs", corev1.ContainerStatus{})), nothing, done)
+	requireEvidence(t, s, nothing, evidence("Your manager wrote", "create deployments.apps, update deployments.apps (2 times)"),
+		evidence("Your manager's log ends with", "starting"))
 }
 
 func TestTokensAreLeftOut(t *testing.T) {
@@ -181,13 +177,12 @@ func TestTokensAreLeftOut(t *testing.T) {
 	chatty.SetAnnotations(map[string]string{"note": "Bearer " + token})
 	s := in(t, snapshot(), chatty, event(here, "1", "Warning", "Failed", "Memcached", "mine", "with "+token, 1))
 	s.Log = "error: 401 with Authorization: Bearer " + token + "\n"
-	s.Requests = []apiproxy.Request{request("create", "deployments", here, 422, "not "+token)}
-	if all := s.Explain(nothing); len(all) != 3 || strings.Contains(cmp.Diff(nil, all), "eyJ") {
+	if all := s.Explain(nothing); len(all) != 2 || strings.Contains(cmp.Diff(nil, all), "eyJ") {
 		t.Errorf("evidence: %v", all)
 	}
 	dir := filepath.Join(t.TempDir(), "pods-run")
 	s.Keep(dir)
-	for name, want := range map[string]string{"objects.yaml": "kind: Memcached", "refused.txt": "422 create deployments.apps"} {
+	for name, want := range map[string]string{"objects.yaml": "kind: Memcached"} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)

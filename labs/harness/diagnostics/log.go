@@ -2,7 +2,6 @@ package diagnostics
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -43,14 +42,16 @@ func Last(log string, filter LogFilter, n int) []string { return lastEntries(log
 // with a count.
 func lastEntries(log string, n int, wanted func(line string) bool) []string {
 	var found groups
-	lines := strings.Split(log, "\n")
-	for i, line := range slices.Backward(lines) {
-		if strings.TrimSpace(line) != "" && !inTrace(lines, i) && wanted(line) {
+	below := ""
+	for _, line := range slices.Backward(strings.Split(log, "\n")) {
+		// A line of a trace is indented, or the one below it is.
+		trace := strings.HasPrefix(line, "\t") || strings.HasPrefix(below, "\t") && !stamp.MatchString(line) || traceHead.MatchString(line)
+		if below = line; strings.TrimSpace(line) != "" && !trace && wanted(line) {
 			found.add(Shorten(line), "", 1)
 		}
 	}
 	entries := found.lines()
-	entries = entries[:min(len(entries), max(0, n))]
+	entries = entries[:min(len(entries), n)]
 	slices.Reverse(entries)
 	return entries
 }
@@ -61,16 +62,6 @@ var (
 	// stamp is the time at the beginning of a line: as zap, log, slog and klog write it.
 	stamp = regexp.MustCompile(`^(?:time=)?\d{4}[-/]\d\d[-/]\d\d[T ]\S+\s+|^[IWEF]\d{4} \S+\s+\d+ `)
 )
-
-// inTrace says whether the line belongs to a stack trace: it is indented, or it heads one that is.
-func inTrace(lines []string, i int) bool {
-	line := lines[i]
-	return traceHead.MatchString(line) || strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "    ") ||
-		i+1 < len(lines) && strings.HasPrefix(lines[i+1], "\t") && !stamp.MatchString(line)
-}
-
-// maxLine is how much of one line is shown, in characters.
-const maxLine = 300
 
 // Shorten makes one short line of a log entry, without its time. Of the JSON at the end of a line of zap's, message and error
 // stay: the rest says which object is meant, which a reader knows.
@@ -85,22 +76,7 @@ func Shorten(entry string) string {
 			}
 		}
 	}
-	return plain.Short(text, maxLine)
-}
-
-// Panic is a panic of a program, as far as its author needs to know it.
-type Panic struct {
-	// Message is what was panicked with, in one line.
-	Message string
-	// Place is the innermost one in the learner's own files, "internal/controller/x.go:12", "" when there is none.
-	Place string
-	// Recovered says that the program went on: a controller catches the panics of its Reconcile.
-	Recovered bool
-}
-
-// String is the panic in one line.
-func (p *Panic) String() string {
-	return p.Message + strings.TrimSuffix(", at "+p.Place, ", at ")
+	return plain.Short(text, maxWidth)
 }
 
 var (
@@ -115,8 +91,9 @@ var (
 )
 
 // FindPanic finds the last panic in a log: the one that ended the program, or else one that was recovered from and concerns
-// the check. workspace is the folder whose files count as the learner's own. It returns nil when there is none.
-func FindPanic(log, workspace string, filter LogFilter) *Panic {
+// the check. It is one line with the innermost place in the workspace: "assignment to entry in nil map, at internal/x.go:12". It
+// returns "" when there is none.
+func FindPanic(log, workspace string, filter LogFilter) string {
 	places := fatal.FindAllStringIndex(log, -1)
 	if len(places) == 0 {
 		return recovered(log, workspace, filter.concerns)
@@ -125,24 +102,22 @@ func FindPanic(log, workspace string, filter LogFilter) *Panic {
 	message, _, _ := strings.Cut(log, "\n\n") // a value of several lines is indented
 	message, _, _ = strings.Cut(message, "\n[")
 	_, trace, _ := strings.Cut(log, "\ngoroutine ")
-	message = strings.TrimPrefix(origin.ReplaceAllString(message, ""), "panic: ")
-	return &Panic{Message: plain.Short(message, maxLine), Place: ownPlace(trace, workspace)}
+	return plain.Short(strings.TrimPrefix(origin.ReplaceAllString(message, ""), "panic: "), maxWidth) + ownPlace(trace, workspace)
 }
 
 // recovered finds the last panic that a controller recovered from, in a line that is wanted.
-func recovered(log, workspace string, wanted func(line string) bool) *Panic {
+func recovered(log, workspace string, wanted func(line string) bool) string {
 	for _, match := range slices.Backward(observed.FindAllStringSubmatch(log, -1)) {
-		if !wanted(match[0]) {
-			continue
+		if wanted(match[0]) {
+			value, err := strconv.Unquote(match[1])
+			if err != nil {
+				value = strings.Trim(match[1], `"`)
+			}
+			trace := strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(match[0])
+			return plain.Short(value, maxWidth) + ownPlace(trace, workspace)
 		}
-		value, err := strconv.Unquote(match[1])
-		if err != nil {
-			value = strings.Trim(match[1], `"`)
-		}
-		trace := strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(match[0])
-		return &Panic{Message: plain.Short(value, maxLine), Place: ownPlace(trace, workspace), Recovered: true}
 	}
-	return nil
+	return ""
 }
 
 // ownPlace is the innermost place of a trace that lies in the workspace. What ran after the panic, to recover from it, stands above
@@ -150,12 +125,9 @@ func recovered(log, workspace string, wanted func(line string) bool) *Panic {
 func ownPlace(trace, workspace string) string {
 	trace, _, _ = strings.Cut(trace, "\n\ngoroutine ")
 	trace = trace[max(0, strings.LastIndex(trace, "\npanic(")):]
-	real, _ := filepath.EvalSymlinks(workspace)
 	for _, match := range frame.FindAllString(trace, -1) {
-		for _, root := range []string{workspace, real} {
-			if place, ok := strings.CutPrefix(match, root+"/"); ok && root != "" {
-				return place
-			}
+		if place, ok := strings.CutPrefix(match, workspace+"/"); ok && workspace != "" {
+			return ", at " + place
 		}
 	}
 	return ""

@@ -24,9 +24,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
-// outputLines is how much is kept of a container's output.
-const outputLines = 50
-
 // Read looks at Memcacheds, which are of the learner's kind, and at what a Deployment brings about. Secrets are never read. What
 // cannot be read within ctx is left out.
 func (s *Snapshot) Read(ctx context.Context, c client.Reader, clientset kubernetes.Interface, learners schema.GroupVersionKind) {
@@ -39,11 +36,11 @@ func (s *Snapshot) Read(ctx context.Context, c client.Reader, clientset kubernet
 	slices.SortStableFunc(s.events.Items, func(a, b eventsv1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	s.output = map[string]string{}
 	for _, pod := range s.pods.Items {
-		for _, c := range statuses(pod) {
+		for _, c := range pod.Status.ContainerStatuses {
 			if trouble(c) == "" {
 				continue
 			}
-			options := &corev1.PodLogOptions{Container: c.Name, TailLines: new(int64(outputLines))}
+			options := &corev1.PodLogOptions{Container: c.Name, TailLines: new(int64(50))}
 			if text, err := clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(ctx); err == nil && len(text) > 0 {
 				s.output[pod.Name+"-"+c.Name] = string(text)
 			}
@@ -55,11 +52,10 @@ func (s *Snapshot) lists() []client.ObjectList {
 	return []client.ObjectList{&s.memcacheds, &s.deployments, &s.pods, &s.events}
 }
 
-// owns says whether a namespace is the check's.
 func (s *Snapshot) owns(namespace string) bool { return slices.Contains(s.Namespaces, namespace) }
 
-// Keep writes objects, refused requests and the output of containers that do not run into a folder. What cannot be written is left
-// out: a full disk is found out elsewhere.
+// Keep writes objects and the output of containers that do not run into a folder. What cannot be written is left out: a full disk is found out
+// elsewhere.
 func (s *Snapshot) Keep(dir string) {
 	files := map[string]string{}
 	for _, list := range s.lists() {
@@ -71,9 +67,6 @@ func (s *Snapshot) Keep(dir string) {
 			}
 			return nil
 		})
-	}
-	for _, r := range s.refused() {
-		files["refused.txt"] += fmt.Sprintf("%s %d %s\n", r.Time.UTC().Format(time.RFC3339Nano), r.Status, r)
 	}
 	for container, text := range s.output {
 		files[container+".log"] = text
@@ -89,7 +82,7 @@ func (s *Snapshot) Keep(dir string) {
 func (s *Snapshot) podLines() []string {
 	var lines groups
 	for _, pod := range s.pods.Items {
-		for _, c := range statuses(pod) {
+		for _, c := range pod.Status.ContainerStatuses {
 			if what := trouble(c); what != "" {
 				output := strings.FieldsFunc(s.output[pod.Name+"-"+c.Name], func(r rune) bool { return r == '\n' || r == '\r' })
 				// The last line is often the advice, and the one before it the complaint.
@@ -100,8 +93,7 @@ func (s *Snapshot) podLines() []string {
 	return lines.lines()
 }
 
-// trouble says what is wrong with a container that does not run, "" when nothing is. How often it was
-// started is left out: the same container in another Pod may be one start behind.
+// trouble says what is wrong with a container that does not run, "" when nothing is.
 func trouble(c corev1.ContainerStatus) string {
 	ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
 	switch w := c.State.Waiting; {
@@ -115,19 +107,13 @@ func trouble(c corev1.ContainerStatus) string {
 	return ""
 }
 
-func statuses(pod corev1.Pod) []corev1.ContainerStatus {
-	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
-}
-
 // eventLines are the warnings about the check's objects, the most recent first. Events of one kind are one line, with the words of
-// the last one. What the state of a container says already is left out.
+// the last one.
 func (s *Snapshot) eventLines() []string {
 	var kinds groups
-	inTrouble := len(s.podLines()) > 0
 	for _, e := range slices.Backward(s.events.Items) {
 		ownQuota := s.Quota != "" && strings.Contains(e.Note, "exceeded quota: "+s.Quota+",")
-		ofTrouble := inTrouble && e.Regarding.Kind == "Pod"
-		if e.Type == corev1.EventTypeWarning && !ofTrouble && !ownQuota {
+		if e.Type == corev1.EventTypeWarning && !ownQuota {
 			kinds.add(fmt.Sprintf("Warning %s on %s", e.Reason, e.Regarding.Kind), e.Note, trace.Times(&e))
 		}
 	}

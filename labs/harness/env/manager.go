@@ -287,13 +287,13 @@ func (m *ManagerProcess) gone() *finding.Finding {
 
 // lastLine is what a manager that ended said about it.
 func lastLine(output string) string {
-	if p := diagnostics.FindPanic(output, current.config.Workspace, diagnostics.LogFilter{}); p != nil {
-		return "it panicked: " + p.String()
+	if p := diagnostics.FindPanic(output, current.config.Workspace, nil); p != "" {
+		return "it panicked: " + p
 	}
-	if lines := diagnostics.Trouble(output, diagnostics.LogFilter{}, 1); len(lines) > 0 {
+	if lines := diagnostics.Trouble(output, nil, 1); len(lines) > 0 {
 		return "its last complaint: " + lines[0]
 	}
-	if lines := diagnostics.Last(output, diagnostics.LogFilter{}, 1); len(lines) > 0 {
+	if lines := diagnostics.Last(output, nil, 1); len(lines) > 0 {
 		return "its last words: " + lines[0]
 	}
 	return "it printed nothing"
@@ -306,8 +306,6 @@ var counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{([^}]
 type Passes struct {
 	// All counts each call.
 	All int
-	// Failed counts those that returned an error. Its result is "error".
-	Failed int
 	// Again counts those that asked for another call without an error (RequeueAfter, Requeue). controller-runtime gives
 	// them results of their own, "requeue_after" and "requeue".
 	Again int
@@ -320,7 +318,7 @@ func (m *ManagerProcess) PassesDuring(ctx context.Context, act func() error) (Pa
 		return Passes{}, err
 	}
 	after, _ := m.passes(ctx)
-	return Passes{All: after.All - before.All, Failed: after.Failed - before.Failed, Again: after.Again - before.Again}, nil
+	return Passes{All: after.All - before.All, Again: after.Again - before.Again}, nil
 }
 
 // passes adds up the manager's own count.
@@ -339,10 +337,7 @@ func (m *ManagerProcess) passes(ctx context.Context) (passes Passes, counted boo
 	for _, line := range lines {
 		n, _ := strconv.ParseFloat(line[2], 64)
 		passes.All += int(n)
-		switch {
-		case strings.Contains(line[1], `result="error"`):
-			passes.Failed += int(n)
-		case strings.Contains(line[1], `result="requeue`):
+		if strings.Contains(line[1], `result="requeue`) {
 			passes.Again += int(n)
 		}
 	}

@@ -3,10 +3,8 @@ package env
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/diagnostics"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain/plaintest"
@@ -32,21 +30,12 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 		"evidence of a failed check": func(*testing.T) string {
 			return fmt.Sprint((&diagnostics.Snapshot{Log: "error: " + plaintest.Hostile}).Explain(&finding.Finding{}))
 		},
-		"artifacts of a failed check": func(t *testing.T) string {
-			dir := t.TempDir()
-			(&diagnostics.Snapshot{Requests: []apiproxy.Request{{Status: 422, Message: plaintest.Hostile}}}).Keep(dir)
-			data, err := os.ReadFile(filepath.Join(dir, "refused.txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(data)
-		},
 		"a shortened line of a log": func(*testing.T) string { return diagnostics.Shorten(plaintest.Hostile) },
 		"the value of a panic": func(*testing.T) string {
-			return diagnostics.FindPanic("panic: "+plaintest.Hostile+"\n\ngoroutine 1 [running]:\n", "", diagnostics.LogFilter{}).Message
+			return diagnostics.FindPanic("panic: "+plaintest.Hostile+"\n\ngoroutine 1 [running]:\n", "", nil)
 		},
 		"the value of a recovered panic": func(*testing.T) string {
-			return diagnostics.FindPanic(fmt.Sprintf(`Observed a panic {"panic": "%s"}`, plaintest.Name), "", diagnostics.LogFilter{}).Message
+			return diagnostics.FindPanic(fmt.Sprintf(`Observed a panic {"panic": "%s"}`, plaintest.Name), "", nil)
 		},
 	})
 }

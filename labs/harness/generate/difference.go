@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"go/ast"
 	"go/format"
 	"go/parser"
 	"go/token"
@@ -21,10 +20,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-// Compare compares two values as JSON has them, field by field. Entries of lists are matched by their
-// name where they have one. The result is sorted by path; its texts are short.
-func Compare(got, want any) []finding.Field { return compare("", got, want) }
-
 // Stale is a finding with the cause "stale" about a manifest that differs from what controller-gen makes, or nil. Of the metadata
 // only the namespace counts: a role has the name that the learner chose.
 func Stale(have, want Manifest, expected string) error {
@@ -32,9 +27,8 @@ func Stale(have, want Manifest, expected string) error {
 	if len(differences) == 0 {
 		return nil
 	}
-	const shown = 5
 	var lines []string
-	for _, d := range differences[:min(len(differences), shown)] {
+	for _, d := range differences[:min(len(differences), 5)] {
 		lines = append(lines, fmt.Sprintf("%s is %s, controller-gen makes it %s", d.Path, d.Have, d.Want))
 	}
 	return finding.New("stale", expected, "%s", strings.Join(lines, "\n")).With(differences...)
@@ -49,6 +43,10 @@ func essential(object map[string]any) map[string]any {
 	return object
 }
 
+// Compare compares two values as JSON has them, field by field. Entries of lists are matched by their
+// name where they have one. The result is sorted by path; its texts are short.
+func Compare(got, want any) []finding.Field { return compare("", got, want) }
+
 func compare(path string, got, want any) (all []finding.Field) {
 	gotFields, wantFields := fields(got), fields(want)
 	if gotFields == nil || wantFields == nil {
@@ -60,10 +58,7 @@ func compare(path string, got, want any) (all []finding.Field) {
 	keys := maps.Clone(gotFields)
 	maps.Copy(keys, wantFields)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		at := path + key
-		if path != "" && !strings.HasPrefix(key, "[") {
-			at = path + "." + key
-		}
+		at := strings.TrimPrefix(strings.ReplaceAll(path+"."+key, ".[", "["), ".")
 		all = append(all, compare(at, gotFields[key], wantFields[key])...)
 	}
 	return all
@@ -89,17 +84,14 @@ func fields(value any) map[string]any {
 	return entries
 }
 
-// readable turns a path through a schema into the field that the schema describes, so that a learner
-// reads "spec.size.maximum" rather than the eight steps that lead there.
+// readable turns a path through a schema into the field that the schema describes, such as "spec.size.maximum".
 func readable(path string) string {
-	_, schema, found := strings.Cut(path, ".schema.openAPIV3Schema.")
-	if !found {
-		return path
+	if _, schema, found := strings.Cut(path, ".schema.openAPIV3Schema."); found {
+		return "schema: " + strings.ReplaceAll(strings.TrimPrefix(schema, "properties."), ".properties.", ".")
 	}
-	return "schema: " + strings.ReplaceAll(strings.TrimPrefix(schema, "properties."), ".properties.", ".")
+	return path
 }
 
-// brief shows a value in one short line.
 func brief(value any) string {
 	if value == nil {
 		return "absent"
@@ -110,10 +102,8 @@ func brief(value any) string {
 
 // CodeDifference is how a file of generated code differs from what the generator makes today.
 type CodeDifference struct {
-	// Stale says that other types explain it: one of the two has functions or struct fields that the other does not have.
-	Stale bool
-	// Diff has the first lines that differ, with + before what the generator writes.
-	Diff string
+	Stale bool   // other types explain it: one of the two has functions or struct fields that the other does not have
+	Diff  string // the first lines that differ, with + before what the generator writes
 }
 
 // DiffCode compares two files of generated code. Comments, build tags, imports and formatting do not count. Without a difference
@@ -126,14 +116,14 @@ func DiffCode(have, want string) (*CodeDifference, error) {
 	if want, err = bare(want); err != nil || have == want {
 		return nil, err
 	}
-	const shown = 8
 	diff, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: difflib.SplitLines(have), B: difflib.SplitLines(want), Context: 1})
-	lines := strings.SplitN(diff, "\n", shown+1)
-	return &CodeDifference{Stale: !maps.Equal(names(have), names(want)), Diff: strings.Join(lines[:min(len(lines), shown)], "\n")}, err
+	lines := strings.Split(diff, "\n")
+	return &CodeDifference{Stale: !maps.Equal(names(have), names(want)), Diff: strings.Join(lines[:min(len(lines), 8)], "\n")}, err
 }
 
 var (
-	blankLine = regexp.MustCompile(`(?m)^\s*\n`)
+	// noise is the imports, and blank lines.
+	noise = regexp.MustCompile(`(?m)^import (?:\((?s:.*?)\n\)|.*)\n|^\s*\n`)
 	// name is what follows from the types: a function's signature, or a field of the original or the copy.
 	name = regexp.MustCompile(`(?m)^func .*|\b(?:in|out)(\.[A-Z]\w*)`)
 )
@@ -145,13 +135,9 @@ func bare(source string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("parse Go: %w", err)
 	}
-	file.Decls = slices.DeleteFunc(file.Decls, func(d ast.Decl) bool {
-		general, ok := d.(*ast.GenDecl)
-		return ok && general.Tok == token.IMPORT
-	})
 	var text bytes.Buffer
 	err = format.Node(&text, set, file)
-	return blankLine.ReplaceAllString(text.String(), ""), err
+	return noise.ReplaceAllString(text.String(), ""), err
 }
 
 func names(code string) map[string]bool {

@@ -21,35 +21,25 @@ const (
 	// CauseFailed is the cause of a finding about code that controller-gen cannot work with.
 	CauseFailed = "generator-failed"
 
-	// deepCopyFile is what controller-gen calls the code of its object generator.
 	deepCopyFile = "zz_generated.deepcopy.go"
-	// pipeDelay is how long the output is still read once the command has ended: on a starved machine the last of it
-	// comes late, and children of a killed command may hold the pipe open for ever.
-	pipeDelay = 10 * time.Second
+	pipeDelay    = 10 * time.Second // children of a killed command may hold the pipe open for ever
 )
 
 // Generator runs controller-gen on one module.
 type Generator struct {
-	// Binary is the path of controller-gen.
-	Binary string
-	// Workspace is the learner's module. It is only read.
-	Workspace string
-	// Scratch is a folder for temporary files.
-	Scratch string
-	// Env is the whole environment of controller-gen, which calls the go command.
-	Env []string
+	Binary    string   // the path of controller-gen
+	Workspace string   // the learner's module, which is only read
+	Scratch   string   // a folder for temporary files
+	Env       []string // the whole environment of controller-gen, which calls the go command
 }
 
 // Results are what controller-gen makes of a module. A mistake in one of them leaves the others alone.
 type Results struct {
-	// CRD has the custom resource definitions.
-	CRD Output `json:"crd"`
-	// Role has the roles, with the name "manager-role".
-	Role Output `json:"role"`
+	CRD  Output `json:"crd"`
+	Role Output `json:"role"` // with the name "manager-role"
 	// DeepCopy has the zz_generated.deepcopy.go of every package with API types, by its slash path in the module.
 	DeepCopy map[string]Output `json:"deepCopy"`
-	// RoleMarked says whether an RBAC marker stands anywhere in the module's Go files, be it in a place where controller-gen
-	// looks or not.
+	// RoleMarked says whether an RBAC marker stands anywhere in the module, also where controller-gen does not look.
 	RoleMarked bool `json:"roleMarked"`
 }
 
@@ -78,20 +68,20 @@ func (g Generator) Run(ctx context.Context) (Results, error) {
 	r := Results{RoleMarked: len(rights) > 0, DeepCopy: map[string]Output{}}
 	code := make([]Output, len(types))
 	all, ctx := errgroup.WithContext(ctx)
-	run := func(into *Output, generator string, packages []string) {
+	run := func(into *Output, generator string, packages ...string) {
 		all.Go(func() (err error) {
 			*into, err = g.run(ctx, generator, packages)
 			return err
 		})
 	}
-	run(&r.CRD, "crd", types)
-	run(&r.Role, "rbac:roleName=manager-role", rights)
+	run(&r.CRD, "crd", types...)
+	run(&r.Role, "rbac:roleName=manager-role", rights...)
 	for i, pkg := range types {
-		run(&code[i], "object", []string{pkg})
+		run(&code[i], "object", pkg)
 	}
 	err = all.Wait()
 	for i, pkg := range types {
-		if code[i].Text != "" || code[i].Finding != nil {
+		if code[i] != (Output{}) {
 			r.DeepCopy[strings.TrimPrefix(pkg, "./")+"/"+deepCopyFile] = code[i]
 		}
 	}

@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,17 +10,15 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kjson "sigs.k8s.io/json"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // Manifest is one object of a YAML file.
 type Manifest struct {
-	// File is the name of the file.
-	File string
-	// Object is the object as JSON knows it.
-	Object map[string]any
+	File   string
+	Object map[string]any // as JSON knows it
 }
 
 // Kind is the object's kind, "" when it has none.
@@ -37,13 +34,7 @@ func (m Manifest) Name() string {
 // for the API server under strict validation, which tells "default" from "Default".
 func (m Manifest) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	data, err := json.Marshal(m.Object)
-	if err == nil {
-		var unknown []error
-		unknown, err = kjson.UnmarshalStrict(data, crd)
-		err = errors.Join(append(unknown, err)...)
-	}
-	if err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m.Object, crd, true); err != nil {
 		return nil, fmt.Errorf("read %s: %w", m.File, err)
 	}
 	return crd, nil

@@ -30,15 +30,10 @@ const (
 	// CauseNoAnswer is the cause when the program was compiled and did not report.
 	CauseNoAnswer = "no-answer"
 
-	// folder is where the program seems to be in the module. Packages below internal are visible in
-	// the whole module and nowhere else.
-	folder = "internal/labprobe"
-	// scaffolded is where Kubebuilder puts the types.
-	scaffolded = "api/v1alpha1"
-	// runLimit bounds the program. It needs 50 ms; the rest is for a busy machine.
-	runLimit = 5 * time.Second
-	// pipeDelay is how long the output is still read once a command has ended: children of it may hold the pipe open.
-	pipeDelay = 5 * time.Second
+	folder     = "internal/labprobe" // where the program seems to be in the module
+	scaffolded = "api/v1alpha1"      // where Kubebuilder puts the types
+	runLimit   = 5 * time.Second     // the program needs 50 ms; the rest is for a busy machine
+	pipeDelay  = 5 * time.Second     // children of a command that has ended may hold the pipe open
 )
 
 var (
@@ -63,8 +58,7 @@ type Copies map[string][]Copy
 
 // Copy is one way of copying.
 type Copy struct {
-	// Method is DeepCopy, DeepCopyInto or DeepCopyObject.
-	Method string
+	Method string // DeepCopy, DeepCopyInto or DeepCopyObject
 	// Shared are the fields of the original that a change of the copy changes, Lost those in which the copy differs from it.
 	Shared, Lost []string
 	// Panic is the message and the stack of a panic, and Missing why the method could not be called.
@@ -74,9 +68,8 @@ type Copy struct {
 // attempt is what the program reports about one way of copying: an object as JSON, its copy, and the object when everything in the
 // copy has been changed.
 type attempt struct {
-	Method                  string
+	Copy
 	Original, Copied, After any
-	Panic, Missing          string
 }
 
 // paths are the fields in which two objects differ.
@@ -89,14 +82,10 @@ func paths(a, b any) (all []string) {
 
 // Probe compiles and runs the program.
 type Probe struct {
-	// Workspace is the learner's module. It is only read.
-	Workspace string
-	// Scratch is a folder for the program, and for the home in which it runs.
-	Scratch string
-	// Supervisor is the program that runs a learner's code.
-	Supervisor string
-	// Env is the whole environment of the go command.
-	Env []string
+	Workspace  string   // the learner's module, which is only read
+	Scratch    string   // a folder for the program, and for the home in which it runs
+	Supervisor string   // the program that runs a learner's code
+	Env        []string // the whole environment of the go command
 }
 
 // Result is what the program reports, or a finding with the cause [CauseBuild], [CauseNoAnswer] or [finding.CauseMachine].
@@ -106,37 +95,30 @@ type Result struct {
 }
 
 // Run compiles and runs the program. An error is the end of ctx.
-func (p Probe) Run(ctx context.Context) (Result, error) {
-	copies, err := p.copies(ctx)
+func (p Probe) Run(ctx context.Context) (r Result, _ error) {
+	program, err := p.build(ctx)
+	if err == nil {
+		r.Copies, err = p.run(ctx, program)
+	}
 	if ctx.Err() != nil {
 		return Result{}, ctx.Err()
 	}
 	if err != nil {
-		return Result{Finding: finding.Of(err)}, nil
+		r.Finding = finding.Of(err)
 	}
-	return Result{Copies: copies}, nil
+	return r, nil
 }
 
-func (p Probe) copies(ctx context.Context) (Copies, error) {
-	dir, err := os.MkdirTemp(p.Scratch, "probe-")
-	if err == nil {
-		err = os.Chmod(dir, 0o755) // a user with fewer rights runs the program
-	}
+func (p Probe) build(ctx context.Context) (program string, _ error) {
+	api, err := p.apiPackage()
 	if err != nil {
-		return nil, finding.Machine("write a small program", err)
+		return "", err
 	}
-	program := filepath.Join(dir, "probe")
-	if err := p.build(ctx, dir, program); err != nil {
-		return nil, err
-	}
-	return p.run(ctx, dir, program)
-}
-
-func (p Probe) build(ctx context.Context, dir, program string) error {
-	overlay, err := p.overlay(dir)
+	dir, overlay, err := p.write(api)
 	if err != nil {
-		return err
+		return "", finding.Machine("write a small program", err)
 	}
+	program = filepath.Join(dir, "probe")
 	limited, cancel := context.WithTimeout(ctx, process.BuildLimit)
 	defer cancel()
 	cmd := process.Tool(limited, p.Workspace, dir, p.Env,
@@ -146,27 +128,24 @@ func (p Probe) build(ctx context.Context, dir, program string) error {
 	var exited *exec.ExitError
 	switch {
 	case err == nil:
-		return os.Chmod(program, 0o755) // whatever the umask
+		return program, os.Chmod(program, 0o755) // whatever the umask
 	case limited.Err() != nil || !errors.As(err, &exited):
-		return finding.Machine("compile a small program", err)
+		return "", finding.Machine("compile a small program", err)
 	}
-	return finding.New(CauseBuild, "types that compile", "%s", module.Complaint(string(output), p.Workspace))
+	return "", finding.New(CauseBuild, "types that compile", "%s", module.Complaint(string(output), p.Workspace))
 }
 
-// overlay writes the program's source, and the file that tells the go command where in the workspace to imagine it.
-func (p Probe) overlay(dir string) (string, error) {
-	api, err := p.apiPackage()
-	if err != nil {
-		return "", err
+// write writes the program's source, and the file that tells the go command where in the workspace to imagine it.
+func (p Probe) write(api string) (dir, overlay string, err error) {
+	if dir, err = os.MkdirTemp(p.Scratch, "probe-"); err != nil {
+		return "", "", err
 	}
 	var text bytes.Buffer
 	err = mainTemplate.Execute(&text, map[string]string{"API": api, "Object": object, "Other": other, "List": list, "Others": others})
 	source, overlay := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json")
-	data, _ := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(p.Workspace, filepath.FromSlash(folder), "main.go"): source}})
-	if err = errors.Join(err, os.WriteFile(source, text.Bytes(), 0o644), os.WriteFile(overlay, data, 0o644)); err != nil {
-		return "", finding.Machine("write a small program", err)
-	}
-	return overlay, nil
+	data, _ := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(p.Workspace, folder, "main.go"): source}})
+	return dir, overlay, errors.Join(err, os.Chmod(dir, 0o755), // a user with fewer rights runs the program
+		os.WriteFile(source, text.Bytes(), 0o644), os.WriteFile(overlay, data, 0o644))
 }
 
 // declares finds the declarations of the learner's kinds.
@@ -195,17 +174,18 @@ func (p Probe) apiPackage() (api string, _ error) {
 }
 
 // run runs the program as a learner's, and reads its report.
-func (p Probe) run(ctx context.Context, dir, program string) (Copies, error) {
+func (p Probe) run(ctx context.Context, program string) (Copies, error) {
 	const expected = "a small program that imports your types to start and to end"
-	home := filepath.Join(dir, "home")
-	if err := os.Mkdir(home, 0o755); err != nil {
-		return nil, finding.Machine("start a small program", err)
-	}
 	limited, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
+	home := filepath.Join(filepath.Dir(program), "home")
 	report := filepath.Join(home, "report.json")
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home}
-	cmd, err := process.Program(limited, p.Supervisor, home, env, program, report)
+	err := os.Mkdir(home, 0o755)
+	var cmd *exec.Cmd
+	if err == nil {
+		cmd, err = process.Program(limited, p.Supervisor, home, env, program, report)
+	}
 	if err != nil {
 		return nil, finding.Machine("start a small program", err)
 	}
@@ -220,28 +200,18 @@ func (p Probe) run(ctx context.Context, dir, program string) (Copies, error) {
 	}
 	var reported map[string][]attempt
 	data, err := os.ReadFile(report)
-	if err == nil {
-		err = json.Unmarshal(data, &reported)
+	if err != nil || json.Unmarshal(data, &reported) != nil {
+		printed := strings.ReplaceAll(strings.TrimSpace(output.String()), p.Workspace+string(filepath.Separator), "")
+		return nil, finding.New(CauseNoAnswer, expected, "it ended without an answer (%s); it printed: %s", cmd.ProcessState, printed)
 	}
-	if err == nil {
-		copies := Copies{}
-		for kind, all := range reported {
-			for _, a := range all {
-				c := Copy{Method: a.Method, Panic: a.Panic, Missing: a.Missing}
-				if a.Panic+a.Missing == "" {
-					c.Lost, c.Shared = paths(a.Copied, a.Original), paths(a.After, a.Original)
-				}
-				copies[kind] = append(copies[kind], c)
+	copies := Copies{}
+	for kind, all := range reported {
+		for _, a := range all {
+			if a.Panic+a.Missing == "" {
+				a.Lost, a.Shared = paths(a.Copied, a.Original), paths(a.After, a.Original)
 			}
+			copies[kind] = append(copies[kind], a.Copy)
 		}
-		return copies, nil
 	}
-	how := "it ended without an answer"
-	if ended != nil {
-		how = ended.Error()
-	}
-	if printed := strings.TrimSpace(output.String()); printed != "" {
-		how += "; it printed: " + strings.ReplaceAll(printed, p.Workspace+string(filepath.Separator), "")
-	}
-	return nil, finding.New(CauseNoAnswer, expected, "%s", how)
+	return copies, nil
 }

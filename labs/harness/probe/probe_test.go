@@ -142,7 +142,7 @@ func TestFindings(t *testing.T) {
 		"a type error":    {map[string]string{file: types + "\nvar x int33\n"}, probe.CauseBuild, file + ":27:7: undefined: int33"},
 		"no list":         {map[string]string{file: "package v1alpha1\n\ntype Memcached struct {\n}\n"}, probe.CauseBuild, "api/v1alpha1 is the place"},
 		"an unnamed one":  {map[string]string{"go.mod": "go 1.20\n"}, probe.CauseBuild, "names no module"},
-		"an exit":         {start("os.Exit(0)"), probe.CauseNoAnswer, "ended without an answer"},
+		"an exit":         {start("os.Exit(0)"), probe.CauseNoAnswer, "ended without an answer (exit status 0)"},
 		"a panic":         {start("panic(\"oh dear\")"), probe.CauseNoAnswer, "oh dear"},
 		"a wait for ever": {start("<-make(chan int)"), probe.CauseNoAnswer, "deadlock"},
 	} {

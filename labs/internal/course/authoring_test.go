@@ -2,33 +2,13 @@ package course_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
-	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
-
-func TestAuthoringManifestLoads(t *testing.T) {
-	root, c := t.TempDir(), coursetest.Load(t, checkout(t))
-	manifest := coursetest.Example(t, c.Root, "schema: 1\n")
-	var number int
-	var name string
-	if _, err := fmt.Sscanf(manifest, "schema: 1\nlab: %d\nname: %s\n", &number, &name); err != nil {
-		t.Fatal(err)
-	}
-	for _, lab := range c.Labs[:number-1] {
-		coursetest.Write(t, root, lab.Dir+"/lab.yaml", coursetest.Read(t, c.Root, lab.Dir+"/lab.yaml"))
-	}
-	coursetest.Write(t, root, "labs/course.yaml", "schema: 1\n")
-	coursetest.Write(t, root, fmt.Sprintf("labs/%d-%s/lab.yaml", number, name), manifest)
-	if _, err := course.Load(root); err != nil {
-		t.Error(err)
-	}
-}
 
 func TestAuthoringCheckCompiles(t *testing.T) {
 	dir := t.TempDir()

@@ -9,7 +9,6 @@ import (
 
 // config is labs/course.yaml, which explains itself.
 type config struct {
-	Schema    int              `yaml:"schema"`
 	Never     []string         `yaml:"never"` // no stage has these
 	From      map[int][]string `yaml:"from"`  // the files that enter with a lab
 	Generated []generated      `yaml:"generated"`
@@ -19,18 +18,6 @@ type config struct {
 type generated struct {
 	Path string `yaml:"path"`
 	Made []int  `yaml:"made"`
-}
-
-func (c *config) validate(labs int) error {
-	if c.Schema != 1 {
-		return fmt.Errorf("schema: must be 1, is %d", c.Schema)
-	}
-	for i, g := range c.Generated {
-		if len(g.Made) == 0 || !slices.IsSorted(g.Made) || g.Made[0] < 0 || slices.Max(g.Made) > labs {
-			return fmt.Errorf("generated[%d].made: must be stages from 0 to %d, in order", i, labs)
-		}
-	}
-	return nil
 }
 
 // matches says whether a slash path is meant by a pattern of course.yaml.
@@ -55,11 +42,6 @@ func (c *config) from(name string) (first int) {
 		}
 	}
 	return first
-}
-
-// isGenerated says whether controller-gen makes the file.
-func (c *config) isGenerated(name string) bool {
-	return slices.ContainsFunc(c.Generated, func(g generated) bool { return g.Path == name })
 }
 
 // home is where the version that a stage has is kept, a slash path below the checkout; "" when the stage has none.

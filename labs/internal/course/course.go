@@ -27,10 +27,8 @@ const (
 
 // Course is a loaded course. It is safe for concurrent use.
 type Course struct {
-	// Root is the checkout.
-	Root string
-	// Labs are in order; Labs[i].Number is i+1.
-	Labs []*Lab
+	Root string // the checkout
+	Labs []*Lab // in order; Labs[i].Number is i+1
 
 	config *config
 	source func() (*source, error)
@@ -47,33 +45,24 @@ func Load(root string) (*Course, error) {
 	if err := decodeFile(root, configFile, c.config); err != nil {
 		return nil, err
 	}
-	dirs, err := fs.Glob(os.DirFS(root), LabsDir+"/[0-9][0-9]-*") // sorted
-	if err != nil {
-		return nil, fmt.Errorf("load course: %w", err)
-	}
-	home := map[string]string{} // of each check
+	dirs, _ := fs.Glob(os.DirFS(root), LabsDir+"/[0-9][0-9]-*") // the pattern is well formed
+	home := map[string]string{}                                 // of each check
 	for _, dir := range dirs {
-		number, name, _ := strings.Cut(path.Base(dir), "-")
-		if number == "00" {
+		number, _, _ := strings.Cut(path.Base(dir), "-")
+		lab := &Lab{Dir: dir, Number: len(c.Labs) + 1}
+		switch {
+		case number == "00":
 			continue
+		case number != fmt.Sprintf("%02d", lab.Number):
+			return nil, fmt.Errorf("%s: the next lab is %02d", dir, lab.Number)
 		}
-		lab, next := &Lab{Dir: dir}, len(c.Labs)+1
-		if number != fmt.Sprintf("%02d", next) {
-			return nil, fmt.Errorf("%s: the next lab is %02d", lab.Dir, next)
-		}
-		if err := decodeFile(root, lab.Dir+"/"+manifestFile, lab); err != nil {
+		if err := decodeFile(root, dir+"/"+manifestFile, lab); err != nil {
 			return nil, err
 		}
-		if err := lab.validate(next, name, home); err != nil {
-			return nil, fmt.Errorf("%s/%s: %w", lab.Dir, manifestFile, err)
+		if err := lab.validate(home); err != nil {
+			return nil, fmt.Errorf("%s/%s: %w", dir, manifestFile, err)
 		}
 		c.Labs = append(c.Labs, lab)
-	}
-	if len(c.Labs) == 0 {
-		return nil, fmt.Errorf("%s: no lab here: a lab is a folder like 01-types with a %s", LabsDir, manifestFile)
-	}
-	if err := c.config.validate(len(c.Labs)); err != nil {
-		return nil, fmt.Errorf("%s: %w", configFile, err)
 	}
 	c.source = sync.OnceValues(c.readSource)
 	return c, nil
@@ -109,39 +98,33 @@ func (c *Course) UnderRole(n int) bool {
 	return slices.ContainsFunc(c.Labs[:n], func(lab *Lab) bool { return lab.Has(SetupRole) })
 }
 
-// Check returns the check with the given id and its lab.
-func (c *Course) Check(id string) (*Lab, *Check, error) {
+// Check returns the check with the given id, nil when there is none.
+func (c *Course) Check(id string) *Check {
 	for _, lab := range c.Labs {
 		for i := range lab.Checks {
 			if lab.Checks[i].ID == id {
-				return lab, &lab.Checks[i], nil
+				return &lab.Checks[i]
 			}
 		}
 	}
-	return nil, nil, fmt.Errorf("there is no check %q in the course", id)
+	return nil
 }
 
 // HintRegion is the region of operator/ that shows what the hints of a check for a cause are about, "" when there is none.
 func (c *Course) HintRegion(check, cause string) string {
-	_, found, err := c.Check(check)
-	if err != nil {
-		return ""
-	}
+	found := cmp.Or(c.Check(check), &Check{})
 	return cmp.Or(found.Regions[cause], found.Regions[OtherCause])
 }
 
 // Hint gives the layer, counted from 0, of a check's hints for a cause, or for [OtherCause] when the cause has none. It is
 // "" when there is no such check or layer.
 func (c *Course) Hint(check, cause string, layer int) string {
-	_, found, err := c.Check(check)
-	if err != nil {
-		return ""
-	}
+	found := cmp.Or(c.Check(check), &Check{})
 	layers := found.Hints[cause]
 	if layers == nil {
 		layers = found.Hints[OtherCause]
 	}
-	if layer < 0 || layer >= len(layers) {
+	if layer >= len(layers) {
 		return ""
 	}
 	return layers[layer]

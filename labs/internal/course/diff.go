@@ -1,7 +1,6 @@
 package course
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +20,11 @@ import (
 func (c *Course) written(name string, dir bool) bool {
 	top, _, below := strings.Cut(name, "/")
 	return slices.Contains([]string{"api", "cmd", "config", "internal"}, top) &&
-		(dir || below && !c.config.isGenerated(name) && !matchesAny(c.config.Never, name))
+		(dir || below && !slices.ContainsFunc(c.config.Generated, func(g generated) bool { return g.Path == name }) && !matchesAny(c.config.Never, name))
 }
 
 // Diff returns what `git diff` says of a workspace (-) and the solution of a lab (+), "" when they do not differ. Only what
-// people write is compared: no generated files, no tests. A file that only the workspace has is named.
+// people write is compared: no generated files, no tests, no files that only the workspace has.
 func (c *Course) Diff(ctx context.Context, workspace string, lab int) (string, error) {
 	ours, err := c.Render(lab)
 	if err != nil {
@@ -34,13 +33,6 @@ func (c *Course) Diff(ctx context.Context, workspace string, lab int) (string, e
 	yours, err := ReadTree(workspace, func(path string, d fs.DirEntry) bool { return !c.written(path, d.IsDir()) })
 	if err != nil {
 		return "", err
-	}
-	var only strings.Builder
-	for _, name := range yours.Paths() {
-		if _, both := ours[name]; !both {
-			fmt.Fprintf(&only, "only yours: %s\n", plain.Line(name))
-			delete(yours, name)
-		}
 	}
 	maps.DeleteFunc(ours, func(name string, _ File) bool { return !c.written(name, false) })
 	dir, err := os.MkdirTemp("", "lab-diff-")
@@ -51,15 +43,13 @@ func (c *Course) Diff(ctx context.Context, workspace string, lab int) (string, e
 	if err := errors.Join(yours.WriteTo(filepath.Join(dir, "yours")), ours.WriteTo(filepath.Join(dir, "ours"))); err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "git", "diff", "--no-index", "--no-prefix", "--no-renames", "--no-ext-diff", "--no-textconv",
-		"--no-color", "yours", "ours")
+	cmd := exec.CommandContext(ctx, "git", "diff", "--no-index", "--diff-filter=d", "--no-prefix", "--no-renames", "--no-ext-diff",
+		"--no-textconv", "--no-color", "yours", "ours")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	diff, err := cmd.Output()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() != 1 { // 1: they differ
-		return "", fmt.Errorf("git diff: %w: %s", err, bytes.TrimSpace(exit.Stderr))
-	} else if err != nil && !ok {
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) { // 1: they differ
 		return "", fmt.Errorf("git diff: %w", err)
 	}
-	return plain.Text(string(diff)) + only.String(), nil
+	return plain.Text(string(diff)), nil
 }

@@ -18,7 +18,7 @@ func TestDiffShowsWhatPeopleWrite(t *testing.T) {
 		"a generated file":             {file: "config/made.yaml", text: "made: by another version\n"},
 		"a test":                       {file: "config/x_test.go", text: "package x\n"},
 		"a file of the scaffold":       {file: "Makefile", text: "all:\n"},
-		"a file that only yours has":   {file: "internal/mine.go", text: "package internal\n", want: "only yours: internal/mine.go\n"},
+		"a file that only yours has":   {file: "internal/mine.go", text: "package internal\n"},
 		"a file that only yours lacks": {file: "config/config.yaml", want: "--- /dev/null\n+++ ours/config/config.yaml\n@@ -0,0 +1,5 @@\n+spec:\n+  a: 1\n+\n+  b: 2\n+  d: 4\n"},
 		"a difference": {file: "config/config.yaml", text: "spec:\n  a: 1\n\n  b: 5\n  d: 4\n",
 			want: "--- yours/config/config.yaml\n+++ ours/config/config.yaml\n@@ -1,5 +1,5 @@\n spec:\n   a: 1\n \n-  b: 5\n+  b: 2\n   d: 4\n"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,47 +16,44 @@ import (
 // Suite says which checks the compiled suite has: ids by lab.
 type Suite map[int][]string
 
-// Lint returns what is wrong with the course and can be seen without running anything: regions, course.yaml, starters,
-// quoted code, links, promises, and checks that the manifests, the lessons and the suite do not agree on. A nil suite is not
-// compared. (What is wrong with a manifest alone, Load says.)
+// Lint returns what is wrong with the course and can be seen without running anything: regions, quoted code, links, promises,
+// hints, and checks that the manifests, the lessons and the suite do not agree on. A nil suite is not compared. (What is wrong
+// with a manifest alone, Load says.)
 func (c *Course) Lint(suite Suite) ([]Problem, error) {
 	s, err := c.source()
 	if problem, ok := errors.AsType[Problem](err); ok {
 		return []Problem{problem}, nil // nothing else can be trusted
 	}
-	l := &linter{Course: c, source: s}
-	if err == nil {
-		l.documents, err = c.read("*.md", "labs/*.md", "labs/*/*.md", "docs/*.md")
-	}
-	if err != nil {
+	documents, readErr := c.read("*.md", "labs/*.md", "labs/*/*.md", "docs/*.md")
+	if err := cmp.Or(err, readErr); err != nil {
 		return nil, err
 	}
-	l.lintConfig()
-	for file, text := range l.documents {
+	l := &linter{Course: c, regions: s.regions}
+	for file, text := range documents {
 		l.lintQuotes(file, text)
 		l.lintLinks(file, text)
 	}
 	for _, lab := range c.Labs {
-		if err := errors.Join(l.lintLesson(lab), l.lintHints(lab)); err != nil {
+		l.lintLesson(lab, documents[lab.Dir+"/README.md"], documents[contractFile])
+		if err := l.lintHints(lab); err != nil {
 			return nil, err
 		}
 		if suite != nil {
-			l.compareIDs(lab, lab.Dir+"/checks.go", "the suite", suite[lab.Number])
+			l.compareIDs(lab, lab.Dir+"/checks.go", suite[lab.Number])
 		}
 	}
-	slices.SortStableFunc(l.problems, func(a, b Problem) int { return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line) })
+	slices.SortStableFunc(l.problems, func(a, b Problem) int { return cmp.Compare(a.File, b.File) })
 	return l.problems, nil
 }
 
 type linter struct {
 	*Course
-	source    *source
-	documents map[string]string // the lessons and all other Markdown, by slash paths below the checkout
-	problems  []Problem
+	regions  map[string]*region
+	problems []Problem
 }
 
-func (l *linter) complain(file string, line int, format string, args ...any) {
-	l.problems = append(l.problems, Problem{file, line, fmt.Sprintf(format, args...)})
+func (l *linter) complain(file, format string, args ...any) {
+	l.problems = append(l.problems, Problem{file, fmt.Sprintf(format, args...)})
 }
 
 // read returns the files that match the patterns, by their slash paths below the checkout.
@@ -65,10 +61,7 @@ func (c *Course) read(patterns ...string) (map[string]string, error) {
 	files := map[string]string{}
 	root := os.DirFS(c.Root)
 	for _, pattern := range patterns {
-		names, err := fs.Glob(root, pattern)
-		if err != nil {
-			return nil, err
-		}
+		names, _ := fs.Glob(root, pattern) // the patterns are well formed
 		for _, name := range names {
 			data, err := fs.ReadFile(root, name)
 			if err != nil {
@@ -80,44 +73,21 @@ func (c *Course) read(patterns ...string) (map[string]string, error) {
 	return files, nil
 }
 
-// lintConfig finds entries of course.yaml that mean nothing.
-func (l *linter) lintConfig() {
-	for lab, patterns := range l.config.From {
-		for _, p := range patterns {
-			if !slices.ContainsFunc(l.source.files.Paths(), func(name string) bool { return matches(p, name) }) {
-				l.complain(configFile, 0, "from.%d: %s/ has nothing like %q", lab, SourceDir, p)
-			}
-		}
-	}
-}
-
-// A lesson quotes code of operator/ by the region's id:
-//
-//	<!-- snippet: fetch -->
-//	```go
-//	(the region fetch)
-//	```
+// A lesson quotes code of operator/ in a block right below <!-- snippet: ID -->, with the region's id.
 var (
-	snippetComment = regexp.MustCompile(`(?m)^([ \t]*)<!-- snippet: (\S+) -->\n`)
-	snippet        = regexp.MustCompile(snippetComment.String() + "[ \t]*```.*\n((?s:.*?))^[ \t]*```$")
-	lineStart      = regexp.MustCompile(`(?m)^(.)`)
+	snippet   = regexp.MustCompile("(?m)^([ \t]*)<!-- snippet: (\\S+) -->\n(?:[ \t]*```.*\n((?s:.*?))^[ \t]*```$)?")
+	lineStart = regexp.MustCompile(`(?m)^(.)`)
 )
 
 // lintQuotes compares the code that a document quotes with operator/.
 func (l *linter) lintQuotes(file, text string) {
-	found := snippet.FindAllStringSubmatchIndex(text, -1)
-	for _, m := range found {
-		indent, id, have := text[m[2]:m[3]], text[m[4]:m[5]], text[m[6]:m[7]]
-		want, err := l.Snippet(id)
-		line := lineOf(text, m[0])
+	for _, m := range snippet.FindAllStringSubmatch(text, -1) {
+		want, err := l.Snippet(m[2])
 		if err != nil {
-			l.complain(file, line, "%v", err)
-		} else if want = lineStart.ReplaceAllString(want, indent+"$1"); want != have {
-			l.complain(file, line, "differs from region %s, which is now:\n%s", id, want)
+			l.complain(file, "%v", err)
+		} else if want = lineStart.ReplaceAllString(want, m[1]+"$1"); want != m[3] {
+			l.complain(file, "right below <!-- snippet: %s --> there is not the region's code, which is now:\n%s", m[2], want)
 		}
-	}
-	if len(snippetComment.FindAllString(text, -1)) > len(found) {
-		l.complain(file, 0, "a code block (```) stands right below each snippet comment")
 	}
 }
 
@@ -128,57 +98,46 @@ var (
 
 // lintLinks finds relative links to files that do not exist. Code has no links.
 func (l *linter) lintLinks(file, text string) {
-	text = codeText.ReplaceAllStringFunc(text, func(code string) string { return strings.Repeat("\n", strings.Count(code, "\n")) })
-	for _, m := range link.FindAllStringSubmatchIndex(text, -1) {
-		target := text[m[2]:m[3]]
-		name := filepath.Join(l.Root, filepath.FromSlash(path.Dir(file)), target)
-		if _, err := os.Stat(name); err != nil && !strings.Contains(target, ":") { // a URL has a scheme
-			l.complain(file, lineOf(text, m[0]), "the link leads nowhere: %s", target)
+	for _, m := range link.FindAllStringSubmatch(codeText.ReplaceAllString(text, ""), -1) {
+		if _, err := os.Stat(filepath.Join(l.Root, path.Dir(file), m[1])); err != nil && !strings.Contains(m[1], ":") { // a URL has a scheme
+			l.complain(file, "the link leads nowhere: %s", m[1])
 		}
 	}
 }
 
 var checkItem = regexp.MustCompile("(?m)^- `([a-z0-9-]+)`:")
 
-// lintLesson compares a lesson with the contract card and with its manifest, and wants a starter that says where to begin.
-func (l *linter) lintLesson(lab *Lab) error {
+// lintLesson compares a lesson with the contract card and with its manifest.
+func (l *linter) lintLesson(lab *Lab, lesson, contract string) {
 	file := lab.Dir + "/README.md"
-	lesson := l.documents[file]
-	_, promises, found := strings.Cut(l.documents[contractFile], fmt.Sprintf("\n## Lab %d:", lab.Number))
-	_, promises, _ = strings.Cut(promises, "\n")
-	promises, _, _ = strings.Cut(promises, "\n## ")
-	if !found || !strings.Contains(lesson, strings.TrimSpace(promises)) {
-		l.complain(file, 0, "lacks what %s says below \"## Lab %d:\", line by line", contractFile, lab.Number)
+	if promises, found := section(contract, fmt.Sprintf("Lab %d:", lab.Number)); !found || !strings.Contains(lesson, strings.TrimSpace(promises)) {
+		l.complain(file, "lacks what %s says below \"## Lab %d:\", line by line", contractFile, lab.Number)
 	}
-	_, list, _ := strings.Cut(lesson, "\n## What is checked\n")
-	list, _, _ = strings.Cut(list, "\n## ")
+	list, _ := section(lesson, "What is checked")
 	var ids []string
 	for _, m := range checkItem.FindAllStringSubmatch(list, -1) {
 		ids = append(ids, m[1])
 	}
-	l.compareIDs(lab, file, "the lesson's list of what is checked", ids)
-
-	starter, err := l.Render(lab.Number - 1)
-	todo := fmt.Sprintf("TODO(lab %d): ", lab.Number)
-	begins := func(name string) bool { return strings.Contains(string(starter[name].Data), todo) }
-	if err == nil && !slices.ContainsFunc(starter.Paths(), begins) {
-		l.complain(lab.Dir, 0, "the starter has no %q: no region of lab %d has a text", todo, lab.Number)
-	}
-	return err
+	l.compareIDs(lab, file, ids)
 }
 
-// compareIDs complains about checks that one side lacks, or has twice.
-func (l *linter) compareIDs(lab *Lab, file, side string, ids []string) {
-	differ := map[string]int{}
+// section is the text below the heading that begins like this, up to the next one.
+func section(document, heading string) (text string, found bool) {
+	_, text, found = strings.Cut(document, "\n## "+heading)
+	_, text, _ = strings.Cut(text, "\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text, found
+}
+
+// compareIDs complains when a file has other checks than the lab's manifest.
+func (l *linter) compareIDs(lab *Lab, file string, have []string) {
+	var want []string
 	for _, check := range lab.Checks {
-		differ[check.ID]++
+		want = append(want, check.ID)
 	}
-	for _, id := range ids {
-		differ[id]--
-	}
-	maps.DeleteFunc(differ, func(_ string, n int) bool { return n == 0 })
-	if len(differ) > 0 {
-		l.complain(file, 0, "%s and %s/%s differ in the checks %v", side, lab.Dir, manifestFile, slices.Sorted(maps.Keys(differ)))
+	slices.Sort(want)
+	if have = slices.Sorted(slices.Values(have)); !slices.Equal(have, want) {
+		l.complain(file, "has the checks %v, and %s/%s has %v", have, lab.Dir, manifestFile, want)
 	}
 }
 
@@ -188,27 +147,21 @@ var cause = regexp.MustCompile(`(?:finding\.New|Because|\.WithCause)\("([a-z-]+)
 // lintHints finds causes in the Go files of a lab for which none of its checks has a hint, and regions that hints name and that
 // are not there, or tell of a later lab.
 func (l *linter) lintHints(lab *Lab) error {
-	hinted := map[string]bool{}
 	for _, check := range lab.Checks {
-		for cause := range check.Hints {
-			hinted[cause] = true
-		}
 		for cause, id := range check.Regions {
-			if r := l.source.regions[id]; r == nil || r.lab > lab.Number {
-				l.complain(lab.Dir+"/"+manifestFile, 0, "%s: regions.%s: %s/ has no region %q up to lab %d", check.ID, cause, SourceDir, id, lab.Number)
+			if r := l.regions[id]; r == nil || r.lab > lab.Number {
+				l.complain(lab.Dir+"/"+manifestFile, "%s: regions.%s: %s/ has no region %q up to lab %d", check.ID, cause, SourceDir, id, lab.Number)
 			}
 		}
 	}
 	files, err := l.read(lab.Dir + "/*.go")
 	for file, text := range files {
-		for _, m := range cause.FindAllStringSubmatchIndex(text, -1) {
-			if name := text[m[2]:m[3]]; !hinted[name] && !strings.HasSuffix(file, "_test.go") {
-				l.complain(file, lineOf(text, m[0]), "no check of %s/%s has a hint for the cause %q", lab.Dir, manifestFile, name)
+		for _, m := range cause.FindAllStringSubmatch(text, -1) {
+			hinted := slices.ContainsFunc(lab.Checks, func(c Check) bool { return c.Hints[m[1]] != nil })
+			if !hinted && !strings.HasSuffix(file, "_test.go") {
+				l.complain(file, "no check of %s/%s has a hint for the cause %q", lab.Dir, manifestFile, m[1])
 			}
 		}
 	}
 	return err
 }
-
-// lineOf is the number of the line that has the byte at the offset.
-func lineOf(text string, offset int) int { return 1 + strings.Count(text[:offset], "\n") }

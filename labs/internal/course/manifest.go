@@ -2,12 +2,13 @@ package course
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,11 +17,9 @@ import (
 
 // Lab is one step of the course, as its lab.yaml describes it.
 type Lab struct {
-	Schema int      `yaml:"schema"` // the version of lab.yaml: 1
-	Number int      `yaml:"lab"`    // counts from 1
-	Name   string   `yaml:"name"`   // the folder's name without its number: "reconciler"
-	Title  string   `yaml:"title"`  // one line for people
+	Number int      `yaml:"-"`      // counts from 1
 	Dir    string   `yaml:"-"`      // a slash path below the checkout: "labs/04-reconciler"
+	Title  string   `yaml:"title"`  // one line for people
 	Checks []Check  `yaml:"checks"` // in the order in which they are reported
 	Setup  []string `yaml:"setup"`  // what its checks work with
 }
@@ -41,10 +40,8 @@ func (l *Lab) Has(setup string) bool { return slices.Contains(l.Setup, setup) }
 
 // Check describes one thing that a lesson asks for.
 type Check struct {
-	// ID is unique in the course.
-	ID string `yaml:"id"`
-	// Title says what holds when the check passes.
-	Title string `yaml:"title"`
+	ID    string `yaml:"id"`    // unique in the course
+	Title string `yaml:"title"` // what holds when the check passes
 	// Requires are checks above this one, in its lab or an earlier one; when one of them failed, this one is blocked.
 	Requires []string `yaml:"requires"`
 	// Needs are abilities that the cluster must have, or what is prepared before the suite.
@@ -69,27 +66,22 @@ const OtherCause = "other"
 // NeedsPods says whether the check can only be judged where Pods really run.
 func (c Check) NeedsPods() bool { return slices.Contains(c.Needs, NeedsPods) }
 
-// identifier is what ids of checks, causes and regions look like.
-var identifier = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-
-// validate looks at a lab that was read from the folder number-name. home has the folder of each check above it, by id; the lab's
-// own are added.
-func (l *Lab) validate(number int, name string, home map[string]string) error {
-	switch {
-	case l.Schema != 1:
-		return fmt.Errorf("schema: must be 1, is %d", l.Schema)
-	case l.Number != number || l.Name != name:
-		return fmt.Errorf("lab, name: must be %d and %q as in the folder's name", number, name)
-	case strings.TrimSpace(l.Title) == "":
-		return errors.New("title: is missing")
-	case len(l.Checks) == 0:
+// validate looks at the checks. home has the folder of each check above them, by id; the lab's own are added.
+func (l *Lab) validate(home map[string]string) error {
+	if len(l.Checks) == 0 {
 		return errors.New("checks: a lab has at least one")
 	}
 	for i, c := range l.Checks {
-		if other, taken := home[c.ID]; taken {
-			return fmt.Errorf("checks[%d].id: %q is already a check of %s", i, c.ID, other)
+		err := cmp.Or(known("requires", c.Requires, slices.Sorted(maps.Keys(home))...), // those above, so that nothing goes in circles
+			known("needs", c.Needs, NeedsPods, NeedsCollection, NeedsCopies))
+		switch {
+		case err != nil:
+		case home[c.ID] != "":
+			err = fmt.Errorf("id: %q is already a check of %s", c.ID, home[c.ID])
+		case len(c.Hints[OtherCause]) == 0:
+			err = fmt.Errorf("hints: %q is missing: every check has hints for a cause without hints of its own", OtherCause)
 		}
-		if err := c.validate(home); err != nil {
+		if err != nil {
 			return fmt.Errorf("checks[%d].%w", i, err)
 		}
 		home[c.ID] = l.Dir
@@ -107,38 +99,6 @@ func known(field string, names []string, all ...string) error {
 	return nil
 }
 
-// validate looks at one check; earlier has the ids of those above it, so that nothing can go in circles.
-func (c *Check) validate(earlier map[string]string) error {
-	switch {
-	case !identifier.MatchString(c.ID):
-		return fmt.Errorf("id: %q is not an id: lower case words joined by hyphens", c.ID)
-	case strings.TrimSpace(c.Title) == "":
-		return errors.New("title: is missing")
-	case len(c.Hints[OtherCause]) == 0:
-		return fmt.Errorf("hints: %q is missing: every check has hints for a cause without hints of its own", OtherCause)
-	}
-	for _, id := range c.Requires {
-		if earlier[id] == "" {
-			return fmt.Errorf("requires: %q is not a check above this one", id)
-		}
-	}
-	for cause, hints := range c.Hints {
-		empty := func(hint string) bool { return strings.TrimSpace(hint) == "" }
-		switch {
-		case !identifier.MatchString(cause):
-			return fmt.Errorf("hints: %q is not a cause: lower case words joined by hyphens", cause)
-		case len(hints) == 0 || slices.ContainsFunc(hints, empty):
-			return fmt.Errorf("hints.%s: is empty", cause)
-		}
-	}
-	for cause := range c.Regions {
-		if c.Hints[cause] == nil {
-			return fmt.Errorf("regions: %q has no hints", cause)
-		}
-	}
-	return known("needs", c.Needs, NeedsPods, NeedsCollection, NeedsCopies)
-}
-
 // decodeFile reads a YAML document strictly: unknown and repeated fields are errors, of one line.
 func decodeFile(root, file string, into any) error {
 	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
@@ -147,7 +107,7 @@ func decodeFile(root, file string, into any) error {
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) { // an empty file lacks its schema
+	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) { // the file may be empty
 		return fmt.Errorf("%s: %s", file, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return nil

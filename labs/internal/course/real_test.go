@@ -10,12 +10,6 @@ import (
 
 // These are about the course itself, not about this package's code.
 
-func TestCourseIsInOrder(t *testing.T) {
-	for _, problem := range lint(t, checkout(t), nil) {
-		t.Error(problem)
-	}
-}
-
 func TestEveryLabChangesTheOperator(t *testing.T) {
 	c := coursetest.Load(t, checkout(t))
 	for _, lab := range c.Labs {

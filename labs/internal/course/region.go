@@ -22,24 +22,9 @@ type region struct {
 	id   string // unique in the course
 	lab  int
 	text string // for the learner
-	file string // a slash path below operator/
-	line int    // of "begin"
+	in   *annotated
 
-	before, end int // the lines of these markers; before is 0 when there is none
-}
-
-// Problem is a mistake in a file of the course, for its author.
-type Problem struct {
-	File string // a slash path below the checkout
-	Line int    // counts from 1; 0 means the file as a whole
-	Text string // what is wrong, and what would be right
-}
-
-func (p Problem) Error() string {
-	if p.Line == 0 {
-		return p.File + ": " + p.Text
-	}
-	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+	line, before, end int // of its markers; before is 0 when there is none
 }
 
 // annotated is a file of operator/ and the regions in it, in the order in which they begin.
@@ -50,9 +35,23 @@ type annotated struct {
 	markers map[int]*region // by the number of a marker's line, from 1
 }
 
+// Problem is a mistake in a file of the course, for its author.
+type Problem struct {
+	File string // a slash path below the checkout, with ":" and a line's number if a region is wrong
+	Text string // what is wrong, and what would be right
+}
+
+func (p Problem) Error() string { return p.File + ": " + p.Text }
+
+// problemAt is a mistake in a line of a file of operator/.
+func problemAt(name string, line int, format string, args ...any) Problem {
+	return Problem{fmt.Sprintf("%s/%s:%d", SourceDir, name, line), fmt.Sprintf(format, args...)}
+}
+
 var (
-	comment = regexp.MustCompile(`^(\s*)(//|#)( ?)(.*)$`)
-	marker  = regexp.MustCompile(`^lab:(\S*)\s*(\S*)\s*(\S*)\s*(.*)$`)
+	identifier = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	comment    = regexp.MustCompile(`^(\s*)(//|#)( ?)(.*)$`)
+	marker     = regexp.MustCompile(`^lab:(\S*)\s*(\S*)\s*(\S*)\s*(.*)$`)
 )
 
 // commentSign is how a comment that fills a line begins.
@@ -78,46 +77,34 @@ func parse(name string, data []byte, labs int) (*annotated, error) {
 		if isComment {
 			m = marker.FindStringSubmatch(c[4])
 		}
-		complain := func(format string, args ...any) (*annotated, error) {
-			return nil, Problem{SourceDir + "/" + name, i + 1, fmt.Sprintf(format, args...)}
-		}
 		if m == nil {
 			if inner.before > 0 && !isComment && strings.TrimSpace(line) != "" {
-				return complain("after \"before\" every line is a comment until the region ends")
+				return nil, problemAt(name, i+1, "after \"before\" every line is a comment until the region ends")
 			}
 			continue
 		}
-		lab, err := strconv.Atoi(m[1])
-		if err != nil || lab < 1 || lab > labs {
-			return complain("lab:%s: the labs are 1 to %d", m[1], labs)
+		lab, _ := strconv.Atoi(m[1])
+		if lab < 1 || lab > labs {
+			return nil, problemAt(name, i+1, "lab:%s: the labs are 1 to %d", m[1], labs)
 		}
 		switch verb, id := m[2], m[3]; {
-		case verb == "begin" && !identifier.MatchString(id):
-			return complain("%q is not a region's id: lower case words joined by hyphens", id)
-		case verb == "begin" && inner.before > 0:
-			return complain("region %s: no region begins after \"before\"", id)
-		case verb == "begin" && inner.lab > lab:
-			return complain("region %s: lab %d inside of lab %d: an inner region's lab is not smaller", id, lab, inner.lab)
-		case verb == "begin":
-			inner = &region{id: id, lab: lab, text: m[4], file: name, line: i + 1}
+		case verb == "begin" && identifier.MatchString(id) && inner.before == 0 && inner.lab <= lab:
+			inner = &region{id: id, lab: lab, text: m[4], in: a, line: i + 1}
 			a.regions, open = append(a.regions, inner), append(open, inner)
-		case verb != "before" && verb != "end":
-			return complain("lab:%d %s: a region has begin, before and end", lab, verb)
-		case inner.lab != lab:
-			return complain("lab:%d %s: no region of lab %d is open here", lab, verb, lab)
-		case verb == "end":
+		case verb == "before" && inner.lab == lab && inner.before == 0:
+			inner.before = i + 1
+		case verb == "end" && inner.lab == lab:
 			inner.end = i + 1
 			open = open[:len(open)-1]
-		case inner.before > 0:
-			return complain("region %s: a second \"before\"", inner.id)
 		default:
-			inner.before = i + 1
+			return nil, problemAt(name, i+1, "lab:%d %s %s is out of place: a region has a begin with an id in lower case, at most one before, "+
+				"and an end; none begins in a region of a later lab, nor after before", lab, verb, id)
 		}
 		a.markers[i+1] = inner
 	}
 	if len(open) > 0 {
 		r := open[len(open)-1]
-		return nil, Problem{SourceDir + "/" + name, r.line, fmt.Sprintf("region %s has no \"lab:%d end\"", r.id, r.lab)}
+		return nil, problemAt(name, r.line, "region %s has no \"lab:%d end\"", r.id, r.lab)
 	}
 	return a, nil
 }
@@ -155,23 +142,19 @@ func (a *annotated) render(stage, first, last int, todos bool) string {
 			out.WriteString(line + "\n")
 		}
 	}
-	return squeeze(out.String(), path.Ext(a.name) == ".go")
+	text := strings.Trim(emptyLines.ReplaceAllString(out.String(), "\n\n"), "\n") + "\n"
+	if path.Ext(a.name) == ".go" {
+		text = beforeBrace.ReplaceAllString(afterBrace.ReplaceAllString(text, "$1"), "$1")
+	}
+	return text
 }
 
+// The empty lines that markers leave behind: all but one, and in Go also those inside of a brace.
 var (
 	emptyLines  = regexp.MustCompile(`\n{3,}`)
 	afterBrace  = regexp.MustCompile(`([{(]\n)\n+`)
 	beforeBrace = regexp.MustCompile(`\n+(\n\s*[})])`)
 )
-
-// squeeze removes the empty lines that markers leave behind: all but one, and in Go also those inside of a brace.
-func squeeze(text string, braces bool) string {
-	text = strings.Trim(emptyLines.ReplaceAllString(text, "\n\n"), "\n") + "\n"
-	if braces {
-		text = beforeBrace.ReplaceAllString(afterBrace.ReplaceAllString(text, "$1"), "$1")
-	}
-	return text
-}
 
 // dedent takes away the white space that all lines with text begin with.
 func dedent(text string) string {

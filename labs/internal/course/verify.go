@@ -14,29 +14,27 @@ import (
 // Verifier proves with the toolchain what Lint cannot see: that every stage compiles, and that generated files are what
 // controller-gen makes.
 type Verifier struct {
-	Course *Course
-	// Generator is the path of controller-gen; "" builds the one that the checkout's go.mod pins.
-	Generator string
-	// Log is told what is being done, a line at a time; nil for silence.
-	Log func(string)
+	Course    *Course
+	Generator string       // the path of controller-gen; "" builds the one that the checkout's go.mod pins
+	Log       func(string) // is told what is being done, a line at a time
 }
 
 // Verify returns what is wrong with the stages of the course.
 func (v *Verifier) Verify(ctx context.Context) (problems []Problem, err error) {
 	err = v.run(ctx, func(dir string) error {
 		for stage := range len(v.Course.Labs) + 1 {
-			v.log("Compiling stage %d", stage)
-			tree, err := v.Course.Render(stage)
-			if err != nil {
-				return err
-			}
+			v.Log(fmt.Sprintf("Compiling stage %d", stage))
 			target := filepath.Join(dir, fmt.Sprint(stage))
-			if err := tree.WriteTo(target); err != nil {
+			tree, err := v.Course.Render(stage)
+			if err == nil {
+				err = tree.WriteTo(target)
+			}
+			if err != nil {
 				return err
 			}
 			// vet type-checks every package and compiles what it imports; what it accepts, the compiler accepts, too.
 			if out, err := command(ctx, target, "go", "vet", "./..."); err != nil {
-				problems = append(problems, Problem{SourceDir, 0, fmt.Sprintf("stage %d: go vet: %s", stage, out)})
+				problems = append(problems, Problem{SourceDir, fmt.Sprintf("stage %d: go vet: %s", stage, out)})
 			}
 		}
 		if len(problems) > 0 {
@@ -44,7 +42,7 @@ func (v *Verifier) Verify(ctx context.Context) (problems []Problem, err error) {
 		}
 		stale, err := v.stale(ctx, dir)
 		for _, name := range stale.Paths() {
-			problems = append(problems, Problem{name, 0, "is not what controller-gen makes: bin/labdev verify --fix"})
+			problems = append(problems, Problem{name, "is not what controller-gen makes: bin/labdev verify --fix"})
 		}
 		return err
 	})
@@ -52,7 +50,7 @@ func (v *Verifier) Verify(ctx context.Context) (problems []Problem, err error) {
 }
 
 // Fix makes the generated files anew: in operator/, and their earlier versions under StagesDir. It returns the slash paths of
-// the files that it changed. What was loaded is out of date then: load the course again.
+// the files that it changed.
 func (v *Verifier) Fix(ctx context.Context) (changed []string, err error) {
 	err = v.run(ctx, func(dir string) error {
 		stale, err := v.stale(ctx, dir)
@@ -65,51 +63,47 @@ func (v *Verifier) Fix(ctx context.Context) (changed []string, err error) {
 	return changed, err
 }
 
-// Regenerate returns a stage as it is after the generator ran over it: every generated file that the stage has, made anew.
-func (v *Verifier) Regenerate(ctx context.Context, stage int) (tree Tree, err error) {
+// Regenerate makes the generated files of a rendered stage anew.
+func (v *Verifier) Regenerate(ctx context.Context, tree Tree, stage int) (made Tree, err error) {
 	err = v.run(ctx, func(dir string) error {
-		if tree, err = v.Course.renderWritten(stage); err == nil {
-			tree, err = v.generate(ctx, dir, tree)
-		}
-		for _, g := range v.Course.config.Generated {
-			if g.home(stage) == "" {
-				delete(tree, g.Path)
-			}
-		}
+		made, err = v.generate(ctx, dir, tree)
 		return err
 	})
-	return tree, err
+	for _, g := range v.Course.config.Generated {
+		if g.home(stage) == "" {
+			delete(made, g.Path)
+		}
+	}
+	return made, err
 }
 
 // stale returns the generated files that are not what controller-gen makes now, as it makes them, by their slash paths below the
 // checkout.
 func (v *Verifier) stale(ctx context.Context, dir string) (Tree, error) {
-	root, err := os.OpenRoot(v.Course.Root)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
 	stale := Tree{}
 	for stage := range len(v.Course.Labs) + 1 {
-		if !slices.ContainsFunc(v.Course.config.Generated, func(g generated) bool { return slices.Contains(g.Made, stage) }) {
+		made := slices.DeleteFunc(slices.Clone(v.Course.config.Generated), func(g generated) bool { return !slices.Contains(g.Made, stage) })
+		if len(made) == 0 {
 			continue
 		}
-		v.log("Generating the files of stage %d", stage)
-		tree, err := v.Course.renderWritten(stage)
-		if err == nil {
-			tree, err = v.generate(ctx, dir, tree)
+		v.Log(fmt.Sprintf("Generating the files of stage %d", stage))
+		have, err := v.Course.Source(stage)
+		if err != nil {
+			return nil, err
 		}
-		for _, g := range v.Course.config.Generated {
-			have, _ := ReadFile(root, g.home(stage))
-			want, ok := tree[g.Path]
+		want, err := v.Course.RenderSource(have, stage)
+		if err == nil {
+			want, err = v.generate(ctx, dir, want)
+		}
+		for _, g := range made {
+			file, ok := want[g.Path]
 			switch {
 			case err != nil:
 				return nil, fmt.Errorf("stage %d: %w", stage, err)
-			case !slices.Contains(g.Made, stage):
 			case !ok:
 				return nil, fmt.Errorf("stage %d: controller-gen makes no %s", stage, g.Path)
-			case !have.Equal(want):
-				stale[g.home(stage)] = want
+			case !file.Equal(have[g.Path]):
+				stale[g.home(stage)] = file
 			}
 		}
 	}
@@ -124,10 +118,10 @@ func (v *Verifier) generate(ctx context.Context, dir string, tree Tree) (Tree, e
 		delete(bare, g.Path)
 	}
 	dir, err := os.MkdirTemp(dir, "generated-")
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = bare.WriteTo(dir)
 	}
-	if err := bare.WriteTo(dir); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if out, err := command(ctx, dir, v.Generator, "object:headerFile=hack/boilerplate.go.txt", "crd", "rbac:roleName=manager-role", "webhook", "paths=./...",
@@ -145,7 +139,7 @@ func (v *Verifier) run(ctx context.Context, work func(dir string) error) error {
 	}
 	defer os.RemoveAll(dir)
 	if v.Generator == "" {
-		v.log("Building controller-gen")
+		v.Log("Building controller-gen")
 		v.Generator = filepath.Join(dir, "controller-gen")
 		defer func() { v.Generator = "" }()
 		if out, err := command(ctx, v.Course.Root, "go", "build", "-o", v.Generator, "sigs.k8s.io/controller-tools/cmd/controller-gen"); err != nil {
@@ -169,10 +163,4 @@ func command(ctx context.Context, dir, name string, args ...string) (string, err
 		text = err.Error()
 	}
 	return text, err
-}
-
-func (v *Verifier) log(format string, args ...any) {
-	if v.Log != nil {
-		v.Log(fmt.Sprintf(format, args...))
-	}
 }

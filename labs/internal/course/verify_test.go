@@ -27,7 +27,7 @@ func checkout(t *testing.T) string {
 func newGenerating(t *testing.T, made string) (root string, generator *course.Verifier) {
 	t.Helper()
 	root = coursetest.New(t)
-	coursetest.Write(t, root, "labs/course.yaml", "schema: 1\ngenerated:\n- path: "+deepCopy+"\n  made: "+made+"\n")
+	coursetest.Write(t, root, "labs/course.yaml", "generated:\n- path: "+deepCopy+"\n  made: "+made+"\n")
 	coursetest.Write(t, root, "operator/"+deepCopy, "package api\n")
 	coursetest.Write(t, root, "operator/api/types.go", `// Package api has types.
 // +kubebuilder:object:generate=true
@@ -49,7 +49,7 @@ type T struct {
 // newVerifier has the controller-gen that this checkout pins.
 func newVerifier(t *testing.T, root string) *course.Verifier {
 	t.Helper()
-	v := &course.Verifier{Course: coursetest.Load(t, root), Generator: filepath.Join(t.TempDir(), "controller-gen")}
+	v := &course.Verifier{Course: coursetest.Load(t, root), Generator: filepath.Join(t.TempDir(), "controller-gen"), Log: func(string) {}}
 	goBuild(t, "-o="+v.Generator, "sigs.k8s.io/controller-tools/cmd/controller-gen")
 	return v
 }
@@ -100,7 +100,7 @@ func TestFixGeneratesWhatVerifyWants(t *testing.T) {
 
 func TestVerifyNamesStageThatDoesNotCompile(t *testing.T) {
 	root := coursetest.New(t)
-	coursetest.Write(t, root, "labs/course.yaml", "schema: 1\n")
+	coursetest.Write(t, root, "labs/course.yaml", "")
 	replace(t, root, "operator/main.go", `// println("?")`, `// println(nobody)`)
 	problems := verify(t, newVerifier(t, root))
 	if !strings.Contains(problems, "stage 0: go vet:") || !strings.Contains(problems, "undefined: nobody") || strings.Contains(problems, "stage 1") {
@@ -112,7 +112,7 @@ func TestVerifyNamesStageThatDoesNotCompile(t *testing.T) {
 func TestRegenerateMakesFilesOfStage(t *testing.T) {
 	_, v := newGenerating(t, "[2]")
 	for stage, want := range [][]string{nil, nil, {deepCopy}, {deepCopy}} {
-		tree, err := v.Regenerate(t.Context(), stage)
+		tree, err := v.Regenerate(t.Context(), render(t, v.Course, stage), stage)
 		if err != nil {
 			t.Fatal(err)
 		}

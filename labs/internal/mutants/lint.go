@@ -55,11 +55,7 @@ func (m *Mutant) lint(ctx context.Context, c *course.Course) (problems []string)
 	if err != nil {
 		return append(problems, err.Error())
 	}
-	wrong, err := m.course(ctx, c)
-	if err != nil {
-		return append(problems, "diff: "+err.Error())
-	}
-	switch tree, err := wrong.Render(m.Lab); {
+	switch tree, err := m.render(ctx, c); {
 	case err != nil:
 		complain("diff: %v", err)
 	case len(tree.Diff(right)) == 0:

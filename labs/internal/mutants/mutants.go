@@ -103,13 +103,9 @@ func Parse(lab int, file string, data []byte) (*Mutant, error) {
 // Render returns what the learner has who answers like this: the patched operator at the lab's stage.
 // generator is the path of controller-gen, which only a mutant with Regenerate needs; "" builds it.
 func (m *Mutant) Render(ctx context.Context, c *course.Course, generator string) (course.Tree, error) {
-	wrong, err := m.course(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.File, err)
-	}
-	tree, err := wrong.Render(m.Lab)
-	if m.Regenerate {
-		tree, err = (&course.Verifier{Course: wrong, Generator: generator}).Regenerate(ctx, m.Lab)
+	tree, err := m.render(ctx, c)
+	if err == nil && m.Regenerate {
+		tree, err = (&course.Verifier{Course: c, Generator: generator, Log: func(string) {}}).Regenerate(ctx, tree, m.Lab)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.File, err)
@@ -117,8 +113,8 @@ func (m *Mutant) Render(ctx context.Context, c *course.Course, generator string)
 	return tree, nil
 }
 
-// course is the course with the patched operator.
-func (m *Mutant) course(ctx context.Context, c *course.Course) (*course.Course, error) {
+// render renders the patched operator.
+func (m *Mutant) render(ctx context.Context, c *course.Course) (course.Tree, error) {
 	source, err := c.Source(m.Lab)
 	if err != nil {
 		return nil, err
@@ -127,7 +123,7 @@ func (m *Mutant) course(ctx context.Context, c *course.Course) (*course.Course, 
 	if err != nil {
 		return nil, err
 	}
-	return c.WithSource(wrong, m.Lab)
+	return c.RenderSource(wrong, m.Lab)
 }
 
 // patch returns the tree after `git apply`. Every line that the diff names has to be there, character by character; where lines were

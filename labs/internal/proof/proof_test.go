@@ -110,7 +110,7 @@ func TestAuthoringExampleIsJudged(t *testing.T) {
 	const module, guide = "github.com/example/operator-lab/", "labs/11-annotate/"
 	checkout := filepath.Join(t.TempDir(), "checkout")
 	coursetest.CopyCheckout(t, root, checkout)
-	coursetest.Write(t, checkout, guide+"lab.yaml", coursetest.Example(t, root, "schema: 1\n"))
+	coursetest.Write(t, checkout, guide+"lab.yaml", coursetest.Example(t, root, "title: "))
 	coursetest.Write(t, checkout, guide+"checks.go", coursetest.Example(t, root, "// Package annotate"))
 	replace(t, checkout, "labs/suite_test.go", "import (\n", "import (\n\t_ \""+module+strings.TrimSuffix(guide, "/")+"\"\n")
 	const shape = "\tlabels := labelsFor(memcached)\n\tdeployment.Labels"
