@@ -141,10 +141,7 @@ func newBoard(t *testing.T) *Board {
 	c := small(t)
 	return &Board{
 		Store: reopen(t, t.TempDir(), c), Course: c, Log: func(line string) { t.Log(line) },
-		Offer: func(name string) (roomclient.JoinAnswer, error) {
-			if name == "Eve" {
-				return roomclient.JoinAnswer{Kubeconfig: []byte(strings.Replace(kubeconfig, "token: x", "exec: {command: evil, apiVersion: client.authentication.k8s.io/v1}", 1))}, nil
-			}
+		Offer: func(string) (roomclient.JoinAnswer, error) {
 			return roomclient.JoinAnswer{Kubeconfig: []byte(kubeconfig)}, nil
 		},
 	}
@@ -169,9 +166,6 @@ func TestALearnerJoinsAndTheirVerdictIsShown(t *testing.T) {
 	}
 	if data, err := os.ReadFile(filepath.Join(state, roomclient.KubeconfigFile)); string(data) != kubeconfig {
 		t.Errorf("kubeconfig %q, %v", data, err)
-	}
-	if err := join(t.TempDir(), "Eve", key); err == nil || !strings.Contains(err.Error(), "needs programs or files of this machine") {
-		t.Errorf("a kubeconfig that names a program: %v", err)
 	}
 	r := result(b.Course, 2, "r1", true)
 	r.Workspace = "/home/lovelace/workspace"

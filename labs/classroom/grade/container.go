@@ -87,7 +87,7 @@ func (c *Containers) Judge(ctx context.Context, path string, labs []int) (answer
 	cmd := exec.CommandContext(limited, c.Engine,
 		c.args(name, path, judge.Program, hosted.CheckCommand, numbers, strconv.FormatInt(c.Seed, 10))...)
 	process.Own(cmd, syscall.SIGTERM) // which the engine's command passes on
-	stdout, stderr := &process.Head{Limit: answerLimit}, &process.Tail{Limit: 4 << 10}
+	stdout, stderr := &process.Tail{Limit: answerLimit}, &process.Tail{Limit: 4 << 10}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = stdout, stderr, endLimit
 	ended := cmd.Run()
 	after := context.WithoutCancel(ctx)

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,8 +24,8 @@ func newTraceCommand(a *app) *cobra.Command {
 	var check string
 	cmd := command("trace [N]", `Who did what when, in the last run of lab N (make trace-N)
 
-It shows the control loop of a run as a timeline: what the check did in your place, what your operator wrote because of it, and what
-Kubernetes made of that. Times count from the creation of the Memcached. Without N it takes the lab that was checked last in the workspace.`,
+It shows what the check did in your place, what your operator wrote because of it, and what Kubernetes made of that, with the seconds since
+the first of it. Without N it takes the lab that was checked last in the workspace.`,
 		cobra.MaximumNArgs(1), func(_ context.Context, args []string) error {
 			result, title, err := a.traced(args)
 			if err != nil {
@@ -31,7 +33,7 @@ Kubernetes made of that. Times count from the creation of the Memcached. Without
 			}
 			return a.trace(result, title, check)
 		})
-	cmd.Flags().StringVar(&check, "check", "", "show the timelines of this check (default: the one under the verdict)")
+	cmd.Flags().StringVar(&check, "check", "", "show this check (default: the one under the verdict)")
 	return cmd
 }
 
@@ -65,30 +67,26 @@ func (a *app) traced(args []string) (latest *verdict.Result, title string, err e
 func (a *app) trace(result *verdict.Result, title, check string) error {
 	fmt.Fprintf(a.Out, "Lab %d  %s: %s on %s\n", result.Lab, title, result.Verdict, minute(result.Started))
 	recording, err := trace.ReadFile(filepath.Join(result.Artifacts, trace.File))
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		fmt.Fprintln(a.Out, "That run has no trace: your code did not compile, the lab runs no operator, or the artifacts were removed.")
-		return nil
-	case err != nil:
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	timelines := recording.Timelines()
-	shown := slices.DeleteFunc(slices.Clone(timelines), func(t *trace.Timeline) bool { return t.Check != check })
-	if t := verdict.TimelineOf(result, timelines); check == "" && t != nil {
-		shown = []*trace.Timeline{t}
+	var actions map[string][]trace.Action
+	if err == nil {
+		actions = recording.ByCheck()
 	}
-	if check != "" && len(shown) == 0 {
-		return exit.Usage("no check %s made a Memcached in the last run of lab %d: make trace-%[2]d%s lists those that did", check, result.Lab, a.workspaceArg())
+	if len(actions) == 0 {
+		fmt.Fprintln(a.Out, "That run has no trace: your code did not compile, the lab runs no operator, or the artifacts were removed.")
+		return nil
 	}
-	for _, t := range shown {
-		fmt.Fprintf(a.Out, "\n%s: Memcached %s in the namespace %s\n\n", plain.Line(t.Check), plain.Line(t.Of.Name), plain.Line(t.Of.Namespace))
-		t.Print(a.Out)
+	if check != "" && actions[check] == nil {
+		return exit.Usage("no check %s did anything in the last run of lab %d: make trace-%[2]d%s lists those that did", check, result.Lab, a.workspaceArg())
 	}
-	var others []string
-	for _, t := range timelines {
-		others = append(others, plain.Line(t.Check))
+	check = cmp.Or(check, verdict.CheckToTrace(result, actions))
+	if shown := actions[check]; len(shown) > 0 {
+		fmt.Fprintf(a.Out, "\n%s\n\n", plain.Line(check))
+		trace.Print(a.Out, shown[0].At, shown)
 	}
-	slices.Sort(others)
-	fmt.Fprintf(a.Out, "\n`make trace-%d CHECK=id%s` shows the trace of a check: %s\n", result.Lab, a.workspaceArg(), strings.Join(slices.Compact(others), ", "))
+	fmt.Fprintf(a.Out, "\n`make trace-%d CHECK=id%s` shows another check: %s\n", result.Lab, a.workspaceArg(),
+		plain.Line(strings.Join(slices.Sorted(maps.Keys(actions)), ", ")))
 	return nil
 }

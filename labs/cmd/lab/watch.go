@@ -24,7 +24,7 @@ func newWatchCommand(a *app) *cobra.Command {
 
 A save counts if it changes what the verdict depends on: a Go file, go.mod, a manifest. It gives up the check that is under way. Each check
 has a fresh cluster of its own; --pool says how many wait for the next ones, paused. Without N it is the first step that you have not passed.
-In a terminal, a line asks for more: h the next hint, n the next step, once this one has passed, an empty one another check, q the end.`,
+In a terminal, a line asks for more: h the next hint, n the next step, an empty one another check, q the end.`,
 		cobra.MaximumNArgs(1),
 		func(ctx context.Context, args []string) error { return a.watch(ctx, append(args, "all")[0], size) })
 	cmd.Flags().IntVar(&size, "pool", 1, "ready clusters that wait beside the one in use; 0 makes one when a check needs it")

@@ -120,7 +120,7 @@ const (
 func (m *ManagerProcess) knownFlags() (known []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), helpLimit)
 	defer cancel()
-	help := &process.Head{Limit: helpSize}
+	help := &process.Tail{Limit: helpSize}
 	cmd, err := m.command(ctx, nil, "-h")
 	if err != nil {
 		return nil // nor can it be started

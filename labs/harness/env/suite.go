@@ -255,10 +255,10 @@ func conflicts(gone *finding.Finding, sent []apiproxy.Request) bool {
 	return gone != nil || slices.ContainsFunc(sent, asksForLease)
 }
 
-// note adds what happened to the manager to the trace of the running check, in whichever of its namespaces a reader looks.
+// note adds what happened to the manager to the trace of the running check.
 func note(actor, text string) {
-	for _, namespace := range running().allNamespaces() {
-		current.trace.Note(namespace, actor, text)
+	if namespaces := running().allNamespaces(); len(namespaces) > 0 {
+		current.trace.Note(namespaces[0], actor, text)
 	}
 }
 

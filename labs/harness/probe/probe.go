@@ -189,7 +189,7 @@ func (p Probe) run(ctx context.Context, program string) (Copies, error) {
 	if err != nil {
 		return nil, finding.Machine("start a small program", err)
 	}
-	output := &process.Head{Limit: 2000}
+	output := &process.Tail{Limit: 2000}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = output, output, pipeDelay
 	ended := cmd.Run()
 	switch {

@@ -86,16 +86,16 @@ func TestAnswerIsWhoWasSeen(t *testing.T) {
 }
 
 // onStage performs a step without a cluster, with some observations.
-func onStage(ctx context.Context, t *testing.T, s step, ended chan struct{}, seen ...trace.Observation) (string, error) {
+func onStage(ctx context.Context, t *testing.T, s step, seen ...trace.Observation) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	batches := make(chan []trace.Observation, 1)
 	batches <- seen
-	v := &view{
-		Stage: Stage{Cluster: &clusters.Cluster{}, Path: os.Getenv("PATH"), Dir: t.TempDir(), Out: &out}, batches: batches, ended: ended,
-		Tracker: trace.NewTracker(func(fieldManager string) string { return fieldManager }),
+	stage := Stage{
+		Cluster: &clusters.Cluster{}, Path: os.Getenv("PATH"), Dir: t.TempDir(), Out: &out, batches: batches,
+		tracker: trace.NewTracker(func(fieldManager string) string { return fieldManager }),
 	}
-	_, err := v.perform(ctx, 1, s)
+	_, err := stage.perform(ctx, 1, s)
 	return out.String(), err
 }
 
@@ -108,33 +108,29 @@ func TestStepEndsWhenItsPodsRun(t *testing.T) {
 	}
 	s := step{Command: "true", Until: until{Pods: new(1), Seen: []string{"created Pod pod"}}}
 	deployment, pod := object("Deployment", map[string]any{"availableReplicas": int64(1)}), object("Pod", nil)
-	if out, err := onStage(t.Context(), t, s, nil, deployment, pod); err != nil || !strings.Contains(out, "created Pod pod") {
+	if out, err := onStage(t.Context(), t, s, deployment, pod); err != nil || !strings.Contains(out, "created Pod pod") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	tracker, created := trace.NewTracker(func(name string) string { return name }), []trace.Action{{Verb: "created", Kind: "Pod", Name: "pod"}}
 	tracker.Observe(pod)
-	if s.Until.missing(created, tracker) == "" || s.Until.missing(nil, tracker) == "" || (until{Pods: new(0)}).missing(nil, tracker) == "" {
+	if s.Until.met(created, tracker) || s.Until.met(nil, tracker) || (until{Pods: new(0)}).met(nil, tracker) {
 		t.Error("a step is over before its Pod is available, seen or gone")
 	}
 }
 
 func TestStepFails(t *testing.T) {
-	ended := make(chan struct{})
-	close(ended)
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, test := range map[string]struct {
-		ctx   context.Context
-		s     step
-		ended chan struct{}
-		want  string
+		ctx  context.Context
+		s    step
+		want string
 	}{
-		"the command":        {t.Context(), step{Command: "echo no luck; false"}, nil, "no luck"},
-		"size 6 is accepted": {t.Context(), step{Command: "true", Refused: true}, nil, "accepted"},
-		"the operator ends":  {t.Context(), step{Command: "sleep 60"}, ended, "the operator ended by itself"},
-		"an interrupt":       {interrupted, step{Command: "sleep 60"}, nil, context.Canceled.Error()},
+		"the command":        {t.Context(), step{Command: "echo no luck; false"}, "no luck"},
+		"size 6 is accepted": {t.Context(), step{Command: "true", Refused: true}, "accepted"},
+		"an interrupt":       {interrupted, step{Command: "sleep 60"}, context.Canceled.Error()},
 	} {
-		if _, err := onStage(test.ctx, t, test.s, test.ended); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := onStage(test.ctx, t, test.s); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}

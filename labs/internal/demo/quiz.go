@@ -47,12 +47,15 @@ func (q question) answer(told []trace.Action) string {
 type Answers map[string]string
 
 // ReadQuiz reads the steps of lab 0 with their questions.
-func ReadQuiz(path string) (Quiz, error) {
+func ReadQuiz(path string) (quiz Quiz, err error) {
 	data, err := os.ReadFile(path)
+	if err == nil {
+		err = yaml.UnmarshalStrict(data, &quiz)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the questions of lab 0: %w", err)
 	}
-	return readSteps(data)
+	return quiz, nil
 }
 
 // ReadAnswers reads a file of answers. open are the questions that have none yet. The error is about the file's content, in one line.
@@ -88,12 +91,11 @@ func (quiz Quiz) ReadAnswers(path string) (answers Answers, open []string, err e
 func (quiz Quiz) Run(ctx context.Context, s Stage, answers Answers) (right, judged int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	v, err := s.open(ctx)
-	if err != nil {
+	if err := s.open(ctx); err != nil {
 		return 0, 0, err
 	}
 	for i, step := range quiz {
-		told, err := v.perform(ctx, i+1, step)
+		told, err := s.perform(ctx, i+1, step)
 		if err != nil {
 			return right, judged, fmt.Errorf("step %d of lab 0: %w", i+1, err)
 		}
@@ -103,7 +105,7 @@ func (quiz Quiz) Run(ctx context.Context, s Stage, answers Answers) (right, judg
 			switch {
 			case q.RealPods && !s.Cluster.RealPods:
 				fmt.Fprintf(s.Out, "   –  %s Not judged: no container runs on this kind of cluster.\n", q.Text)
-				s.paragraph("      ", fmt.Sprintf("On this cluster %s says that they run. On kind it is the kubelet. %s", seen, q.Why))
+				s.paragraph(fmt.Sprintf("On this cluster %s says that they run. On kind it is the kubelet. %s", seen, q.Why))
 				continue
 			case answer == seen:
 				right++
@@ -112,7 +114,7 @@ func (quiz Quiz) Run(ctx context.Context, s Stage, answers Answers) (right, judg
 				fmt.Fprintf(s.Out, "   ✗  %s You said %s, and it was %s.\n", q.Text, answer, seen)
 			}
 			judged++
-			s.paragraph("      ", q.Why)
+			s.paragraph(q.Why)
 		}
 	}
 	return right, judged, nil

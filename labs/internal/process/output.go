@@ -1,22 +1,6 @@
 package process
 
-// Head keeps the beginning of what is written to it, and takes the rest without keeping it: a learner's program may write
-// without end. The zero value keeps nothing.
-type Head struct {
-	// Limit is how many bytes are kept.
-	Limit int
-	data  []byte
-}
-
-// Write takes all of p.
-func (h *Head) Write(p []byte) (int, error) {
-	h.data = append(h.data, p[:min(len(p), h.Limit-len(h.data))]...)
-	return len(p), nil
-}
-
-func (h *Head) String() string { return string(h.data) }
-
-// Tail keeps the end of what is written to it.
+// Tail keeps the end of what is written to it: a learner's program may write without end.
 type Tail struct {
 	// Limit is how many bytes are kept.
 	Limit int

@@ -12,18 +12,16 @@ import (
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
-// addTimelinesAndAdvice adds what a reader may want to know beside the verdicts: the timeline of one Memcached, and after a pass what
+// addTraceAndAdvice adds what a reader may want to know beside the verdicts: who did what in one check, and after a pass what
 // is right and could be better. Both come from what was written down during the run; where that is missing, so are they.
-func (r *run) addTimelinesAndAdvice(results []*Result) {
+func (r *run) addTraceAndAdvice(results []*Result) {
 	recording, err := trace.ReadFile(filepath.Join(r.artifacts, trace.File))
 	if err != nil {
 		return // no lab of the run has a manager, or the suite was cut short
 	}
-	timelines := recording.Timelines()
+	actions := recording.ByCheck()
 	for _, result := range results {
-		if s := TimelineOf(result, timelines); s != nil {
-			result.Trace = s.Line(result.First() != nil)
-		}
+		result.Trace = trace.Line(actions[CheckToTrace(result, actions)], result.First() != nil)
 	}
 	last := results[len(results)-1]
 	if rules, err := suite.RoleRules(r.Workspace); err == nil && last.Verdict == Pass && r.Course.UnderRole(last.Lab) {
@@ -31,19 +29,18 @@ func (r *run) addTimelinesAndAdvice(results []*Result) {
 	}
 }
 
-// TimelineOf is the one that explains a result: of the first check that failed, or, when all hold, of the one of the lab in which the
-// most happened. It is nil when there is none.
-func TimelineOf(r *Result, timelines []*trace.Timeline) *trace.Timeline {
+// CheckToTrace is the id of the check whose actions explain a result: the first that failed, or, when all hold, the one of the lab in
+// which the most happened.
+func CheckToTrace(r *Result, actions map[string][]trace.Action) (id string) {
 	if failed := r.First(); failed != nil {
-		return trace.About(timelines, failed.ID, failed.Expected+" "+failed.Seen)
+		return failed.ID
 	}
-	var own []string
 	for _, c := range r.Checks {
-		if c.Lab == r.Lab {
-			own = append(own, c.ID)
+		if c.Lab == r.Lab && len(actions[c.ID]) > len(actions[id]) {
+			id = c.ID
 		}
 	}
-	return trace.Fullest(timelines, own)
+	return id
 }
 
 // unseen are rights that no request of a run need show: admission asks for some of them elsewhere, an event is patched only when it

@@ -40,25 +40,19 @@ func TestAdviceNamesUnusedRights(t *testing.T) {
 	}
 }
 
-func TestTimelineOfFirstFailure(t *testing.T) {
-	available := trace.Action{Kind: "Pod", Verb: "started"}
-	timelines := []*trace.Timeline{{Check: "a"}, {Check: "b", Actions: []trace.Action{available}}, {Check: "c"}, {Check: "earlier", Actions: []trace.Action{available}}}
+func TestTraceOfFirstFailure(t *testing.T) {
+	actions := map[string][]trace.Action{"b": make([]trace.Action, 2), "c": make([]trace.Action, 1), "earlier": make([]trace.Action, 3)}
 	check := func(id string, lab int, s State) Check { return Check{ID: id, Lab: lab, State: s} }
 	for _, tc := range []struct {
 		want   string
 		checks []Check
 	}{
 		{"c", []Check{check("a", 5, Passed), check("c", 5, Failed), check("b", 5, Failed)}},
-		{"", []Check{check("no-memcached", 5, Failed), check("a", 5, Passed)}},
-		{"b", []Check{check("a", 5, Passed), check("b", 5, Passed)}},
-		{"b", []Check{check("earlier", 4, Passed), check("b", 5, Passed)}},
+		{"none", []Check{check("none", 5, Failed), check("b", 5, Passed)}},
+		{"b", []Check{check("earlier", 4, Passed), check("c", 5, Passed), check("b", 5, Passed)}},
 	} {
-		got := ""
-		if s := TimelineOf(&Result{Lab: 5, Checks: tc.checks}, timelines); s != nil {
-			got = s.Check
-		}
-		if got != tc.want {
-			t.Errorf("the timeline of %q, want %q", got, tc.want)
+		if got := CheckToTrace(&Result{Lab: 5, Checks: tc.checks}, actions); got != tc.want {
+			t.Errorf("the trace of %q, want %q", got, tc.want)
 		}
 	}
 }

@@ -199,7 +199,7 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 		block(checks, r.wanted)
 	}
 	results := r.resultsOf(numbers, checks, Finding{})
-	r.addTimelinesAndAdvice(results)
+	r.addTraceAndAdvice(results)
 	return results, nil
 }
 

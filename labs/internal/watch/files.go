@@ -12,21 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-const (
-	// pollPeriod is how often the workspace is looked at where no event says that something happened: on network
-	// drives, and on Windows' file systems below WSL2.
-	pollPeriod = time.Second
-	// debounce is how long nothing may change before a burst is over: an editor that saves all its files, a formatter
-	// after it, a checkout. It is part of the wait for every verdict.
-	debounce = 100 * time.Millisecond
-	// maxBurst bounds a burst that does not end.
-	maxBurst = 2 * time.Second
-	// eventPause is the time between an event and a look: a log that is written in the workspace is a flood of events.
-	eventPause = 20 * time.Millisecond
-)
+// period is the time between two looks at the workspace. Events of the file system would come sooner, but not from network drives, nor
+// from a Windows drive below WSL2.
+const period = 200 * time.Millisecond
 
 // Change is one change of a workspace, however many files were saved.
 type Change struct {
@@ -36,42 +27,33 @@ type Change struct {
 	Paths []string
 }
 
-// Files tells changes of what a verdict on the workspace depends on: its Go files, go.mod, go.sum and manifests. Tests,
-// the Makefile, hidden files, bin/ and what editors leave beside a file are no part of it. It begins with the workspace as
-// it is now, and ends with ctx. What counts is content: saving a file that is as it was is no change.
-func Files(ctx context.Context, dir string) <-chan Change {
-	w := &watcher{dir: dir, period: pollPeriod, debounce: debounce, maxBurst: maxBurst}
-	w.events, _ = fsnotify.NewWatcher() // a machine that has none left to give is polled
-	return w.start(ctx)
-}
-
-// watcher looks at a workspace when an event says so, and once in a while.
-type watcher struct {
-	dir                        string
-	events                     *fsnotify.Watcher // nil where there are none
-	period, debounce, maxBurst time.Duration
-}
-
 // snapshot is what the relevant files of a workspace held at one moment: the sum of each, by slash path.
 type snapshot map[string][sha256.Size]byte
 
-func (w *watcher) start(ctx context.Context) <-chan Change {
-	changes, known := make(chan Change), w.look(snapshot{})
+// Files tells changes of what a verdict on the workspace depends on: its Go files, go.mod, go.sum and manifests. Tests,
+// the Makefile, hidden files, bin/ and what editors leave beside a file are no part of it. It begins with the workspace as
+// it is now, and ends with ctx. A change is told when two looks in a row saw the same: a formatter may follow an editor. What counts is
+// content: saving a file that is as it was is no change.
+func Files(ctx context.Context, dir string) <-chan Change {
+	changes, known := make(chan Change), look(dir, snapshot{})
 	go func() {
-		for w.wait(ctx) {
-			noticed, now := time.Now(), w.look(known)
-			for begun := now; !maps.Equal(known, now) && time.Since(noticed) < w.maxBurst; begun = now {
-				time.Sleep(w.debounce)
-				if now = w.look(begun); maps.Equal(begun, now) {
-					break
-				}
+		now, noticed := known, time.Time{}
+		for tick := time.Tick(period); ; {
+			select {
+			case <-tick:
+			case <-ctx.Done():
+				return
 			}
-			paths := changed(known, now)
-			if known = now; len(paths) == 0 {
+			if maps.Equal(known, now) {
+				noticed = time.Now()
+			}
+			before := now
+			if now = look(dir, before); !maps.Equal(before, now) || maps.Equal(known, now) {
 				continue
 			}
 			select {
-			case changes <- Change{noticed, paths}:
+			case changes <- Change{noticed, changed(known, now)}:
+				known = now
 			case <-ctx.Done():
 			}
 		}
@@ -79,53 +61,21 @@ func (w *watcher) start(ctx context.Context) <-chan Change {
 	return changes
 }
 
-// wait returns when it is time for the next look, and false when ctx has ended.
-func (w *watcher) wait(ctx context.Context) bool {
-	var happened <-chan fsnotify.Event
-	var lost <-chan error
-	if w.events != nil {
-		happened, lost = w.events.Events, w.events.Errors
-	}
-	select {
-	case <-happened:
-		time.Sleep(eventPause)
-	case <-lost: //nolint:errcheck // events were lost, which says to look and nothing else
-	case <-time.After(w.period):
-	case <-ctx.Done():
-		if w.events != nil {
-			_ = w.events.Close()
-		}
-		return false
-	}
-	return true
-}
-
-// look takes a snapshot, and asks for the events of all folders. A workspace that cannot be read right now, as happens on
-// network drives, has not changed; a file that vanishes meanwhile is not there.
-func (w *watcher) look(before snapshot) snapshot {
+// look takes a snapshot. A workspace that cannot be read right now, as happens on network drives, has not changed; a file that vanishes
+// meanwhile is not there.
+func look(dir string, before snapshot) snapshot {
 	now := snapshot{}
-	root, err := filepath.EvalSymlinks(w.dir)
-	if err != nil {
-		return before
-	}
-	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		slash := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(name, root), string(filepath.Separator)))
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil && slash == "":
+		case name == ".":
 			return err
 		case err != nil:
 			return nil //nolint:nilerr // a folder that nobody may read, or that vanished
-		case entry.IsDir() && slash != "" && !followed(slash):
+		case entry.IsDir() && !followed(name):
 			return fs.SkipDir
-		case entry.IsDir():
-			if w.events != nil {
-				_ = w.events.Add(name) // one that gives no events is polled
-			}
-		case relevant(slash):
-			if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
-				if data, err := os.ReadFile(name); err == nil {
-					now[slash] = sha256.Sum256(data)
-				}
+		case !entry.IsDir() && relevant(name):
+			if data, err := plain.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err == nil {
+				now[name] = sha256.Sum256(data)
 			}
 		}
 		return nil
@@ -148,29 +98,21 @@ func changed(a, b snapshot) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// kinds are the endings of files that a verdict can depend on: what is compiled, what it may embed, and manifests.
-// What else a learner embeds is not noticed, and Enter checks it. The other way round, with a list of what to
-// ignore, every log and every profile in the workspace would start a check.
-var kinds = []string{".go", ".yaml", ".yml", ".json", ".tmpl", ".tpl"}
+// kinds are the endings of files that a verdict can depend on: what is compiled, what it may embed, and manifests. With a list of what
+// to ignore instead, every log in the workspace would start a check.
+var kinds = []string{".go", ".mod", ".sum", ".yaml", ".yml", ".json", ".tmpl", ".tpl"}
 
-// relevant says whether a verdict can depend on a file, by its slash path below the workspace. The names that editors
-// give to their own files (.x.go.swp, x.go~, #x.go#, .#x.go, 4913) are none of the kinds, or hidden.
+// relevant says whether a verdict can depend on a file. The names that editors give to their own files (.x.go.swp, x.go~, #x.go#, .#x.go,
+// 4913) are none of the kinds, or hidden.
 func relevant(file string) bool {
 	name := path.Base(file)
-	switch {
-	case hidden(name) || strings.HasSuffix(name, "_test.go"):
-		return false
-	case file == "go.mod" || file == "go.sum":
-		return true
-	}
-	return slices.Contains(kinds, path.Ext(name))
+	return !hidden(name) && !strings.HasSuffix(name, "_test.go") && slices.Contains(kinds, path.Ext(name))
 }
 
 // followed says whether there may be relevant files in a folder, by its slash path below the workspace.
 func followed(folder string) bool {
-	name := path.Base(folder)
-	built := folder == "bin" || folder == "dist"
-	return !hidden(name) && !built && name != "testdata" && name != "vendor" && name != "node_modules"
+	return !hidden(path.Base(folder)) && !slices.Contains([]string{"bin", "dist"}, folder) &&
+		!slices.Contains([]string{"testdata", "vendor", "node_modules"}, path.Base(folder))
 }
 
 // hidden is what the Go command leaves out, and where git and editors keep their own.

@@ -35,32 +35,6 @@ type Session struct {
 	Lines <-chan string
 	// Out gets what is a report, Err everything else.
 	Out, Err io.Writer
-
-	current *check  // under way, be it with cleaning up; nil when nothing is
-	next    *reason // for a check as soon as the current one has ended; nil when there is none
-	passed  bool    // the last thing that was checked did
-}
-
-// reason is why a check begins.
-type reason struct {
-	since time.Time // from when on the learner waits for it
-	after string    // how that is called: save, start, Enter
-	what  string    // for the separator, "" for nothing
-}
-
-// check is one check under way.
-type check struct {
-	reason
-	lab    int
-	cancel context.CancelFunc
-	events chan event
-	done   bool // it has answered, or was cancelled: its end is all that is still wanted of it
-}
-
-// event is an answer of a check, or its end.
-type event struct {
-	result *verdict.Result // nil: the end
-	err    error
 }
 
 // Lines are the lines that somebody types, until the input ends. Its reader stays behind in a read that nothing can end,
@@ -78,137 +52,63 @@ func Lines(in io.Reader) <-chan string {
 // Run works until the learner quits, which is no error, or ctx ends, whose error it returns. When it returns, no
 // check is under way. A check that could not be done is told, and the next change tries again.
 func (s *Session) Run(ctx context.Context) error {
-	defer s.abandon()
-	s.start(ctx, reason{since: time.Now(), after: "start"})
-	for {
-		var events <-chan event
-		if s.current != nil {
-			events = s.current.events
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case change := <-s.Changes:
-			s.again(ctx, reason{since: change.Noticed, after: "save", what: saved(change.Paths)})
-		case line := <-s.Lines:
-			if line == "q" {
-				return nil
-			}
-			s.do(ctx, line)
-		case e := <-events:
-			s.hear(ctx, e)
-		}
+	for why := (&Change{Noticed: time.Now()}); why != nil; {
+		why = s.check(ctx, *why)
 	}
+	return ctx.Err()
 }
 
-// start begins a check. Nothing may be under way.
-func (s *Session) start(ctx context.Context, r reason) {
-	ctx, cancel := context.WithCancel(ctx)
-	c := &check{reason: r, lab: s.Lab, cancel: cancel, events: make(chan event, 2)}
-	s.current, s.next, s.passed = c, nil, false
-	title := fmt.Sprintf("%s · lab %d", time.Now().Format(time.TimeOnly), c.lab)
-	if c.what != "" {
-		title += " · " + c.what
+// check judges the lab once, and does what is asked for until there is something to judge again, which it returns: nil is the end. By
+// then the check has ended.
+func (s *Session) check(ctx context.Context, why Change) (next *Change) {
+	title := fmt.Sprintf("%s · lab %d", time.Now().Format(time.TimeOnly), s.Lab)
+	if n := len(why.Paths); n > 0 {
+		title += " · " + why.Paths[0]
+		if n > 1 {
+			title += fmt.Sprintf(" and %d more", n-1)
+		}
 	}
 	fmt.Fprintln(s.Out)
 	verdict.Rule(s.Out, title)
-	go func() {
-		c.events <- event{err: s.Check(ctx, c.lab, func(r *verdict.Result) { c.events <- event{result: r} })}
+	ctx, cancel := context.WithCancel(ctx)
+	answers, ended := make(chan *verdict.Result, 1), make(chan error, 1)
+	go func(lab int) { ended <- s.Check(ctx, lab, func(r *verdict.Result) { answers <- r }) }(s.Lab)
+	defer func() {
+		if cancel(); ended != nil {
+			fmt.Fprintln(s.Err, "… ending the check under way, and cleaning up")
+			s.complain(<-ended)
+		}
 	}()
-}
-
-// again cancels the check that is under way, and begins one after its end.
-func (s *Session) again(ctx context.Context, r reason) {
-	switch c := s.current; {
-	case c == nil:
-		s.start(ctx, r)
-		return
-	case !c.done:
-		s.say("cancelling the check that was under way")
-	case s.next == nil:
-		s.say("the last check is still cleaning up; the next follows")
-	}
-	s.current.done, s.next = true, &r
-	s.current.cancel()
-}
-
-// do does what a line asks for.
-func (s *Session) do(ctx context.Context, line string) {
-	idle := s.next == nil && (s.current == nil || s.current.done)
-	switch {
-	case line == "" || line == "r":
-		s.again(ctx, reason{since: time.Now(), after: "Enter"})
-	case line == "h":
-		s.complain(s.Hint(s.Lab))
-		if idle {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case change := <-s.Changes:
+			return &change
+		case line := <-s.Lines:
+			switch line {
+			case "q":
+				return nil
+			case "n":
+				s.Lab = min(s.Lab+1, s.Labs)
+				return &Change{Noticed: time.Now()}
+			case "":
+				return &Change{Noticed: time.Now()}
+			case "h":
+				s.complain(s.Hint(s.Lab))
+			}
 			s.prompt()
-		}
-	case line == "n" && (!idle || !s.passed):
-		s.say(fmt.Sprintf("lab %d has not passed: n goes on once it has", s.Lab))
-	case line == "n" && s.Lab == s.Labs:
-		s.say(fmt.Sprintf("lab %d was the last one", s.Lab))
-	case line == "n":
-		s.Lab++
-		s.again(ctx, reason{since: time.Now(), after: "Enter"})
-	default:
-		s.prompt()
-	}
-}
-
-// hear shows an answer, which may come before the check has cleaned up, or begins the next check after the end of this.
-func (s *Session) hear(ctx context.Context, e event) {
-	c := s.current
-	switch {
-	case e.result == nil:
-		s.release(e.err)
-		if s.next != nil {
-			s.start(ctx, *s.next)
-		} else if !c.done {
+		case r := <-answers:
+			s.Report(r)
+			verdict.Note(s.Out, fmt.Sprintf("%.1f s to verdict", time.Since(why.Noticed).Seconds()))
 			s.prompt()
-		}
-	case !c.done:
-		c.done, s.passed = true, e.result.Verdict == verdict.Pass
-		s.Report(e.result)
-		verdict.Note(s.Out, fmt.Sprintf("%.1f s from %s to verdict", time.Since(c.since).Seconds(), c.after))
-		s.prompt()
-	}
-}
-
-// abandon cancels what is under way and waits for its end, which is bounded by what a check may take to clean up.
-func (s *Session) abandon() {
-	if s.current == nil {
-		return
-	}
-	s.current.cancel()
-	s.say("cleaning up")
-	for e := range s.current.events {
-		if e.result == nil {
-			s.release(e.err)
-			return
+		case err := <-ended:
+			if ended = nil; err != nil {
+				s.complain(err)
+				s.prompt()
+			}
 		}
 	}
-}
-
-// release lets go of a check that has ended, and tells what went wrong beside its having been cancelled: a cluster that
-// could not be deleted.
-func (s *Session) release(err error) {
-	s.current.cancel()
-	s.current = nil
-	s.complain(withoutCancellation(err))
-}
-
-func withoutCancellation(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var rest []error
-		for _, e := range joined.Unwrap() {
-			rest = append(rest, withoutCancellation(e))
-		}
-		return errors.Join(rest...)
-	}
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
 }
 
 // prompt is the last line on the screen while nothing happens.
@@ -220,20 +120,13 @@ func (s *Session) prompt() {
 	verdict.Note(s.Err, text)
 }
 
-// say tells what happens now, as every command does.
-func (s *Session) say(line string) { fmt.Fprintln(s.Err, "…", line) }
-
-// complain tells an error, as every command does.
+// complain tells an error, as every command does, but not that a check was cancelled.
 func (s *Session) complain(err error) {
-	if err != nil {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			s.complain(e)
+		}
+	} else if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(s.Err, "lab:", plain.Text(err.Error()))
 	}
-}
-
-// saved names what was saved: one file, and how many more.
-func saved(paths []string) string {
-	if len(paths) == 1 {
-		return paths[0]
-	}
-	return fmt.Sprintf("%s and %d more", paths[0], len(paths)-1)
 }

@@ -73,20 +73,13 @@ func pidIn(t *testing.T, file string) int {
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-func TestProgramsExitCodeIsPassedOn(t *testing.T) {
-	cmd, _ := supervised(t, "exit 7")
-	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != 7 {
-		t.Errorf("exit code %d, want 7", got)
-	}
-}
-
-// The starter takes CannotRun for a machine that could not start the program.
-func TestProgramCannotExitWithCannotRun(t *testing.T) {
-	cmd, _ := supervised(t, fmt.Sprint("exit ", supervisor.CannotRun))
-	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != 1 {
-		t.Errorf("exit code %d, want 1", got)
+func TestExitCodeIsPassedOn(t *testing.T) {
+	for program, want := range map[int]int{7: 7, supervisor.CannotRun: 1} { // CannotRun is for a machine that could not start the program
+		cmd, _ := supervised(t, fmt.Sprint("exit ", program))
+		_ = cmd.Wait()
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("exit code %d of a program that exits with %d", got, program)
+		}
 	}
 }
 
