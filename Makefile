@@ -10,7 +10,7 @@ unexport GOOS GOARCH GOEXPERIMENT GO111MODULE GOROOT
 
 # Settings become flags. A value is passed on as it is: make does not expand it, and the shell takes it from the environment.
 override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR FORCE JUDGE_IMAGE KEEP KEY LAB LABS LIST N NAME NAMES NODE_IMAGE ONLY POOL PORT \
-  REFUSE REPEAT REPLACE ROOM RUNTIME SAVE SEED WORKSPACE YES
+  REFUSE REPLACE ROOM RUNTIME SAVE SEED WORKSPACE YES
 $(foreach s,$(SETTINGS),$(if $(filter-out undefined,$(origin $s)),$(eval export override $s := $$(value $s))))
 # $(call flag,--seed,SEED) is nothing without a SEED.
 override flag = $${$2:+$1 "$$$2"}
@@ -99,8 +99,8 @@ node-image: ## build the node image from Debian packages and Go modules
 test: ## what CI asks of every change: unit tests, then right and wrong answers on real clusters
 proof: lint verify bin/labdev ## all tests and all answers, in two hours (Linux, root); ends with a table for docs/testing.md
 	$(labdev) test --all
-mutants: bin/labdev ## judge wrong and right answers, without a setting those of make test (LAB=n ALL=1 ONLY=id REPEAT=n SEED=n)
-	$(labdev) mutants $(if $(filter 1,$(ALL)),--all) $(call flag,--lab,LAB) $(call flag,--only,ONLY) $(call flag,--repeat,REPEAT) $(call flag,--seed,SEED)
+mutants: bin/labdev ## judge wrong and right answers, without a setting those of make test (LAB=n ALL=1 ONLY=id)
+	$(labdev) mutants $(if $(filter 1,$(ALL)),--all) $(call flag,--lab,LAB) $(call flag,--only,ONLY)
 bench: ## how long a cluster and a verdict take, for benchstat (ONLY=Cluster or Verdict/lab=4, N=5)
 	@go test ./labs/internal/proof/benchmark -run none -bench "$${ONLY:-.}" -benchtime 1x -count "$${N:-5}" -timeout 3h
 # $(call modules,DIRS) are the folders of go.mod files that are not below DIRS.

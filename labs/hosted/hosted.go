@@ -149,7 +149,7 @@ func (j *Judges) Check(ctx context.Context, workspace string, r Request) (result
 	}
 	result = answer.Results[0]
 	result.Plain()
-	result.Workspace, result.Artifacts, result.Trace = workspace, "", "" // they were other folders in the Pod, and gone with it
+	result.Workspace, result.Artifacts = workspace, "" // they were other folders in the Pod, and gone with it
 	return result, nil
 }
 

@@ -44,13 +44,22 @@ func CSV(c *course.Course, grades []Grade) []byte {
 	for _, g := range grades {
 		for _, r := range g.Results {
 			lines = append(lines, []string{
-				plain.Cell(g.Name), strconv.Itoa(r.Lab), c.Labs[r.Lab-1].Title, string(r.Verdict),
+				cell(g.Name), strconv.Itoa(r.Lab), c.Labs[r.Lab-1].Title, string(r.Verdict),
 				strconv.Itoa(r.Count(verdict.Passed)), strconv.Itoa(len(r.Checks) - r.Count(verdict.NotChecked)),
-				plain.Cell(plain.Short(reason(r), lineLimit)), "embedded in " + g.Runtime,
+				cell(plain.Short(reason(r), lineLimit)), "embedded in " + g.Runtime,
 			})
 		}
 	}
 	var text bytes.Buffer
 	_ = csv.NewWriter(&text).WriteAll(lines) // to memory
 	return text.Bytes()
+}
+
+// cell is text that no spreadsheet takes for a formula.
+func cell(text string) string {
+	text = strings.ReplaceAll(text, ";", ",") // where lists have semicolons, a cell begins behind one
+	if text != "" && strings.Contains("=+-@\t\r", text[:1]) {
+		return "'" + text
+	}
+	return text
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +69,6 @@ func (a *app) check(ctx context.Context, which string, seed int64, judgeImage st
 	judge := &verdict.Judge{
 		Course: c, State: a.State, Cache: a.Cache, Workspace: a.workspace, Clusters: owned, NodeImage: image,
 		Seed: seed, Keep: keep, Progress: a.Progress,
-		OnOutcome: a.onOutcome(c),
 		Answer: func(results []*verdict.Result, cluster *clusters.Cluster) {
 			a.answer(c, results)
 			if keep && cluster != nil {
@@ -99,7 +97,7 @@ func (a *app) checkHosted(ctx context.Context, c *course.Course, image string, q
 		return err
 	}
 	results := []*verdict.Result{result}
-	if err := verdict.Adopt(a.State, results); err != nil {
+	if err := verdict.Keep(a.State, results); err != nil {
 		return err
 	}
 	a.answer(c, results)
@@ -133,24 +131,6 @@ func (a *app) labs(which string) (c *course.Course, labs []int, err error) {
 		}
 	}
 	return c, labs, nil
-}
-
-// countPeriod is how often who waits for a verdict reads how many checks hold.
-const countPeriod = 4 * time.Second
-
-// onOutcome tells during one run what is certain before the verdict: each check that fails as soon as it has, each that
-// failed last time as soon as it holds, and now and then how many do.
-func (a *app) onOutcome(c *course.Course) func(verdict.Outcome) {
-	counted := time.Now()
-	return func(o verdict.Outcome) {
-		switch {
-		case o.State == verdict.Failed, o.Fixed:
-			verdict.PrintOutcome(a.Err, o, c.Hint)
-		case time.Since(counted) >= countPeriod:
-			counted = time.Now()
-			a.Progress(fmt.Sprintf("%d of %d checks hold so far", o.Holding, o.All))
-		}
-	}
 }
 
 // report tells results to the board of the classroom that was joined, if one was.

@@ -71,10 +71,10 @@ var targets = map[string]string{
 	"classroom-down": "down", "classroom-modules": "modules", "judge-image": "judge-image",
 	"grade DIR=x LABS=1,7 RUNTIME=runc": "grade --labs 1,7 --runtime runc -- x", "doctor NODE_IMAGE=i": "--node-image i doctor",
 	"join ROOM=r KEY=k NAME=n": "join -- r k n", "setup": "setup", "node-image": "node-image", "test": "test",
-	"mutants ALL=1 LAB=4 ONLY=solution REPEAT=2 SEED=1": "mutants --all --lab 4 --only solution --repeat 2 --seed 1",
-	"bench":                  "test ./labs/internal/proof/benchmark -run none -bench . -benchtime 1x -count 5 -timeout 3h",
-	"bench ONLY=Cluster N=2": "test ./labs/internal/proof/benchmark -run none -bench Cluster -benchtime 1x -count 2 -timeout 3h",
-	"generate":               "verify --fix",
+	"mutants ALL=1 LAB=4 ONLY=solution": "mutants --all --lab 4 --only solution",
+	"bench":                             "test ./labs/internal/proof/benchmark -run none -bench . -benchtime 1x -count 5 -timeout 3h",
+	"bench ONLY=Cluster N=2":            "test ./labs/internal/proof/benchmark -run none -bench Cluster -benchtime 1x -count 2 -timeout 3h",
+	"generate":                          "verify --fix",
 }
 
 func TestSettingsBecomeFlags(t *testing.T) {

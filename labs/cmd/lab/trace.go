@@ -33,7 +33,7 @@ the first of it. Without N it takes the lab that was checked last in the workspa
 			}
 			return a.trace(result, title, check)
 		})
-	cmd.Flags().StringVar(&check, "check", "", "show this check (default: the one under the verdict)")
+	cmd.Flags().StringVar(&check, "check", "", "show this check (default: the one that failed first)")
 	return cmd
 }
 

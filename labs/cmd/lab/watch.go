@@ -97,7 +97,6 @@ func (a *app) checkOnce(ctx context.Context, judge verdict.Judge, lab int, answe
 		return err
 	}
 	defer unlock()
-	judge.OnOutcome = a.onOutcome(judge.Course)
 	judge.Answer = func(results []*verdict.Result, _ *clusters.Cluster) {
 		answered(results[0])
 		a.report(ctx, results)

@@ -17,11 +17,10 @@ import (
 
 // mutantsRun is what `labdev mutants` is asked for.
 type mutantsRun struct {
-	lab    int    // 0 for all
-	only   string // an id, or lab/id
-	all    bool
-	repeat int
-	seed   int64
+	lab  int    // 0 for all
+	only string // an id, or lab/id
+	all  bool
+	seed int64 // of each verdict; 0 has each draw its own
 }
 
 func newMutantsCommand(a *app) *cobra.Command {
@@ -48,8 +47,6 @@ judges those that every change is asked.`,
 	flags.IntVar(&run.lab, "lab", 0, "only answers to this lab, all of them")
 	flags.StringVar(&run.only, "only", "", "only answers of this id, such as solution, starter or 4/nil-client")
 	flags.BoolVar(&run.all, "all", false, "all answers")
-	flags.IntVar(&run.repeat, "repeat", 1, "judge each so often")
-	flags.Int64Var(&run.seed, "seed", 0, "names and sizes of an earlier run (default: drawn)")
 	return cmd
 }
 
@@ -72,7 +69,7 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (n count, err error) 
 		return n, err
 	}
 	runners := map[string]*mutants.Runner{} // by kind of cluster
-	for _, answer := range slices.Repeat(answers, run.repeat) {
+	for _, answer := range answers {
 		on := a.App
 		if on.Cluster == cli.Auto {
 			on.Cluster = map[bool]string{true: cli.Kind, false: cli.Embedded}[answer.NeedsPods(c)]
@@ -107,7 +104,7 @@ func (r mutantsRun) choose(ctx context.Context, c *course.Course, wrong []*mutan
 	answers := slices.DeleteFunc(mutants.All(c, wrong), func(a mutants.Answer) bool {
 		return r.lab != 0 && a.Lab != r.lab || r.only != "" && r.only != a.ID && r.only != a.String()
 	})
-	if len(answers) == 0 || r.repeat < 1 {
+	if len(answers) == 0 {
 		return nil, exit.Usage("there is no such answer: they are starter, solution, and %s/*/%s/<id>.patch", course.LabsDir, mutants.Dir)
 	}
 	return answers, nil

@@ -19,7 +19,6 @@ func TestMutantsChoose(t *testing.T) {
 		"1/starter 1/solution 1/a 1/b": {lab: 1},
 		"":                             {lab: 3},
 	} {
-		run.repeat = 1
 		answers, err := run.choose(t.Context(), c, wrong)
 		if got := strings.Trim(fmt.Sprint(answers), "[]"); got != want || (err == nil) != (want != "") {
 			t.Errorf("%+v: %s, %v, want %s", run, got, err, want)

@@ -53,11 +53,11 @@ goes on after a failure; that needs Linux, root, gcc and Chromium.`,
 					phases = append(phases, phase{dir, a.clusterTests(8, dir)})
 				}
 				phases = append(phases, phase{"the operator's own tests", a.operatorTests},
-					phase{"all wrong and right answers", a.answers(mutantsRun{all: true, repeat: 1})},
-					phase{"each solution 3 times", a.answers(mutantsRun{only: "solution", repeat: 3})})
+					phase{"all wrong and right answers", a.answers(mutantsRun{all: true})},
+					phase{"each solution again", a.answers(mutantsRun{only: "solution"})})
 			case !unit: // with the same names and sizes each time: what is drawn anew belongs to make proof
 				phases = append(phases,
-					phase{"right and wrong answers", a.answers(mutantsRun{repeat: 1, seed: 42})},
+					phase{"right and wrong answers", a.answers(mutantsRun{seed: 42})},
 					phase{"grading", a.clusterTests(2, gradePackage)},
 					phase{"a learner's way", a.clusterTests(2, proofPackage, "-run=^TestLearnersWay$")},
 					phase{"the operator's own tests", a.operatorTests})

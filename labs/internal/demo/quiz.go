@@ -60,7 +60,7 @@ func ReadQuiz(path string) (quiz Quiz, err error) {
 
 // ReadAnswers reads a file of answers. open are the questions that have none yet. The error is about the file's content, in one line.
 func (quiz Quiz) ReadAnswers(path string) (answers Answers, open []string, err error) {
-	data, err := plain.ReadFile(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read your answers: %w", err)
 	}

@@ -32,11 +32,14 @@ func (a Answer) String() string { return fmt.Sprintf("%d/%s", a.Lab, a.ID) }
 
 // NeedsPods says whether a check that the answer is about needs a cluster on which containers run.
 func (a Answer) NeedsPods(c *course.Course) bool {
-	return slices.ContainsFunc(append(slices.Clone(a.Earlier), a.Lab), func(n int) bool {
-		return slices.ContainsFunc(c.Labs[n-1].Checks, func(check course.Check) bool {
-			return check.NeedsPods() && (a.Mutant == nil || a.Mutant.Caught == check.ID)
-		})
-	})
+	for _, n := range append(slices.Clone(a.Earlier), a.Lab) {
+		for _, check := range c.Labs[n-1].Checks {
+			if check.NeedsPods() && (a.Mutant == nil || a.Mutant.Caught == check.ID) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // firstOfStyles is the first lab of which the answers in labs/correct are judged: the first with a program.
@@ -106,17 +109,17 @@ func Changed(ctx context.Context, c *course.Course) (labs []int) {
 }
 
 // write makes the workspace of a learner who answers like this. generator is the path of controller-gen.
-func (a Answer) write(ctx context.Context, c *course.Course, workspace, generator string) error {
-	if a.Style != "" {
+func (a Answer) write(ctx context.Context, c *course.Course, workspace, generator string) (err error) {
+	var tree course.Tree
+	switch {
+	case a.Style != "":
 		return a.copyStyle(ctx, workspace, generator)
-	}
-	stage := a.Lab
-	if a.Starter {
-		stage--
-	}
-	tree, err := c.Render(stage)
-	if a.Mutant != nil {
+	case a.Mutant != nil:
 		tree, err = a.Mutant.Render(ctx, c, generator)
+	case a.Starter:
+		tree, err = c.Render(a.Lab - 1)
+	default:
+		tree, err = c.Render(a.Lab)
 	}
 	if err != nil {
 		return err

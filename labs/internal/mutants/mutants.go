@@ -12,12 +12,12 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // Dir is the folder of a lab's wrong answers, inside the lab's own.
@@ -46,36 +46,25 @@ type Mutant struct {
 	diff string
 }
 
-// Load returns the wrong answers of all labs, sorted by lab and id. Its errors name file and field.
-func Load(c *course.Course) ([]*Mutant, error) {
-	all, problems, err := load(c)
-	if err == nil && len(problems) > 0 {
-		err = problems[0]
-	}
-	return all, err
-}
-
-// load also returns the files that cannot be read as wrong answers.
-func load(c *course.Course) (all []*Mutant, problems []course.Problem, err error) {
+// Load returns the wrong answers of all labs, sorted by lab and id. The error about a file is a [course.Problem].
+func Load(c *course.Course) (all []*Mutant, err error) {
 	for _, lab := range c.Labs {
 		names, _ := filepath.Glob(filepath.Join(c.Root, filepath.FromSlash(lab.Dir), Dir, "*"+extension)) // sorted
 		for _, name := range names {
 			data, err := os.ReadFile(name)
 			if err != nil {
-				return nil, nil, fmt.Errorf("read wrong answer: %w", err)
+				return nil, fmt.Errorf("read wrong answer: %w", err)
 			}
 			file := path.Join(lab.Dir, Dir, filepath.Base(name))
-			if m, err := Parse(lab.Number, file, data); err != nil {
-				problems = append(problems, course.Problem{File: file, Text: err.Error()})
-			} else {
-				all = append(all, m)
+			m, err := Parse(lab.Number, file, data)
+			if err != nil {
+				return nil, course.Problem{File: file, Text: err.Error()}
 			}
+			all = append(all, m)
 		}
 	}
-	return all, problems, nil
+	return all, nil
 }
-
-var identifier = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 // Parse reads one file of wrong answers to a lab. Errors do not repeat the file's name.
 func Parse(lab int, file string, data []byte) (*Mutant, error) {
@@ -88,13 +77,10 @@ func Parse(lab int, file string, data []byte) (*Mutant, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(description))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(m); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("description: %s", oneLine(err.Error()))
+		return nil, fmt.Errorf("description: %s", plain.Line(err.Error()))
 	}
 	m.Misconception = strings.TrimSpace(m.Misconception)
-	switch {
-	case !identifier.MatchString(m.ID):
-		return nil, fmt.Errorf("the name %q is not an id: lower case words joined by hyphens", m.ID)
-	case m.Misconception == "", strings.Contains(m.Misconception, "\n"):
+	if m.Misconception == "" || strings.Contains(m.Misconception, "\n") {
 		return nil, errors.New("misconception: is one sentence on one line")
 	}
 	return m, nil
@@ -142,7 +128,7 @@ func patch(ctx context.Context, tree course.Tree, diff string) (course.Tree, err
 	// Neither a repository around the folder nor somebody's own settings matter.
 	cmd.Env = append(os.Environ(), "GIT_DIR="+os.DevNull, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("git apply, in %s: %s", course.SourceDir, oneLine(fmt.Sprintf("%s (%v)", out, err)))
+		return nil, fmt.Errorf("git apply, in %s: %s", course.SourceDir, plain.Line(fmt.Sprintf("%s (%v)", out, err)))
 	}
 	return course.ReadTree(dir)
 }

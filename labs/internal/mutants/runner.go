@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/nodeimage"
@@ -32,39 +31,13 @@ type Runner struct {
 
 // Judge judges an answer. When the verdict blames the machine it does so once more.
 func (r *Runner) Judge(ctx context.Context, a Answer) (Outcome, error) {
-	o, err := r.judge(ctx, a)
-	if err == nil && o.Environment != "" {
-		why := o.Environment
-		o, err = r.judge(ctx, a)
-		o.Again = why
-	}
-	if err != nil {
-		return o, fmt.Errorf("judge %s: %w", a, err)
-	}
-	return o, nil
-}
-
-// judge gives one verdict.
-func (r *Runner) judge(ctx context.Context, a Answer) (Outcome, error) {
 	dir := filepath.Join(r.State, fmt.Sprintf("%d-%s", a.Lab, a.ID))
-	if err := os.RemoveAll(dir); err != nil {
-		return Outcome{}, fmt.Errorf("forget the last run: %w", err)
+	results, err := r.check(ctx, a, dir)
+	if err == nil && verdict.Worst(results) == verdict.Environment {
+		results, err = r.check(ctx, a, dir)
 	}
-	workspace := filepath.Join(dir, "workspace")
-	if err := a.write(ctx, r.Course, workspace, r.Tools.ControllerGen); err != nil {
-		return Outcome{}, err
-	}
-	ready := time.Now()
-	var seconds float64
-	judge := &verdict.Judge{
-		Course: r.Course, State: dir, Cache: r.Cache, Workspace: workspace, Clusters: r.Clusters, NodeImage: r.NodeImage,
-		Tools: r.Tools, Seed: r.Seed, Unblocked: a.Starter, Progress: func(string) {},
-		Ready:  func() { ready = time.Now() },
-		Answer: func([]*verdict.Result, *clusters.Cluster) { seconds = time.Since(ready).Seconds() },
-	}
-	results, err := judge.Check(ctx, append(slices.Clone(a.Earlier), a.Lab))
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, fmt.Errorf("judge %s: %w", a, err)
 	}
 	var report bytes.Buffer
 	verdict.Print(&report, results[len(results)-1], r.Course.Labs[a.Lab-1], r.Course.Hint)
@@ -72,6 +45,22 @@ func (r *Runner) judge(ctx context.Context, a Answer) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("keep the report: %w", err)
 	}
 	o := Compare(r.Course, a, report.String(), results...)
-	o.Seconds, o.Dir = seconds, dir
+	o.Dir = dir
 	return o, nil
+}
+
+// check makes the workspace of an answer anew and has it judged.
+func (r *Runner) check(ctx context.Context, a Answer, dir string) ([]*verdict.Result, error) {
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
+	workspace := filepath.Join(dir, "workspace")
+	if err := a.write(ctx, r.Course, workspace, r.Tools.ControllerGen); err != nil {
+		return nil, err
+	}
+	judge := &verdict.Judge{
+		Course: r.Course, State: dir, Cache: r.Cache, Workspace: workspace, Clusters: r.Clusters, NodeImage: r.NodeImage,
+		Tools: r.Tools, Seed: r.Seed, Unblocked: a.Starter, Progress: func(string) {},
+	}
+	return judge.Check(ctx, append(slices.Clone(a.Earlier), a.Lab))
 }

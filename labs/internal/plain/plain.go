@@ -6,8 +6,6 @@
 package plain
 
 import (
-	"fmt"
-	"os"
 	"reflect"
 	"regexp"
 	"strings"
@@ -68,21 +66,4 @@ func within(v reflect.Value) {
 		v.SetString(Text(v.String()))
 	default: // has no text
 	}
-}
-
-// Cell is text that no spreadsheet takes for a formula.
-func Cell(text string) string {
-	text = strings.ReplaceAll(text, ";", ",") // where lists have semicolons, a cell begins behind one
-	if text != "" && strings.Contains("=+-@\t\r", text[:1]) {
-		return "'" + text
-	}
-	return text
-}
-
-// ReadFile reads a file. A folder, a device or a pipe is an error.
-func ReadFile(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no plain file", path)
-	}
-	return os.ReadFile(path)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -15,8 +16,6 @@ import (
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // What the contract card says of a workspace.
@@ -57,7 +56,7 @@ func ReadYAML(text string) (all []map[string]any, err error) {
 // ReadRoles reads every ClusterRole and Role of a workspace's config/rbac/role.yaml: their rules and namespaces, and nothing
 // else. Neither a name nor an aggregation may give them more rights than their rules say.
 func ReadRoles(workspace string) (roles []client.Object, err error) {
-	data, err := plain.ReadFile(filepath.Join(workspace, RolePath))
+	data, err := os.ReadFile(filepath.Join(workspace, RolePath))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", RolePath, err)
 	}

@@ -55,31 +55,3 @@ func Print(w io.Writer, begun time.Time, actions []Action) {
 		fmt.Fprintln(w, faint("   … and %d more that repeat one of these", more))
 	}
 }
-
-// Line tells what a check saw in one line: what began it, and what each side did. Of a check that failed it also says that the manager
-// did nothing after what you did last.
-func Line(actions []Action, failed bool) string {
-	if len(actions) == 0 {
-		return ""
-	}
-	first, last := map[string]int{}, map[string]int{} // indexes by actor; those of an actor who did nothing are 0
-	for i, a := range slices.Backward(actions) {
-		first[a.Actor], last[a.Actor] = i, max(i, last[a.Actor])
-	}
-	chosen := []int{0, last[You], first[Manager], last[Manager], first["deployment-controller"], last["deployment-controller"]}
-	slices.Sort(chosen)
-	var parts []string
-	for _, i := range slices.Compact(chosen) {
-		a := actions[i]
-		if i > 0 && a.Name != "" && strings.HasPrefix(a.Name, actions[0].Name) { // named after the first Memcached
-			a.Kind, a.Name = "the "+a.Kind, ""
-		}
-		a.Detail = plain.Short(a.Detail, 40)
-		parts = append(parts, fmt.Sprintf("%.2f s %s %s", a.At.Sub(actions[0].At).Seconds(), a.Actor, a))
-	}
-	end := actions[len(actions)-1]
-	if idle := end.At.Sub(actions[last[You]].At); failed && end.Verb == ended && last[Manager] <= last[You] && idle > time.Second {
-		parts = append(parts, fmt.Sprintf("then nothing from your manager for %.1f s", idle.Seconds()))
-	}
-	return strings.Join(parts, " · ")
-}

@@ -69,24 +69,6 @@ func TestRequestsThatNoWatchShows(t *testing.T) {
 	}
 }
 
-func TestLineTellsOfIdleManager(t *testing.T) {
-	line := func(failed bool, more ...Action) string {
-		actions := append([]Action{row(0, You, "created", "Memcached", "tea"), row(60, Manager, "created", "Deployment", "tea"), row(400, You, "changed", "Memcached", "tea")}, more...)
-		return Line(append(actions, row(3900, "the check", ended, "", "")), failed)
-	}
-	const did = "0.00 s you created Memcached tea · 0.06 s your manager created the Deployment · 0.40 s you changed the Memcached"
-	const idle = " · then nothing from your manager for 3.5 s"
-	answered := row(500, Manager, "scaled", "Deployment", "tea")
-	for want, got := range map[string]string{
-		did + idle: line(true), did: line(false), did + " · 0.50 s your manager scaled the Deployment": line(true, answered),
-		"0.00 s you created Memcached tea · then nothing from your manager for 2.0 s": Line([]Action{row(0, You, "created", "Memcached", "tea"), row(2000, "the check", ended, "", "")}, true),
-	} {
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 func TestPrintShortensRepeats(t *testing.T) {
 	var out strings.Builder
 	var actions []Action

@@ -121,38 +121,22 @@ func shortage(ctx context.Context, dir string) error {
 	return doctor.Problem(doctor.Disks(ctx, doctor.Options{Dir: dir, Commands: fix.Commands()}))
 }
 
-// mainPackage finds the operator's program where scaffolds put it: in cmd (Kubebuilder 4), at the top (before), or in
-// cmd/manager (Operator SDK before 1.0); then the only program in cmd. Without one it says why, and what to do about it.
+// mainPackage finds the operator's program where scaffolds put it: in cmd (Kubebuilder 4), in cmd/manager (Operator SDK before 1.0),
+// or at the top. Without one it says why, and what to do about it.
 func mainPackage(workspace string) (program, why string) {
 	if _, err := os.Stat(filepath.Join(workspace, "go.mod")); err != nil {
-		if entries, err := os.ReadDir(workspace); err == nil && len(entries) == 0 {
-			return "", fmt.Sprintf("%s is empty: remove it (rmdir %s), and the next `make lab-1` makes a workspace there", workspace, workspace)
-		}
-		return "", fmt.Sprintf("%s is no workspace: a workspace is a Go module, and there is no go.mod in it. If the lab made it, "+
-			"`make undo` or `make reset-1` brings one back; if not, name a folder that does not exist yet: `make lab-1 WORKSPACE=DIR`", workspace)
+		return "", fmt.Sprintf("%s is no workspace: there is no go.mod in it. If it is empty, remove it: the next `make lab-1` makes a workspace there. "+
+			"If the lab made it, `make undo` or `make reset-1` brings one back. If not, name a new folder: `make lab-1 WORKSPACE=DIR`", workspace)
 	}
 	if files, _ := filepath.Glob(filepath.Join(workspace, "cmd", "*.go")); len(files) > 0 {
 		return "./cmd", "" // whatever is in them: the compiler says what is wrong
 	}
-	noProgram := func(dir string) bool {
-		p, _ := build.ImportDir(filepath.Join(workspace, dir), 0) // the compiler tells of errors
-		return p.Name != "main"
-	}
-	found := slices.DeleteFunc([]string{".", "cmd/manager"}, noProgram)
-	if len(found) == 0 {
-		found, _ = filepath.Glob(filepath.Join(workspace, "cmd", "*"))
-		for i := range found {
-			found[i] = "cmd/" + filepath.Base(found[i])
-		}
-		found = slices.DeleteFunc(found, noProgram)
-		if len(found) > 1 {
-			return "", fmt.Sprintf("there are %d programs (%s), and the lab builds one: put your operator's package main into cmd", len(found), strings.Join(found, ", "))
+	for _, dir := range []string{"cmd/manager", "."} {
+		if p, _ := build.ImportDir(filepath.Join(workspace, dir), 0); p.Name == "main" { // the compiler tells of errors
+			return "./" + dir, ""
 		}
 	}
-	if len(found) == 0 {
-		return "", "there is no program: the lab builds the package main in cmd, in cmd/manager, or at the top of your module"
-	}
-	return "./" + found[0], ""
+	return "", "there is no program: the lab builds the package main in cmd, in cmd/manager, or at the top of your module"
 }
 
 // missingModules are the modules of go.mod that the program imports packages of, and that are not on this machine. When the Go

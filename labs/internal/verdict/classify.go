@@ -11,6 +11,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/suite"
+	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 // classify gives every check of the labs, in the course's order, with what the suite says about it. canRunPods says what the
@@ -175,4 +176,18 @@ func (r *Result) First() *Check {
 		return failed[0]
 	}
 	return nil
+}
+
+// CheckToTrace is the id of the check whose actions explain a result: the first that failed, or, when all hold, the one of the lab in
+// which the most happened.
+func CheckToTrace(r *Result, actions map[string][]trace.Action) (id string) {
+	if failed := r.First(); failed != nil {
+		return failed.ID
+	}
+	for _, c := range r.Checks {
+		if c.Lab == r.Lab && len(actions[c.ID]) > len(actions[id]) {
+			id = c.ID
+		}
+	}
+	return id
 }

@@ -34,7 +34,7 @@ func (r *run) takeCluster(ctx context.Context) error {
 func (r *run) findCluster(ctx context.Context) (err error) {
 	if r.Pool != nil {
 		r.Progress("taking a fresh cluster")
-		r.cluster, r.pooled, err = r.Pool.Claim(ctx)
+		r.cluster, _, err = r.Pool.Claim(ctx)
 		return err
 	}
 	r.Progress("creating a fresh cluster")

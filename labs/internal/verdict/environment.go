@@ -10,18 +10,14 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/doctor"
-	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/fix"
 )
 
 const (
-	// doctorLimit bounds the doctor's visit after a run. On a living machine it takes a second or two.
-	doctorLimit = 30 * time.Second
 	// logsLimit is how long the logs of a cluster may take to be copied.
 	logsLimit = 15 * time.Second
-
-	defect = "this is a defect of the lab: please report it with the artifacts"
+	// defect is what to do about an error that no package knows a fix of.
+	defect = fix.Doctor + "; if that finds nothing, report this defect of the lab, with the artifacts"
 )
 
 // unable is why the machine kept checks from being judged, nil when a check has failed for certain.
@@ -69,26 +65,18 @@ func (r *run) allBlocked(by string) []Check {
 	return all
 }
 
-// diagnose says what is wrong with the machine and what fixes it. Where the problem itself does not know, it asks the doctor.
+// diagnose says what is wrong with the machine and what fixes it.
 func (r *run) diagnose(ctx context.Context, err error, numbers []int) Finding {
 	problem, ok := errors.AsType[*clusters.Problem](err)
 	if !ok && r.cluster != nil && !r.watched {
 		problem, ok = errors.AsType[*clusters.Problem](r.Clusters.Healthy(ctx, r.cluster))
 	}
 	if !ok {
-		problem = &clusters.Problem{What: err.Error()}
+		return Finding{Finding: err.Error(), Fix: defect}
 	}
 	command := fix.Command(problem)
-	switch command {
-	case fix.Doctor:
-		if f, ill := r.doctor(ctx); ill {
-			return Finding{Finding: fmt.Sprintf("%s: %s\n%s", f.Name, f.Detail, problem.Finding()), Fix: f.Fix}
-		}
-	case fix.Down: // it was made for this run alone, and goes with it
+	if command == fix.Down { // it was made for this run alone, and goes with it
 		command = again(numbers)
-	}
-	if !ok {
-		command = defect
 	}
 	return Finding{Finding: problem.Finding(), Fix: command}
 }
@@ -99,33 +87,4 @@ func again(numbers []int) string {
 		return fmt.Sprintf("make lab-%d, which makes a fresh cluster", numbers[0])
 	}
 	return "make labs, which makes a fresh cluster"
-}
-
-// doctor looks for what explains best that no lab could run.
-func (r *run) doctor(ctx context.Context) (doctor.Finding, bool) {
-	ctx, cancel := context.WithTimeout(ctx, doctorLimit)
-	defer cancel()
-	engine := r.Clusters.Engine()
-	return doctor.First(doctor.Run(ctx, doctor.Options{
-		Dir: r.Course.Root, Engine: engine, NoEngine: engine == "", NodeImage: r.nodeImage, Commands: fix.Commands(),
-	}))
-}
-
-// nodeImage is the run's node image, if it is on this machine.
-func (r *run) nodeImage(ctx context.Context, engine string) (ref string, stale bool, err error) {
-	available, err := nodeimage.Available(ctx, engine, r.NodeImage.Ref)
-	if err != nil || !available {
-		return "", false, err
-	}
-	return r.NodeImage.Ref, r.NodeImage.Stale, nil
-}
-
-// blamed is err as a [*clusters.Problem] that names what is wrong with the machine, for what goes wrong where not even a result
-// can be written.
-func (r *run) blamed(ctx context.Context, err error, numbers []int) error {
-	if ctx.Err() != nil {
-		return err
-	}
-	f := r.diagnose(ctx, err, numbers)
-	return &clusters.Problem{What: f.Finding, Fix: f.Fix}
 }

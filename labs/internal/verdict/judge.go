@@ -1,11 +1,11 @@
 package verdict
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -45,9 +45,6 @@ type Judge struct {
 	Progress func(line string)
 	// Ready, if it is not nil, is told when the cluster and all programs are there and the checks begin.
 	Ready func()
-	// OnOutcome, if it is not nil, is told what is certain while other checks are still running, from one goroutine and
-	// before Answer. Should the machine turn out to be at fault, the results say so, and what was heard does not count.
-	OnOutcome func(Outcome)
 	// Answer gets the results as soon as they are known, before the cluster is deleted.
 	Answer func(results []*Result, cluster *clusters.Cluster)
 }
@@ -63,11 +60,8 @@ type run struct {
 	manager   string
 	build     *Build
 	cluster   *clusters.Cluster
-	pooled    bool          // the cluster had been waiting for somebody
 	watched   bool          // a monitor has looked at the cluster
 	wanted    []*course.Lab // what the suite runs
-	held      map[int]bool  // the labs that this workspace has passed before
-	failing   []string      // the checks that failed last time
 
 	removeScratch func()
 }
@@ -77,16 +71,11 @@ type run struct {
 func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err error) {
 	r, err := j.newRun()
 	if err != nil {
-		return nil, r.blamed(ctx, err, labs)
+		return nil, err
 	}
 	defer r.removeScratch()
 	defer func() { err = errors.Join(err, r.deleteCluster(ctx, results)) }()
-	r.wanted = r.suiteLabs(labs)
-	events, err := History(r.State, r.Workspace)
-	if err != nil {
-		return nil, err
-	}
-	r.held, r.failing = held(events), failing(events, labs)
+	r.wanted = r.labsFor(labs...)
 	if err = r.prepare(ctx); err == nil {
 		results, err = r.judge(ctx, labs)
 	}
@@ -99,8 +88,8 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	for _, result := range results {
 		result.Plain()
 	}
-	if err := keep(r.State, results); err != nil {
-		return nil, r.blamed(ctx, err, labs)
+	if err := Keep(r.State, results); err != nil {
+		return nil, err
 	}
 	if j.Answer != nil {
 		j.Answer(results, r.cluster)
@@ -108,12 +97,11 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 	return results, nil
 }
 
-// newRun also gives a run with its error, for the blame.
 func (j *Judge) newRun() (r *run, err error) {
 	r = &run{Judge: j, started: time.Now()}
 	r.id = newRunID(r.started)
 	if r.artifacts, err = makeArtifacts(j.State, r.id); err != nil {
-		return r, err
+		return nil, err
 	}
 	sweepScratch()
 	r.scratch, r.removeScratch, err = newScratch()
@@ -176,9 +164,6 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 		return r.resultsOf(numbers, r.allBlocked("build"), Finding{}), nil
 	}
 	r.Progress("checking")
-	if r.Ready != nil {
-		r.Ready()
-	}
 	ended, err := r.runSuite(ctx, numbers)
 	if err != nil {
 		return nil, err
@@ -198,9 +183,7 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	if !r.Unblocked {
 		block(checks, r.wanted)
 	}
-	results := r.resultsOf(numbers, checks, Finding{})
-	r.addTraceAndAdvice(results)
-	return results, nil
+	return r.resultsOf(numbers, checks, Finding{}), nil
 }
 
 // runSuite runs the suite on a cluster that is watched, and ends it when the cluster has to be given up: its checks would only wait
@@ -212,10 +195,11 @@ func (r *run) runSuite(ctx context.Context, numbers []int) ([]suite.Result, erro
 	}
 	defer monitor.End()
 	r.watched = true
-	heard := r.listen(ctx, numbers)
+	if r.Ready != nil {
+		r.Ready()
+	}
 	config := r.config(numbers)
 	ended, err := r.tools.RunSuite(watched, config)
-	heard()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -232,29 +216,18 @@ func (r *run) runSuite(ctx context.Context, numbers []int) ([]suite.Result, erro
 	return ended, err
 }
 
-// labsFor are the labs whose checks make up the verdict on lab n: its own, and earlier ones with their opening check alone.
-func (r *run) labsFor(n int) []*course.Lab {
-	own := r.Course.Labs[n-1]
-	if r.Unblocked {
-		return []*course.Lab{own}
-	}
-	return append(r.Course.Openings(n), own)
-}
-
-// suiteLabs are the labs to run.
-func (r *run) suiteLabs(numbers []int) (all []*course.Lab) {
-	labs := map[int]*course.Lab{}
+// labsFor are the labs whose checks make up the verdicts on numbers: those, and earlier ones with their opening check alone.
+func (r *run) labsFor(numbers ...int) (all []*course.Lab) {
 	for _, n := range numbers {
-		for _, lab := range r.labsFor(n) {
-			if known := labs[lab.Number]; known == nil || len(known.Checks) < len(lab.Checks) {
-				labs[lab.Number] = lab
-			}
+		all = append(all, r.Course.Labs[n-1])
+		if !r.Unblocked {
+			all = append(all, r.Course.Openings(n)...)
 		}
 	}
-	for _, n := range slices.Sorted(maps.Keys(labs)) {
-		all = append(all, labs[n])
-	}
-	return all
+	slices.SortFunc(all, func(a, b *course.Lab) int { // the whole lab before its opening check
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(len(b.Checks), len(a.Checks)))
+	})
+	return slices.CompactFunc(all, func(a, b *course.Lab) bool { return a.Number == b.Number })
 }
 
 // config is the suite's configuration.
@@ -292,7 +265,7 @@ func (r *run) resultsOf(numbers []int, checks []Check, environment Finding) (res
 			Checks: r.checksFor(n, checks), Environment: environment, Verdict: Pass,
 		}
 		if r.cluster != nil {
-			result.Cluster = Cluster{Provider: r.cluster.Provider, Version: r.cluster.Version, Pooled: r.pooled}
+			result.Cluster = Cluster{Provider: r.cluster.Provider, Version: r.cluster.Version}
 		}
 		if problem := unable(result.Checks, []int{n}); problem != nil { // a check of another lab has failed for certain
 			result.Environment = Finding{Finding: problem.Finding(), Fix: fix.Command(problem)}
@@ -313,7 +286,6 @@ func (r *run) checksFor(n int, all []Check) (checks []Check) {
 	for _, lab := range r.labsFor(n) {
 		for _, c := range all {
 			if slices.ContainsFunc(lab.Checks, func(known course.Check) bool { return known.ID == c.ID }) {
-				c.Regression = lab.Number != n && r.held[lab.Number]
 				checks = append(checks, c)
 			}
 		}

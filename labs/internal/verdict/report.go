@@ -3,9 +3,6 @@ package verdict
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,12 +14,11 @@ import (
 
 // How many lines of each part are shown, so that all of it together fits on one screen; the rest lies in the artifacts.
 const (
-	expectedLines, seenLines, hintLines, namesLines, buildLines, messageLines, traceLines, adviceLines = 3, 4, 5, 2, 10, 4, 5, 4
+	expectedLines, seenLines, hintLines, namesLines, buildLines, messageLines = 3, 4, 5, 2, 10, 4
 	// evidenceLines is how many lines of evidence are shown in all, evidenceLine how many of one piece of it.
 	evidenceLines, evidenceLine = 9, 3
-	// fieldsShown is how many differing fields are shown, othersShown how many of the other failed checks say what they saw, and
-	// advices how much advice.
-	fieldsShown, othersShown, advices = 4, 2, 3
+	// fieldsShown is how many differing fields are shown, othersShown how many of the other failed checks say what they saw.
+	fieldsShown, othersShown = 4, 2
 )
 
 // Hints gives the hint for a check that failed for a cause, at a layer that counts from 0, "" when there is none.
@@ -57,25 +53,15 @@ func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
 	default:
 		p.failures()
 	}
-	if r.Trace != "" {
-		p.print(p.faint("trace")+" ", fmt.Sprintf("%s (`make trace-%d` tells all)", r.Trace, r.Lab), nil, traceLines)
-	}
-	for _, advice := range r.Advice[:min(advices, len(r.Advice))] {
-		p.print(p.faint("advice")+" ", advice, nil, adviceLines)
-	}
-}
-
-// PrintOutcome writes one check for a person who waits for the answer: of one that failed, what it saw, and the first hint; one
-// that is fixed holds again.
-func PrintOutcome(w io.Writer, o Outcome, hints Hints) {
-	p := &printer{screen: newScreen(w), r: &Result{Lab: o.Asked}, hints: hints}
-	if o.Fixed {
-		p.mark(p.green("✓"), p.title(&o.Check, "")+" (failed last time)", p.bold)
+	if r.Artifacts == "" || r.Build != nil { // a container's are gone with it
 		return
 	}
-	p.mark(p.red("✗"), p.title(&o.Check, o.ID), p.bold)
-	p.seen(&o.Check)
-	p.hint(&o.Check)
+	if r.Verdict != Pass {
+		p.line("Objects, events and logs: %s", r.Artifacts)
+	}
+	if r.Verdict != Environment && lab.Has(course.SetupManager) {
+		p.line("Who did what when: `make trace-%d`", r.Lab)
+	}
 }
 
 // PrintHints writes the first layers of hints for the failure that explains the others, and says how to go on. It returns false
@@ -87,7 +73,7 @@ func PrintHints(w io.Writer, r *Result, hints Hints, layers int) (more bool) {
 		return false
 	}
 	c := r.First()
-	p.line("%s", p.bold(p.title(c, "")))
+	p.line("%s", p.bold(p.title(c)))
 	p.detail("saw", saw(c), expectedLines)
 	p.gap()
 	for i := range layers {
@@ -108,44 +94,28 @@ func (p *printer) environment() {
 	p.print(p.red("!")+" ", strings.TrimSuffix(e.Finding, " (fix: "+e.Fix+")"), p.bold, seenLines)
 	p.gap()
 	p.line("Your code was not judged, and this does not count as a try.")
-	if e.Fix == defect {
-		p.line("It is a defect of the lab. Please report it with the folder %s", p.artifacts())
-		return
-	}
 	p.line("What fixes it: %s", e.Fix)
-	p.line("What the cluster logged: %s", p.artifacts())
 }
-
-// source is a place in the output of a compiler.
-var source = regexp.MustCompile(`^\S+\.go:\d+`)
 
 // build shows what the compiler said, without the names of packages.
 func (p *printer) build() {
 	lines := slices.DeleteFunc(strings.Split(p.r.Build.Output, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "# ") || strings.TrimSpace(line) == ""
 	})
-	what, compiled := "cannot be built", len(lines) > 0 && source.MatchString(lines[0])
-	if compiled {
-		what = "does not compile"
-	}
-	p.mark(p.red("✗"), "Your code "+what+", so there was nothing to check:", p.bold)
+	p.mark(p.red("✗"), "Your code cannot be built, so there was nothing to check:", p.bold)
 	p.gap()
 	for _, line := range lines[:min(len(lines), buildLines)] {
 		p.print("  ", line, nil, messageLines)
 	}
-	if more := len(lines) - buildLines; more > 0 {
-		p.print("  ", fmt.Sprintf("… and %d more lines", more), nil, noLimit)
-	}
 	p.gap()
-	if compiled && len(lines) > 1 {
-		p.line("Fix the first line first: the others often follow from it.")
+	if len(lines) > 1 {
+		p.line("%d lines in all. Fix the first one first: the others often follow from it.", len(lines))
 	}
 	p.line("%s: none of the %d checks was asked.", p.red("fail"), len(p.r.Checks))
 }
 
-// passed lists what holds: each check of the lab, and in a line what earlier labs asked for.
+// passed lists what holds.
 func (p *printer) passed() {
-	again := make([]int, p.r.Lab+1)
 	for _, c := range p.r.Checks {
 		switch {
 		case c.State == NotChecked:
@@ -153,12 +123,7 @@ func (p *printer) passed() {
 		case c.Lab == p.r.Lab:
 			p.mark(p.green("✓"), c.Title, nil)
 		default:
-			again[c.Lab]++
-		}
-	}
-	for lab, n := range again {
-		if n > 0 {
-			p.mark(p.green("✓"), fmt.Sprintf("lab %d still holds (%s)", lab, checks(n)), nil)
+			p.mark(p.green("✓"), fmt.Sprintf("lab %d still holds: %s", c.Lab, c.Title), nil)
 		}
 	}
 	p.gap()
@@ -166,7 +131,7 @@ func (p *printer) passed() {
 	if left > 0 {
 		here = " that can be asked here"
 	}
-	p.line("%s: all %s%s hold.", p.green("pass"), checks(len(p.r.Checks)-left), here)
+	p.line("%s: all %d checks%s hold.", p.green("pass"), len(p.r.Checks)-left, here)
 	p.notChecked()
 }
 
@@ -181,7 +146,7 @@ func (p *printer) notChecked() {
 func (p *printer) failures() {
 	if failed := p.r.failed(); len(failed) > 0 {
 		c := failed[0]
-		p.mark(p.red("✗"), p.title(c, c.ID), p.bold)
+		p.mark(p.red("✗"), p.title(c), p.bold)
 		p.detail("expected", c.Expected, expectedLines)
 		p.seen(c)
 		p.evidence(c.Evidence)
@@ -189,41 +154,48 @@ func (p *printer) failures() {
 		p.gap()
 		p.others(c, failed[1:])
 	}
-	p.blocked()
+	var groups []string
 	ids := map[string][]string{}
 	for _, c := range p.r.Checks {
-		state := string(c.State)
-		if c.Load > 0 {
-			state = "busy"
+		if c.State != Failed {
+			group := p.group(c)
+			if ids[group] == nil {
+				groups = append(groups, group)
+			}
+			ids[group] = append(ids[group], c.ID)
 		}
-		ids[state] = append(ids[state], c.ID)
 	}
-	p.named(p.green("✓"), ids[string(Passed)], "hold", "holds")
-	p.named(p.faint("?"), ids["busy"], "were not judged: this machine was busy", "was not judged: this machine was busy")
-	p.named(p.faint("?"), ids[string(NotJudged)], "were not judged: this machine could not do what they need", "was not judged: this machine could not do what it needs")
-	p.named(p.faint("–"), ids[string(NotChecked)], "need real Pods and are not checked here", "needs real Pods and is not checked here")
+	for _, group := range groups {
+		p.named(group, ids[group])
+	}
 	p.gap()
 	p.line("%s: %d of %d checks do not hold yet. `make hint-%d` says more.",
 		p.red("fail"), p.r.Count(Failed)+p.r.Count(Blocked), len(p.r.Checks)-p.r.Count(NotChecked), p.r.Lab)
 	p.notChecked()
-	if p.r.Artifacts != "" { // a container's are gone with it
-		p.line("Objects, events and logs: %s", p.artifacts())
+}
+
+// group is what became of a check that did not fail, behind a sign.
+func (p *printer) group(c Check) string {
+	switch {
+	case c.State == Passed:
+		return p.green("✓") + " pass"
+	case c.State == Blocked:
+		return p.faint("·") + " blocked by " + c.BlockedBy
+	case c.State == NotChecked:
+		return p.faint("–") + " not checked here, for want of real Pods"
+	case c.Load > 0:
+		return p.faint("?") + " not judged, as this machine was busy"
+	default:
+		return p.faint("?") + " not judged, as this machine could not do what they need"
 	}
 }
 
-// title is what a check is about, whether it held before, and its id unless that is "".
-func (p *printer) title(c *Check, id string) string {
-	title, note := c.Title, id
-	switch {
-	case c.Regression:
-		title = fmt.Sprintf("lab %d held before, and no longer does: %s", c.Lab, title)
-	case c.Lab != p.r.Lab:
-		note = strings.TrimSuffix(fmt.Sprintf("lab %d again: %s", c.Lab, id), ": ")
+// title is what a check is about, with its id.
+func (p *printer) title(c *Check) string {
+	if c.Lab != p.r.Lab {
+		return fmt.Sprintf("%s (lab %d again: %s)", c.Title, c.Lab, c.ID)
 	}
-	if note != "" {
-		title += " (" + note + ")"
-	}
-	return title
+	return fmt.Sprintf("%s (%s)", c.Title, c.ID)
 }
 
 func (p *printer) hint(c *Check) { p.detail("hint", p.hints(c.ID, c.Cause, 0), hintLines) }
@@ -289,12 +261,12 @@ func (p *printer) others(first *Check, others []*Check) {
 			more = append(more, c.ID)
 		default:
 			shown++
-			p.mark(p.red("✗"), p.title(c, c.ID), nil)
+			p.mark(p.red("✗"), p.title(c), nil)
 			p.detail("saw", saw(c), 2)
 		}
 	}
-	p.named(p.red("✗"), same, "failed for the same reason", "failed for the same reason")
-	p.named(p.red("✗"), more, "failed", "failed")
+	p.named(p.red("✗")+" fail for the same reason", same)
+	p.named(p.red("✗")+" fail", more)
 }
 
 // saw is what a check saw, in one line.
@@ -305,52 +277,10 @@ func saw(c *Check) string {
 	return plain.Line(c.Seen)
 }
 
-// blocked counts the checks that wait for another one.
-func (p *printer) blocked() {
-	var roots []string
-	waiting, title := map[string]int{}, map[string]string{}
-	for _, c := range p.r.Checks {
-		title[c.ID] = c.Title
-		if c.State == Blocked {
-			if waiting[c.BlockedBy]++; waiting[c.BlockedBy] == 1 {
-				roots = append(roots, c.BlockedBy)
-			}
-		}
+// named writes what became of checks, and their ids as far as there is room.
+func (p *printer) named(what string, ids []string) {
+	if len(ids) > 0 {
+		sign, text, _ := strings.Cut(what, " ")
+		p.print(sign+" ", text+": "+strings.Join(ids, ", "), nil, namesLines)
 	}
-	for _, root := range roots {
-		count := "1 more check needs"
-		if n := waiting[root]; n > 1 {
-			count = fmt.Sprintf("%d more checks need", n)
-		}
-		p.mark(p.faint("·"), count+": "+title[root], nil)
-	}
-}
-
-// named writes a number of checks, and their ids as far as there is room.
-func (p *printer) named(sign string, ids []string, plural, singular string) {
-	verb := plural
-	switch len(ids) {
-	case 0:
-		return
-	case 1:
-		verb = singular
-	}
-	p.print(sign+" ", checks(len(ids))+" "+verb+": "+strings.Join(ids, ", "), nil, namesLines)
-}
-
-func checks(n int) string {
-	if n == 1 {
-		return "1 check"
-	}
-	return fmt.Sprintf("%d checks", n)
-}
-
-// artifacts is the folder of the run, the way from here where that is shorter.
-func (p *printer) artifacts() string {
-	if here, err := os.Getwd(); err == nil {
-		if relative, err := filepath.Rel(here, p.r.Artifacts); err == nil && filepath.IsLocal(relative) {
-			return relative
-		}
-	}
-	return p.r.Artifacts
 }

@@ -3,7 +3,9 @@
 package verdict
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,17 +78,12 @@ type Result struct {
 	Checks      []Check `json:"checks"`
 	Environment Finding `json:"environment"`
 	Artifacts   string  `json:"artifacts"`
-	// Trace is the timeline of one Memcached in a line: who did what when.
-	Trace string `json:"trace,omitempty"`
-	// Advice is about what holds and could be better, the most useful first.
-	Advice []string `json:"advice,omitempty"`
 }
 
 // Cluster says what a run was judged on.
 type Cluster struct {
 	Provider string `json:"provider"`
 	Version  string `json:"version"`
-	Pooled   bool   `json:"pooled"`
 }
 
 // Build is a failed compilation of the learner's code.
@@ -100,15 +97,13 @@ type Check struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	// Lab is the number of the lab that the check belongs to; the opening check of an earlier one is asked again.
-	Lab int `json:"lab"`
-	// Regression: the check belongs to an earlier lab, which this workspace has passed before.
-	Regression bool    `json:"regression,omitempty"`
-	State      State   `json:"state"`
-	Cause      string  `json:"cause"`
-	Seconds    float64 `json:"seconds"`
-	Expected   string  `json:"expected"`
-	Seen       string  `json:"seen"`
-	BlockedBy  string  `json:"blockedBy"`
+	Lab       int     `json:"lab"`
+	State     State   `json:"state"`
+	Cause     string  `json:"cause"`
+	Seconds   float64 `json:"seconds"`
+	Expected  string  `json:"expected"`
+	Seen      string  `json:"seen"`
+	BlockedBy string  `json:"blockedBy"`
 	// Fields are the differences behind Expected and Seen, where objects were compared.
 	Fields []finding.Field `json:"fields,omitempty"`
 	// Evidence explains a failed check, the most telling first.
@@ -175,4 +170,79 @@ func (r *Result) Count(s State) (n int) {
 		}
 	}
 	return n
+}
+
+// Event is one line of .lab/history.jsonl: a verdict that somebody got.
+type Event struct {
+	Time      time.Time `json:"time"`
+	Lab       int       `json:"lab"`
+	Verdict   Verdict   `json:"verdict"`
+	Seconds   float64   `json:"seconds"`
+	Workspace string    `json:"workspace"`
+	Run       string    `json:"run"`
+	Failed    []string  `json:"failed,omitempty"`
+	// NotChecked are checks that the kind of cluster could not judge.
+	NotChecked []string `json:"notChecked,omitempty"`
+}
+
+func historyPath(state string) string { return filepath.Join(state, "history.jsonl") }
+
+// Keep writes the results where others find them, and adds them to the history, which is never rewritten.
+func Keep(state string, results []*Result) error {
+	var lines bytes.Buffer
+	for _, r := range results {
+		if err := r.Write(state); err != nil {
+			return err
+		}
+		e := Event{Time: r.Started, Lab: r.Lab, Verdict: r.Verdict, Seconds: r.Seconds, Workspace: r.Workspace, Run: r.Run}
+		for _, c := range r.Checks {
+			switch c.State {
+			case Failed:
+				e.Failed = append(e.Failed, c.ID)
+			case NotChecked:
+				e.NotChecked = append(e.NotChecked, c.ID)
+			}
+		}
+		if err := json.NewEncoder(&lines).Encode(e); err != nil {
+			return fmt.Errorf("write history: %w", err)
+		}
+	}
+	file, err := os.OpenFile(historyPath(state), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = file.Write(lines.Bytes())
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write history: %w", err)
+	}
+	return nil
+}
+
+// History reads every verdict on the workspace, oldest first. A line that a crash cut short is left out.
+func History(state, workspace string) (events []Event, err error) {
+	data, err := os.ReadFile(historyPath(state))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	for line := range bytes.Lines(data) {
+		var e Event
+		if json.Unmarshal(line, &e) == nil && e.Workspace == workspace {
+			events = append(events, e)
+		}
+	}
+	return events, nil
+}
+
+// PassedLabs are the labs whose last verdict on the workspace is pass.
+func PassedLabs(events []Event) map[int]Event {
+	passed := map[int]Event{}
+	for _, e := range events {
+		switch e.Verdict {
+		case Pass:
+			passed[e.Lab] = e
+		case Fail:
+			delete(passed, e.Lab)
+		}
+	}
+	return passed
 }

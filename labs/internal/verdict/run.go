@@ -16,6 +16,9 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
+	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/harness/probe"
+	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/suite"
@@ -115,4 +118,85 @@ func runWith(cmd *exec.Cmd, config suite.Config) error {
 	}
 	cmd.Dir, cmd.Env = config.Artifacts, append(os.Environ(), suite.ConfigEnv+"="+path)
 	return cmd.Run()
+}
+
+// Tools are the programs that a run needs besides the learner's.
+type Tools struct {
+	// Suite is the compiled suite of the course, Ginkgo the program that runs it in parallel.
+	Suite, Ginkgo string
+	// Supervisor runs learner programs, ControllerGen is the generator that the course pins.
+	Supervisor, ControllerGen string
+}
+
+// ToolsIn are those that [BuildTools] has compiled into the folder bin.
+func ToolsIn(bin string) Tools {
+	return Tools{
+		Suite: filepath.Join(bin, "labs.test"), Ginkgo: filepath.Join(bin, "ginkgo"),
+		Supervisor: filepath.Join(bin, "supervisor"), ControllerGen: filepath.Join(bin, "controller-gen"),
+	}
+}
+
+// BuildTools compiles what the checkout at root needs for a run, into .lab/bin. The Go build cache
+// makes it a matter of a second when nothing changed.
+func BuildTools(ctx context.Context, root, state string) (Tools, error) {
+	bin := filepath.Join(state, "bin")
+	tools := ToolsIn(bin)
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return tools, fmt.Errorf("build tools: %w", err)
+	}
+	scratch, remove, err := newScratch()
+	if err != nil {
+		return tools, err
+	}
+	defer remove()
+	for _, args := range [][]string{
+		{"build", "-o", bin + string(filepath.Separator), "github.com/onsi/ginkgo/v2/ginkgo", "sigs.k8s.io/controller-tools/cmd/controller-gen", "./labs/cmd/supervisor"},
+		{"test", "-c", "-o", tools.Suite, "./labs"},
+	} {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		process.Own(cmd, syscall.SIGKILL)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTMPDIR="+scratch)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return tools, errors.Join(ctx.Err(), fmt.Errorf("go %s in %s: %w\n%s", strings.Join(args, " "), root, err, out))
+		}
+	}
+	return tools, nil
+}
+
+// derive runs controller-gen on the workspace, and the probe of copies if a check needs it, while the cluster is being made. The
+// checks read the results from files. The probe waits until the workspace is compiled, so that nothing is compiled twice.
+func (r *run) derive(ctx context.Context, compiled <-chan struct{}) error {
+	env, err := process.BuildEnv(ctx)
+	if err != nil {
+		return err
+	}
+	made, err := generate.Generator{Binary: r.tools.ControllerGen, Workspace: r.Workspace, Scratch: r.scratch, Env: env}.Run(ctx)
+	if err != nil {
+		return err
+	}
+	if err := writeJSON(r.generated(), made); err != nil || !needs(r.wanted, course.NeedsCopies) {
+		return err
+	}
+	<-compiled
+	result, err := probe.Probe{Workspace: r.Workspace, Scratch: r.scratch, Supervisor: r.tools.Supervisor, Env: env}.Run(ctx)
+	if err != nil {
+		return err
+	}
+	return writeJSON(r.copies(), result)
+}
+
+// generated and copies are the files of the results.
+func (r *run) generated() string { return filepath.Join(r.scratch, "generated.json") }
+func (r *run) copies() string    { return filepath.Join(r.scratch, "copies.json") }
+
+func writeJSON(file string, value any) error {
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = os.WriteFile(file, data, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write what checks read: %w", err)
+	}
+	return nil
 }

@@ -42,7 +42,6 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 			return grade.Grade{Results: []*verdict.Result{{Lab: 1, Verdict: verdict.Fail, Build: &verdict.Build{Output: plaintest.Hostile}}}}.Line()
 		},
 		"the board: what a learner's machine sent": sent(func(r *verdict.Result) string { return fmt.Sprint(r.Checks[0]) }),
-		"the board: an advice":                     sent(func(r *verdict.Result) string { return fmt.Sprint(r.Advice) }),
 	})
 }
 
@@ -77,7 +76,7 @@ func sent(kept func(*verdict.Result) string) func(*testing.T) string {
 	return func(t *testing.T) string {
 		c := coursetest.Load(t, root)
 		r := &verdict.Result{
-			Schema: 1, Lab: 1, Run: "r1", Verdict: verdict.Fail, Started: time.Now(), Advice: []string{plaintest.Hostile},
+			Schema: 1, Lab: 1, Run: "r1", Verdict: verdict.Fail, Started: time.Now(),
 			Checks: []verdict.Check{{
 				ID: c.Labs[0].Checks[0].ID, State: verdict.Failed, Seen: plaintest.Hostile,
 				Evidence: []seen.Evidence{{Title: plaintest.Hostile, Lines: []string{plaintest.Hostile}}},

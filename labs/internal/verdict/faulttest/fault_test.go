@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/example/operator-lab/clusters"
@@ -69,8 +68,8 @@ func TestAFaultOfTheMachineIsEnvironment(t *testing.T) {
 		"the engine and the node hang":     {func(node string) { proxy.hangs.Store(true); docker("pause", node) }, "no answer within", "make setup", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j, once := judge, sync.Once{}
-			j.OnOutcome = func(verdict.Outcome) { once.Do(func() { f.breaks(currentNode(t, owned)) }) }
+			j := judge
+			j.Ready = func() { f.breaks(currentNode(t, owned)) }
 			results, err := j.Check(t.Context(), []int{lab})
 			proxy.gone.Store(false)
 			proxy.hangs.Store(false)

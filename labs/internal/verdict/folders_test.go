@@ -6,9 +6,30 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/example/operator-lab/clusters"
 )
+
+func TestMakeArtifactsRemovesOldestRuns(t *testing.T) {
+	state := t.TempDir()
+	foreign := filepath.Join(state, "artifacts", "lab-check-0a1b2c3d") // what a cluster logged whose creation failed
+	if err := os.MkdirAll(foreign, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for i := range keptRuns + 2 {
+		ids = append(ids, newRunID(time.Unix(int64(i), 0)))
+		if _, err := makeArtifacts(state, ids[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for dir, want := range map[string]bool{ids[0]: false, ids[1]: false, ids[2]: true, ids[len(ids)-1]: true, filepath.Base(foreign): true} {
+		if _, err := os.Stat(filepath.Join(state, "artifacts", dir)); (err == nil) != want {
+			t.Errorf("%s: %v, want it kept: %v", dir, err, want)
+		}
+	}
+}
 
 func TestScratchNamesABadTMPDIR(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))

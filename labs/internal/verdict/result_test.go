@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/example/operator-lab/labs/internal/course"
 )
 
 func TestHistoryLeavesOutBrokenLines(t *testing.T) {
@@ -47,39 +45,6 @@ func TestResultsAreKeptPerWorkspace(t *testing.T) {
 	got, err := Read(state, "/w", 4)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
-	}
-}
-
-// What never held cannot be lost: only a lab that this workspace has passed is called a regression.
-func TestRegressionHeldBefore(t *testing.T) {
-	c := &course.Course{}
-	for i, ids := range [][]course.Check{{{ID: "creates"}, {ID: "follows"}}, {{ID: "tells"}}, {{ID: "works"}}} {
-		c.Labs = append(c.Labs, &course.Lab{Number: i + 1, Setup: []string{course.SetupManager}, Checks: ids})
-	}
-	r := &run{Judge: &Judge{Course: c}, held: held([]Event{{Lab: 1, Verdict: Pass}, {Lab: 2, Verdict: Fail}})}
-	got := r.checksFor(3, []Check{{ID: "creates", Lab: 1}, {ID: "follows", Lab: 1}, {ID: "tells", Lab: 2}, {ID: "works", Lab: 3}})
-	want := []Check{{ID: "creates", Lab: 1, Regression: true}, {ID: "tells", Lab: 2}, {ID: "works", Lab: 3}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestFailingIsFromLastVerdictOnCode(t *testing.T) {
-	fail := func(lab int, failed ...string) Event { return Event{Lab: lab, Verdict: Fail, Failed: failed} }
-	for name, c := range map[string]struct {
-		events []Event
-		want   []string
-	}{
-		"never judged":          {},
-		"failed":                {[]Event{fail(4, "creates"), fail(4, "follows", "catches-up")}, []string{"follows", "catches-up"}},
-		"another lab":           {[]Event{fail(4, "creates"), fail(5, "owned")}, []string{"creates"}},
-		"held since":            {[]Event{fail(4, "creates"), {Lab: 4, Verdict: Pass}}, nil},
-		"did not compile since": {[]Event{fail(4, "creates"), fail(4)}, []string{"creates"}},
-		"environment since":     {[]Event{fail(4, "creates"), {Lab: 4, Verdict: Environment, Failed: []string{"follows"}}}, []string{"creates"}},
-	} {
-		if diff := cmp.Diff(c.want, failing(c.events, []int{4})); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
-		}
 	}
 }
 
