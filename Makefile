@@ -9,8 +9,8 @@ export GOWORK := off
 unexport GOOS GOARCH GOEXPERIMENT GO111MODULE GOROOT
 
 # Settings become flags. A value is passed on as it is: make does not expand it, and the shell takes it from the environment.
-override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR FORCE JUDGE_IMAGE KEEP KEY LAB LABS LIST N NAME NAMES NODE_IMAGE ONLY POOL PORT \
-  REFUSE REPLACE ROOM RUNTIME SAVE SEED WORKSPACE YES
+override SETTINGS := ADDRESS ALL CHECK CLUSTER DIR FORCE KEEP KEY LAB LABS LIST N NAME NAMES NODE_IMAGE ONLY PORT REFUSE \
+  REPLACE ROOM RUNTIME SAVE SEED WORKSPACE YES
 $(foreach s,$(SETTINGS),$(if $(filter-out undefined,$(origin $s)),$(eval export override $s := $$(value $s))))
 # $(call flag,--seed,SEED) is nothing without a SEED.
 override flag = $${$2:+$1 "$$$2"}
@@ -22,30 +22,30 @@ override labdev := @bin/labdev $(FLAGS)
 lab-% watch-% hint-% trace-% diff-% solve-% reset-%: export override STEP = $*
 
 override simple := progress up shell status doctor setup
-override develop := node-image test
-.PHONY: $(simple) $(develop) proof verify labs watch trace undo join demo registry down board classroom classroom-status classroom-down \
-  classroom-modules grade judge-image mutants bench generate lint vulncheck help bin/lab bin/labdev bin/classroom
+override develop := node-image test generate
+override teach := classroom-status classroom-down classroom-modules judge-image
+.PHONY: $(simple) $(develop) $(teach) proof verify labs watch undo join demo registry down board classroom grade mutants bench \
+  lint vulncheck help bin/lab bin/labdev bin/classroom
 $(simple): bin/lab
 	$(lab) $@
 $(develop): bin/labdev
 	$(labdev) $@
+$(teach): bin/classroom
+	$(classroom) $(@:classroom-%=%)
 
 ##@ Learn
 
 lab-%: bin/lab ## judge step N of your operator on a fresh cluster (0 is a quiz, without code)
-	$(lab) check "$$STEP" $(if $(filter 1,$(KEEP)),--keep) $(call flag,--seed,SEED) \
-	  $(call flag,--judge-image,JUDGE_IMAGE)
+	$(lab) check "$$STEP" $(if $(filter 1,$(KEEP)),--keep) $(call flag,--seed,SEED)
 labs: bin/lab ## judge every step up to where you are
 	$(lab) check all $(if $(filter 1,$(KEEP)),--keep)
-watch: bin/lab ## judge again on every save, from the first step that you have not passed (POOL=n)
-	$(lab) watch $(call flag,--pool,POOL)
+watch: bin/lab ## judge again on every save, from the first step that you have not passed
+	$(lab) watch
 watch-%: bin/lab ## the same for step N
-	$(lab) watch "$$STEP" $(call flag,--pool,POOL)
+	$(lab) watch "$$STEP"
 hint-%: bin/lab ## the next hint for what failed last in step N
 	$(lab) hint "$$STEP"
-trace: bin/lab ## who did what when, in the last run (CHECK=id for another check)
-	$(lab) trace $(call flag,--check,CHECK)
-trace-%: bin/lab ## the same for the last run of step N
+trace-%: bin/lab ## who did what when, in the last run of step N (CHECK=id for another check)
 	$(lab) trace "$$STEP" $(call flag,--check,CHECK)
 diff-%: bin/lab ## after step N passed: where our solution does it differently (FORCE=1: before, too)
 	$(lab) diff "$$STEP" $(if $(filter 1,$(FORCE)),--force)
@@ -57,13 +57,13 @@ undo: bin/lab ## bring back what the last solve or reset saved (LIST=1: all save
 	$(lab) undo $(if $(filter 1,$(LIST)),--list) $(call flag,--,SAVE)
 join: bin/lab ## join a classroom: your verdicts go to its board (ROOM=address KEY=key NAME=you)
 	$(lab) join -- "$$ROOM" "$$KEY" "$$NAME"
-progress: ## which steps pass, when, how long they took
+progress: ## which steps pass, and since when
 
 ##@ Look around
 
 demo: bin/lab ## the finished operator at work, in two minutes
 	$(lab) demo $(if $(filter 1,$(KEEP)),--keep)
-up: ## a cluster to play with, and your CRD in it
+up: ## a cluster to play with
 shell: ## a shell whose kubectl talks to that cluster
 registry: bin/lab ## a registry of caches to try lab 10 with, until Ctrl-C (PORT=n REFUSE=1)
 	$(lab) registry $(call flag,--port,PORT) $(if $(filter 1,$(REFUSE)),--refuse)
@@ -77,16 +77,12 @@ board: bin/classroom ## who is where, and who is stuck: the classroom's server, 
 	$(classroom) serve $(call flag,--address,ADDRESS) $(call flag,--port,PORT)
 classroom: bin/classroom ## a cluster for each learner; a second run makes what is missing (N=12 or NAMES=file, ADDRESS=ip REPLACE=name)
 	$(classroom) up $(call flag,--learners,N) $(call flag,--names,NAMES) $(call flag,--address,ADDRESS) $(call flag,--replace,REPLACE)
-classroom-status: bin/classroom ## who has a cluster, and how it is
-	$(classroom) status
-classroom-down: bin/classroom ## remove the clusters of the classroom, and all that is in them
-	$(classroom) down
-classroom-modules: bin/classroom ## collect what a classroom on a weak network needs, where the internet is good
-	$(classroom) modules
+classroom-status: ## who has a cluster, and how it is
+classroom-down: ## remove the clusters of the classroom, and all that is in them
+classroom-modules: ## collect what a classroom on a weak network needs, where the internet is good
 grade: bin/classroom ## judge what many learners handed in, each in a container (DIR=folder LABS=4,5; RUNTIME=runc takes another runtime than gVisor)
 	$(classroom) grade $(call flag,--labs,LABS) $(call flag,--runtime,RUNTIME) -- "$$DIR"
-judge-image: bin/classroom ## make the image for verdicts on a Kubernetes that you have (docs/hosted.md)
-	$(classroom) judge-image
+judge-image: ## make the image for verdicts on a Kubernetes that you have (docs/hosted.md)
 
 ##@ Prepare the machine
 
@@ -112,20 +108,15 @@ verify: bin/labdev ## is everything up to date: generated code, lessons, stages,
 	@for sum in $(abspath $(wildcard clusters/components/modules/*.sum)); do go -C scripts/tools mod tidy -diff -modfile=$${sum%sum}mod || exit; done
 	@for os in linux darwin; do echo "compiling for $$os/arm64"; export GOOS=$$os GOARCH=arm64; \
 	  go -C clusters build ./... && go -C operator build ./... && go build ./labs/cmd/... ./labs/classroom/cmd/... ./labs/harness/... || exit; done
-generate: bin/labdev ## regenerate what verify compares
-	$(labdev) verify --fix
+generate: ## regenerate what verify compares
 
-lint: bin/labdev ## static analysis of Go, shell and the course itself
-	$(labdev) lint
+lint: ## static analysis of Go and shell
 	@go -C scripts/tools build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@command -v shellcheck >/dev/null || { echo "shellcheck is missing: apt-get install shellcheck" >&2; exit 3; }
 	@shellcheck scripts/*.sh .ci/run
 	@root=$$(pwd); for dir in $(call modules,scripts|labs/correct); do (cd $$dir && "$$root/bin/golangci-lint" run ./...) || exit; done
 vulncheck: ## known vulnerabilities of the modules in our programs and in a node (asks https://vuln.go.dev)
-	@go -C scripts/tools build -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
-	@status=0; for dir in $(call modules,scripts|labs); do echo "== $$dir"; bin/govulncheck -C $$dir ./... || status=$$?; done; \
-	tmp=$$(mktemp -d); for sum in clusters/components/modules/*.sum; do echo "== $$sum"; cp $$sum $$tmp/go.sum; cp $${sum%sum}mod $$tmp/go.mod; \
-	  bin/govulncheck -C $$tmp -scan package tool || status=$$?; done; rm -r $$tmp; exit $$status
+	@scripts/vulncheck.sh
 
 bin/lab bin/labdev bin/classroom: # the Go build cache decides whether there is anything to do
 	@[ -n "$$HOME" ] || { echo "HOME is not set, and Go keeps there what it downloads: export HOME=FOLDER" >&2; exit 3; }
@@ -136,4 +127,4 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z%-]+:.*## / {sub(/%/, "N", $$1); printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: CLUSTER=kind|embedded|auto|hosted  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  POOL=n  YES=1\n'
+	@printf '\nSettings: CLUSTER=kind|embedded|auto|hosted  WORKSPACE=dir  NODE_IMAGE=ref  KEEP=1  SEED=n  YES=1\n'

@@ -75,9 +75,8 @@ type Judges struct {
 }
 
 // Connect gives the judges of the cluster that KUBECONFIG, or ~/.kube/config, has as its current context, and of its namespace.
-// Image, queue, runtimeClass and hostUsers are what the ConfigMap operator-lab in there says; an image that is given comes first. where
-// says which cluster it is.
-func Connect(ctx context.Context, image string) (j *Judges, where string, err error) {
+// Image, queue, runtimeClass and hostUsers are what the ConfigMap operator-lab in there says. where says which cluster it is.
+func Connect(ctx context.Context) (j *Judges, where string, err error) {
 	loading := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil)
 	config, err := loading.ClientConfig()
 	if err != nil {
@@ -96,14 +95,11 @@ func Connect(ctx context.Context, image string) (j *Judges, where string, err er
 		return nil, "", err
 	}
 	j = &Judges{
-		Client: client, Namespace: namespace, Image: image,
+		Client: client, Namespace: namespace, Image: settings.Data["image"],
 		Queue: settings.Data["queue"], RuntimeClass: settings.Data["runtimeClass"], HostUsers: settings.Data["hostUsers"] == "true",
 	}
 	if j.Image == "" {
-		j.Image = settings.Data["image"]
-	}
-	if j.Image == "" {
-		return nil, "", fmt.Errorf("no image judges in the namespace %s: JUDGE_IMAGE=image, or its ConfigMap %s (docs/hosted.md)", namespace, settingsName)
+		return nil, "", fmt.Errorf("the namespace %s has no ConfigMap %s that names an image (docs/hosted.md)", namespace, settingsName)
 	}
 	return j, fmt.Sprintf("namespace %s of %s", namespace, config.Host), nil
 }

@@ -18,8 +18,7 @@ import (
 func newCheckCommand(a *app) *cobra.Command {
 	var keep bool
 	var seed int64
-	var judgeImage string
-	cmd := command("check N|all", `Judge step N on a fresh cluster (make lab-N)
+	cmd := cli.Command("check N|all", `Judge step N on a fresh cluster (make lab-N)
 
 It compiles the operator in the workspace, creates a fresh cluster, runs the checks of step N against it and says which hold and, if one does
 not, why. The workspace is never written to. check 0 is without code: it compares what you predict with what happens. With "all" it judges
@@ -27,20 +26,16 @@ every step up to the one that you are at.`, cobra.ExactArgs(1), func(ctx context
 		if args[0] == "0" {
 			return a.predict(ctx, keep)
 		}
-		return a.check(ctx, args[0], seed, judgeImage, keep)
+		return a.check(ctx, args[0], seed, keep)
 	})
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	cmd.Flags().Int64Var(&seed, "seed", 0, "replay the names and sizes of an earlier run (default: drawn)")
-	cmd.Flags().StringVar(&judgeImage, "judge-image", "", "for CLUSTER=hosted: the image that judges (default: that of the namespace's ConfigMap operator-lab)")
 	return cmd
 }
 
-func (a *app) check(ctx context.Context, which string, seed int64, judgeImage string, keep bool) (err error) {
-	switch {
-	case keep && a.Cluster == cli.Hosted:
-		return exit.Usage("KEEP=1: a cluster of CLUSTER=hosted goes after the verdict; CLUSTER=auto makes one that stays")
-	case which == "all" && a.Cluster == cli.Hosted:
-		return exit.Usage("a hosted verdict is about one step: make lab-N")
+func (a *app) check(ctx context.Context, which string, seed int64, keep bool) error {
+	if a.Cluster == cli.Hosted && (keep || which == "all") {
+		return exit.Usage("CLUSTER=hosted judges one step, and leaves no cluster: make lab-N without KEEP=1")
 	}
 	c, labs, err := a.labs(which)
 	if err != nil {
@@ -55,9 +50,8 @@ func (a *app) check(ctx context.Context, which string, seed int64, judgeImage st
 		if err := a.ensure(ctx, c); err != nil {
 			return err
 		}
-		return a.checkHosted(ctx, c, judgeImage, hosted.Request{Lab: labs[0], Seed: seed})
+		return a.checkHosted(ctx, c, hosted.Request{Lab: labs[0], Seed: seed})
 	}
-	a.Meanwhile = readMeanwhile(c.Labs[labs[0]-1])
 	owned, image, err := a.Ready(ctx, 1)
 	if err != nil {
 		return err
@@ -85,8 +79,8 @@ func (a *app) check(ctx context.Context, which string, seed int64, judgeImage st
 }
 
 // checkHosted has the cluster of the kubeconfig judge.
-func (a *app) checkHosted(ctx context.Context, c *course.Course, image string, q hosted.Request) error {
-	judges, where, err := hosted.Connect(ctx, image)
+func (a *app) checkHosted(ctx context.Context, c *course.Course, q hosted.Request) error {
+	judges, where, err := hosted.Connect(ctx)
 	if err != nil {
 		return exit.Usage("CLUSTER=hosted: %v", err)
 	}
@@ -103,11 +97,6 @@ func (a *app) checkHosted(ctx context.Context, c *course.Course, image string, q
 	a.answer(c, results)
 	a.report(ctx, results)
 	return cli.Told(result.Verdict)
-}
-
-// readMeanwhile is what whoever waits for a compilation can do.
-func readMeanwhile(lab *course.Lab) string {
-	return "meanwhile, read the lesson: " + lab.Dir + "/README.md"
 }
 
 // labs reads the argument: a number of the course, or all, which ends with the first lab that has not passed.

@@ -15,18 +15,15 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/components"
-	"github.com/example/operator-lab/labs/harness/crd"
-	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/memcached"
 	"github.com/example/operator-lab/labs/internal/plain"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // playgroundLabel marks the cluster of `lab up` among those of this checkout.
 const playgroundLabel = "up"
 
-func (a *app) up(ctx context.Context) error {
+func (a *app) up(ctx context.Context, _ []string) error {
 	unlock, err := a.Lock("playground", "the cluster to play with")
 	if err != nil {
 		return err
@@ -39,18 +36,9 @@ func (a *app) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.installCRDs(ctx, c); err != nil {
-		// The cluster is what was asked for; a broken CRD is what it is there to find out about.
-		a.Progress(fmt.Sprintf("your CRD is not installed: %v", err))
-	}
 	fmt.Fprintf(a.Out, `Cluster %s runs Kubernetes %s.
-
-  make shell    a shell that talks to it
-  make down     removes it
-
-In a shell of your own:
-
-  export KUBECONFIG=%s
+`+"`make shell` opens a shell that talks to it; there, `make install` in your workspace installs your CRD. `make down` removes it."+`
+In a shell of your own: export KUBECONFIG=%s
 `, c.Name, c.Version, c.Kubeconfig)
 	return nil
 }
@@ -60,19 +48,14 @@ func (a *app) playground(ctx context.Context) (*clusters.Cluster, error) {
 	owners, err := a.Owners(ctx)
 	for _, o := range owners {
 		if o.Label == playgroundLabel && o.Kept && o.Cluster != nil {
-			return o.Cluster, a.healthy(ctx, o)
+			owned, err := a.Owned(o.Provider)
+			if err != nil {
+				return nil, err
+			}
+			return o.Cluster, owned.Healthy(ctx, o.Cluster)
 		}
 	}
 	return nil, err
-}
-
-// healthy says whether the cluster of a record can be worked with.
-func (a *app) healthy(ctx context.Context, o clusters.Record) error {
-	owned, err := a.Owner(o)
-	if err != nil {
-		return err
-	}
-	return owned.Healthy(ctx, o.Cluster)
 }
 
 func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
@@ -86,44 +69,9 @@ func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
 	return owned.Create(ctx, spec)
 }
 
-// installCRDs brings the custom resource definitions of the workspace to the cluster.
-func (a *app) installCRDs(ctx context.Context, c *clusters.Cluster) error {
-	dir := filepath.Join(a.workspace, filepath.FromSlash(suite.ManifestDir))
-	if _, err := os.Stat(dir); err != nil {
-		a.Progress("the workspace has no CRD yet (lab 3 makes one), so none is installed")
-		return nil //nolint:nilerr // a missing folder is where every workspace starts
-	}
-	manifests, err := generate.ReadManifests(dir)
-	if err != nil {
-		return err
-	}
-	config, err := c.RESTConfig()
-	if err != nil {
-		return err
-	}
-	api, err := crd.Connect(config)
-	if err != nil {
-		return fmt.Errorf("connect to cluster %s: %w", c.Name, err)
-	}
-	for _, m := range manifests {
-		if m.Kind() != "CustomResourceDefinition" {
-			continue
-		}
-		definition, err := m.Definition()
-		if err == nil {
-			err = crd.Install(ctx, api, definition)
-		}
-		if err != nil {
-			return err
-		}
-		a.Progress("installed " + definition.Name)
-	}
-	return nil
-}
-
 func newDownCommand(a *app) *cobra.Command {
 	var all bool
-	cmd := command("down", `Remove everything that this checkout still runs, and say what
+	cmd := cli.Command("down", `Remove everything that this checkout still runs, and say what
 
 Clusters that another command is using right now stay, and so do those of a classroom, which classroom down removes; with --all both go.
 Nothing that this checkout did not start is ever removed.`, cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.down(ctx, all) })
@@ -143,7 +91,7 @@ func (a *app) down(ctx context.Context, all bool) error {
 			fmt.Fprintf(a.Out, "Left cluster %s: process %d is using it (lab down --all removes it all the same).\n", o.Name, o.PID)
 			continue
 		}
-		owned, err := a.Owner(o)
+		owned, err := a.Owned(o.Provider)
 		if err == nil {
 			err = owned.Delete(ctx, o.Name)
 		}
@@ -162,7 +110,7 @@ func (a *app) down(ctx context.Context, all bool) error {
 // and by verdicts, and does not mean their people's clusters.
 func ofRoom(o clusters.Record) bool { return o.Kept && o.Label == cli.RoomLabel }
 
-func (a *app) status(ctx context.Context) error {
+func (a *app) status(ctx context.Context, _ []string) error {
 	owners, err := a.Owners(ctx)
 	if len(owners) == 0 {
 		if err == nil {
@@ -170,9 +118,9 @@ func (a *app) status(ctx context.Context) error {
 		}
 		return err
 	}
-	rows := [][]string{{"CLUSTER", "FOR", "AGE", "OWNER", "STATE"}}
+	rows := [][]string{{"CLUSTER", "FOR", "AGE", "OWNER"}}
 	for _, o := range owners {
-		rows = append(rows, []string{o.Name, o.Label, time.Since(o.Created).Round(time.Second).String(), userOf(o), a.stateOf(ctx, o)})
+		rows = append(rows, []string{o.Name, o.Label, time.Since(o.Created).Round(time.Second).String(), userOf(o)})
 	}
 	return errors.Join(err, plain.Table(a.Out, rows...))
 }
@@ -191,22 +139,7 @@ func userOf(o clusters.Record) string {
 	}
 }
 
-// stateTimeout bounds the question how one cluster is: a list should not hang because a cluster does.
-const stateTimeout = 10 * time.Second
-
-func (a *app) stateOf(ctx context.Context, o clusters.Record) string {
-	if o.Cluster == nil {
-		return "being made"
-	}
-	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
-	defer cancel()
-	if err := a.healthy(ctx, o); err != nil {
-		return plain.Line(err.Error())
-	}
-	return "ready, Kubernetes " + o.Cluster.Version
-}
-
-func (a *app) shell(ctx context.Context) error {
+func (a *app) shell(ctx context.Context, _ []string) error {
 	c, err := a.playground(ctx)
 	if err != nil {
 		return err

@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/demo"
@@ -20,21 +18,24 @@ import (
 
 func newDemoCommand(a *app) *cobra.Command {
 	var keep bool
-	bin := filepath.Join(a.State, "bin")
-	cmd := command("demo", `Watch the finished operator at work, in two minutes
+	cmd := cli.Command("demo", `Watch the finished operator at work, in two minutes
 
 On a fresh cluster: create a Memcached, delete its Deployment and see it come back, scale, be refused size 6, let an autoscaler decide,
 delete it all. Each step runs the command that it shows, and tells who did what about it. Your workspace plays no part in it. Afterwards
 nothing is left, unless --keep is given.`, cobra.NoArgs, func(ctx context.Context, _ []string) error {
-		build := func(ctx context.Context) error { return demo.Build(ctx, a.Root, bin) }
-		return a.onStage(ctx, "demo", keep, build, func(s demo.Stage) error { return s.Show(ctx, a.Root, bin) })
+		a.Progress("compiling the operator")
+		bin := filepath.Join(a.State, "bin")
+		if err := demo.Build(ctx, a.Root, bin); err != nil {
+			return err
+		}
+		return a.onStage(ctx, "demo", keep, func(s demo.Stage) error { return s.Show(ctx, a.Root, bin) })
 	})
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	return cmd
 }
 
-// onStage makes a fresh cluster, and compiles meanwhile what show needs. Afterwards the cluster is deleted, unless it is to be kept.
-func (a *app) onStage(ctx context.Context, label string, keep bool, compile func(context.Context) error, show func(demo.Stage) error) (err error) {
+// onStage shows something on a fresh cluster, which is deleted afterwards unless it is to be kept.
+func (a *app) onStage(ctx context.Context, label string, keep bool, show func(demo.Stage) error) (err error) {
 	owned, image, err := a.Ready(ctx, 1)
 	if err != nil {
 		return err
@@ -44,26 +45,19 @@ func (a *app) onStage(ctx context.Context, label string, keep bool, compile func
 		return err
 	}
 	a.Progress("starting a cluster, which takes up to half a minute")
-	var cluster *clusters.Cluster
+	spec := a.Spec(owned, image)
+	spec.Label, spec.Keep = label, keep
+	cluster, err := owned.Create(ctx, spec)
+	if err != nil {
+		return err
+	}
 	defer func() {
-		switch {
-		case cluster != nil && keep:
+		if keep {
 			a.stays(cluster)
-		case cluster != nil:
+		} else {
 			err = errors.Join(err, cli.Delete(ctx, owned, cluster))
 		}
 	}()
-	g, preparation := errgroup.WithContext(ctx)
-	g.Go(func() error { return compile(preparation) })
-	g.Go(func() (err error) {
-		spec := a.Spec(owned, image)
-		spec.Label, spec.Keep = label, keep
-		cluster, err = owned.Create(preparation, spec)
-		return err
-	})
-	if err := g.Wait(); err != nil {
-		return err
-	}
 	dir := filepath.Join(a.State, "artifacts", cluster.Name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("keep what the commands write: %w", err)
@@ -97,22 +91,19 @@ func (a *app) predict(ctx context.Context, keep bool) error {
 	if err != nil {
 		return err
 	}
-	right, judged := 0, 0
-	err = a.onStage(ctx, "lab-0", keep, func(context.Context) error { return nil }, func(s demo.Stage) (err error) {
-		right, judged, err = quiz.Run(ctx, s, answers)
-		fmt.Fprintln(a.Out)
-		return err
+	return a.onStage(ctx, "lab-0", keep, func(s demo.Stage) error {
+		right, judged, err := quiz.Run(ctx, s, answers)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Out, "\nlab 0: %d of %d answers are what was seen.\n", right, judged)
+		if right < judged {
+			fmt.Fprintf(a.Out, "Change the others in %s, and run `make lab-0%s` again.\n", a.answersPath(), a.workspaceArg())
+			return exit.ErrFail
+		}
+		fmt.Fprintf(a.Out, "Next: %s/README.md, then `make lab-1`\n", c.Labs[0].Dir)
+		return nil
 	})
-	switch {
-	case err != nil:
-		return err
-	case right < judged:
-		fmt.Fprintf(a.Out, "lab 0: %d of %d answers are what was seen. Change the others in %s, and run `make lab-0%s` again.\n",
-			right, judged, a.answersPath(), a.workspaceArg())
-		return exit.ErrFail
-	}
-	fmt.Fprintf(a.Out, "lab 0: pass: %d answers of %d are what was seen.\n\nNext: %s/README.md, then `make lab-1`\n", right, judged, c.Labs[0].Dir)
-	return nil
 }
 
 func (a *app) answersPath() string { return filepath.Join(a.workspace, "answers.yaml") }
@@ -120,10 +111,10 @@ func (a *app) answersPath() string { return filepath.Join(a.workspace, "answers.
 // predictions are the answers in the workspace, where the questions are put if they are not there yet. Open questions end the command.
 func (a *app) predictions(quiz demo.Quiz) (demo.Answers, error) {
 	path := a.answersPath()
+	if _, err := os.Stat(filepath.Join(a.workspace, "go.mod")); err != nil {
+		return nil, exit.Usage("%s has no go.mod, so it is no workspace: name a new folder, WORKSPACE=DIR, or make undo%s", a.workspace, a.workspaceArg())
+	}
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(a.workspace, "go.mod")); err != nil {
-			return nil, exit.Usage("%s has no go.mod, so it is no workspace: name a new folder, WORKSPACE=DIR, or bring back what was saved last: make undo%s", a.workspace, a.workspaceArg())
-		}
 		questions, err := os.ReadFile(filepath.Join(a.Root, lessonZero, "answers.yaml"))
 		if err == nil {
 			err = os.WriteFile(path, questions, 0o644)
@@ -131,16 +122,13 @@ func (a *app) predictions(quiz demo.Quiz) (demo.Answers, error) {
 		if err != nil {
 			return nil, fmt.Errorf("write the questions of lab 0: %w", err)
 		}
-		fmt.Fprintf(a.Out, "lab 0: eight questions are in %s now. Write what you expect after each colon, and run `make lab-0%s` again.\n", path, a.workspaceArg())
-		return nil, exit.ErrFail
 	}
 	answers, open, err := quiz.ReadAnswers(path)
 	if err != nil {
 		return nil, exit.Usage("%w", err)
 	}
 	if len(open) > 0 {
-		fmt.Fprintf(a.Out, "lab 0: %s has no answer yet for %s. Write what you expect, and run `make lab-0%s` again. (Without the file it is made anew.)\n",
-			path, strings.Join(open, ", "), a.workspaceArg())
+		fmt.Fprintf(a.Out, "lab 0: the questions are in %s. Answer %s, and run `make lab-0%s` again.\n", path, strings.Join(open, ", "), a.workspaceArg())
 		return nil, exit.ErrFail
 	}
 	return answers, nil

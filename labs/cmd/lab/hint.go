@@ -26,10 +26,7 @@ func (a *app) hint(lab string) error {
 	if err != nil {
 		return err
 	}
-	result, err := verdict.Read(a.State, a.workspace, n)
-	if errors.Is(err, os.ErrNotExist) {
-		return exit.Usage("lab %d was not checked yet: run make lab-%d%s first", n, n, a.workspaceArg())
-	}
+	result, err := a.last(n)
 	if err != nil {
 		return err
 	}
@@ -67,6 +64,15 @@ func (a *app) hint(lab string) error {
 		return fmt.Errorf("remember the hint: %w", err)
 	}
 	return nil
+}
+
+// last is the result of the last check of a lab in the workspace.
+func (a *app) last(n int) (*verdict.Result, error) {
+	result, err := verdict.Read(a.State, a.workspace, n)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, exit.Usage("lab %d was not checked yet: run make lab-%d%s first", n, n, a.workspaceArg())
+	}
+	return result, err
 }
 
 // showCode shows, after the last hint, the one region of our code that it is about, to somebody who has said yes to that.

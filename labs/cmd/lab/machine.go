@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 )
 
 // doctor says what would stop a lab.
-func (a *app) doctor(ctx context.Context) error {
+func (a *app) doctor(ctx context.Context, _ []string) error {
 	findings := doctor.Run(ctx, a.DoctorOptions())
 	if err := ctx.Err(); err != nil {
 		return err
@@ -34,8 +35,11 @@ func (a *app) doctor(ctx context.Context) error {
 	return doctor.Problem(findings)
 }
 
-func (a *app) setUp(ctx context.Context) error {
-	if err := a.SetUpChosen(ctx); err != nil {
+func (a *app) setUp(ctx context.Context, _ []string) error {
+	if a.Cluster != cli.Embedded {
+		a.Cluster = cli.Kind
+	}
+	if _, _, err := a.Ready(ctx, 16); err != nil { // for so many clusters of kind the doctor asks for inotify instances
 		return err
 	}
 	fmt.Fprintln(a.Out, "This machine has what lab clusters need.")
@@ -45,9 +49,7 @@ func (a *app) setUp(ctx context.Context) error {
 func newRegistryCommand(a *app) *cobra.Command {
 	var port uint16
 	var refuse bool
-	cmd := command("registry", `A registry of caches to try lab 10 with, until Ctrl-C (make registry)
-
-It prints each request. Start your operator with the URL that it prints. Its entries are gone when it ends.`, cobra.NoArgs,
+	cmd := cli.Command("registry", `A registry of caches to try lab 10 with, until Ctrl-C; it prints each request (make registry)`, cobra.NoArgs,
 		func(ctx context.Context, _ []string) error {
 			r, err := registry.Start(fmt.Sprintf("127.0.0.1:%d", port), func(q registry.Request) { fmt.Fprintln(a.Out, requestLine(q)) })
 			if err != nil {
@@ -75,14 +77,12 @@ func requestLine(q registry.Request) string {
 	return plain.Line(line)
 }
 
-func (a *app) join(ctx context.Context, address, key, name string) error {
-	if address == "" || name == "" {
-		return exit.Usage("make join ROOM=address KEY=key NAME=you: your instructor shows address and key")
+func (a *app) join(ctx context.Context, args []string) error {
+	address, name := args[0], strings.TrimSpace(args[2])
+	if _, _, err := net.SplitHostPort(address); err != nil || name == "" {
+		return exit.Usage("make join ROOM=address:port KEY=key NAME=you: your instructor shows address and key")
 	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		address = net.JoinHostPort(address, "7777") // where a classroom is when nothing else is said
-	}
-	key, err := roomclient.ParseKey(key)
+	key, err := roomclient.ParseKey(args[1])
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
@@ -91,7 +91,7 @@ func (a *app) join(ctx context.Context, address, key, name string) error {
 		return exit.Usage("%w", refused)
 	}
 	if err != nil {
-		return exit.Environment(fmt.Errorf("join the classroom at %s: %w", address, err))
+		return fmt.Errorf("join the classroom at %s: %w", address, err)
 	}
 	if err := a.takeControlPlane(ctx, answer.Downloads); err != nil {
 		a.Progress(fmt.Sprintf("the control plane of the classroom cannot be used, so it is compiled here: %v", err))
@@ -105,23 +105,16 @@ func (a *app) join(ctx context.Context, address, key, name string) error {
 
 // takeControlPlane gets the programs of the embedded control plane, unless they are here or the classroom has none.
 func (a *app) takeControlPlane(ctx context.Context, downloads []roomclient.Download) error {
-	owned, err := a.OwnedEmbedded()
+	owned, err := a.Owned(cli.Embedded)
 	if err != nil || len(cli.Missing(owned)) == 0 {
 		return err
 	}
-	for _, d := range downloads {
-		if d.Name != roomclient.ControlPlaneFile() {
-			continue
-		}
-		a.Progress(fmt.Sprintf("getting the control plane, %d MB", d.Size/1e6))
-		if err := d.Unpack(ctx, a.Cache); err != nil {
-			return err
-		}
-		if len(cli.Missing(owned)) > 0 {
-			return errors.New("it is of another version of Go, or of the course")
-		}
+	i := slices.IndexFunc(downloads, func(d roomclient.Download) bool { return d.Name == roomclient.ControlPlaneFile() })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	a.Progress(fmt.Sprintf("getting the control plane, %d MB", downloads[i].Size/1e6))
+	return downloads[i].Unpack(ctx, a.Cache)
 }
 
 // useRoomsModules has this program's Go commands take modules from the classroom that was joined.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -50,52 +49,33 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 		return nil
 	}
 	root.PersistentFlags().StringVar(&a.workspace, "workspace", filepath.Join(a.Root, "workspace"), "folder that you work in")
-	with := func(run func(context.Context) error) runner {
-		return func(ctx context.Context, _ []string) error { return run(ctx) }
-	}
 	root.AddCommand(
-		newDemoCommand(a), newCheckCommand(a), newWatchCommand(a), newTraceCommand(a), newDiffCommand(a), newUndoCommand(a), newDownCommand(a),
-		newRegistryCommand(a),
-		command("hint N", "The next hint for what failed last in step N (make hint-N)", cobra.ExactArgs(1),
-			func(_ context.Context, args []string) error { return a.hint(args[0]) }),
-		command("progress", "Which steps pass, when, how long they took (make progress)", cobra.NoArgs, with(a.progress)),
-		command("solve N", "Save your work, then bring the workspace to the solution of lab N", cobra.ExactArgs(1),
-			func(ctx context.Context, args []string) error { return a.bring(ctx, "solve", args[0]) }),
-		command("reset N", "Save your work, then bring the workspace to the starter of lab N", cobra.ExactArgs(1),
-			func(ctx context.Context, args []string) error { return a.bring(ctx, "reset", args[0]) }),
-		command("join ROOM KEY NAME", "Join a classroom: your verdicts go to its board (make join ROOM=address KEY=key NAME=you)",
-			cobra.ExactArgs(3),
-			func(ctx context.Context, args []string) error {
-				return a.join(ctx, args[0], args[1], strings.TrimSpace(args[2]))
-			}),
-		command("up", `Start a cluster to play with, with your CRD if there is one
+		newDemoCommand(a), newCheckCommand(a), newTraceCommand(a), newDiffCommand(a), newUndoCommand(a), newDownCommand(a), newRegistryCommand(a),
+		cli.Command("watch [N]", `Judge step N again on every save (make watch, make watch-N)
 
-It stays until lab down, and no lab is judged on it. The custom resource definitions in config/crd/bases of the workspace are installed.
-Running it again installs them anew in the cluster that is there.`, cobra.NoArgs, with(a.up)),
-		command("shell", `Open a shell that talks to the cluster of lab up
+A save counts if it changes what the verdict depends on: a Go file, go.mod, a manifest. It gives up the check that is under way. Each check
+has a fresh cluster of its own. Without N it is the first step that you have not passed.
+In a terminal, a line asks for more: h the next hint, n the next step, once this one has passed, an empty one another check, q the end.`,
+			cobra.MaximumNArgs(1), a.watch),
+		cli.Command("hint N", "The next hint for what failed last in step N (make hint-N)", cobra.ExactArgs(1),
+			func(_ context.Context, args []string) error { return a.hint(args[0]) }),
+		cli.Command("progress", "Which steps pass, and since when (make progress)", cobra.NoArgs, a.progress),
+		cli.Command("solve N", "Save your work, then bring the workspace to the solution of lab N", cobra.ExactArgs(1),
+			func(ctx context.Context, args []string) error { return a.bring(ctx, "solve", args[0]) }),
+		cli.Command("reset N", "Save your work, then bring the workspace to the starter of lab N", cobra.ExactArgs(1),
+			func(ctx context.Context, args []string) error { return a.bring(ctx, "reset", args[0]) }),
+		cli.Command("join ROOM KEY NAME", "Join a classroom: your verdicts go to its board (make join ROOM=address KEY=key NAME=you)",
+			cobra.ExactArgs(3), a.join),
+		cli.Command("up", "Start a cluster to play with, which stays until lab down; no lab is judged on it", cobra.NoArgs, a.up),
+		cli.Command("shell", `Open a shell that talks to the cluster of lab up
 
 It is $SHELL in the checkout, with KUBECONFIG set to the cluster, MEMCACHED_IMAGE to the image that its nodes have, and with kubectl, which
-is built from source when this machine has none. The cluster goes on running when the shell ends.`, cobra.NoArgs, with(a.shell)),
-		command("status", "List the clusters and processes of this checkout", cobra.NoArgs, with(a.status)),
-		command("doctor", `Say what on this machine would stop a lab, and the command that fixes it
-
-It looks at the container engine, the node image, inotify, disks, memory and Go, and changes nothing. The exit code is 3 when a lab could
-not run.`, cobra.NoArgs, with(a.doctor)),
-		command("setup", "Set up what this machine lacks: container engine, kernel settings, node image", cobra.NoArgs, with(a.setUp)),
+is built from source when this machine has none. The cluster goes on running when the shell ends.`, cobra.NoArgs, a.shell),
+		cli.Command("status", "List the clusters of this checkout", cobra.NoArgs, a.status),
+		cli.Command("doctor", "Say what on this machine would stop a lab, and the command that fixes it; it changes nothing", cobra.NoArgs, a.doctor),
+		cli.Command("setup", "Set up what this machine lacks: container engine, kernel settings, node image", cobra.NoArgs, a.setUp),
 	)
 	return root
-}
-
-// runner does what a command is for.
-type runner func(ctx context.Context, args []string) error
-
-// command is a command of lab. The first line of text is its summary.
-func command(use, text string, args cobra.PositionalArgs, run runner) *cobra.Command {
-	short, _, _ := strings.Cut(text, "\n")
-	return &cobra.Command{
-		Use: use, Short: short, Long: text, Args: args,
-		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args) },
-	}
 }
 
 // lab is the course, and the number of one of its labs.
@@ -128,14 +108,6 @@ func (a *app) ensure(ctx context.Context, c *course.Course) error {
 		a.Progress("made your workspace " + a.workspace + ": this is where you write your operator")
 	}
 	return err
-}
-
-// workspaceName is the workspace as a person calls it: without the way to the checkout.
-func (a *app) workspaceName() string {
-	if rel, err := filepath.Rel(a.Root, a.workspace); err == nil && filepath.IsLocal(rel) {
-		return rel + string(filepath.Separator)
-	}
-	return a.workspace
 }
 
 // workspaceArg is what a make target needs to mean the same workspace again.

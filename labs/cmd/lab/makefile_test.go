@@ -60,9 +60,9 @@ func (m makefile) run(t *testing.T, target string, env []string, args ...string)
 
 // targets are command lines of make, and the arguments that the program gets.
 var targets = map[string]string{
-	"lab-4 SEED=5 KEEP=1 JUDGE_IMAGE=i": "check 4 --keep --seed 5 --judge-image i", "lab-4 STEP=5": "check 4",
+	"lab-4 SEED=5 KEEP=1": "check 4 --keep --seed 5", "lab-4 STEP=5": "check 4",
 	"labs KEEP=1 WORKSPACE=~/x YES=1": "--yes --workspace ~/x check all --keep", "labs KEEP=0 YES=0 SEED=": "check all",
-	"watch POOL=0": "watch --pool 0", "watch-4": "watch 4", "hint-4": "hint 4", "trace CHECK=x": "trace --check x", "trace-4": "trace 4",
+	"watch": "watch", "watch-4": "watch 4", "hint-4": "hint 4", "trace-4 CHECK=x": "trace 4 --check x",
 	"diff-4 FORCE=1": "diff 4 --force", "solve-4": "solve 4", "reset-4": "reset 4", "undo": "undo", "undo LIST=1": "undo --list",
 	"undo SAVE=--list": "undo -- --list", "progress": "progress", "demo KEEP=1": "demo --keep", "up": "up", "shell": "shell",
 	"registry PORT=0 REFUSE=1": "registry --port 0 --refuse", "status CLUSTER= WORKSPACE=": "--cluster  --workspace  status",
@@ -74,7 +74,7 @@ var targets = map[string]string{
 	"mutants ALL=1 LAB=4 ONLY=solution": "mutants --all --lab 4 --only solution",
 	"bench":                             "test ./labs/internal/proof/benchmark -run none -bench . -benchtime 1x -count 5 -timeout 3h",
 	"bench ONLY=Cluster N=2":            "test ./labs/internal/proof/benchmark -run none -bench Cluster -benchtime 1x -count 2 -timeout 3h",
-	"generate":                          "verify --fix",
+	"generate":                          "generate",
 }
 
 func TestSettingsBecomeFlags(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
@@ -32,9 +31,6 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 		"the error that ends a command": endsCommand,
 		"a request of the registry": func(*testing.T) string {
 			return requestLine(registry.Request{Method: http.MethodPut, Entry: registry.Entry{Name: plaintest.Hostile}})
-		},
-		"status: what is wrong with a cluster": func(t *testing.T) string {
-			return newLearner(t).stateOf(t.Context(), clusters.Record{Cluster: &clusters.Cluster{Kubeconfig: plaintest.Hostile}})
 		},
 		"progress":                       printed(func(l learner) { l.Progress(plaintest.Hostile) }),
 		"watch: the rule above a check":  printed(func(l learner) { verdict.Rule(l.out, plaintest.Hostile) }),

@@ -34,11 +34,11 @@ func (a *app) bring(ctx context.Context, command, lab string) error {
 	}
 	switch {
 	case done.Created:
-		fmt.Fprintf(a.Out, "Created %s: %s.\n", a.workspaceName(), state)
+		fmt.Fprintf(a.Out, "Created %s: %s.\n", a.workspace, state)
 	case len(done.Paths) == 0:
-		fmt.Fprintf(a.Out, "%s is %s already; nothing was changed.\n", a.workspaceName(), state)
+		fmt.Fprintf(a.Out, "%s is %s already; nothing was changed.\n", a.workspace, state)
 	default:
-		fmt.Fprintf(a.Out, "%s is now %s (%s changed).\n", a.workspaceName(), state, cli.Count(len(done.Paths), "file"))
+		fmt.Fprintf(a.Out, "%s is now %s (%s changed).\n", a.workspace, state, cli.Count(len(done.Paths), "file"))
 		fmt.Fprintf(a.Out, "Your work was saved first: `make undo%s` brings it back.\n", a.workspaceArg())
 	}
 	a.printRemoved(done.Removed)
@@ -48,13 +48,13 @@ func (a *app) bring(ctx context.Context, command, lab string) error {
 // printRemoved says that old saves are gone.
 func (a *app) printRemoved(saves int) {
 	if saves > 0 {
-		fmt.Fprintf(a.Out, "The oldest %s had to go: all saves of a workspace together have at most 1 GiB.\n", cli.Count(saves, "save"))
+		fmt.Fprintf(a.Out, "The oldest %s had to go: a workspace keeps 50.\n", cli.Count(saves, "save"))
 	}
 }
 
 func newUndoCommand(a *app) *cobra.Command {
 	var list bool
-	cmd := command("undo [SAVE]", "Bring back what the last solve, reset or undo replaced, or an earlier save",
+	cmd := cli.Command("undo [SAVE]", "Bring back what the last solve, reset or undo replaced, or an earlier save",
 		cobra.MaximumNArgs(1),
 		func(ctx context.Context, args []string) error {
 			if list {
@@ -83,10 +83,10 @@ func (a *app) undo(ctx context.Context, number string) error {
 	}
 	was, saved := "what it was "+done.Restored.Reason, done.Restored.Time.Local().Format(time.DateTime)
 	if len(done.Paths) == 0 {
-		fmt.Fprintf(a.Out, "%s is %s already (saved %s); nothing was changed.\n", a.workspaceName(), was, saved)
+		fmt.Fprintf(a.Out, "%s is %s already (saved %s); nothing was changed.\n", a.workspace, was, saved)
 		return nil
 	}
-	fmt.Fprintf(a.Out, "%s is again %s (saved %s; %s changed).\n", a.workspaceName(), was, saved, cli.Count(len(done.Paths), "file"))
+	fmt.Fprintf(a.Out, "%s is again %s (saved %s; %s changed).\n", a.workspace, was, saved, cli.Count(len(done.Paths), "file"))
 	if done.Saved > 0 {
 		fmt.Fprintf(a.Out, "What it was until now was saved first: `make undo%s` once more brings that back.\n", a.workspaceArg())
 	}
@@ -104,7 +104,7 @@ func (a *app) listSaves() error {
 		return err
 	}
 	if len(saves) == 0 {
-		fmt.Fprintf(a.Out, "Nothing was saved yet: no command has changed %s.\n", a.workspaceName())
+		fmt.Fprintf(a.Out, "Nothing was saved yet: no command has changed %s.\n", a.workspace)
 		return nil
 	}
 	rows := [][]string{{"SAVE", "WHEN", "WHAT"}}

@@ -22,50 +22,25 @@ import (
 
 func newTraceCommand(a *app) *cobra.Command {
 	var check string
-	cmd := command("trace [N]", `Who did what when, in the last run of lab N (make trace-N)
+	cmd := cli.Command("trace N", `Who did what when, in the last run of lab N (make trace-N)
 
 It shows what the check did in your place, what your operator wrote because of it, and what Kubernetes made of that, with the seconds since
-the first of it. Without N it takes the lab that was checked last in the workspace.`,
-		cobra.MaximumNArgs(1), func(_ context.Context, args []string) error {
-			result, title, err := a.traced(args)
-			if err != nil {
-				return err
-			}
-			return a.trace(result, title, check)
-		})
+the first of it.`,
+		cobra.ExactArgs(1), func(_ context.Context, args []string) error { return a.trace(args[0], check) })
 	cmd.Flags().StringVar(&check, "check", "", "show this check (default: the one that failed first)")
 	return cmd
 }
 
-// traced is the result of the workspace for the lab that is asked for, or the latest of all labs, with the lab's title.
-func (a *app) traced(args []string) (latest *verdict.Result, title string, err error) {
-	c, err := a.Course()
+func (a *app) trace(lab, check string) error {
+	c, n, err := a.lab(lab)
 	if err != nil {
-		return nil, "", err
+		return err
 	}
-	labs, missing := c.Labs, exit.Usage("nothing was checked yet: run make lab-1%s first", a.workspaceArg())
-	if len(args) > 0 {
-		n, err := cli.LabNumber(c, args[0])
-		if err != nil {
-			return nil, "", err
-		}
-		labs, missing = c.Labs[n-1:n], exit.Usage("lab %d was not checked yet: run make lab-%[1]d%s first", n, a.workspaceArg())
+	result, err := a.last(n)
+	if err != nil {
+		return err
 	}
-	for _, lab := range labs {
-		result, err := verdict.Read(a.State, a.workspace, lab.Number)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-		case err != nil:
-			return nil, "", err
-		case latest == nil || !result.Started.Before(latest.Started):
-			latest, title, missing = result, lab.Title, nil
-		}
-	}
-	return latest, title, missing
-}
-
-func (a *app) trace(result *verdict.Result, title, check string) error {
-	fmt.Fprintf(a.Out, "Lab %d  %s: %s on %s\n", result.Lab, title, result.Verdict, minute(result.Started))
+	fmt.Fprintf(a.Out, "Lab %d  %s: %s on %s\n", n, c.Labs[n-1].Title, result.Verdict, minute(result.Started))
 	recording, err := trace.ReadFile(filepath.Join(result.Artifacts, trace.File))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/trace"
@@ -11,10 +10,10 @@ import (
 )
 
 // ran pretends that lab n of the workspace was judged, with the checks takes-name and says-name, and leaves its trace.
-func (l learner) ran(n int, started time.Time, recording string) {
+func (l learner) ran(n int, recording string) {
 	l.Helper()
 	r := verdict.Result{
-		Lab: n, Verdict: verdict.Pass, Started: started, Artifacts: filepath.Join(l.State, "artifacts", "run"),
+		Lab: n, Verdict: verdict.Pass, Artifacts: filepath.Join(l.State, "artifacts", "run"),
 		Checks: []verdict.Check{{ID: "takes-name", Lab: n, State: verdict.Passed}, {ID: "says-name", Lab: n, State: verdict.Passed}},
 	}
 	l.judged(r)
@@ -29,38 +28,22 @@ const recording = `{"actions":[{"at":"2026-11-21T10:00:01Z","actor":"you","verb"
 
 func TestTraceShowsOneCheck(t *testing.T) {
 	l := newLearner(t)
-	l.ran(2, time.Now(), recording)
+	l.ran(2, recording)
 	for line, want := range map[string][]string{
-		"trace":                     {"created Memcached one", "CHECK=id", "says-name, takes-name", "!Memcached two"},
-		"trace 2":                   {"created Memcached one", "!Memcached two"},
+		"trace 2":                   {"created Memcached one", "CHECK=id", "says-name, takes-name", "!Memcached two"},
 		"trace 2 --check says-name": {"created Memcached two", "!Memcached one"},
 	} {
 		l.reads(line, want...)
 	}
 }
 
-func TestTraceTakesTheLastRunWithoutANumber(t *testing.T) {
-	l := newLearner(t)
-	l.ran(3, time.Now().Add(-time.Hour), recording)
-	l.ran(1, time.Now(), recording)
-	l.reads("trace", "Lab 1 ")
-}
-
-func TestTraceOfAnotherWorkspaceIsNotShown(t *testing.T) {
-	l := newLearner(t)
-	l.ran(2, time.Now(), recording)
-	l.workspace = t.TempDir()
-	l.isRefused("trace", "make lab-1 WORKSPACE="+l.workspace)
-	l.isRefused("trace 2", "make lab-2 WORKSPACE="+l.workspace)
-}
-
 func TestTraceSaysWhyThereIsNone(t *testing.T) {
 	l := newLearner(t)
-	l.ran(1, time.Now(), "")
+	l.ran(1, "")
 	l.reads("trace 1", "the lab runs no operator")
-	l.ran(2, time.Now(), recording)
+	l.ran(2, recording)
 	for line, says := range map[string]string{
-		"trace 3": "make lab-3", "trace 4": "1 to 3", "trace 2 --check nonsense": "make trace-2", "trace 1 2": "use lab trace [N]",
+		"trace 3": "make lab-3", "trace 4": "1 to 3", "trace 2 --check nonsense": "make trace-2", "trace 1 2": "use lab trace N",
 	} {
 		l.isRefused(line, says)
 	}

@@ -33,7 +33,6 @@ func TestWatchStartsAtTheFirstLabNotPassed(t *testing.T) {
 func TestWatchRefusesBadInput(t *testing.T) {
 	l := newLearner(t)
 	l.isRefused("watch 1 2", "use lab watch [N]")
-	l.isRefused("watch --pool=-1", "POOL=-1")
 	l.workspace = filepath.Join(l.Root, "labs", "course.yaml")
 	l.isRefused("watch 1", "is a file")
 }

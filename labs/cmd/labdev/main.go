@@ -33,35 +33,30 @@ Exit codes: 0 done, 1 something does not hold, 2 wrong usage, 3 the machine is a
 		RunE: func(*cobra.Command, []string) error { return exit.Usage("no command given; see labdev --help") },
 	}
 	a.Flags(root)
-	root.AddCommand(newTestCommand(a), newMutantsCommand(a), newVerifyCommand(a), newLintCommand(a),
-		&cobra.Command{
-			Use:   "render STAGE DIR",
-			Short: "Write a stage of operator/ into a new folder (0 is the starter of lab 1)",
-			Args:  cobra.ExactArgs(2),
-			RunE:  func(_ *cobra.Command, args []string) error { return a.render(args[0], args[1]) },
-		},
-		&cobra.Command{
-			Use:   "node-image",
-			Short: "Build the image of the clusters' nodes from source",
-			Long: `Build the image of the clusters' nodes from Debian packages and Go modules, without an image registry.
+	root.AddCommand(newTestCommand(a), newMutantsCommand(a),
+		cli.Command("verify", "All that lint finds, stages, generated files (make verify does more)", cobra.NoArgs,
+			func(ctx context.Context, _ []string) error { return a.verify(ctx, true) }),
+		cli.Command("generate", "Make the generated files anew", cobra.NoArgs, a.generate),
+		cli.Command("lint", "What is wrong with the course and can be seen without running it", cobra.NoArgs,
+			func(ctx context.Context, _ []string) error { return a.verify(ctx, false) }),
+		cli.Command("render STAGE DIR", "Write a stage of operator/ into a new folder (0 is the starter of lab 1)", cobra.ExactArgs(2), a.render),
+		cli.Command("node-image", `Build the image of the clusters' nodes from Debian packages and Go modules, without an image registry
 
-The first build takes about ten minutes on two cores and needs root for debootstrap. When nothing changed, the
-image that is there stays.`,
-			Args: cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return a.buildNodeImage(cmd.Context()) },
-		})
+The first build takes about ten minutes on two cores and needs root for debootstrap. When nothing changed, the image that is there stays.`,
+			cobra.NoArgs, a.buildNodeImage))
 	return root
 }
 
-func (a *app) render(stage, dir string) error {
+func (a *app) render(_ context.Context, args []string) error {
 	c, err := a.Course()
 	if err != nil {
 		return err
 	}
-	n, err := strconv.Atoi(stage)
+	n, err := strconv.Atoi(args[0])
 	if err != nil || n < 0 || n > len(c.Labs) {
-		return exit.Usage("%q is not a stage: use 0 to %d", stage, len(c.Labs))
+		return exit.Usage("%q is not a stage: use 0 to %d", args[0], len(c.Labs))
 	}
+	dir := args[1]
 	if _, err := os.Lstat(dir); err == nil {
 		return exit.Usage("%s exists: name a folder that does not", dir)
 	}
@@ -76,7 +71,7 @@ func (a *app) render(stage, dir string) error {
 	return nil
 }
 
-func (a *app) buildNodeImage(ctx context.Context) error {
+func (a *app) buildNodeImage(ctx context.Context, _ []string) error {
 	ref, err := nodeimage.Build(ctx, memcached.NodeImage(a.Engine(), a.Cache, a.Progress))
 	if err == nil {
 		fmt.Fprintln(a.Out, ref)

@@ -25,24 +25,12 @@ type mutantsRun struct {
 
 func newMutantsCommand(a *app) *cobra.Command {
 	var run mutantsRun
-	cmd := &cobra.Command{
-		Use:   "mutants",
-		Short: "Judge wrong and right answers (make mutants)",
-		Long: `mutants judges answers, each on a fresh cluster, and says which are not what they should be: docs/testing.md. Without flags it
-judges those that every change is asked.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			n, err := a.mutants(cmd.Context(), run)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(a.Out, n)
-			if n.failed > 0 {
-				return exit.ErrFail
-			}
-			return nil
-		},
-	}
+	cmd := cli.Command("mutants", `Judge wrong and right answers (make mutants)
+
+Each is judged on a fresh cluster; what is not as it should be is a failure: docs/testing.md. Without flags it judges those that every
+change is asked.`, cobra.NoArgs, func(ctx context.Context, _ []string) error {
+		return a.testPhases(ctx, false, phase{"wrong and right answers", a.answers(run)})
+	})
 	flags := cmd.Flags()
 	flags.IntVar(&run.lab, "lab", 0, "only answers to this lab, all of them")
 	flags.StringVar(&run.only, "only", "", "only answers of this id, such as solution, starter or 4/nil-client")

@@ -4,12 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/mutants"
@@ -17,62 +13,34 @@ import (
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-func newLintCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "lint",
-		Short: "What is wrong with the course and can be seen without running it",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			problems, err := a.lint(cmd.Context())
-			return a.report("The course is in order.", problems, err)
-		},
-	}
-}
-
-func newVerifyCommand(a *app) *cobra.Command {
-	var fix bool
-	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "All that lint finds, stages, generated files (make verify does more)",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.verify(cmd.Context(), fix) },
-	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "make the generated files anew")
-	return cmd
-}
-
-// report lists problems for an author; any is a failure. fine is what is said when there are none.
-func (a *app) report(fine string, problems []course.Problem, err error) error {
+// verify lists what is wrong with the course: manifests, lessons, operator/, wrong answers and the compiled suite are compared with each
+// other, and with stages also what is written down with what it is made from.
+func (a *app) verify(ctx context.Context, stages bool) error {
+	c, err := a.Course()
 	if err != nil {
 		return err
+	}
+	checks, err := a.checks(ctx)
+	if err != nil {
+		return err
+	}
+	problems, err := c.Lint(checks)
+	if err != nil {
+		return err
+	}
+	found, err := mutants.Lint(ctx, c)
+	problems = append(problems, found...)
+	if err == nil && stages {
+		found, err = (&course.Verifier{Course: c, Log: a.Progress}).Verify(ctx)
+		problems = append(problems, found...)
 	}
 	for _, p := range problems {
 		fmt.Fprintln(a.Out, p)
 	}
-	if len(problems) > 0 {
-		fmt.Fprintf(a.Out, "\n%s.\n", cli.Count(len(problems), "problem"))
+	if err == nil && len(problems) > 0 {
 		return exit.ErrFail
 	}
-	fmt.Fprintln(a.Out, fine)
-	return nil
-}
-
-// lint compares manifests, lessons, operator/, wrong answers and the compiled suite with each other.
-func (a *app) lint(ctx context.Context) ([]course.Problem, error) {
-	c, err := a.Course()
-	if err != nil {
-		return nil, err
-	}
-	checks, err := a.checks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	problems, err := c.Lint(checks)
-	if err != nil {
-		return nil, err
-	}
-	wrong, err := mutants.Lint(ctx, c)
-	return append(problems, wrong...), err
+	return err
 }
 
 // checks asks the compiled suite for its checks, running none of them.
@@ -93,41 +61,26 @@ func (a *app) checks(ctx context.Context) (course.Suite, error) {
 	}
 	checks := course.Suite{}
 	for _, spec := range report.SpecReports {
-		lab, id := 0, ""
-		for _, label := range spec.Labels() { // of env.Lab and env.Check
-			if number, ok := strings.CutPrefix(label, "lab:"); ok {
-				lab, _ = strconv.Atoi(number)
-			} else if name, ok := strings.CutPrefix(label, suite.CheckLabel); ok {
-				id = name
+		lab := 0
+		for _, label := range spec.Labels() { // that of env.Lab comes before that of env.Check
+			_, _ = fmt.Sscanf(label, "lab:%d", &lab)
+			if id, ok := strings.CutPrefix(label, suite.CheckLabel); ok {
+				checks[lab] = append(checks[lab], id)
 			}
-		}
-		if id != "" {
-			checks[lab] = append(checks[lab], id)
 		}
 	}
 	return checks, nil
 }
 
-// verify compares what is written down with what it is made from.
-func (a *app) verify(ctx context.Context, fix bool) error {
+// generate makes generated files anew.
+func (a *app) generate(ctx context.Context, _ []string) error {
 	c, err := a.Course()
-	if err == nil && fix {
-		var changed []string
-		changed, err = (&course.Verifier{Course: c, Log: a.Progress}).Fix(ctx)
-		for _, file := range changed {
-			fmt.Fprintln(a.Out, "rewrote", file)
-		}
-		if err == nil {
-			c, err = a.Course()
-		}
-	}
 	if err != nil {
 		return err
 	}
-	problems, err := (&course.Verifier{Course: c, Log: a.Progress}).Verify(ctx)
-	if err != nil {
-		return err
+	changed, err := (&course.Verifier{Course: c, Log: a.Progress}).Fix(ctx)
+	for _, file := range changed {
+		fmt.Fprintln(a.Out, "rewrote", file)
 	}
-	found, err := a.lint(ctx)
-	return a.report("Generated files are up to date.", append(problems, found...), err)
+	return err
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gofrs/flock"
@@ -33,11 +32,7 @@ type App struct {
 
 	Cluster   string // --cluster: one of the constants of this package
 	NodeImage string // --node-image, "" = choose
-	Yes       bool   // --yes: consent to what needs root or minutes; see [App.Consents]
-	Meanwhile string // a line for those who wait while Kubernetes is compiled, "" = none
-
-	clusters []string // what Cluster may be
-	ci       bool     // a CI system runs us
+	Yes       bool   // --yes: consent to what needs root or minutes, or cannot be taken back
 }
 
 // New finds the checkout that the working directory is in.
@@ -60,35 +55,21 @@ func New() (*App, error) {
 	}
 }
 
-// Flags gives every command below root the flags that all have. They are checked by root's PersistentPreRunE. more are
-// further values of --cluster.
+// Flags gives every command below root the flags that all have. Root's PersistentPreRunE checks them. more are further values of
+// --cluster.
 func (a *App) Flags(root *cobra.Command, more ...string) {
-	a.clusters = append([]string{Kind, Embedded, Auto}, more...)
-	flags := root.PersistentFlags()
-	flags.StringVar(&a.Cluster, "cluster", Auto, "kind of cluster: "+strings.Join(a.clusters, ", ")+
-		"; embedded needs no containers, auto is kind where there is an engine")
+	known := append([]string{Kind, Embedded, Auto}, more...)
+	names, flags := strings.Join(known, ", "), root.PersistentFlags()
+	flags.StringVar(&a.Cluster, "cluster", Auto, "kind of cluster: "+names+"; embedded needs no containers, auto is kind where there is an engine")
 	flags.StringVar(&a.NodeImage, "node-image", "", "node image to use (default: the locally built one, then kind's own)")
 	flags.BoolVar(&a.Yes, "yes", false, "consent to what needs root or minutes")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.resolve() }
-}
-
-// resolve checks these flags.
-func (a *App) resolve() error {
-	if !slices.Contains(a.clusters, a.Cluster) {
-		return exit.Usage("CLUSTER=%s is not known: use one of %s", a.Cluster, strings.Join(a.clusters, ", "))
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if !slices.Contains(known, a.Cluster) {
+			return exit.Usage("CLUSTER=%s is not known: use one of %s", a.Cluster, names)
+		}
+		return nil
 	}
-	a.ci = inCI(os.Getenv("CI"))
-	return nil
 }
-
-// inCI reads the variable that CI systems set: true on most, or a name.
-func inCI(value string) bool {
-	on, err := strconv.ParseBool(value)
-	return value != "" && (err != nil || on)
-}
-
-// Consents says whether somebody agreed in advance to what this machine needs: by --yes, or as a CI system.
-func (a *App) Consents() bool { return a.Yes || a.ci }
 
 // Progress writes one line about what is going on.
 func (a *App) Progress(line string) { fmt.Fprintln(a.Err, "…", strings.TrimSpace(plain.Text(line))) }

@@ -2,28 +2,34 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 )
 
+// Command is a command that does what run does. The first line of text is its summary.
+func Command(use, text string, args cobra.PositionalArgs, run func(ctx context.Context, args []string) error) *cobra.Command {
+	short, _, _ := strings.Cut(text, "\n")
+	return &cobra.Command{
+		Use: use, Short: short, Long: text, Args: args,
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args) },
+	}
+}
+
 // LabNumber is the number of a lab of the course.
 func LabNumber(c *course.Course, text string) (int, error) {
 	n, err := strconv.Atoi(text)
-	switch _, missing := c.Lab(n); {
-	case err != nil:
-		return 0, exit.Usage("%q is not the number of a lab: use 1 to %d", text, len(c.Labs))
-	case n == 0:
-		return 0, exit.Usage("lab 0 has no code: `make lab-0` is all there is, and labs/00-who-did-that/README.md; the others are 1 to %d", len(c.Labs))
-	case missing != nil:
-		return 0, exit.Usage("%v", missing)
+	if err != nil || n < 1 || n > len(c.Labs) {
+		return 0, exit.Usage("%q is not a lab with code: use 1 to %d", text, len(c.Labs))
 	}
 	return n, nil
 }
@@ -36,19 +42,16 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Agree asks whoever sits at the terminal; the end of the input is no yes. Who gave consent in advance, or is a script, reads what it
-// was for. otherwise says what has not happened without a yes.
-func (a *App) Agree(terminal bool, what, otherwise string) error {
-	if a.Consents() || !terminal {
-		a.Progress(what)
-		return nil
+// Agree says what a command is about to do, and asks a person at the terminal for a yes. The end of the input is no yes, and nor is a
+// script without --yes.
+func (a *App) Agree(what string) bool {
+	fmt.Fprintln(a.Err, what)
+	if a.Yes || !a.AtTerminal() {
+		return a.Yes
 	}
-	fmt.Fprint(a.Err, what+" Go on? [y/N] ")
+	fmt.Fprint(a.Err, "Go on? [y/N] ")
 	line, _ := bufio.NewReader(a.In).ReadString('\n')
-	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line))) {
-		return exit.Usage("%s, because the answer was not yes", otherwise)
-	}
-	return nil
+	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line)))
 }
 
 // AtTerminal says whether there is somebody to ask.

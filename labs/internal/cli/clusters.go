@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -11,13 +12,14 @@ import (
 	"github.com/example/operator-lab/clusters/engine"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/memcached"
+	"github.com/example/operator-lab/labs/internal/setup"
 )
 
 // The values of --cluster.
 const (
 	Auto     = "auto" // kind where a container engine answers, embedded elsewhere
 	Kind     = "kind"
-	Embedded = "embedded"
+	Embedded = embedded.Identity
 	Hosted   = "hosted" // one in a Pod of the cluster of the kubeconfig, for one verdict; for everything else auto
 )
 
@@ -26,13 +28,10 @@ const RoomLabel = "classroom"
 
 // Engine is the container engine's command, as kind names its providers.
 func (a *App) Engine() string {
-	if e := os.Getenv("KIND_EXPERIMENTAL_PROVIDER"); e != "" {
-		return e
-	}
-	return "docker"
+	return cmp.Or(os.Getenv("KIND_EXPERIMENTAL_PROVIDER"), "docker")
 }
 
-// PingEngine is a *clusters.Problem when the container engine does not answer.
+// PingEngine returns a [*clusters.Problem] when the container engine does not answer.
 func (a *App) PingEngine(ctx context.Context) error {
 	if err := engine.Ping(ctx, a.Engine()); err != nil {
 		return &clusters.Problem{What: "no container engine", Reason: clusters.ErrNoEngine, Err: err}
@@ -40,8 +39,8 @@ func (a *App) PingEngine(ctx context.Context) error {
 	return nil
 }
 
-// Chosen is the kind of cluster to make: that of --cluster, or what this machine can do. Who has agreed beforehand
-// to what a container engine takes gets one, and kind.
+// Chosen is the kind of cluster to make: that of --cluster, or what this machine can do. --yes consents to the installation of a
+// container engine, so it means kind.
 func (a *App) Chosen(ctx context.Context) string {
 	if a.Cluster == Hosted {
 		a.Progress("CLUSTER=" + a.Cluster + " is for verdicts only; this cluster is made on this machine")
@@ -51,7 +50,7 @@ func (a *App) Chosen(ctx context.Context) string {
 		return a.Cluster
 	}
 	a.Cluster = Kind
-	if a.NodeImage == "" && !a.Consents() && a.PingEngine(ctx) != nil && ctx.Err() == nil {
+	if a.NodeImage == "" && !a.Yes && a.PingEngine(ctx) != nil && ctx.Err() == nil {
 		a.Cluster = Embedded
 		a.Progress("no container engine answers, so this runs on an embedded control plane: " +
 			"Pods do not really run there, so checks that need them are left out (make setup brings up a container engine)")
@@ -59,10 +58,10 @@ func (a *App) Chosen(ctx context.Context) string {
 	return a.Cluster
 }
 
-// Ready gives what a run needs: the clusters of this checkout, swept of what dead owners left, and for kind a
-// node image. What the machine lacks for n clusters at the same time is set up first, with consent where it needs root.
+// Ready gives what a run needs: the clusters of this checkout, swept of what dead owners left, and for kind a node image. What the
+// machine lacks for n clusters at the same time is set up first, with consent where it needs root.
 func (a *App) Ready(ctx context.Context, n int) (*clusters.Manager, nodeimage.Image, error) {
-	owned, err := a.OwnedEmbedded()
+	owned, err := a.Owned(Embedded)
 	if err == nil {
 		a.sweep(ctx, owned)
 	}
@@ -70,21 +69,25 @@ func (a *App) Ready(ctx context.Context, n int) (*clusters.Manager, nodeimage.Im
 		return a.ReadyKind(ctx, n)
 	}
 	if err == nil {
-		err = a.prepare(ctx, owned)
+		_, err = owned.Provider().(*embedded.Embedded).Programs(ctx)
 	}
 	return owned, nodeimage.Image{}, err
 }
 
 // ReadyKind does so for clusters of kind.
 func (a *App) ReadyKind(ctx context.Context, n int) (*clusters.Manager, nodeimage.Image, error) {
-	if err := a.SetUp(ctx, n); err != nil {
-		return nil, nodeimage.Image{}, err
-	}
-	owned, err := a.ownedKind()
+	images := memcached.NodeImage(a.Engine(), a.Cache, a.Progress)
+	err := setup.Run(ctx, setup.Options{
+		Root: a.Root, NodeImage: a.NodeImage, Images: images, Clusters: n, Agree: a.Agree, Out: a.Err,
+	})
 	if err != nil {
 		return nil, nodeimage.Image{}, err
 	}
-	image, err := memcached.NodeImage(a.Engine(), a.Cache, a.Progress).Resolve(ctx, a.NodeImage)
+	owned, err := a.Owned(Kind)
+	if err != nil {
+		return nil, nodeimage.Image{}, err
+	}
+	image, err := images.Resolve(ctx, a.NodeImage)
 	if err != nil {
 		return nil, image, err
 	}
@@ -102,13 +105,12 @@ func (a *App) sweep(ctx context.Context, owned *clusters.Manager) {
 	}
 }
 
-func (a *App) ownedKind() (*clusters.Manager, error) {
+// Owned gives the clusters of a provider, such as that of a [clusters.Record], without setting anything up: the embedded one, else kind.
+func (a *App) Owned(provider string) (*clusters.Manager, error) {
+	if provider == Embedded {
+		return embedded.NewManager(a.State, a.Cache, a.Progress)
+	}
 	return clusters.New(a.State, clusters.WithEngine(a.Engine()))
-}
-
-// OwnedEmbedded gives the clusters of this checkout that are processes.
-func (a *App) OwnedEmbedded() (*clusters.Manager, error) {
-	return embedded.NewManager(a.State, a.Cache, a.Progress)
 }
 
 // Missing names the programs that the embedded control plane lacks.
@@ -118,34 +120,16 @@ func Missing(owned *clusters.Manager) []string {
 
 // Owners are the records of all clusters of this checkout. With an error they are those that could be read.
 func (a *App) Owners(ctx context.Context) ([]clusters.Record, error) {
-	owned, err := a.ownedKind() // every provider reads the same records
+	owned, err := a.Owned(Kind) // every provider reads the same records
 	if err != nil {
 		return nil, err
 	}
 	return owned.List(ctx)
 }
 
-// Owner gives the clusters of the provider that made the recorded one.
-func (a *App) Owner(o clusters.Record) (*clusters.Manager, error) {
-	return a.owned(o.Provider == embedded.Identity)
-}
-
-// Owned gives the clusters of the chosen provider without setting anything up.
-func (a *App) Owned() (*clusters.Manager, error) { return a.owned(a.Cluster == Embedded) }
-
-func (a *App) owned(processes bool) (*clusters.Manager, error) {
-	if processes {
-		return a.OwnedEmbedded()
-	}
-	return a.ownedKind()
-}
-
-// removeLimit is how long a cluster may take to go, also after an interrupt.
-const removeLimit = 90 * time.Second
-
-// Delete deletes the cluster of a command that is at its end, or was interrupted.
+// Delete deletes the cluster of a command that is at its end, or was interrupted, within 90 s.
 func Delete(ctx context.Context, owned *clusters.Manager, cluster *clusters.Cluster) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 90*time.Second)
 	defer cancel()
 	return owned.Delete(ctx, cluster.Name)
 }

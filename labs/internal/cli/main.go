@@ -33,18 +33,14 @@ func Main(root func(*App) *cobra.Command) int {
 		return exit.Code(err)
 	}
 	takeGo(ctx, a.Root)
-	command := root(a)
-	err = Execute(ctx, command, os.Args[1:])
+	err = Execute(ctx, root(a), os.Args[1:])
 	code := exit.Code(err)
 	if ctx.Err() != nil {
 		code = exit.Interrupted
 	}
-	switch told := errors.Is(err, exit.ErrFail) || errors.Is(err, exit.ErrTold); {
-	case code == exit.Interrupted && told:
-		complain(errors.New("interrupted"))
-	case code == exit.Interrupted:
+	if code == exit.Interrupted {
 		complain(errors.New("interrupted; " + remains(err)))
-	case err != nil && !told:
+	} else if err != nil && !errors.Is(err, exit.ErrFail) && !errors.Is(err, exit.ErrTold) {
 		complain(err)
 	}
 	return code

@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/creack/pty"
 )
 
 // An old Go that has fetched the right one for the checkout is not what learners' code is compiled with.
@@ -35,10 +40,27 @@ func TestTakeGoOfCheckout(t *testing.T) {
 	}
 }
 
-func TestCIConsents(t *testing.T) {
-	for value, want := range map[string]bool{"": false, "false": false, "0": false, "true": true, "woodpecker": true} {
-		if got := inCI(value); got != want {
-			t.Errorf("CI=%s: %v, want %v", value, got, want)
+func TestOnlyYesIsConsent(t *testing.T) {
+	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, "\n": false, "no\n": false, "yesterday\n": false} {
+		person, program, err := pty.Open()
+		if err != nil {
+			t.Fatal(err)
 		}
+		if _, err := person.WriteString(answer); err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		a := &App{In: program, Err: &said}
+		if got := a.Agree("It costs root."); got != want || !strings.Contains(said.String(), "It costs root.") {
+			t.Errorf("the answer %q is %v, after %q", answer, got, &said)
+		}
+		_ = errors.Join(person.Close(), program.Close())
+	}
+	script := &App{In: strings.NewReader("yes\n"), Err: io.Discard}
+	if script.Agree("It costs root.") {
+		t.Error("a script agrees without --yes")
+	}
+	if script.Yes = true; !script.Agree("It costs root.") {
+		t.Error("--yes is no consent")
 	}
 }

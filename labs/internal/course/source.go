@@ -67,7 +67,7 @@ func (c *Course) Render(stage int) (Tree, error) {
 	}
 	for _, g := range c.config.Generated {
 		if _, ok := files[g.Path]; !ok && g.home(stage) != "" {
-			return nil, fmt.Errorf("render stage %d: %s is missing: bin/labdev verify --fix makes it", stage, g.home(stage))
+			return nil, fmt.Errorf("render stage %d: %s is missing: make generate makes it", stage, g.home(stage))
 		}
 	}
 	return c.RenderSource(files, stage)

@@ -42,7 +42,7 @@ func (v *Verifier) Verify(ctx context.Context) (problems []Problem, err error) {
 		}
 		stale, err := v.stale(ctx, dir)
 		for _, name := range stale.Paths() {
-			problems = append(problems, Problem{name, "is not what controller-gen makes: bin/labdev verify --fix"})
+			problems = append(problems, Problem{name, "is not what controller-gen makes: make generate"})
 		}
 		return err
 	})

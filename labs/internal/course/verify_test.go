@@ -91,7 +91,7 @@ func TestFixGeneratesWhatVerifyWants(t *testing.T) {
 	problems := ""
 	for _, name := range want {
 		replace(t, root, name, "*out = *in", "*out = *in // edited")
-		problems += name + ": is not what controller-gen makes: bin/labdev verify --fix\n"
+		problems += name + ": is not what controller-gen makes: make generate\n"
 	}
 	if diff := cmp.Diff(problems, verify(t, v)); diff != "" {
 		t.Error(diff)

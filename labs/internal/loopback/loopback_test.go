@@ -9,7 +9,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/loopback"
 )
 
-func TestFreeAddressesDifferAndAreOutOfTheWayOfConnections(t *testing.T) {
+func TestFreePortsDiffer(t *testing.T) {
 	addresses, err := loopback.Free(50)
 	if err != nil {
 		t.Fatal(err)

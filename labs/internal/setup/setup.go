@@ -1,9 +1,8 @@
-// Package setup brings what a machine lacks for clusters: a container engine, kernel settings, a node image. Each needs
+// Package setup brings what a machine lacks for clusters of kind: a container engine, kernel settings, a node image. Each needs
 // root or minutes, so it asks first.
 package setup
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -24,28 +23,20 @@ import (
 // Options say what to set up and whom to ask.
 type Options struct {
 	Root      string                 // the checkout, whose scripts/engine.sh is used
-	CacheDir  string                 // keeps what later builds of a node image use again
-	Engine    string                 // the command of the container engine; "" is docker
 	NodeImage string                 // the requested node image, which is never built; "" is any
-	Images    []nodeimage.ExtraImage // in a node image that is built, beside those of Kubernetes
-	Clusters  int                    // how many will run side by side; 0 is 1
-	All       bool                   // also what would not stop a cluster: kernel settings for many clusters, a stale node image
-	Yes       bool                   // consent given in advance
-	Consent   string                 // the command that gives it; "" is none
-	In        io.Reader              // a terminal that is asked for consent; nil is nobody
-	Out       io.Writer              // gets a line for what happens
+	Images    nodeimage.Options      // how a node image is found and built, and the container engine
+	Clusters  int                    // how many will run side by side
+	Agree     func(plan string) bool // asks for consent to the plan
+	Out       io.Writer              // gets what scripts/engine.sh prints
 
 	inotifyFile string // in place of the kernel's, in tests
 }
 
-// instances is what scripts/engine.sh makes the kernel grant.
-const instances = 8192
-
 // Run does what is missing, and nothing when nothing is. It asks once, for all of it. What cannot be fixed, and missing
 // consent, is a [*clusters.Problem].
 func Run(ctx context.Context, o Options) error {
-	o.Engine, o.inotifyFile = cmp.Or(o.Engine, "docker"), cmp.Or(o.inotifyFile, "/proc/sys/fs/inotify/max_user_instances")
-	engineErr := engine.Ping(ctx, o.Engine)
+	o.inotifyFile = cmp.Or(o.inotifyFile, "/proc/sys/fs/inotify/max_user_instances")
+	engineErr := engine.Ping(ctx, o.Images.Engine)
 	noImage, imageErr := o.noImage(ctx, engineErr == nil)
 	if err := cmp.Or(o.unfixable(engineErr), imageErr); err != nil {
 		return err
@@ -64,9 +55,11 @@ func Run(ctx context.Context, o Options) error {
 	if len(plan) == 0 {
 		return nil
 	}
-	fmt.Fprintf(o.Out, "This machine lacks something that clusters need. To be done:\n  %s\n", strings.Join(plan, "\n  "))
-	err := o.ask()
-	if err == nil && engineErr != nil {
+	if !o.Agree("This machine lacks something that clusters need. To be done:\n  " + strings.Join(plan, "\n  ")) {
+		return &clusters.Problem{What: "not set up, because nobody agreed to it", Fix: "make setup YES=1"}
+	}
+	var err error
+	if engineErr != nil {
 		err = o.startEngine(ctx)
 	}
 	if err == nil && few {
@@ -84,8 +77,8 @@ func (o Options) unfixable(pingErr error) error {
 	case pingErr == nil:
 	case strings.Contains(pingErr.Error(), "permission denied"):
 		return &clusters.Problem{What: "you may not use the container engine", Fix: "sudo usermod -aG docker $USER, then log in again", Err: pingErr}
-	case o.Engine != "docker":
-		return &clusters.Problem{What: o.Engine + " does not answer, and only docker can be set up here", Err: pingErr}
+	case o.Images.Engine != "docker":
+		return &clusters.Problem{What: o.Images.Engine + " does not answer, and only docker can be set up here", Err: pingErr}
 	case host != "":
 		return &clusters.Problem{What: "no engine answers at DOCKER_HOST=" + host, Fix: "unset DOCKER_HOST, or start that engine", Err: pingErr}
 	}
@@ -94,61 +87,38 @@ func (o Options) unfixable(pingErr error) error {
 
 // fewInstances says whether the kernel grants fewer inotify instances than the clusters need.
 func (o Options) fewInstances() bool {
-	granted := uint64(instances)
-	data, _ := os.ReadFile(o.inotifyFile) // there is none where the kernel is not Linux
+	var granted uint64
+	data, err := os.ReadFile(o.inotifyFile) // there is none where the kernel is not Linux
 	_, _ = fmt.Sscan(string(data), &granted)
-	return granted < doctor.InotifyFor(max(o.Clusters, 1)) || o.All && granted < instances
+	return err == nil && granted < doctor.InotifyFor(o.Clusters)
 }
 
-// noImage says whether there is no node image, or, with All, only a stale one.
+// noImage says whether there is no node image.
 func (o Options) noImage(ctx context.Context, engineAnswers bool) (bool, error) {
 	if o.NodeImage != "" || !engineAnswers {
 		return o.NodeImage == "", nil // what is wrong with a requested one is said when it is used
 	}
-	available, err := nodeimage.Available(ctx, o.Engine, "")
-	if err != nil || !available || !o.All {
-		return !available, err
-	}
-	image, err := nodeimage.Options{Engine: o.Engine, Images: o.Images}.Resolve(ctx, "")
-	return image.Stale, err
-}
-
-// ask wants a yes, unless it was given.
-func (o Options) ask() error {
-	answer := "no"
-	switch {
-	case o.Yes:
-		answer = "yes"
-	case o.In != nil:
-		fmt.Fprint(o.Out, "Do it? [y/N] ")
-		answer, _ = bufio.NewReader(o.In).ReadString('\n') // without a line, it is no
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
-		return nil
-	}
-	return &clusters.Problem{What: "not set up, because nobody agreed to it", Fix: o.Consent}
+	available, err := nodeimage.Available(ctx, o.Images.Engine, "")
+	return !available, err
 }
 
 func (o Options) startEngine(ctx context.Context) error {
 	if err := o.engineScript(ctx, "install", "start"); err != nil {
 		return err
 	}
-	err := engine.Ping(ctx, o.Engine) // as this user, and not as root
+	err := engine.Ping(ctx, o.Images.Engine) // as this user, and not as root
 	return cmp.Or(o.unfixable(err), err)
 }
 
 // provideImage prefers a pull: it takes less time.
 func (o Options) provideImage(ctx context.Context) error {
-	log := func(line string) { fmt.Fprintln(o.Out, line) }
-	images := nodeimage.Options{Engine: o.Engine, CacheDir: o.CacheDir, Images: o.Images, Log: log}
-	image, err := images.Resolve(ctx, "")
-	if ctx.Err() != nil || err == nil && !image.Stale {
+	if _, err := o.Images.Resolve(ctx, ""); err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err := o.engineScript(ctx, "install-image-tools"); err != nil {
 		return err
 	}
-	_, err = nodeimage.Build(ctx, images)
+	_, err := nodeimage.Build(ctx, o.Images)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/nodeimage"
 )
 
 // newMachine is one whose engine is a script, whose kernel's setting is a file, and whose scripts/engine.sh only notes what it
@@ -45,25 +46,25 @@ esac
 		data, _ := os.ReadFile(filepath.Join(dir, "calls"))
 		return strings.TrimSpace(string(data))
 	}
-	return Options{Root: dir, CacheDir: dir, Consent: "make setup YES=1", Out: out, inotifyFile: filepath.Join(dir, "instances")}, out, calls
+	return Options{
+		Root: dir, Images: nodeimage.Options{Engine: "docker", CacheDir: dir}, Clusters: 1, Out: out, inotifyFile: filepath.Join(dir, "instances"),
+		Agree: func(plan string) bool { out.WriteString(plan); return true },
+	}, out, calls
 }
 
 func TestRunDoesWhatIsMissing(t *testing.T) {
 	for name, test := range map[string]struct {
 		has      string
-		all      bool
 		clusters int
 		want     string
 	}{
-		"nothing":                         {"engine image inotify", true, 0, ""},
-		"an engine":                       {"image inotify", false, 0, "install start"},
-		"kernel settings":                 {"engine image", true, 0, "sysctl"},
-		"nothing that stops a single lab": {"engine image", false, 0, ""},
-		"nothing that stops three labs":   {"engine image", false, 3, ""},
-		"what four labs need":             {"engine image", false, 4, "sysctl"},
+		"nothing":                       {"engine image inotify", 16, ""},
+		"an engine":                     {"image inotify", 1, "install start"},
+		"nothing that stops three labs": {"engine image", 3, ""},
+		"what four labs need":           {"engine image", 4, "sysctl"},
 	} {
 		o, out, calls := newMachine(t, test.has)
-		o.Yes, o.All, o.Clusters = true, test.all, test.clusters
+		o.Clusters = test.clusters
 		o.NodeImage = map[bool]string{true: "requested"}[!strings.Contains(test.has, "engine")] // nothing is built here
 		if err := Run(t.Context(), o); err != nil {
 			t.Errorf("%s is missing: %v", name, err)
@@ -74,19 +75,14 @@ func TestRunDoesWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestOnlyYesIsConsent(t *testing.T) {
-	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, "yes": true, "\n": false, "": false, "no\n": false, "yesterday\n": false} {
-		o, out, calls := newMachine(t, "engine image")
-		o.All, o.In = true, strings.NewReader(answer)
-		err := Run(t.Context(), o)
-		problem, _ := errors.AsType[*clusters.Problem](err)
-		if (err == nil) != want || (calls() != "") != want || !want && problem.Fix != o.Consent || !strings.Contains(out.String(), "kernel settings") {
-			t.Errorf("answer %q: %v; engine.sh was told to %q, and the reader %q", answer, err, calls(), out)
-		}
-	}
+func TestRunNeedsConsent(t *testing.T) {
 	o, _, calls := newMachine(t, "engine")
-	if err := Run(t.Context(), o); err == nil || calls() != "" {
-		t.Errorf("nobody was asked: %v; engine.sh was told to %q", err, calls())
+	plan := ""
+	o.Clusters, o.Agree = 4, func(what string) bool { plan = what; return false }
+	err := Run(t.Context(), o)
+	problem, _ := errors.AsType[*clusters.Problem](err)
+	if err == nil || problem.Fix != "make setup YES=1" || calls() != "" || !strings.Contains(plan, "kernel settings") || !strings.Contains(plan, "node image") {
+		t.Errorf("%v; engine.sh was told to %q, and the plan is %q", err, calls(), plan)
 	}
 }
 
@@ -97,7 +93,7 @@ func TestRunDoesNotTryWhatItCannotFix(t *testing.T) {
 		{"docker", "tcp://other", "no answer", "unset DOCKER_HOST"},
 	} {
 		t.Setenv("DOCKER_HOST", test.host)
-		if err := (Options{Engine: test.engine}).unfixable(errors.New(test.err)); err == nil || !strings.Contains(err.Error(), test.says) {
+		if err := (Options{Images: nodeimage.Options{Engine: test.engine}}).unfixable(errors.New(test.err)); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}

@@ -37,21 +37,10 @@ func Real(dir string) string {
 	}
 }
 
-// Contains says whether inner is the folder outer or below it, whatever their paths look like (symbolic links, upper and
-// lower case). A folder that does not exist contains nothing.
+// Contains says whether inner is the folder outer or below it, whatever symbolic links their paths have.
 func Contains(outer, inner string) bool {
-	out, err := os.Stat(outer)
-	if err != nil {
-		return false
-	}
-	for inner = Real(inner); ; inner = filepath.Dir(inner) {
-		if in, err := os.Stat(inner); err == nil && os.SameFile(out, in) {
-			return true
-		}
-		if filepath.Dir(inner) == inner {
-			return false
-		}
-	}
+	rel, err := filepath.Rel(Real(outer), Real(inner))
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // Possible refuses a dir that Ensure would refuse, and creates nothing.
@@ -108,3 +97,11 @@ func moduleOf(dir string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	return modfile.ModulePath(data), err
 }
+
+// InputError says what is wrong with the folder or the save that somebody has named. Nothing was changed.
+type InputError struct{ error }
+
+// BadInput tells commands to end as after wrong usage.
+func (InputError) BadInput() bool { return true }
+
+func refuse(format string, args ...any) error { return InputError{fmt.Errorf(format, args...)} }

@@ -28,12 +28,12 @@ type Save struct {
 // saves are those of one workspace, each a folder of plain files: 12-before-solve-4.
 type saves struct {
 	dir  string
-	most int64 // bytes that all of them may have; the latest stays, whatever it has
+	most int // how many are kept
 }
 
 // savesOf are the saves of a workspace. They are outside of it, in the state folder of the checkout.
 func savesOf(c *course.Course, dir string) saves {
-	return saves{filepath.Join(c.Root, ".lab", "saves", Key(dir)), 1 << 30}
+	return saves{filepath.Join(c.Root, ".lab", "saves", Key(dir)), 50}
 }
 
 // list returns all saves, the latest last.
@@ -49,11 +49,9 @@ func (s saves) list() ([]Save, error) {
 		if err != nil {
 			continue // half a save
 		}
-		info, err := entry.Info()
-		if err != nil {
-			return nil, fmt.Errorf("look for saves: %w", err)
+		if info, err := entry.Info(); err == nil {
+			list = append(list, Save{number, info.ModTime(), plain.Line(strings.ReplaceAll(reason, "-", " ")), filepath.Join(s.dir, entry.Name())})
 		}
-		list = append(list, Save{number, info.ModTime(), plain.Line(strings.ReplaceAll(reason, "-", " ")), filepath.Join(s.dir, entry.Name())})
 	}
 	slices.SortFunc(list, func(a, b Save) int { return cmp.Compare(a.Number, b.Number) })
 	return list, nil
@@ -77,8 +75,8 @@ func (s saves) find(number string) (Save, error) {
 	return list[i], nil
 }
 
-// write saves a tree, then removes the oldest saves if all together have too many bytes, and says how many. The save
-// appears whole or not at all, and is on the disk then.
+// write saves a tree, then removes the oldest saves if there are too many, and says how many. The save appears whole or not at all,
+// and is on the disk then.
 func (s saves) write(tree course.Tree, reason string) (number, removed int, err error) {
 	list, err := s.list()
 	if err != nil {
@@ -89,40 +87,27 @@ func (s saves) write(tree course.Tree, reason string) (number, removed int, err 
 		number = list[len(list)-1].Number + 1
 	}
 	half := filepath.Join(s.dir, "half")
-	save := Save{Number: number, dir: filepath.Join(s.dir, fmt.Sprintf("%d-%s", number, strings.ReplaceAll(reason, " ", "-")))}
 	err = errors.Join(os.RemoveAll(half), tree.WriteTo(half)) // there is one of a command that was killed
 	if err == nil {
-		_, err = eachFile(half, (*os.File).Sync)
+		err = syncFiles(half)
 	}
 	if err == nil {
-		err = os.Rename(half, save.dir)
+		err = os.Rename(half, filepath.Join(s.dir, fmt.Sprintf("%d-%s", number, strings.ReplaceAll(reason, " ", "-"))))
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("save your work: %w", err)
 	}
-	removed, err = s.prune(append(list, save))
-	return number, removed, err
-}
-
-// prune removes the oldest saves of the list until the others have no more bytes than they may.
-func (s saves) prune(list []Save) (removed int, err error) {
-	left := s.most
-	for i, save := range slices.Backward(list) {
-		size, err := eachFile(save.dir, func(*os.File) error { return nil })
-		if left -= size; left < 0 && i < len(list)-1 {
-			err = os.RemoveAll(save.dir)
-			removed++
-		}
-		if err != nil {
-			return removed, fmt.Errorf("remove an old save: %w", err)
+	for ; len(list)-removed >= s.most; removed++ {
+		if err := os.RemoveAll(list[removed].dir); err != nil {
+			return 0, 0, fmt.Errorf("remove an old save: %w", err)
 		}
 	}
-	return removed, nil
+	return number, removed, nil
 }
 
-// eachFile does something with each file of a folder, and gives the bytes of all.
-func eachFile(dir string, do func(*os.File) error) (size int64, err error) {
-	err = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+// syncFiles brings the files of a folder to the disk.
+func syncFiles(dir string) error {
+	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
@@ -130,13 +115,6 @@ func eachFile(dir string, do func(*os.File) error) (size int64, err error) {
 		if err != nil {
 			return err
 		}
-		defer file.Close()
-		info, err := file.Stat()
-		if err != nil {
-			return err
-		}
-		size += info.Size()
-		return do(file)
+		return errors.Join(file.Sync(), file.Close())
 	})
-	return size, err
 }

@@ -24,7 +24,7 @@ type Change struct {
 	Created  bool     // the workspace did not exist before
 	Paths    []string // the files that were written or removed, sorted; none when it was already what it should be
 	Saved    int      // the number of the save of the state before, 0 when there was nothing to save
-	Removed  int      // how many of the oldest saves were removed, because all saves of a workspace have at most 1 GiB
+	Removed  int      // how many of the oldest saves were removed, because a workspace keeps 50
 	Restored Save     // the save that Restore brought back
 }
 

@@ -195,7 +195,7 @@ func (a *app) status(ctx context.Context) error {
 		return nil
 	}
 	a.Cluster = r.Provider
-	owned, err := a.Owned()
+	owned, err := a.Owned(a.Cluster)
 	if err != nil {
 		return err
 	}
@@ -241,8 +241,8 @@ func (a *app) down(ctx context.Context) error {
 	owners = slices.DeleteFunc(owners, func(o clusters.Record) bool { return o.Label != cli.RoomLabel })
 	if len(owners) > 0 {
 		what := "This removes " + cli.Count(len(owners), "cluster") + ", and all that the learners have in there."
-		if err := a.Agree(a.AtTerminal(), what, "nothing was removed"); err != nil {
-			return err
+		if !a.Agree(what) {
+			return exit.Usage("nothing was removed, because nobody agreed to it: make classroom-down YES=1")
 		}
 	}
 	var group errgroup.Group
@@ -250,7 +250,7 @@ func (a *app) down(ctx context.Context) error {
 	errs := make([]error, len(owners))
 	for i, o := range owners {
 		group.Go(func() error {
-			owned, err := a.Owner(o)
+			owned, err := a.Owned(o.Provider)
 			if err == nil {
 				err = owned.Delete(ctx, o.Name)
 			}

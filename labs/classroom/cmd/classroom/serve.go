@@ -103,7 +103,7 @@ func (a *app) offer(site share.Site) func(name string) (roomclient.JoinAnswer, e
 		if l == nil {
 			return answer, nil
 		}
-		owned, err := a.Owned()
+		owned, err := a.Owned(a.Cluster)
 		if err == nil {
 			answer.Kubeconfig, err = os.ReadFile(owned.Kubeconfig(l.Cluster))
 		}
