@@ -52,5 +52,5 @@ var _ = JustAfterEach(env.EndCheck)
 var _ = ReportAfterEach(env.WriteResult)
 
 var _ = SynchronizedAfterSuite(func(ctx SpecContext) {
-	Expect(env.Leave(ctx)).To(Succeed())
+	env.Leave(ctx)
 }, func(ctx SpecContext) { env.TearDown(ctx) }, NodeTimeout(4*env.StopTimeout))

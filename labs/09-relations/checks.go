@@ -88,7 +88,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded("service"))
 		Expect(isUntouched(ctx, theirs)).To(Succeed())
 		Expect(env.Admin().Delete(ctx, theirs)).To(Succeed())
-		Eventually(ctx, serviceOf(m)).WithTimeout(freedTimeout).Should(exist().Because("not-freed"))
+		Eventually(ctx, serviceOf(m)).WithTimeout(freedTimeout).Should(exist().Because("not-freed").ByKubernetes(freedTimeout))
 	})
 
 	It("brings options to the Pods", env.Check("options-arrive"), func(ctx SpecContext) {
@@ -96,7 +96,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		m := withOptions(ctx, options)
 		Expect(m.WaitIdle(ctx)).To(Succeed())
 		Expect(write(ctx, options, randomConnections())).To(Succeed())
-		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(tellLimit(options))
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(tellLimit(options).ByKubernetes(optionsTimeout))
 		served := newOptions(ctx, env.Namespace(ctx), env.RandomName())
 		m = withOptions(ctx, served)
 		match.ExpectPods(ctx, m)
@@ -142,7 +142,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		}
 		Expect(write(ctx, options, randomConnections())).To(Succeed())
 		for _, m := range users {
-			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(tellLimit(options).Because("instance-not-updated"))
+			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(tellLimit(options).Because("instance-not-updated").ByKubernetes(optionsTimeout))
 		}
 		Expect(env.Sleep(ctx, stayPeriod)).To(Succeed())
 		for m, before := range others {

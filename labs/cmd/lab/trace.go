@@ -41,13 +41,9 @@ func (a *app) trace(lab, check string) error {
 		return err
 	}
 	fmt.Fprintf(a.Out, "Lab %d  %s: %s on %s\n", n, c.Labs[n-1].Title, result.Verdict, minute(result.Started))
-	recording, err := trace.ReadFile(filepath.Join(result.Artifacts, trace.File))
+	actions, err := trace.ByCheck(filepath.Join(result.Artifacts, trace.File))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
-	}
-	var actions map[string][]trace.Action
-	if err == nil {
-		actions = recording.ByCheck()
 	}
 	if len(actions) == 0 {
 		fmt.Fprintln(a.Out, "That run has no trace: your code did not compile, the lab runs no operator, or the artifacts were removed.")

@@ -20,7 +20,7 @@ func TestNamespaceFilterNarrowsListsAndWatches(t *testing.T) {
 	}{
 		{two, http.MethodGet, "/apis/apps/v1/deployments", "metadata.namespace!=a,metadata.namespace!=b"},
 		{two, http.MethodGet, "/apis/apps/v1/deployments?watch=true", "metadata.namespace!=a,metadata.namespace!=b"},
-		{one, http.MethodGet, "/apis/apps/v1/namespaces/b/deployments", "metadata.namespace!=a"},
+		{one, http.MethodGet, "/apis/apps/v1/namespaces/b/deployments", ""},
 		{one, http.MethodGet, "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dd", "metadata.name=d,metadata.namespace!=a"},
 		{one, http.MethodGet, "/apis/apps/v1/namespaces/b/deployments/d", ""},
 		{one, http.MethodGet, "/apis/apps/v1/watch/namespaces/b/deployments/d", ""},

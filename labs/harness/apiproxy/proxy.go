@@ -1,5 +1,5 @@
 // Package apiproxy is a reverse proxy between one client and an API server. It remembers what was asked, can refuse writes and
-// act before and after each request ([Proxy.Outage], [Proxy.Disturb]), and can hide namespaces ([NamespaceFilter]).
+// act before and after each request ([Proxy.Disturb]), and can hide namespaces ([NamespaceFilter]).
 package apiproxy
 
 import (
@@ -15,6 +15,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,18 +35,16 @@ import (
 // Proxy listens on loopback, with TLS.
 type Proxy struct {
 	server *httptest.Server
-	token  string
 	filter NamespaceFilter
 
 	mu          sync.Mutex
 	disturbance Disturbance
-	outage      Outage
 	requests    []Request
 }
 
 // Start begins to pass requests on to the API server of upstream, of which only the address and the certificate authority are
-// used. token is what [Proxy.Token] gives to clients. The zero filter shows everything. Stop it with [Proxy.Stop].
-func Start(upstream *rest.Config, token string, filter NamespaceFilter) (*Proxy, error) {
+// used: clients show tokens of their own. The zero filter shows everything. Stop it with [Proxy.Stop].
+func Start(upstream *rest.Config, filter NamespaceFilter) (*Proxy, error) {
 	target, err := url.Parse(upstream.Host)
 	if err != nil {
 		return nil, fmt.Errorf("parse API server address: %w", err)
@@ -57,7 +57,7 @@ func Start(upstream *rest.Config, token string, filter NamespaceFilter) (*Proxy,
 	if err != nil {
 		return nil, fmt.Errorf("listen for the manager: %w", err)
 	}
-	p := &Proxy{token: token, filter: filter}
+	p := &Proxy{filter: filter}
 	silent := log.New(io.Discard, "", 0) // a client that breaks off is no news, and Ginkgo keeps all that is printed
 	p.server = httptest.NewUnstartedServer(p.recorded(&httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -75,22 +75,71 @@ func Start(upstream *rest.Config, token string, filter NamespaceFilter) (*Proxy,
 // URL is where clients connect to.
 func (p *Proxy) URL() string { return p.server.URL }
 
-// Address is the host and port of [Proxy.URL].
-func (p *Proxy) Address() string { return p.server.Listener.Addr().String() }
-
-// Token is what the client has to send.
-func (p *Proxy) Token() string { return p.token }
-
 // CA is the certificate that clients have to trust, as PEM.
 func (p *Proxy) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }
 
 // Stop closes the listener and every connection.
-func (p *Proxy) Stop() error {
+func (p *Proxy) Stop() {
 	p.server.CloseClientConnections()
 	p.server.Close()
-	return nil
+}
+
+// Outage is the resource that the API server refuses all writes of, as when an admission webhook for it fails. Reads and watches
+// go on. "" is none.
+type Outage string
+
+const (
+	// NoDeployments refuses writes of Deployments.
+	NoDeployments Outage = "deployments"
+	// NoMemcacheds refuses writes of Memcacheds and their status.
+	NoMemcacheds Outage = "memcacheds"
+)
+
+// Disturbance is what goes wrong with requests. Its functions may be nil, and are called from many goroutines at once.
+type Disturbance struct {
+	Outage Outage
+	// Before is called ahead of each request, which waits for it. True says that it did something which the API server may
+	// answer with a conflict; such an answer is marked as Disturbed.
+	Before func(context.Context, Request) bool
+	// After is called when the API server has answered, and the client has not heard of it yet.
+	After func(Request)
+}
+
+// Disturb applies d to all requests from now on, in place of the one before. The zero Disturbance ends it.
+func (p *Proxy) Disturb(d Disturbance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.disturbance = d
+}
+
+func (p *Proxy) disturbed() Disturbance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.disturbance
+}
+
+// add gives the request its index and keeps it.
+func (p *Proxy) add(r Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.Index = len(p.requests)
+	p.requests = append(p.requests, r)
+}
+
+// Count is how many requests there were. It is the index of the next one.
+func (p *Proxy) Count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.requests)
+}
+
+// Since gives the requests from index on, in order.
+func (p *Proxy) Since(index int) []Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.requests[min(index, len(p.requests)):])
 }
 
 // recordKey is the context key under which a request's record travels to its answer.
@@ -106,13 +155,15 @@ func (p *Proxy) recorded(next http.Handler) http.Handler {
 			return
 		}
 		record := describe(req, info)
-		if p.filter.hides(info.Namespace) {
+		if slices.Contains(p.filter.Hidden, info.Namespace) {
 			why := errors.New("this namespace belongs to a check that runs at the same time")
 			p.refuse(w, record, apierrors.NewForbidden(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name, why))
 			return
 		}
-		disturbance, outage := p.disturbances()
-		refusal := outage.refusal(record)
+		disturbance, refusal := p.disturbed(), (*apierrors.StatusError)(nil)
+		if record.Mutating() && record.Resource == string(disturbance.Outage) {
+			refusal = apierrors.NewInternalError(errors.New("failed calling webhook: context deadline exceeded"))
+		}
 		if err := p.filter.narrow(req.URL, record); err != nil { // unfiltered, it would show objects of other checks
 			refusal = apierrors.NewServiceUnavailable(err.Error())
 		}
@@ -146,8 +197,8 @@ func (p *Proxy) answered(resp *http.Response) error {
 	}
 	record.Disturbed = record.Disturbed && record.Status == http.StatusConflict
 	p.add(*record)
-	if d, _ := p.disturbances(); d.After != nil {
-		d.After(*record)
+	if after := p.disturbed().After; after != nil {
+		after(*record)
 	}
 	return nil
 }
@@ -179,4 +230,36 @@ func message(body []byte) string {
 		return status.Message
 	}
 	return ""
+}
+
+// NamespaceFilter hides namespaces from a client. Lists and watches of namespaced objects, and of namespaces, leave out
+// what is hidden, and what a client asks for in a hidden namespace is forbidden. The zero value hides nothing.
+type NamespaceFilter struct {
+	// Hidden are the namespaces.
+	Hidden []string
+	// Namespaced reports whether a resource is namespaced. After an error the proxy answers 503.
+	Namespaced func(group, resource string) (bool, error)
+}
+
+// narrow has the API server itself leave out what is hidden, by the fields that all namespaced resources can be selected by
+// (https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/).
+func (f NamespaceFilter) narrow(u *url.URL, r Request) error {
+	selects := r.Verb == "list" || r.Verb == "watch" || r.Verb == "deletecollection"
+	if len(f.Hidden) == 0 || !selects || r.Subresource != "" || r.Namespace != "" {
+		return nil
+	}
+	field := "metadata.namespace"
+	if r.Group == "" && r.Resource == "namespaces" {
+		field = "metadata.name"
+	} else if namespaced, err := f.Namespaced(r.Group, r.Resource); !namespaced || err != nil {
+		return err
+	}
+	query := u.Query()
+	terms := slices.DeleteFunc(query["fieldSelector"], func(term string) bool { return term == "" })
+	for _, namespace := range f.Hidden {
+		terms = append(terms, field+"!="+namespace)
+	}
+	query.Set("fieldSelector", strings.Join(terms, ","))
+	u.RawQuery = query.Encode()
+	return nil
 }

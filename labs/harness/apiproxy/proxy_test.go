@@ -25,11 +25,11 @@ func start(t *testing.T, filter apiproxy.NamespaceFilter, handler http.HandlerFu
 	t.Cleanup(upstream.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
 	admin := &rest.Config{Host: upstream.URL, BearerToken: "of-the-admin", TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
-	proxy, err := apiproxy.Start(admin, "of-the-client", filter)
+	proxy, err := apiproxy.Start(admin, filter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = proxy.Stop() })
+	t.Cleanup(proxy.Stop)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(proxy.CA())
 	return proxy, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
@@ -74,7 +74,7 @@ func TestRequestsAreDescribedAsRBACDoes(t *testing.T) {
 // The manager must not act with the rights of the checks.
 func TestClientKeepsItsIdentity(t *testing.T) {
 	proxy, client := start(t, apiproxy.NamespaceFilter{}, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Authorization")) })
-	if _, got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods"); got != "Bearer "+proxy.Token() {
+	if _, got := send(t, client, http.MethodGet, proxy.URL()+"/api/v1/pods"); got != "Bearer of-the-client" {
 		t.Errorf("the API server saw %q", got)
 	}
 }
@@ -90,10 +90,6 @@ func TestRefusalReachesRecordAndClient(t *testing.T) {
 	}
 	if got := proxy.Since(0)[0]; got.Message != "you may not" || got.Status != http.StatusForbidden {
 		t.Errorf("recorded %+v", got)
-	}
-	want := []apiproxy.Tally{{Verb: "list", Resource: "secrets", Requests: 1, Refused: 1}}
-	if diff := cmp.Diff(want, proxy.Tallies()); diff != "" {
-		t.Error(diff)
 	}
 }
 

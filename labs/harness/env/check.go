@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,16 +11,16 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/example/operator-lab/labs/harness/diagnostics"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
@@ -47,16 +48,14 @@ func Check(id string, kind ...ginkgo.SpecPriority) []any {
 
 // check is one check while it runs in this process.
 type check struct {
-	id     string
-	lab    int
-	long   bool
-	rand   *rand.Rand   // see [Rand]
-	polled error        // of the last read by [Polled]
-	result suite.Result // once it has failed
-
-	mu         sync.Mutex // the manager tells about itself from a goroutine of its own
-	namespaces []string
-	memcacheds []Memcached
+	id         string
+	lab        int
+	long       bool
+	rand       *rand.Rand   // see [Rand]
+	polled     error        // of the last read by [Polled]
+	result     suite.Result // once it has failed
+	memcached  Memcached    // that it created last
+	namespaces atomic.Int32 // how many it has; the manager tells about itself from a goroutine of its own
 }
 
 // newCheck makes the check of a spec. What it draws depends on the run's seed and its id alone.
@@ -76,39 +75,26 @@ func running() *check {
 	return &check{}
 }
 
-// allNamespaces are those that the check works in.
-func (c *check) allNamespaces() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.namespaces)
-}
-
-// created are the Memcacheds that the check has made.
-func (c *check) created() []Memcached {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.memcacheds)
-}
-
 // BeginCheck prepares the manager for a check. The suite calls it before each of them.
 func BeginCheck(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	c := newCheck(ginkgo.CurrentSpecReport(), current.config.Seed)
 	current.check.Store(c)
 	gomega.Default = NewGomega(c.fail)
-	if by := status().Pointless; by != "" {
-		require(blocked(by))
+	if _, decisive := c.otherFailures(); decisive != "" {
+		require(blocked(decisive))
 	}
-	require(current.env.restore(ctx, c.lab))
+	if current.env != nil {
+		require(current.env.restore(ctx, c.lab))
+	}
 }
 
 // EndCheck fails a check that has passed if its manager exited meanwhile: where nothing runs, nothing goes wrong. The suite calls
 // it after each check.
 func EndCheck() {
 	ginkgo.GinkgoHelper()
-	gone := status().Gone
-	if !ginkgo.CurrentSpecReport().Failed() && len(running().created()) > 0 && gone != nil {
-		require(gone)
+	if f := gone(); f != nil && !ginkgo.CurrentSpecReport().Failed() && running().memcached.Name != "" {
+		require(f)
 	}
 }
 
@@ -133,16 +119,14 @@ func WriteResult(spec types.SpecReport) {
 	default:
 		result.State, result.Defect = suite.Broken, spec.State.String()+" "+spec.Failure.ForwardedPanic
 	}
-	_ = tell(result) // a check without a result is told by the verdict
+	tell(result)
 }
 
-// tell adds a result to the file of the run.
-func tell(result suite.Result) error {
-	if current.config.Artifacts == "" {
-		return nil // not a run of the lab command
+// tell adds a result to the file of the run, if the lab command runs it. The verdict reports a check without a result.
+func tell(result suite.Result) {
+	if result.Run = current.shared.Run; current.config.Artifacts != "" {
+		_ = suite.Append(filepath.Join(current.config.Artifacts, suite.ResultsFile), result)
 	}
-	result.Run = current.shared.Run
-	return suite.Append(filepath.Join(current.config.Artifacts, suite.ResultsFile), result)
 }
 
 // label is what follows a prefix in one of the labels.
@@ -190,8 +174,9 @@ func (c *check) fail(failure Failure) {
 	seen := c.look(failure) // first, because the manager goes on sending requests
 	f := seen.Cause(findingOf(failure.Err))
 	late := failure.TimedOut || f.Late
-	if why := givenUp(status()); why != nil {
-		f, late = finding.Of(why), false // which explains whatever else is missing
+	if why, _ := status(); why != nil {
+		f = finding.Of(why) // which explains whatever else is missing
+		late = f.Late
 	}
 	if f.Cause == suite.CauseBlocked {
 		c.result = suite.Result{State: suite.Blocked, BlockedBy: f.Seen}
@@ -206,16 +191,36 @@ func (c *check) fail(failure Failure) {
 	ginkgo.Fail(f.Error())
 }
 
+// look takes in what may explain a failure of the check. It takes [diagnosticsTimeout] at most, and what it cannot find out it
+// leaves out: a check never fails for want of evidence. A check that is given up is not looked at.
+func (c *check) look(failure Failure) *diagnostics.Snapshot {
+	ctx, cancel := context.WithTimeout(context.Background(), diagnosticsTimeout) // the check's own may have expired
+	defer cancel()
+	s := &diagnostics.Snapshot{
+		Namespaces: c.ownNamespaces(), Quota: quotaName, Workspace: current.config.Workspace, Requests: requests(0),
+		Of: cmp.Or(failure.Of, c.memcached.Key()), Resource: failure.Resource, Missing: failure.Missing, Rejected: failure.Rejected,
+	}
+	if current.env != nil {
+		s.Log = current.env.manager.output.String()
+	}
+	if current.admin == nil || finding.Of(failure.Err).Cause == suite.CauseBlocked {
+		return s
+	}
+	if current.config.NeedsManager() {
+		s.User = managerUser()
+		s.Denied, _ = Refused(ctx, 0)
+	}
+	s.Read(ctx, current.admin, current.clientset, gvk)
+	return s
+}
+
 // findingOf is what a check has found. A request of ours that the API server could not serve in time is the
 // machine's fault: its flow control does not apply to us, so that no flood of the manager's can delay it.
 func findingOf(err error) *finding.Finding {
-	if f, ok := errors.AsType[*finding.Finding](err); ok {
+	if f := finding.Of(err); f.Cause != finding.CauseOther || !serversFault(err) {
 		return f
 	}
-	if serversFault(err) {
-		return finding.Machine("serve the requests of the checks", err)
-	}
-	return finding.Of(err)
+	return finding.Machine("serve the requests of the checks", err)
 }
 
 // serversFault says that the API server could not do what was asked, whatever it was.
@@ -224,23 +229,18 @@ func serversFault(err error) bool {
 	return ok && status.ErrStatus.Code >= http.StatusInternalServerError
 }
 
-const (
-	// busyPerProcessor is how many programs for each processor make a machine busy: what is late there may be right.
-	busyPerProcessor = 2
-	// ownLoad is what the lab itself adds: managers, the API server and etcd. Three verdicts on lab 7 in a row made a load average of 6.8.
-	ownLoad = 8
-)
+// ownLoad is what the lab itself adds: managers, the API server and etcd. Three verdicts on lab 7 in a row made a load average of 6.8.
+const ownLoad = 8
 
-// busy is this machine's load if the machine is busy, and 0 if it is not, or does not tell as Linux does: the load average of the last
-// minute, or the number of programs that want to run now if that is less, because what ran before a check does not matter (a fork bomb
-// of the last hand-in).
+// busy is this machine's load if more than two programs for each processor want to run beside our own, and 0 if not, or if the machine
+// does not tell as Linux does: the load average of the last minute, or the number of programs that want to run now if that is less,
+// because what ran before a check does not matter.
 func busy() float64 {
 	data, _ := os.ReadFile("/proc/loadavg")
 	var one, five, fifteen, now float64
 	_, _ = fmt.Sscanf(string(data), "%f %f %f %f/", &one, &five, &fifteen, &now)
-	load := min(one, now)
-	if load <= ownLoad+busyPerProcessor*float64(runtime.NumCPU()) {
-		return 0
+	if load := min(one, now); load > ownLoad+2*float64(runtime.NumCPU()) {
+		return load
 	}
-	return load
+	return 0
 }

@@ -40,12 +40,10 @@ func DeploymentOf(m Memcached) func(context.Context) (*appsv1.Deployment, error)
 }
 
 func (m Memcached) deployment(ctx context.Context) (*appsv1.Deployment, error) {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
-	if err := client.IgnoreNotFound(current.admin.Get(ctx, m.Key(), d)); err != nil {
-		return nil, fmt.Errorf("get Deployment %s: %w", m, err)
-	}
+	d := &appsv1.Deployment{}
+	err := client.IgnoreNotFound(current.admin.Get(ctx, m.Key(), d))
 	d.Namespace, d.Name = m.Namespace, m.Name // the client empties what it does not find
-	return d, nil
+	return d, err
 }
 
 // Container is the one container of the contract, or a finding.
@@ -105,8 +103,5 @@ func (m Memcached) createOther(ctx context.Context, owners ...metav1.OwnerRefere
 			},
 		},
 	}
-	if err := current.admin.Create(ctx, d); err != nil {
-		return nil, fmt.Errorf("create Deployment %s: %w", m, err)
-	}
-	return d, nil
+	return d, current.admin.Create(ctx, d)
 }

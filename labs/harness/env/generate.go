@@ -3,12 +3,11 @@ package env
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,27 +86,32 @@ func InstallDerivedCRD(ctx context.Context) (*crd.Resource, error) {
 // whatever group the learner put it. Without a manifest, or when the API server refused it, the error is
 // a finding with the cause [suite.CauseNoManifest] or [suite.CauseRefused].
 func LearnersResource(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, *crd.Resource, error) {
-	definition, err := definition()
+	definition, err := installDefinition(ctx)
+	if err == nil {
+		err = current.admin.Get(ctx, client.ObjectKeyFromObject(definition), definition)
+	}
 	if err != nil {
 		return nil, nil, err
-	}
-	if err := crd.Install(ctx, current.admin, definition); err != nil {
-		return nil, nil, refused(err)
-	}
-	if err := current.admin.Get(ctx, client.ObjectKey{Name: definition.Name}, definition); err != nil {
-		return nil, nil, fmt.Errorf("get definition %s: %w", definition.Name, err)
 	}
 	resource, err := crd.New(current.adminConfig, definition)
 	return definition, resource, err
 }
 
-// refused is the finding about a manifest that the API server does not take.
-func refused(err error) *finding.Finding {
-	text := err.Error()
-	if refusal, ok := crd.Refused(err); ok {
-		text = refusal.Text
+// installDefinition installs the workspace's own manifest, whatever its file is called, and waits until it is Established. The error
+// is a finding about the manifest.
+func installDefinition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
+	definition, err := definition()
+	if err != nil {
+		return nil, err
 	}
-	return finding.New(suite.CauseRefused, "the API server takes the manifest in "+suite.ManifestDir, "%s", text)
+	if err := crd.Install(ctx, current.admin, definition); err != nil {
+		text := err.Error()
+		if refusal, ok := crd.Refused(err); ok {
+			text = refusal.Text
+		}
+		return nil, finding.New(suite.CauseRefused, "the API server takes the manifest in "+suite.ManifestDir, "%s", text)
+	}
+	return definition, nil
 }
 
 // Manifests are the definitions that the workspace keeps in [suite.ManifestDir]. Without one of [suite.Kind] the error is a
@@ -117,32 +121,12 @@ func Manifests() ([]generate.Manifest, error) {
 	if err != nil {
 		return nil, finding.New(suite.CauseRefused, "YAML in "+suite.ManifestDir, "%v", err)
 	}
-	var definitions []generate.Manifest
-	files := []string{"no definition"}
-	for _, m := range all {
-		if m.Kind() == "CustomResourceDefinition" {
-			definitions = append(definitions, m)
-			files = append(files, m.File)
-		}
-	}
+	definitions := slices.DeleteFunc(all, func(m generate.Manifest) bool { return m.Kind() != "CustomResourceDefinition" })
 	if len(generate.Definitions(definitions, suite.Kind)) == 0 {
 		return nil, finding.New(suite.CauseNoManifest, "a definition of "+suite.Kind+" in "+suite.ManifestDir,
-			"%s; `make manifests` in the workspace writes it", strings.Join(files[min(1, len(files)-1):], ", "))
+			"none among %d definitions; `make manifests` in the workspace writes it", len(definitions))
 	}
 	return definitions, nil
-}
-
-// installLearnersCRD installs the workspace's own manifest, whatever its file is called, and waits until
-// it is Established.
-func installLearnersCRD(ctx context.Context) *finding.Finding {
-	definition, err := definition()
-	if err == nil {
-		err = crd.Install(ctx, current.admin, definition)
-	}
-	if f, ok := errors.AsType[*finding.Finding](err); ok || err == nil {
-		return f
-	}
-	return refused(err)
 }
 
 // Copies is what the copies of the learner's objects share with their originals. The lab has compiled and run the probe before

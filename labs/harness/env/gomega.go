@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
@@ -71,30 +70,25 @@ func (r *recorder) Expect(actual any, extra ...any) gomegatypes.Assertion {
 }
 
 func (r *recorder) Eventually(actualOrCtx any, args ...any) gomegatypes.AsyncAssertion {
-	r.err, r.matcher, r.eventually = nil, nil, true
-	return r.Gomega.Eventually(r.noting(actualOrCtx), r.notingFirst(args)...)
+	args = r.noting(true, append([]any{actualOrCtx}, args...))
+	return r.Gomega.Eventually(args[0], args[1:]...)
 }
 
 func (r *recorder) Consistently(actualOrCtx any, args ...any) gomegatypes.AsyncAssertion {
-	r.err, r.matcher, r.eventually = nil, nil, false
-	return r.Gomega.Consistently(r.noting(actualOrCtx), r.notingFirst(args)...)
+	args = r.noting(false, append([]any{actualOrCtx}, args...))
+	return r.Gomega.Consistently(args[0], args[1:]...)
 }
 
-// noting has a function that returns an error alone tell it. Others are made by [Polled].
-func (r *recorder) noting(polled any) any {
-	switch f := polled.(type) {
-	case func() error:
-		return func() error { r.err = f(); return r.err }
-	case func(context.Context) error:
-		return func(ctx context.Context) error { r.err = f(ctx); return r.err }
-	}
-	return polled
-}
-
-func (r *recorder) notingFirst(args []any) []any {
-	args = slices.Clone(args)
-	if len(args) > 0 {
-		args[0] = r.noting(args[0])
+// noting begins an assertion that polls, and has a function that returns an error alone tell it. Others are made by [Polled].
+func (r *recorder) noting(eventually bool, args []any) []any {
+	r.err, r.matcher, r.eventually = nil, nil, eventually
+	for i, arg := range args {
+		switch f := arg.(type) {
+		case func() error:
+			args[i] = func() error { r.err = f(); return r.err }
+		case func(context.Context) error:
+			args[i] = func(ctx context.Context) error { r.err = f(ctx); return r.err }
+		}
 	}
 	return args
 }

@@ -36,30 +36,29 @@ import (
 
 // ManagerProcess is the learner's program as a process. It can be stopped, killed and started again.
 type ManagerProcess struct {
-	proxy           *apiproxy.Proxy
-	flags           []string // that it is started with
-	home            string
-	kubeconfig      string
-	metrics, health string // addresses on loopback
-	output          logFile
-	registry        *registry.Registry         // that it is told of at its next start, nil for none
-	run             atomic.Pointer[managerRun] // nil while nobody wants it to run
+	proxy      *apiproxy.Proxy
+	flags      []string // that it is started with
+	home       string
+	kubeconfig string
+	metrics    string // its address on loopback
+	output     logFile
+	registry   *registry.Registry         // that it is told of at its next start, nil for none
+	run        atomic.Pointer[managerRun] // nil while nobody wants it to run
 }
 
 // managerRun is the manager from one start to its end.
 type managerRun struct {
-	cmd     *exec.Cmd
-	kill    context.CancelFunc
-	image   string // of the operand, as it was told
-	began   time.Time
-	since   int           // requests that came before it
-	workers int           // lines of [workersLine] that came before it
-	ended   chan struct{} // closed when it has, by itself or not
-	lasted  time.Duration
+	cmd    *exec.Cmd
+	kill   context.CancelFunc
+	image  string // of the operand, as it was told
+	began  time.Time
+	since  int           // requests that came before it
+	ended  chan struct{} // closed when it has, by itself or not
+	lasted time.Duration
 }
 
-// newManager makes a manager that is not started yet.
-func newManager(proxy *apiproxy.Proxy) (*ManagerProcess, error) {
+// newManager makes a manager that is not started yet. It shows the API server a token.
+func newManager(proxy *apiproxy.Proxy, token string) (*ManagerProcess, error) {
 	home, err := os.MkdirTemp(current.config.Scratch, "manager-")
 	if err != nil {
 		return nil, fmt.Errorf("make a home for the manager: %w", err)
@@ -68,24 +67,18 @@ func newManager(proxy *apiproxy.Proxy) (*ManagerProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := "manager.log"
-	if n := ginkgo.GinkgoParallelProcess(); n > 1 {
-		log = fmt.Sprintf("manager-%d.log", n)
-	}
-	output, err := openLog(filepath.Join(current.config.Artifacts, log))
+	output, err := openLog(filepath.Join(current.config.Artifacts, fmt.Sprintf("manager-%d.log", ginkgo.GinkgoParallelProcess())))
 	if err != nil {
 		return nil, err
 	}
-	m := &ManagerProcess{
-		proxy: proxy, home: home, kubeconfig: filepath.Join(home, "kubeconfig"), metrics: addresses[0], health: addresses[1], output: output,
-	}
-	m.flags = m.knownFlags()
-	config := clientcmdapi.NewConfig()
-	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: proxy.URL(), CertificateAuthorityData: proxy.CA()}
-	config.AuthInfos["manager"] = &clientcmdapi.AuthInfo{Token: proxy.Token()}
-	config.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "manager"}
-	config.CurrentContext = "lab"
-	err = clientcmd.WriteToFile(*config, m.kubeconfig)
+	m := &ManagerProcess{proxy: proxy, home: home, kubeconfig: filepath.Join(home, "kubeconfig"), metrics: addresses[0], output: output}
+	m.flags = m.knownFlags("health-probe-bind-address="+addresses[1], "metrics-bind-address="+m.metrics, "metrics-secure=false", "leader-elect=false")
+	err = clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: proxy.URL(), CertificateAuthorityData: proxy.CA()}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"manager": {Token: token}},
+		Contexts:       map[string]*clientcmdapi.Context{"lab": {Cluster: "lab", AuthInfo: "manager"}},
+		CurrentContext: "lab",
+	}, m.kubeconfig)
 	if err == nil {
 		err = os.Chmod(m.kubeconfig, 0o644) // for the manager's user, who alone can enter the home
 	}
@@ -100,51 +93,45 @@ func newManager(proxy *apiproxy.Proxy) (*ManagerProcess, error) {
 func (m *ManagerProcess) command(ctx context.Context, env []string, args ...string) (*exec.Cmd, error) {
 	env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.home, "TMPDIR=" + m.home}, env...)
 	cmd, err := process.Program(ctx, current.config.Supervisor, m.home, env, current.config.Manager, args...)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		cmd.WaitDelay = StopTimeout
 	}
-	cmd.WaitDelay = StopTimeout
-	return cmd, nil
+	return cmd, err
 }
 
-const (
-	// helpLimit bounds the learner's `-h`. A program that does not answer gets no flags: it may be one that knows none, and is
-	// judged by what it does.
-	helpLimit = 5 * time.Second
-	// helpSize is how much of the answer is read. A manager of Kubebuilder's says 4 KB.
-	helpSize = 64 << 10
-)
+// helpLimit bounds the learner's `-h`. A program that does not answer gets no flags: it may be one that knows none, and is
+// judged by what it does.
+const helpLimit = 5 * time.Second
 
-// knownFlags keep the manager on loopback, and off the leader election that ends it outside a cluster. They are those that the
-// program lists as its own: an operator is free to have none.
-func (m *ManagerProcess) knownFlags() (known []string) {
+// knownFlags are those of the given flags that the program lists as its own: an operator is free to have none. They keep the manager
+// on loopback, and off the leader election that ends it outside a cluster.
+func (m *ManagerProcess) knownFlags(wanted ...string) (known []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), helpLimit)
 	defer cancel()
-	help := &process.Tail{Limit: helpSize}
-	cmd, err := m.command(ctx, nil, "-h")
-	if err != nil {
-		return nil // nor can it be started
+	var help []byte
+	if cmd, err := m.command(ctx, nil, "-h"); err == nil {
+		help, _ = cmd.CombinedOutput()
 	}
-	cmd.Stdout, cmd.Stderr = help, help
-	_ = cmd.Run()
-	for _, flag := range []string{
-		"health-probe-bind-address=" + m.health, "metrics-bind-address=" + m.metrics, "metrics-secure=false", "leader-elect=false",
-	} {
+	for _, flag := range wanted {
 		name, _, _ := strings.Cut(flag, "=")
-		if regexp.MustCompile(`(?m)^\s+-{1,2}` + name + `(\s|$)`).MatchString(help.String()) {
+		if regexp.MustCompile(`(?m)^\s+-{1,2}` + name + `(\s|$)`).Match(help) {
 			known = append(known, "--"+flag)
 		}
 	}
 	return known
 }
 
-// start runs the manager with the given operand image, and returns when it knows what there is: before that, that it does nothing
-// shows nothing. A program that does not work is a finding of [ManagerProcess.gone], not an error.
+// start runs the manager with the given operand image, and returns when it knows what there is, after [silenceTimeout] at most:
+// before that, that it does nothing shows nothing. What a manager finds when it starts, controller-runtime's queue serves after all
+// news, and while many checks make some, a slow manager does not come to it
+// (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). A program that does not work is a finding of
+// [ManagerProcess.gone], not an error.
 func (m *ManagerProcess) start(ctx context.Context, image string) error {
 	env := []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"}
 	if m.registry != nil {
 		env = append(env, "REGISTRY_URL="+m.registry.URL())
 	}
+	workers := len(m.output.Lines(workersLine))
 	alive, kill := context.WithCancel(context.Background())
 	cmd, err := m.command(alive, env, m.flags...)
 	if err == nil {
@@ -155,9 +142,7 @@ func (m *ManagerProcess) start(ctx context.Context, image string) error {
 		kill()
 		return finding.Machine("start the manager", err)
 	}
-	r := &managerRun{
-		cmd: cmd, kill: kill, image: image, began: time.Now(), since: m.proxy.Count(), workers: m.workersLines(), ended: make(chan struct{}),
-	}
+	r := &managerRun{cmd: cmd, kill: kill, image: image, began: time.Now(), since: m.proxy.Count(), ended: make(chan struct{})}
 	m.run.Store(r)
 	note(trace.You, "started your manager")
 	go func() {
@@ -168,36 +153,20 @@ func (m *ManagerProcess) start(ctx context.Context, image string) error {
 		}
 		close(r.ended)
 	}()
-	m.awaitCaches(ctx, r)
+	_ = utilwait.PollUntilContextTimeout(ctx, 2*GomegaPollInterval, silenceTimeout, true, func(context.Context) (bool, error) {
+		select {
+		case <-r.ended:
+			return true, nil
+		default:
+			asks := m.proxy.Count() > r.since && time.Since(r.began) > cacheTimeout
+			return asks || len(m.output.Lines(workersLine)) > workers, nil
+		}
+	})
 	return nil
 }
 
 // workersLine is what controller-runtime's log says when the caches are filled.
 const workersLine = "Starting workers"
-
-func (m *ManagerProcess) workersLines() int { return len(m.output.Lines(workersLine)) }
-
-// awaitCaches returns when the manager knows what there is, so that the checks' objects are news to it. What a manager
-// finds when it starts, controller-runtime's queue serves after all news, and while many checks make some, a slow one
-// does not come to it (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). It waits for [silenceTimeout] at
-// most; what is wrong with a manager that fails, the checks report.
-func (m *ManagerProcess) awaitCaches(ctx context.Context, r *managerRun) {
-	_ = utilwait.PollUntilContextTimeout(ctx, pollInterval, silenceTimeout, true, func(context.Context) (bool, error) {
-		select {
-		case <-r.ended:
-			return true, nil
-		default:
-			return m.workersLines() > r.workers || listensSince(m.proxy.Since(r.since), time.Now().Add(-cacheTimeout)), nil
-		}
-	})
-}
-
-// listensSince says whether a manager had asked for Memcacheds by then.
-func listensSince(sent []apiproxy.Request, then time.Time) bool {
-	return slices.ContainsFunc(sent, func(r apiproxy.Request) bool {
-		return r.Group == suite.Group && (r.Verb == "list" || r.Verb == "watch") && r.Time.Before(then)
-	})
-}
 
 // stop asks the manager to end, as Kubernetes does, and kills its process tree when it does not.
 func (m *ManagerProcess) stop(ctx context.Context) {
@@ -206,12 +175,11 @@ func (m *ManagerProcess) stop(ctx context.Context) {
 		return
 	}
 	note(trace.You, "stopped your manager")
-	ctx, cancel := context.WithTimeout(ctx, StopTimeout)
-	defer cancel()
 	_ = r.cmd.Process.Signal(syscall.SIGTERM) // an error: it has ended
 	select {
 	case <-r.ended:
 	case <-ctx.Done():
+	case <-time.After(StopTimeout):
 	}
 	m.end(r)
 }
@@ -230,7 +198,7 @@ func (m *ManagerProcess) Kill() {
 func (m *ManagerProcess) end(r *managerRun) {
 	r.kill()
 	<-r.ended
-	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), diagnosticsTimeout)
 	defer cancel()
 	for _, q := range m.proxy.Since(r.since) {
 		if asksForLease(q) && q.Created() {
@@ -238,9 +206,6 @@ func (m *ManagerProcess) end(r *managerRun) {
 		}
 	}
 }
-
-// releaseTimeout bounds how long leases are deleted.
-const releaseTimeout = 2 * time.Second
 
 func asksForLease(r apiproxy.Request) bool {
 	return r.Group == coordinationv1.GroupName && r.Resource == "leases"
@@ -257,12 +222,6 @@ func (m *ManagerProcess) WhileStopped(ctx context.Context, act func() error) err
 	m.stop(ctx)
 	acted := act()
 	return errors.Join(acted, m.start(ctx, current.config.MemcachedImage))
-}
-
-// runs says whether somebody wants the manager to run with the operand's image. It may have ended by itself since.
-func (m *ManagerProcess) runs(image string) bool {
-	r := m.run.Load()
-	return r != nil && r.image == image
 }
 
 // gone is the finding about a manager that cannot do its work: it ended although nobody asked it to, or it runs and has asked the
@@ -282,7 +241,7 @@ func (m *ManagerProcess) gone() *finding.Finding {
 		return nil
 	}
 	return finding.New(suite.CauseManagerSilent, "the manager reads Memcacheds from the API server",
-		"it has been running for %s and has not sent one request: does it start a controller?", silenceTimeout)
+		"it has been running for %s and has not sent one request: does it start a controller?", silenceTimeout).TooLate()
 }
 
 // lastLine is what a manager that ended said about it.
@@ -290,13 +249,11 @@ func lastLine(output string) string {
 	if p := diagnostics.FindPanic(output, current.config.Workspace, nil); p != "" {
 		return "it panicked: " + p
 	}
-	if lines := diagnostics.Trouble(output, nil, 1); len(lines) > 0 {
-		return "its last complaint: " + lines[0]
+	lines := slices.Concat(diagnostics.Trouble(output, nil, 1), diagnostics.Last(output, nil, 1))
+	if len(lines) == 0 {
+		return "it printed nothing"
 	}
-	if lines := diagnostics.Last(output, nil, 1); len(lines) > 0 {
-		return "its last words: " + lines[0]
-	}
-	return "it printed nothing"
+	return "its log says: " + lines[0]
 }
 
 // counter is a line of the metrics with which controller-runtime counts passes, by their result.
@@ -342,4 +299,44 @@ func (m *ManagerProcess) passes(ctx context.Context) (passes Passes, counted boo
 		}
 	}
 	return passes, len(lines) > 0
+}
+
+// logLimit is how much of the end of a manager's output is kept and quoted from. Each recovered panic takes 6 KB, and
+// controller-runtime tries again sixteen times in two minutes, for each Memcached.
+const logLimit = 512 << 10
+
+// logFile is what a manager prints.
+type logFile struct{ *os.File }
+
+func openLog(path string) (logFile, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	if err != nil {
+		return logFile{}, fmt.Errorf("keep the manager's output: %w", err)
+	}
+	return logFile{file}, nil
+}
+
+// String is the end of what was printed, without credentials.
+func (l logFile) String() string {
+	end, _ := l.Seek(0, io.SeekEnd)
+	text, _ := io.ReadAll(io.NewSectionReader(l, max(0, end-logLimit), logLimit))
+	return diagnostics.Redact(string(text))
+}
+
+// Lines are the recent lines that contain text.
+func (l logFile) Lines(text string) (lines []string) {
+	for line := range strings.Lines(l.String()) {
+		if strings.Contains(line, text) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// Close leaves in the file what [logFile.String] says.
+func (l logFile) Close() {
+	text := l.String()
+	_ = l.Truncate(0)
+	_, _ = l.WriteString(text)
+	_ = l.File.Close()
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
@@ -28,27 +27,6 @@ controller_runtime_reconcile_time_seconds_bucket{controller="memcached",le="0.00
 	server.Close()
 	if got, counted := m.passes(t.Context()); got != (Passes{}) || counted {
 		t.Errorf("without metrics: %+v, %t", got, counted)
-	}
-}
-
-// Where the log does not tell that the caches are filled, a moment after the first list of Memcacheds has to do.
-func TestListensSince(t *testing.T) {
-	now := time.Now()
-	first := apiproxy.Request{Verb: "list", Group: suite.Group, Resource: "memcacheds", Time: now.Add(-time.Second)}
-	other := apiproxy.Request{Verb: "list", Group: "apps", Resource: "deployments", Time: now.Add(-time.Hour)}
-	for name, tc := range map[string]struct {
-		sent []apiproxy.Request
-		then time.Time
-		want bool
-	}{
-		"nothing was sent":      {nil, now, false},
-		"another kind":          {[]apiproxy.Request{other}, now, false},
-		"a moment ago":          {[]apiproxy.Request{other, first}, now.Add(-2 * time.Second), false},
-		"long enough before it": {[]apiproxy.Request{other, first}, now, true},
-	} {
-		if got := listensSince(tc.sent, tc.then); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
@@ -78,10 +79,7 @@ func (m Memcached) CreateWith(ctx context.Context, spec map[string]any) error {
 	if f := current.shared.CRD; f != nil {
 		return f
 	}
-	c := running()
-	c.mu.Lock()
-	c.memcacheds = append(c.memcacheds, m)
-	c.mu.Unlock()
+	running().memcached = m
 	obj := m.object()
 	obj.SetLabels(map[string]string{usersLabel: "one"})
 	if m.Size != 0 {
@@ -92,12 +90,8 @@ func (m Memcached) CreateWith(ctx context.Context, spec map[string]any) error {
 	}
 	obj.Object["spec"] = spec
 	err := current.admin.Create(ctx, obj)
-	_, unanswered := errors.AsType[*url.Error](err)
-	switch {
-	case err == nil:
-		return nil
-	case unanswered || serversFault(err):
-		return fmt.Errorf("create Memcached %s: %w", m, err)
+	if _, unanswered := errors.AsType[*url.Error](err); err == nil || unanswered || serversFault(err) {
+		return err
 	}
 	return finding.New("refused", fmt.Sprintf("the API server takes a Memcached with the spec %v", spec), "%v", err)
 }
@@ -113,10 +107,7 @@ func (m Memcached) object() *unstructured.Unstructured {
 // Get reads the Memcached.
 func (m Memcached) Get(ctx context.Context) (*unstructured.Unstructured, error) {
 	obj := m.object()
-	if err := current.admin.Get(ctx, m.Key(), obj); err != nil {
-		return nil, fmt.Errorf("get Memcached %s: %w", m, err)
-	}
-	return obj, nil
+	return obj, current.admin.Get(ctx, m.Key(), obj)
 }
 
 // SetSpec changes one field of the spec, as `kubectl patch` would. The value is written as JSON; nil removes the field.
@@ -145,18 +136,12 @@ func (m Memcached) merge(ctx context.Context, patch map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)
 	}
-	if err := current.admin.Patch(ctx, m.object(), client.RawPatch(types.MergePatchType, data)); err != nil {
-		return fmt.Errorf("patch Memcached %s: %w", m, err)
-	}
-	return nil
+	return current.admin.Patch(ctx, m.object(), client.RawPatch(types.MergePatchType, data))
 }
 
 // Delete asks for the Memcached's deletion with the given propagation.
 func (m Memcached) Delete(ctx context.Context, propagation metav1.DeletionPropagation) error {
-	if err := current.admin.Delete(ctx, m.object(), client.PropagationPolicy(propagation)); err != nil {
-		return fmt.Errorf("delete Memcached %s: %w", m, err)
-	}
-	return nil
+	return current.admin.Delete(ctx, m.object(), client.PropagationPolicy(propagation))
 }
 
 // holdFinalizer is what [Memcached.Hold] holds a Memcached with.
@@ -203,12 +188,6 @@ func (m Memcached) IsSpecUntouched(ctx context.Context) error {
 	return nil
 }
 
-func (m Memcached) list() *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	return list
-}
-
 // MemcachedOf reads the Memcached when it is polled: use it with Eventually and Consistently. One that is not there has a
 // name and no UID.
 func MemcachedOf(m Memcached) func(context.Context) (*unstructured.Unstructured, error) {
@@ -224,16 +203,8 @@ func MemcachedOf(m Memcached) func(context.Context) (*unstructured.Unstructured,
 // Events lists the events on the Memcached. Both recorders, the old and the new one, end up there.
 func (m Memcached) Events(ctx context.Context) ([]eventsv1.Event, error) {
 	var list eventsv1.EventList
-	if err := current.admin.List(ctx, &list, client.InNamespace(m.Namespace)); err != nil {
-		return nil, fmt.Errorf("list events: %w", err)
-	}
-	var own []eventsv1.Event
-	for _, e := range list.Items {
-		if e.Regarding.Kind == gvk.Kind && e.Regarding.Name == m.Name {
-			own = append(own, e)
-		}
-	}
-	return own, nil
+	err := current.admin.List(ctx, &list, client.InNamespace(m.Namespace))
+	return slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Kind != gvk.Kind || e.Regarding.Name != m.Name }), err
 }
 
 // Times is how often an event was recorded, whichever recorder counted.

@@ -29,22 +29,21 @@ const checkNamespace = trace.NamespacePrefix
 // namespacesPerCheck is how many namespaces one check may work in.
 const namespacesPerCheck = 2
 
-// namespaceName is the name of a check's n-th namespace, should that check run in the given process. Every process knows
+// namespacesOf are the names of a check's namespaces, should that check run in the given process. Every process knows
 // all of these names before the first manager starts, because a manager is told then what not to show of the cluster.
-func namespaceName(run string, process int, check string, n int) string {
-	return fmt.Sprintf("%s%s-%.3s%d%d", checkNamespace, check, run, process, n)
+func namespacesOf(run string, process int, check string) (names []string) {
+	for n := range namespacesPerCheck {
+		names = append(names, fmt.Sprintf("%s%s-%.3s%d%d", checkNamespace, check, run, process, n))
+	}
+	return names
 }
 
 // hiddenFrom are the namespaces in which checks of other processes may work.
-func hiddenFrom(process, processes int, run string, checks []string) []string {
-	var hidden []string
+func hiddenFrom(process, processes int, run string, checks []string) (hidden []string) {
 	for other := 1; other <= processes; other++ {
-		if other == process {
-			continue
-		}
 		for _, check := range checks {
-			for n := range namespacesPerCheck {
-				hidden = append(hidden, namespaceName(run, other, check, n))
+			if other != process {
+				hidden = append(hidden, namespacesOf(run, other, check)...)
 			}
 		}
 	}
@@ -68,22 +67,15 @@ func namespaced(group, resource string) (bool, error) {
 // awaitDiscovery returns when the API server tells of Memcacheds, a moment after they are Established: a manager that
 // asked before would be shown all of them.
 func awaitDiscovery(ctx context.Context) {
-	_ = utilwait.PollUntilContextTimeout(ctx, pollInterval, discoveryTimeout, true, func(context.Context) (bool, error) {
+	_ = until(ctx, "Memcacheds are served", func(context.Context) (bool, error) {
 		_, err := current.admin.RESTMapper().RESTMapping(gvk.GroupKind())
-		return err == nil, nil
+		return true, err
 	})
 }
 
-// addNamespace gives the check the name of another namespace.
-func (c *check) addNamespace() (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.namespaces) == namespacesPerCheck {
-		return "", fmt.Errorf("the check %s wants more than %d namespaces: raise namespacesPerCheck in labs/harness", c.id, namespacesPerCheck)
-	}
-	namespace := namespaceName(current.shared.Run, ginkgo.GinkgoParallelProcess(), c.id, len(c.namespaces))
-	c.namespaces = append(c.namespaces, namespace)
-	return namespace, nil
+// ownNamespaces are those that the check works in.
+func (c *check) ownNamespaces() []string {
+	return namespacesOf(current.shared.Run, ginkgo.GinkgoParallelProcess(), c.id)[:c.namespaces.Load()]
 }
 
 // Namespace makes a namespace for the running check. When the check ends, its Memcacheds and Deployments are deleted: the manager
@@ -91,8 +83,11 @@ func (c *check) addNamespace() (string, error) {
 // namespace takes about seventy requests, which would slow the next checks. What cannot be deleted stays until the cluster goes.
 func Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
-	name, err := running().addNamespace()
-	require(err)
+	c := running()
+	if c.namespaces.Load() == namespacesPerCheck {
+		require(fmt.Errorf("the check %s wants more than %d namespaces: raise namespacesPerCheck in labs/harness", c.id, namespacesPerCheck))
+	}
+	name := namespacesOf(current.shared.Run, ginkgo.GinkgoParallelProcess(), c.id)[c.namespaces.Add(1)-1]
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	require(current.admin.Create(ctx, ns))
 	ginkgo.DeferCleanup(func(ctx context.Context) {
@@ -158,10 +153,7 @@ func LeavePodsPending(ctx context.Context, namespace string) (lift func(context.
 			return err
 		}
 		pending := client.MatchingFields{"status.phase": string(corev1.PodPending)}
-		if err := current.admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), pending); err != nil {
-			return fmt.Errorf("delete the Pods that wait: %w", err)
-		}
-		return nil
+		return current.admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), pending)
 	}, setDefaults(ctx, namespace, true, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: one, DefaultRequest: one})
 }
 
@@ -174,7 +166,7 @@ func setDefaults(ctx context.Context, namespace string, wait bool, limits ...cor
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("set what containers ask for: %w", err)
+		return err
 	}
 	return until(ctx, "the defaults of namespace "+namespace+" count", func(ctx context.Context) (bool, error) {
 		pod := &corev1.Pod{
@@ -192,7 +184,7 @@ func setDefaults(ctx context.Context, namespace string, wait bool, limits ...cor
 func limit(ctx context.Context, namespace string, hard corev1.ResourceList, name string, tried client.Object) (lift func(context.Context) error, _ error) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
 	if err := current.admin.Create(ctx, quota); err != nil {
-		return nil, fmt.Errorf("create quota: %w", err)
+		return nil, err
 	}
 	lift = func(ctx context.Context) error { return client.IgnoreNotFound(current.admin.Delete(ctx, quota)) }
 	return lift, until(ctx, "the quota of namespace "+namespace+" counts", func(ctx context.Context) (bool, error) {
@@ -209,7 +201,7 @@ func limit(ctx context.Context, namespace string, hard corev1.ResourceList, name
 // until polls, through errors, until is says so. The error is the last one, if there was one.
 func until(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
 	var last error
-	err := utilwait.PollUntilContextTimeout(ctx, pollInterval/2, EventuallyTimeout, true, func(ctx context.Context) (yes bool, _ error) {
+	err := utilwait.PollUntilContextTimeout(ctx, GomegaPollInterval, EventuallyTimeout, true, func(ctx context.Context) (yes bool, _ error) {
 		yes, last = is(ctx)
 		return yes && last == nil, nil
 	})

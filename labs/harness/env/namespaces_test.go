@@ -15,8 +15,7 @@ func TestNamespacesOfOtherProcessesAreHidden(t *testing.T) {
 		hidden := hiddenFrom(process, processes, run, checks)
 		for other := 1; other <= processes; other++ {
 			for _, check := range checks {
-				for n := range namespacesPerCheck {
-					name := namespaceName(run, other, check, n)
+				for _, name := range namespacesOf(run, other, check) {
 					if slices.Contains(hidden, name) != (other != process) {
 						t.Errorf("process %d, namespace %s of process %d: hidden are %v", process, name, other, hidden)
 					}
@@ -33,17 +32,5 @@ func TestNamespacesOfOtherProcessesAreHidden(t *testing.T) {
 	}
 	if hidden := hiddenFrom(1, 1, run, checks); len(hidden) != 0 {
 		t.Errorf("the only process hides %v", hidden)
-	}
-}
-
-func TestNamespacesOfACheckAreLimited(t *testing.T) {
-	c := &check{id: "creates"}
-	for range namespacesPerCheck {
-		if _, err := c.addNamespace(); err != nil {
-			t.Error(err)
-		}
-	}
-	if ns, err := c.addNamespace(); err == nil {
-		t.Errorf("it got %q, which other managers would see", ns)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,10 +41,8 @@ func podsOf(ctx context.Context, d *appsv1.Deployment) ([]corev1.Pod, error) {
 		return nil, fmt.Errorf("read selector of Deployment %s: %w", d.Name, err)
 	}
 	var list corev1.PodList
-	if err := current.admin.List(ctx, &list, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list Pods of Deployment %s: %w", d.Name, err)
-	}
-	return list.Items, nil
+	err = current.admin.List(ctx, &list, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	return list.Items, err
 }
 
 // PodsOf lists the Pods of the Memcached's Deployment when it is polled: use it with Eventually and Consistently.
@@ -99,10 +96,7 @@ func (m Memcached) DeletePods(ctx context.Context) error {
 	if err := Quota(ctx, m.Namespace, 0); err != nil {
 		return err
 	}
-	if err := current.admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(m.Namespace), client.GracePeriodSeconds(0)); err != nil {
-		return fmt.Errorf("delete the Pods of %s: %w", m, err)
-	}
-	return nil
+	return current.admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(m.Namespace), client.GracePeriodSeconds(0))
 }
 
 // whyNoPods looks for a Pod that can never become good, and for Pods that could not be created.
@@ -113,8 +107,12 @@ func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 	}
 	for _, pod := range pods {
 		for _, status := range pod.Status.ContainerStatuses {
-			if f := failedState(pod.Name, status); f != nil {
-				return Final(f)
+			expected := fmt.Sprintf("container %s of Pod %s runs", status.Name, pod.Name)
+			if w := status.State.Waiting; w != nil && failedReasons[w.Reason] != "" {
+				return Final(finding.New(failedReasons[w.Reason], expected, "%s: %s", w.Reason, w.Message))
+			}
+			if t := status.State.Terminated; t != nil && status.RestartCount > 0 {
+				return Final(finding.New("crashing", expected, "it ended with exit code %d, and was started %d times", t.ExitCode, status.RestartCount+1))
 			}
 		}
 		if err := diagnostics.NotReady(pod); err != nil {
@@ -125,17 +123,6 @@ func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
 			return finding.New("not-created", "the Pods of the Deployment", "%s", c.Message)
 		}
-	}
-	return nil
-}
-
-func failedState(pod string, status corev1.ContainerStatus) *finding.Finding {
-	expected := fmt.Sprintf("container %s of Pod %s runs", status.Name, pod)
-	if w := status.State.Waiting; w != nil && failedReasons[w.Reason] != "" {
-		return finding.New(failedReasons[w.Reason], expected, "%s: %s", w.Reason, w.Message)
-	}
-	if t := status.State.Terminated; t != nil && status.RestartCount > 0 {
-		return finding.New("crashing", expected, "it ended with exit code %d, and was started %d times", t.ExitCode, status.RestartCount+1)
 	}
 	return nil
 }
@@ -170,11 +157,7 @@ func AskSetting(ctx context.Context, pod corev1.Pod, port int32, name string) (s
 func ask(ctx context.Context, pod corev1.Pod, port int32, question string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	clientset, err := kubernetes.NewForConfig(current.adminConfig)
-	if err != nil {
-		return "", fmt.Errorf("make a client: %w", err)
-	}
-	url := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+	url := current.clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(current.adminConfig)
 	if err != nil {
 		return "", fmt.Errorf("prepare port-forward: %w", err)
@@ -215,48 +198,34 @@ func nobodyListens(pod corev1.Pod, port int32, how string) *finding.Finding {
 	return finding.New("nobody-listens", answers(pod, port), "%s; the container is started with %s", how, startedWith(pod))
 }
 
-// startedWith is the command line of a Pod's first container, as far as its spec decides it.
+// startedWith is the command line of a Pod's container, as far as its spec decides it.
 func startedWith(pod corev1.Pod) string {
-	if len(pod.Spec.Containers) == 0 {
-		return "nothing"
+	var words []string
+	for _, c := range pod.Spec.Containers[:min(1, len(pod.Spec.Containers))] {
+		words = slices.Concat(c.Command, c.Args)
 	}
-	c := pod.Spec.Containers[0]
-	words := slices.Concat(c.Command, c.Args)
-	switch {
-	case len(words) == 0:
+	if len(words) == 0 {
 		return "what its image says, without arguments of yours"
-	case len(c.Command) == 0:
-		return fmt.Sprintf("the arguments `%s`", strings.Join(words, " "))
 	}
 	return fmt.Sprintf("`%s`", strings.Join(words, " "))
 }
-
-const (
-	// triedService is what the API server's proxy says when it did not get an answer in HTTP.
-	triedService = "error trying to reach service"
-	// refusedConnection is what a dialer says when nobody listens at an address.
-	refusedConnection = "connection refused"
-)
 
 // Reachable wants somebody to listen on a port of the Pod's own address. A port-forward ends inside the Pod, where
 // one that listens on 127.0.0.1 answers as well; the API server's proxy comes from outside. It speaks HTTP,
 // which memcached does not: any answer but a refused connection will do. What the proxy met is in the body of
 // its answer, and not always in the error.
 func Reachable(ctx context.Context, pod corev1.Pod, port int32) error {
-	clientset, err := kubernetes.NewForConfig(current.adminConfig)
-	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
-	}
-	answer, err := clientset.CoreV1().Pods(pod.Namespace).ProxyGet("", pod.Name, strconv.Itoa(int(port)), "/", nil).DoRaw(ctx)
+	answer, err := current.clientset.CoreV1().Pods(pod.Namespace).ProxyGet("", pod.Name, strconv.Itoa(int(port)), "/", nil).DoRaw(ctx)
 	if err == nil {
 		return nil
 	}
+	const refused = "connection refused"
 	switch text := err.Error() + string(answer); {
-	case !strings.Contains(text, triedService):
+	case !strings.Contains(text, "error trying to reach service"):
 		return fmt.Errorf("reach Pod %s by way of the API server: %w", pod.Name, err)
-	case !strings.Contains(text, refusedConnection):
+	case !strings.Contains(text, refused):
 		return nil // no HTTP, and an answer
 	}
 	return finding.New("listens-locally", fmt.Sprintf("memcached can be reached on port %d of Pod %s", port, pod.Name),
-		"it answers inside of the Pod, and whoever comes from outside gets: %s", refusedConnection)
+		"it answers inside of the Pod, and whoever comes from outside gets: %s", refused)
 }

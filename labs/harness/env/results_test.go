@@ -11,29 +11,33 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-func TestFailedChecksElsewhere(t *testing.T) {
+func TestOtherFailures(t *testing.T) {
+	config, run := current.config, current.shared.Run
+	t.Cleanup(func() { current.config, current.shared.Run = config, run })
 	failed := func(check string) suite.Result { return suite.Result{Run: "b", Check: check, State: suite.Failed} }
 	for name, tc := range map[string]struct {
-		result suite.Result
-		check  string
-		long   bool
-		want   Status
+		result           suite.Result
+		check            string
+		long             bool
+		failed, decisive string
 	}{
-		"a run that does not count":     {suite.Result{Run: "a", Check: "opens", State: suite.Failed}, "repairs", true, Status{}},
-		"it passed":                     {suite.Result{Run: "b", Check: "opens", State: suite.Passed}, "repairs", true, Status{}},
-		"it was blocked":                {suite.Result{Run: "b", Check: "opens", State: suite.Blocked}, "repairs", true, Status{}},
-		"the machine was busy":          {suite.Result{Run: "b", Check: "opens", State: suite.Failed, Load: 9}, "repairs", true, Status{}},
-		"another check":                 {failed("other"), "repairs", false, Status{Failed: "other"}},
-		"another, for one that is long": {failed("other"), "repairs", true, Status{Failed: "other", Pointless: "other"}},
-		"the opening check":             {failed("opens"), "repairs", false, Status{Failed: "opens", Pointless: "opens"}},
-		"the opening check, for itself": {failed("opens"), "opens", false, Status{Failed: "opens"}},
+		"a run that does not count":     {suite.Result{Run: "a", Check: "opens", State: suite.Failed}, "repairs", true, "", ""},
+		"it passed":                     {suite.Result{Run: "b", Check: "opens", State: suite.Passed}, "repairs", true, "", ""},
+		"it was blocked":                {suite.Result{Run: "b", Check: "opens", State: suite.Blocked}, "repairs", true, "", ""},
+		"the machine was busy":          {suite.Result{Run: "b", Check: "opens", State: suite.Failed, Load: 9}, "repairs", true, "", ""},
+		"another check":                 {failed("other"), "repairs", false, "other", ""},
+		"another, for one that is long": {failed("other"), "repairs", true, "other", "other"},
+		"the opening check":             {failed("opens"), "repairs", false, "opens", "opens"},
+		"the opening check, for itself": {failed("opens"), "opens", false, "opens", ""},
 	} {
-		path := filepath.Join(t.TempDir(), suite.ResultsFile)
-		if err := suite.Append(path, tc.result); err != nil {
+		current.config = suite.Config{Artifacts: t.TempDir(), Opening: map[int]string{4: "opens"}}
+		current.shared.Run = "b"
+		if err := suite.Append(filepath.Join(current.config.Artifacts, suite.ResultsFile), tc.result); err != nil {
 			t.Fatal(err)
 		}
-		if got := newResults(path, "b").elsewhere(tc.check, "opens", tc.long); got != tc.want {
-			t.Errorf("%s: %+v", name, got)
+		c := &check{id: tc.check, lab: 4, long: tc.long}
+		if failed, decisive := c.otherFailures(); failed != tc.failed || decisive != tc.decisive {
+			t.Errorf("%s: %q, %q", name, failed, decisive)
 		}
 	}
 }

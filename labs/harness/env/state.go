@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +33,7 @@ func (m Memcached) State(ctx context.Context) (State, error) {
 	d := &unstructured.Unstructured{}
 	d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	if err := client.IgnoreNotFound(current.admin.Get(ctx, m.Key(), d)); err != nil {
-		return State{}, fmt.Errorf("get Deployment %s: %w", m, err)
+		return State{}, err
 	}
 	unstructured.RemoveNestedField(d.Object, "metadata", "managedFields")
 	obj, err := m.Get(ctx)
@@ -66,7 +65,8 @@ func (s State) Since(before State) error {
 		if len(moved) == 0 && equality.Semantic.DeepEqual(part.before, part.now) {
 			continue
 		}
-		if part.cause == "status-changed" && len(moved) > 0 && onlyTimes(moved) {
+		notATime := func(f finding.Field) bool { return !strings.Contains(f.Path, "lastTransitionTime") }
+		if part.cause == "status-changed" && len(moved) > 0 && !slices.ContainsFunc(moved, notATime) {
 			part.cause = "timestamps-move"
 		}
 		lines := []string{"a list is in another order"}
@@ -88,10 +88,6 @@ func telling(moved []finding.Field) []finding.Field {
 		return moved
 	}
 	return chosen
-}
-
-func onlyTimes(moved []finding.Field) bool {
-	return !slices.ContainsFunc(moved, func(f finding.Field) bool { return !strings.Contains(f.Path, "lastTransitionTime") })
 }
 
 // observed says whether the deployment controller has seen the Deployment as it is. Its news of that start a pass.
@@ -119,17 +115,17 @@ func (m Memcached) AwaitRest(ctx context.Context, period, limit time.Duration) (
 	read := StateOf(m)
 	before, err := read(ctx)
 	for began, since, changes := time.Now(), time.Now(), 0; err == nil && time.Since(since) < period; {
-		if changes >= maxChanges {
+		switch {
+		case changes >= maxChanges:
 			return changed, nil
-		}
-		if time.Since(began) >= limit {
+		case time.Since(began) >= limit:
 			return finding.Of(changed).TooLate(), nil
 		}
-		if err = Sleep(ctx, GomegaPollInterval); err != nil {
-			return nil, err
+		now, err := before, Sleep(ctx, GomegaPollInterval)
+		if err == nil {
+			now, err = read(ctx)
 		}
-		var now State
-		if now, err = read(ctx); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		if moved := now.Since(before); moved != nil || !now.observed() {

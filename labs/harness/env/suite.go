@@ -14,11 +14,18 @@ import (
 	"sync/atomic"
 
 	"github.com/onsi/ginkgo/v2"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,10 +45,10 @@ var current struct {
 	config      suite.Config
 	admin       client.WithWatch
 	adminConfig *rest.Config
+	clientset   kubernetes.Interface // of the administrator, too
 	shared      shared
 	env         *testEnv // nil when no lab of the run judges a manager, and when there is none that works
 	trace       *trace.Watcher
-	results     *results // nil when each check is judged in its own right
 	check       atomic.Pointer[check]
 }
 
@@ -73,7 +80,9 @@ func SetUp(ctx context.Context) (prepared []byte, err error) {
 		return nil, err
 	}
 	if current.config.Definition {
-		current.shared.CRD = installLearnersCRD(ctx)
+		if _, err := installDefinition(ctx); err != nil {
+			current.shared.CRD = finding.Of(err)
+		}
 	}
 	if current.config.NeedsManager() {
 		// The API server keeps the name of the program for what a client without a name of its own writes.
@@ -95,7 +104,7 @@ func SetUp(ctx context.Context) (prepared []byte, err error) {
 // told adds an error to the results of the run.
 func told(err error) {
 	if err != nil {
-		_ = tell(suite.Result{State: suite.Broken, Defect: err.Error()})
+		tell(suite.Result{State: suite.Broken, Defect: err.Error()})
 	}
 }
 
@@ -112,9 +121,6 @@ func Join(ctx context.Context, prepared []byte) (err error) {
 	if err := json.Unmarshal(prepared, &current.shared); err != nil {
 		return fmt.Errorf("read what the first process prepared: %w", err)
 	}
-	if !current.config.Unblocked {
-		current.results = newResults(filepath.Join(current.config.Artifacts, suite.ResultsFile), current.shared.Run)
-	}
 	if !current.config.NeedsManager() || current.shared.Gone != nil {
 		return nil // that the manager is gone, the checks say
 	}
@@ -123,20 +129,19 @@ func Join(ctx context.Context, prepared []byte) (err error) {
 			return err
 		}
 	}
-	if processes() > 1 && conflicts(current.env.manager.gone(), requests(0)) {
-		if err := tell(suite.Result{State: suite.Restart}); err != nil {
-			return err
-		}
+	// It ended, most likely over a port that the others want, too, or it asks for a lease that another one holds.
+	if c, _ := ginkgo.GinkgoConfiguration(); c.ParallelTotal > 1 && (current.env.manager.gone() != nil || slices.ContainsFunc(requests(0), asksForLease)) {
+		tell(suite.Result{State: suite.Restart})
 		ginkgo.AbortSuite("the manager cannot run several times on one machine")
 	}
 	return nil
 }
 
 // Leave ends the manager and the proxy of a Ginkgo process that has no more checks.
-func Leave(ctx context.Context) error {
-	err := current.env.close(ctx)
-	told(err)
-	return err
+func Leave(ctx context.Context) {
+	if current.env != nil {
+		current.env.close(ctx)
+	}
 }
 
 // TearDown ends the recording of the run, on the first process, when all others have left. If the cluster stays, it takes the
@@ -146,7 +151,8 @@ func TearDown(ctx context.Context) {
 	if !current.config.NeedsManager() || current.config.Disposable {
 		return
 	}
-	all := Memcached{}.list()
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(gvk)
 	_ = current.admin.List(ctx, all)
 	for _, left := range all.Items {
 		if left.GetDeletionTimestamp() != nil && strings.HasPrefix(left.GetNamespace(), checkNamespace) {
@@ -167,20 +173,14 @@ func connect() error {
 	}
 	rc.QPS, rc.Burst = -1, -1 // many checks share this client; the API server has its own limits
 	current.adminConfig = rc
+	if current.clientset, err = kubernetes.NewForConfig(rc); err != nil {
+		return err
+	}
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	current.admin, err = client.NewWithWatch(rc, client.Options{Scheme: scheme})
-	if err != nil {
-		return fmt.Errorf("connect to the cluster: %w", err)
-	}
-	return nil
-}
-
-// processes is how many Ginkgo processes share the checks of this run.
-func processes() int {
-	c, _ := ginkgo.GinkgoConfiguration()
-	return c.ParallelTotal
+	return err
 }
 
 // openTestEnv starts the proxy, and the manager with its identity, and returns when the manager knows what there is.
@@ -189,8 +189,9 @@ func openTestEnv(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hidden := hiddenFrom(ginkgo.GinkgoParallelProcess(), processes(), current.shared.Run, current.config.Checks)
-	proxy, err := apiproxy.Start(current.adminConfig, token, apiproxy.NamespaceFilter{Hidden: hidden, Namespaced: namespaced})
+	ginkgoConfig, _ := ginkgo.GinkgoConfiguration()
+	hidden := hiddenFrom(ginkgo.GinkgoParallelProcess(), ginkgoConfig.ParallelTotal, current.shared.Run, current.config.Checks)
+	proxy, err := apiproxy.Start(current.adminConfig, apiproxy.NamespaceFilter{Hidden: hidden, Namespaced: namespaced})
 	if err != nil {
 		return err
 	}
@@ -202,13 +203,14 @@ func openTestEnv(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		e.manager, err = newManager(proxy)
+		e.manager, err = newManager(proxy, token)
 	}
 	if err == nil {
 		err = e.manager.start(ctx, current.config.MemcachedImage)
 	}
 	if err != nil {
-		return errors.Join(err, e.close(ctx))
+		e.close(ctx)
+		return err
 	}
 	current.env = e
 	return nil
@@ -217,14 +219,11 @@ func openTestEnv(ctx context.Context) error {
 // restore brings back the manager as a check of lab n expects it, whatever the check before has left: running, with the
 // run's image, and told of the registry if that lab has one. One that ended by itself stays away: the checks say so.
 func (e *testEnv) restore(ctx context.Context, n int) error {
-	if e == nil {
-		return nil
-	}
 	var wanted *registry.Registry
 	if slices.Contains(current.config.Registry, n) {
 		wanted = e.registry
 	}
-	if e.manager.runs(current.config.MemcachedImage) && e.manager.registry == wanted {
+	if r := e.manager.run.Load(); r != nil && r.image == current.config.MemcachedImage && e.manager.registry == wanted {
 		return nil
 	}
 	e.manager.registry = wanted
@@ -232,32 +231,21 @@ func (e *testEnv) restore(ctx context.Context, n int) error {
 }
 
 // close ends the manager and the proxy, and adds what the manager sent to the trace.
-func (e *testEnv) close(ctx context.Context) error {
-	if e == nil {
-		return nil
-	}
-	var err error
+func (e *testEnv) close(ctx context.Context) {
 	if e.manager != nil {
 		e.manager.stop(ctx)
-		err = e.manager.output.Close()
+		e.manager.output.Close()
 	}
-	err = errors.Join(err, e.proxy.Stop())
+	e.proxy.Stop()
 	if e.registry != nil {
-		err = errors.Join(err, e.registry.Close())
+		_ = e.registry.Close()
 	}
-	current.trace.Add(e.proxy.Since(0), e.proxy.Tallies())
-	return err
-}
-
-// conflicts says whether a manager that was just started cannot run beside those of the other processes: it ended, most likely
-// over a port that both want, or it asks for the lease that another one holds.
-func conflicts(gone *finding.Finding, sent []apiproxy.Request) bool {
-	return gone != nil || slices.ContainsFunc(sent, asksForLease)
+	current.trace.Add(e.proxy.Since(0))
 }
 
 // note adds what happened to the manager to the trace of the running check.
 func note(actor, text string) {
-	if namespaces := running().allNamespaces(); len(namespaces) > 0 {
+	if namespaces := running().ownNamespaces(); len(namespaces) > 0 {
 		current.trace.Note(namespaces[0], actor, text)
 	}
 }
@@ -271,19 +259,14 @@ func Admin() client.WithWatch { return current.admin }
 func As(user string) (client.Client, error) {
 	config := rest.CopyConfig(current.adminConfig)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	c, err := client.New(config, client.Options{Scheme: current.admin.Scheme(), Mapper: current.admin.RESTMapper()})
-	if err != nil {
-		return nil, fmt.Errorf("connect as %s: %w", user, err)
-	}
-	return c, nil
+	return client.New(config, client.Options{Scheme: current.admin.Scheme(), Mapper: current.admin.RESTMapper()})
 }
 
 // Manager is the learner's manager, which the running check has for itself. It fails the check when there is none.
 func Manager() *ManagerProcess {
 	ginkgo.GinkgoHelper()
-	if current.env == nil {
-		require(errors.New("this run has no manager"))
-	}
+	_, err := Proxy()
+	require(err)
 	return current.env.manager
 }
 
@@ -291,9 +274,7 @@ func Manager() *ManagerProcess {
 // the check when there is none.
 func Registry() *registry.Registry {
 	ginkgo.GinkgoHelper()
-	if current.env == nil || current.env.registry == nil {
-		require(errors.New("this run has no registry"))
-	}
+	Manager()
 	return current.env.registry
 }
 
@@ -304,3 +285,73 @@ func Proxy() (*apiproxy.Proxy, error) {
 	}
 	return current.env.proxy, nil
 }
+
+const (
+	systemNamespace = "lab-system"
+	tokenSeconds    = 2 * 60 * 60 // longer than any run
+)
+
+// createAccount makes the ServiceAccount that the manager works as, and binds it to cluster-admin, or to exactly what the
+// generated role says.
+func createAccount(ctx context.Context) error {
+	if err := ensure(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}, account()); err != nil {
+		return err
+	}
+	roles := []*rbacv1.Role{{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}}} // every cluster has it
+	if current.config.UnderRole {
+		roles, _ = suite.ReadRoles(current.config.Workspace) // a missing or damaged role is the learner's; the checks of lab 7 report it
+		for i, role := range roles {
+			// Not its own name: a role that is called like one of Kubernetes' would get that one's rights.
+			role.Name = fmt.Sprintf("lab-%s-%d", current.shared.Run, i)
+		}
+	}
+	for _, role := range roles {
+		// One that the API server does not take is the learner's, too.
+		if err := grant(ctx, role); err != nil && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// grant creates a role, which is a ClusterRole if it has no namespace, and binds the account to it.
+func grant(ctx context.Context, role *rbacv1.Role) error {
+	meta := metav1.ObjectMeta{Name: account().Name + "-" + role.Name, Namespace: role.Namespace}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: account().Name}}
+	if role.Namespace == "" {
+		ref.Kind = "ClusterRole"
+		return ensure(ctx, &rbacv1.ClusterRole{ObjectMeta: role.ObjectMeta, Rules: role.Rules},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects})
+	}
+	return ensure(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: role.Namespace}}, role,
+		&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects})
+}
+
+func ensure(ctx context.Context, objects ...client.Object) error {
+	for _, obj := range objects {
+		if err := current.admin.Create(ctx, obj); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create %T %s: %w", obj, obj.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// requestToken asks for a token of that account.
+func requestToken(ctx context.Context) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
+	err := current.admin.SubResource("token").Create(ctx, account(), request)
+	return request.Status.Token, err
+}
+
+// account is what the manager works as. The one under a role is another than the one with all rights, as a cluster may be used again.
+func account() *corev1.ServiceAccount {
+	name := "manager"
+	if current.config.UnderRole {
+		name = "manager-under-role"
+	}
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: name}}
+}
+
+// managerUser is the name under which the API server knows the manager.
+func managerUser() string { return "system:serviceaccount:" + systemNamespace + ":" + account().Name }

@@ -5,99 +5,107 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
+// How long a check waits for the world before it says no: the waits that checks share.
 const (
-	// pollInterval is how often to look at things that no watch announces, such as the proxy's record.
-	pollInterval = 100 * time.Millisecond
 	// GomegaPollInterval is how often Eventually and Consistently poll. Each poll is a request, which takes from the processors
 	// that the API server and the manager share.
 	GomegaPollInterval = 50 * time.Millisecond
 	// readTimeout is how long one of these requests may take.
 	readTimeout = 10 * time.Second
+	// CheckLimit bounds one check from its first request to its last, whatever it waits for.
+	CheckLimit = 115 * time.Second
+	// EventuallyTimeout is how long Eventually polls without a timeout of its own. A right operator answers a change within
+	// 50 ms; one that was just started may have to build its caches, and the rest is for a busy machine. One that does
+	// nothing is not waited for: see [idleLimit].
+	EventuallyTimeout = 15 * time.Second
+	// silenceTimeout is how long a manager may run before its first request. One that starts a controller sends it
+	// within a second. It is less than EventuallyTimeout, so that a check reports the silence.
+	silenceTimeout = 10 * time.Second
+	// cacheTimeout is how long a manager that has asked the API server for something may take from its start until its caches
+	// are filled, where its log does not tell.
+	cacheTimeout = 2 * time.Second
+	// PodsTimeout is how long real Pods may take to be available. Two seconds on a quiet machine, and 28 s were seen on one with
+	// twenty runnable programs for each core; Pods that cannot become available for a reason that shows are not waited for.
+	PodsTimeout = 60 * time.Second
+	// PodsTimeoutAfterFailure is how long Pods are still waited for once another check has failed: a readiness probe is given five
+	// seconds to succeed, and an operator that fights the Deployment controller would use up [PodsTimeout].
+	PodsTimeoutAfterFailure = 8 * time.Second
+	// CollectTimeout is how long garbage collection may take. The collector looks for new kinds every
+	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
+	CollectTimeout = 45 * time.Second
+	// idleLimit is how long a wait for the manager goes on while it sends no request about objects of a check. A right operator acts
+	// within milliseconds of a change. Where the contract grants it longer, the matcher waits with ByKubernetes.
+	idleLimit = 4 * time.Second
+	// shortIdleLimit is [idleLimit] once another check has failed, so that the verdict is clear.
+	shortIdleLimit = 2 * time.Second
+	// QuietPeriod is how long a manager at rest is listened to.
+	QuietPeriod = 3 * time.Second
+	// FirstTry is how long a manager has for a write that is refused. A right one needs milliseconds.
+	FirstTry = 2 * time.Second
+	// RetryTimeout is the contract's limit for a write that failed to be tried again.
+	RetryTimeout = 10 * time.Second
+	// StopTimeout is how long a manager may take to end after SIGTERM before it is killed.
+	StopTimeout = 5 * time.Second
+	// diagnosticsTimeout is how long a failed check may look for what explains it, or leases may take to be deleted. A tenth of it
+	// is enough on a quiet machine.
+	diagnosticsTimeout = 2 * time.Second
 )
 
-// Status is what the other checks, and the manager, mean for a check that waits.
-type Status struct {
-	// Gone is about a manager that cannot do its work, nil when it can.
-	Gone *finding.Finding
-	// Pointless is a failed check that makes the running one pointless, "" when there is none.
-	Pointless string
-	// Failed is the first other check that failed, "" when there is none: the verdict is clear.
-	Failed string
-}
-
-// status says whether waiting still makes sense for the running check.
-func status() Status {
-	c := running()
-	s := current.results.elsewhere(c.id, current.config.Opening[c.lab], c.long)
-	s.Gone = current.shared.Gone
+// gone is the finding about a manager that cannot do its work, nil when it can.
+func gone() (f *finding.Finding) {
 	if current.env != nil {
-		s.Gone = cmp.Or(current.env.manager.gone(), s.Gone)
+		f = current.env.manager.gone()
 	}
-	return s
+	return cmp.Or(f, current.shared.Gone)
 }
 
-// givenUp is why the running check need not go on, nil when it has to.
-func givenUp(s Status) error {
-	switch {
-	case s.Gone != nil:
-		return s.Gone
-	case s.Pointless != "":
-		return blocked(s.Pointless)
+// otherFailures are the first other check that failed, and the one that makes this check pointless: the opening check of its lab, or
+// any if it takes long. "" is none. What cannot be read is missing from the verdict, too, which says so.
+func (c *check) otherFailures() (failed, decisive string) {
+	if current.config.Unblocked {
+		return "", ""
 	}
-	return nil
+	results, _ := suite.ReadResults(filepath.Join(current.config.Artifacts, suite.ResultsFile))
+	for _, r := range results {
+		if r.Run != current.shared.Run || r.State != suite.Failed || r.Load > 0 {
+			continue
+		}
+		failed = cmp.Or(failed, r.Check)
+		if r.Check == current.config.Opening[c.lab] && r.Check != c.id || c.long && decisive == "" {
+			decisive = r.Check
+		}
+	}
+	return failed, decisive
+}
+
+// status is why the running check need not go on, nil when it has to, and the first other check that failed: "" when there is none.
+func status() (why error, failed string) {
+	failed, decisive := running().otherFailures()
+	if f := gone(); f != nil {
+		return f, failed
+	}
+	if decisive != "" {
+		return blocked(decisive), failed
+	}
+	return nil, failed
 }
 
 // blocked is the finding of a check that is given up because of another one.
 func blocked(by string) *finding.Finding {
 	return finding.New(suite.CauseBlocked, "the check "+by+" holds", "%s", by)
-}
-
-// results are those of the checks of all processes.
-type results struct {
-	reader suite.Reader
-	run    string
-
-	mu     sync.Mutex
-	failed []string // in order
-}
-
-func newResults(path, run string) *results {
-	return &results{reader: suite.Reader{Path: path}, run: run}
-}
-
-// elsewhere is what the results of others mean for a check: it is pointless when the opening check of its lab has failed, and, if
-// it takes long, when any has. What cannot be read is missing from the verdict, too, which says so.
-func (r *results) elsewhere(check, opening string, long bool) (s Status) {
-	if r == nil {
-		return s // each check is judged in its own right
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	added, _ := r.reader.Next()
-	for _, result := range added {
-		if result.Run == r.run && result.State == suite.Failed && result.Load == 0 {
-			r.failed = append(r.failed, result.Check)
-		}
-	}
-	for _, id := range r.failed {
-		s.Failed = cmp.Or(s.Failed, id)
-		if id == opening && id != check || long && s.Pointless == "" {
-			s.Pointless = id
-		}
-	}
-	return s
 }
 
 // Wait decides when it makes no sense any more that a matcher is polled. Make one for each matcher.
@@ -107,13 +115,11 @@ type Wait struct {
 	ByKubernetes bool
 	AtLeast      time.Duration
 
-	status   func() Status
+	status   func() (why error, failed string)
 	requests func(since int) []apiproxy.Request
 
-	began, active time.Time          // when it was asked first, and the manager's last request for objects of a check
-	next          int                // index of the first request that was not looked at
-	sent          []apiproxy.Request // since it was asked before
-	refusedInARow int
+	began, active time.Time // when it was asked first, and the manager's last request for objects of a check
+	first, seen   int       // requests that came before it began, and those that it has looked at
 }
 
 // NewWait begins a wait for something that the manager has to do.
@@ -123,27 +129,25 @@ func NewWait() *Wait { return &Wait{status: status, requests: requests} }
 // nothing does.
 func (w *Wait) Over() (over bool, why error) {
 	if w.began.IsZero() {
-		w.began, w.active, w.next = time.Now(), time.Now(), RequestCount()
+		w.began, w.active, w.first, w.seen = time.Now(), time.Now(), RequestCount(), RequestCount()
 	}
-	w.sent = w.requests(w.next)
-	for _, r := range w.sent {
-		w.next = r.Index + 1
+	for _, r := range w.requests(w.seen) {
+		w.seen++
 		if strings.HasPrefix(r.Namespace, checkNamespace) {
 			w.active = time.Now()
 		}
 	}
-	s, waited := w.status(), time.Since(w.began)
-	why = givenUp(s)
+	why, failed := w.status()
 	switch {
 	case why != nil:
 		return true, why
-	case w.ByKubernetes && s.Failed != "" && waited >= w.AtLeast:
-		return true, blocked(s.Failed)
+	case w.ByKubernetes && failed != "" && time.Since(w.began) >= w.AtLeast:
+		return true, blocked(failed)
 	case w.ByKubernetes:
 		return false, nil
 	}
 	limit := idleLimit
-	if s.Failed != "" {
+	if failed != "" {
 		limit = shortIdleLimit // the verdict is clear
 	}
 	return time.Since(w.active) > limit, nil
@@ -156,17 +160,17 @@ const enoughRefusals = 5
 // Refused says that the API server keeps refusing what is in the manager's writes to an object since the wait began: the next attempt
 // will not be another one. A conflict is no such refusal: it is repeated, and then taken. Ask after Over.
 func (w *Wait) Refused(of types.NamespacedName, resource string) bool {
-	for _, r := range writesTo(w.sent, of) {
+	inARow := 0
+	for _, r := range writesTo(w.requests(w.first), of) {
 		switch {
 		case r.Resource != resource:
 		case r.Status == http.StatusBadRequest || r.Status == http.StatusUnprocessableEntity:
-			w.refusedInARow++
+			inARow++
 		default:
-			w.refusedInARow = 0
+			inARow = 0
 		}
 	}
-	w.sent = nil
-	return w.refusedInARow >= enoughRefusals
+	return inARow >= enoughRefusals
 }
 
 // Final marks the error of a matcher: it ends the wait.
@@ -183,7 +187,7 @@ func IsFinal(err error) bool {
 func Polled[T any](read func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (value T, err error) {
 		defer func() { running().polled = err }()
-		if why := givenUp(status()); why != nil {
+		if why, _ := status(); why != nil {
 			return value, Final(why)
 		}
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -194,18 +198,13 @@ func Polled[T any](read func(context.Context) (T, error)) func(context.Context) 
 
 // Sleep waits for a time. It ends early, with an error, when the check is given up.
 func Sleep(ctx context.Context, d time.Duration) error {
-	for end := time.Now().Add(d); ; {
-		if err := givenUp(status()); err != nil {
-			return Final(err)
-		}
-		left := time.Until(end)
-		if left <= 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(min(left, pollInterval)):
-		}
+	var why error
+	_ = utilwait.PollUntilContextTimeout(ctx, GomegaPollInterval, d, true, func(context.Context) (bool, error) {
+		why, _ = status()
+		return why != nil, nil
+	})
+	if why != nil {
+		return Final(why)
 	}
+	return ctx.Err()
 }

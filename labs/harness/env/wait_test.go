@@ -19,33 +19,34 @@ func TestWaitOver(t *testing.T) {
 	here, elsewhere := apiproxy.Request{Namespace: checkNamespace + "a"}, apiproxy.Request{Namespace: "kube-system"}
 	for name, tc := range map[string]struct {
 		wait   Wait
-		status Status
+		why    error            // of the status
+		failed string           // of the status
 		sent   apiproxy.Request // before the last look
 		waited time.Duration
 		over   bool
 		cause  string // "" when the matcher's own finding is the best
 	}{
-		"the manager works":                           {Wait{}, Status{}, here, time.Hour, false, ""},
-		"the manager is gone":                         {Wait{}, Status{Gone: gone}, here, 0, true, suite.CauseManagerExited},
-		"its opening check failed":                    {Wait{}, Status{Pointless: "root"}, here, 0, true, suite.CauseBlocked},
-		"another check failed":                        {Wait{}, Status{Failed: "other"}, here, time.Hour, false, ""},
-		"idle for a while":                            {Wait{}, Status{}, elsewhere, idleLimit, false, ""},
-		"idle for too long":                           {Wait{}, Status{}, elsewhere, idleLimit + 1, true, ""},
-		"idle for less, but another check has failed": {Wait{}, Status{Failed: "other"}, elsewhere, shortIdleLimit + 1, true, ""},
-		"Kubernetes acts, the manager is idle":        {Wait{ByKubernetes: true}, Status{}, elsewhere, time.Hour, false, ""},
-		"Kubernetes acts, another check failed":       {Wait{ByKubernetes: true}, Status{Failed: "other"}, here, 0, true, suite.CauseBlocked},
-		"Kubernetes acts, AtLeast is not over":        {Wait{ByKubernetes: true, AtLeast: 5}, Status{Failed: "other"}, here, 4, false, ""},
-		"Kubernetes acts, that time is over":          {Wait{ByKubernetes: true, AtLeast: 5}, Status{Failed: "other"}, here, 5, true, suite.CauseBlocked},
-		"Kubernetes acts, the opening check failed":   {Wait{ByKubernetes: true, AtLeast: 5}, Status{Pointless: "root"}, here, 0, true, suite.CauseBlocked},
-		"Kubernetes acts, and the manager ends":       {Wait{ByKubernetes: true, AtLeast: 5}, Status{Gone: gone}, here, 0, true, suite.CauseManagerExited},
+		"the manager works":                           {Wait{}, nil, "", here, time.Hour, false, ""},
+		"the manager is gone":                         {Wait{}, gone, "", here, 0, true, suite.CauseManagerExited},
+		"its opening check failed":                    {Wait{}, blocked("root"), "", here, 0, true, suite.CauseBlocked},
+		"another check failed":                        {Wait{}, nil, "other", here, time.Hour, false, ""},
+		"idle for a while":                            {Wait{}, nil, "", elsewhere, idleLimit, false, ""},
+		"idle for too long":                           {Wait{}, nil, "", elsewhere, idleLimit + 1, true, ""},
+		"idle for less, but another check has failed": {Wait{}, nil, "other", elsewhere, shortIdleLimit + 1, true, ""},
+		"Kubernetes acts, the manager is idle":        {Wait{ByKubernetes: true}, nil, "", elsewhere, time.Hour, false, ""},
+		"Kubernetes acts, another check failed":       {Wait{ByKubernetes: true}, nil, "other", here, 0, true, suite.CauseBlocked},
+		"Kubernetes acts, AtLeast is not over":        {Wait{ByKubernetes: true, AtLeast: 5}, nil, "other", here, 4, false, ""},
+		"Kubernetes acts, that time is over":          {Wait{ByKubernetes: true, AtLeast: 5}, nil, "other", here, 5, true, suite.CauseBlocked},
+		"Kubernetes acts, the opening check failed":   {Wait{ByKubernetes: true, AtLeast: 5}, blocked("root"), "", here, 0, true, suite.CauseBlocked},
+		"Kubernetes acts, and the manager ends":       {Wait{ByKubernetes: true, AtLeast: 5}, gone, "", here, 0, true, suite.CauseManagerExited},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := tc.wait
-				w.status, w.requests = func() Status { return Status{} }, func(int) []apiproxy.Request { return nil }
+				w.status, w.requests = func() (error, string) { return nil, "" }, func(int) []apiproxy.Request { return nil }
 				_, _ = w.Over()
 				time.Sleep(tc.waited)
-				w.status, w.requests = func() Status { return tc.status }, func(int) []apiproxy.Request { return []apiproxy.Request{tc.sent} }
+				w.status, w.requests = func() (error, string) { return tc.why, tc.failed }, func(int) []apiproxy.Request { return []apiproxy.Request{tc.sent} }
 				over, why := w.Over()
 				cause := ""
 				if why != nil {
@@ -66,7 +67,7 @@ func TestWaitEndsAfterRefusals(t *testing.T) {
 	write := func(name string, status int) {
 		sent = append(sent, apiproxy.Request{Index: len(sent), Verb: "update", Group: "apps", Resource: "deployments", Namespace: "lab-a", Name: name, Status: status})
 	}
-	w := &Wait{status: func() Status { return Status{} }, requests: func(since int) []apiproxy.Request { return slices.Clone(sent[since:]) }}
+	w := &Wait{status: func() (error, string) { return nil, "" }, requests: func(since int) []apiproxy.Request { return slices.Clone(sent[since:]) }}
 	expect := func(want bool, when string) {
 		t.Helper()
 		_, _ = w.Over()

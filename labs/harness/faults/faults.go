@@ -22,9 +22,9 @@ func RefuseWrites(ctx context.Context, namespace string, kind apiproxy.Outage, h
 	if err != nil {
 		return err
 	}
-	since := proxy.Count()
-	proxy.Outage(kind)
-	defer proxy.Outage(apiproxy.NoOutage)
+	since := env.RequestCount()
+	proxy.Disturb(apiproxy.Disturbance{Outage: kind})
+	defer proxy.Disturb(apiproxy.Disturbance{})
 	if err := act(); err != nil {
 		return err
 	}

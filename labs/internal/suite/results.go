@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/example/operator-lab/labs/internal/finding"
@@ -27,8 +26,7 @@ const (
 	Blocked State = "blocked"
 	// Broken: the suite could not judge it, or anything.
 	Broken State = "broken"
-	// Restart: the manager cannot run several times on one machine, so the run does not count, and one process judges all
-	// checks anew.
+	// Restart: the manager cannot run several times on one machine, so one process has to judge all checks anew.
 	Restart State = "restart"
 )
 
@@ -70,39 +68,49 @@ func Append(path string, r Result) error {
 	return nil
 }
 
-// Reader reads the results in a file while others add to it.
-type Reader struct {
-	Path string
-	read int
-}
-
-// Next are the results that were added since it was called last. A line that is not whole yet comes later. A file that does not exist
-// has none: no check has ended.
-func (r *Reader) Next() (all []Result, err error) {
-	data, err := os.ReadFile(r.Path)
+// ReadResults reads the results in a file that others may add to. It leaves out a line that is not whole yet. A file that does not
+// exist has none: no check has ended.
+func ReadResults(path string) (all []Result, err error) {
+	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("read results: %w", err)
 	}
-	for line := range bytes.Lines(data[min(r.read, len(data)):]) {
-		if !bytes.HasSuffix(line, []byte("\n")) {
-			break
-		}
+	data = data[:bytes.LastIndexByte(data, '\n')+1]
+	for lines := json.NewDecoder(bytes.NewReader(data)); lines.More(); {
 		var result Result
-		if err := json.Unmarshal(line, &result); err != nil {
+		if err := lines.Decode(&result); err != nil {
 			return all, fmt.Errorf("read results: %w", err)
 		}
-		r.read += len(line)
 		all = append(all, result)
 	}
 	return all, nil
 }
 
-// ReadResults are the results in a file that count.
-func ReadResults(path string) ([]Result, error) {
-	all, err := (&Reader{Path: path}).Next()
-	given := map[string]bool{}
-	for _, r := range all {
-		given[r.Run] = given[r.Run] || r.State == Restart
-	}
-	return slices.DeleteFunc(all, func(r Result) bool { return given[r.Run] }), err
-}
+// The Ginkgo labels of a spec.
+const (
+	// LabLabel begins the label that carries a lab's number.
+	LabLabel = "lab:"
+	// CheckLabel begins the label that carries a check's id.
+	CheckLabel = "check:"
+)
+
+// ManagerLogs is the pattern of the artifacts that hold what the managers printed.
+const ManagerLogs = "manager*.log"
+
+// The causes that stand for the whole run, or come from what many checks share.
+const (
+	// CauseBlocked is the cause of a check that was given up because another one had failed. What it saw is
+	// that check's id.
+	CauseBlocked = "blocked"
+	// CauseManagerExited is the cause when the learner's manager ended by itself, or could not be started.
+	CauseManagerExited = "manager-exited"
+	// CauseManagerSilent is the cause when the manager runs and asks the API server for nothing.
+	CauseManagerSilent = "manager-silent"
+	// CausePanicked is the cause when the manager's code panicked over the object. controller-runtime
+	// turns that into an error, so that the manager goes on running.
+	CausePanicked = "panicked"
+	// CauseNoManifest is the cause when config/crd/bases holds no definition of Memcached.
+	CauseNoManifest = "no-manifest"
+	// CauseRefused is the cause when the API server does not take the definition.
+	CauseRefused = "refused"
+)

@@ -10,11 +10,9 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
 
@@ -54,8 +52,8 @@ func ReadYAML(text string) (all []map[string]any, err error) {
 }
 
 // ReadRoles reads every ClusterRole and Role of a workspace's config/rbac/role.yaml: their rules and namespaces, and nothing
-// else. Neither a name nor an aggregation may give them more rights than their rules say.
-func ReadRoles(workspace string) (roles []client.Object, err error) {
+// else. A ClusterRole has no namespace. Neither a name nor an aggregation may give them more rights than their rules say.
+func ReadRoles(workspace string) (roles []*rbacv1.Role, err error) {
 	data, err := os.ReadFile(filepath.Join(workspace, RolePath))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", RolePath, err)
@@ -65,20 +63,20 @@ func ReadRoles(workspace string) (roles []client.Object, err error) {
 		return nil, fmt.Errorf("read %s: %w", RolePath, err)
 	}
 	for _, object := range objects {
-		rules, err := Rules(object)
-		if err != nil {
+		role := &rbacv1.Role{}
+		if role.Rules, err = Rules(object); err != nil {
 			return nil, fmt.Errorf("read %s: %w", RolePath, err)
 		}
 		switch object["kind"] {
-		case "ClusterRole":
-			roles = append(roles, &rbacv1.ClusterRole{Rules: rules})
 		case "Role":
-			namespace, _, _ := unstructured.NestedString(object, "metadata", "namespace")
-			if namespace == "" {
+			if role.Namespace, _, _ = unstructured.NestedString(object, "metadata", "namespace"); role.Namespace == "" {
 				return nil, fmt.Errorf("read %s: a Role has no namespace", RolePath)
 			}
-			roles = append(roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Rules: rules})
+		case "ClusterRole":
+		default:
+			continue
 		}
+		roles = append(roles, role)
 	}
 	return roles, nil
 }
@@ -87,12 +85,7 @@ func ReadRoles(workspace string) (roles []client.Object, err error) {
 func RoleRules(workspace string) (rules []rbacv1.PolicyRule, err error) {
 	roles, err := ReadRoles(workspace)
 	for _, role := range roles {
-		switch role := role.(type) {
-		case *rbacv1.ClusterRole:
-			rules = append(rules, role.Rules...)
-		case *rbacv1.Role:
-			rules = append(rules, role.Rules...)
-		}
+		rules = append(rules, role.Rules...)
 	}
 	return rules, err
 }

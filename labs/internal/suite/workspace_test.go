@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // A role that has the name of one of Kubernetes', or is filled from others, must not get their rights.
@@ -34,9 +33,9 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []client.Object{
-		&rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}}},
-		&rbacv1.Role{
+	want := []*rbacv1.Role{
+		{Rules: []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}}},
+		{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "tea"},
 			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}},
 		},

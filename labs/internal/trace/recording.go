@@ -19,31 +19,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-// File is the name of a recording in a run's artifacts. Each of its lines is a part of the [Recording].
+// File is the name of a trace in a run's artifacts. Each of its lines is an [Action].
 const File = "trace.jsonl"
-
-// Recording is what was written down during a run of the suite.
-type Recording struct {
-	// Actions are those in the namespaces of checks, in any order.
-	Actions []Action `json:"actions,omitempty"`
-	// Tallies are how often the manager sent each kind of request.
-	Tallies []apiproxy.Tally `json:"tallies,omitempty"`
-}
-
-// ReadFile reads the recording at path, up to a line that a killed suite cut short. The error wraps [os.ErrNotExist] when there is
-// none.
-func ReadFile(path string) (*Recording, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the trace: %w", err)
-	}
-	defer file.Close()
-	var all, part Recording
-	for lines := json.NewDecoder(file); lines.Decode(&part) == nil; part = (Recording{}) {
-		all.Actions, all.Tallies = append(all.Actions, part.Actions...), append(all.Tallies, part.Tallies...)
-	}
-	return &all, nil
-}
 
 // NamespacePrefix begins the names of the namespaces that checks work in. The check's id follows, and random letters.
 const NamespacePrefix = "lab-"
@@ -61,11 +38,22 @@ func CheckOf(namespace string) string {
 // ended is the verb of a check that ends.
 const ended = "ended"
 
-// ByCheck are the actions of each check, by its id, from the first one on an object until the check ended, sorted by time.
-func (r *Recording) ByCheck() map[string][]Action {
-	actions := slices.DeleteFunc(slices.Clone(r.Actions), func(a Action) bool {
+// ByCheck reads the trace at path, up to a line that a killed suite cut short. It returns the actions of each check, by its id, from
+// the first one on an object until the check ended, sorted by time. The error wraps [os.ErrNotExist] when there is no trace.
+func ByCheck(path string) (map[string][]Action, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the trace: %w", err)
+	}
+	defer file.Close()
+	var all []Action
+	var a Action
+	for lines := json.NewDecoder(file); lines.Decode(&a) == nil; a = (Action{}) {
+		all = append(all, a)
+	}
+	actions := slices.DeleteFunc(slices.Clone(all), func(a Action) bool {
 		// Nobody's name is on a deletion. It is the manager's if it asked for it just before.
-		return a.Actor == You && a.Verb == "deleted" && slices.ContainsFunc(r.Actions, func(q Action) bool {
+		return a.Actor == You && a.Verb == "deleted" && slices.ContainsFunc(all, func(q Action) bool {
 			after := a.At.Sub(q.At)
 			return q.Actor == Manager && q.Verb == "deleted" && q.Kind == strings.ToLower(a.Kind)+"s" && q.Namespace == a.Namespace &&
 				(q.Name == "" || q.Name == a.Name) && after > 0 && after < time.Second
@@ -80,7 +68,7 @@ func (r *Recording) ByCheck() map[string][]Action {
 			over[check] = a.Verb == ended && a.Kind == "" // what follows is its clean-up
 		}
 	}
-	return byCheck
+	return byCheck, nil
 }
 
 // Watcher writes the trace of a run to a file. A trace explains and never judges: what cannot be written is left out. A nil
@@ -113,7 +101,7 @@ func Watch(ctx context.Context, c client.WithWatch, path string, memcached schem
 		for batch := range batches {
 			for _, o := range batch {
 				if CheckOf(o.Object.GetNamespace()) != "" {
-					w.write(Recording{Actions: tracker.Observe(o)})
+					w.write(tracker.Observe(o)...)
 				}
 			}
 		}
@@ -135,12 +123,11 @@ func (w *Watcher) End(namespace string) { w.Note(namespace, "the check", ended) 
 
 // Note writes what was done to the manager, or what it did as a process, while the check of the namespace ran.
 func (w *Watcher) Note(namespace, actor, text string) {
-	w.write(Recording{Actions: []Action{{At: time.Now(), Namespace: namespace, Actor: actor, Verb: text}}})
+	w.write(Action{At: time.Now(), Namespace: namespace, Actor: actor, Verb: text})
 }
 
-// Add writes what a manager sent, as far as no watch shows it, and how often. A process of a run does so once, at its end.
-func (w *Watcher) Add(requests []apiproxy.Request, tallies []apiproxy.Tally) {
-	r := Recording{Tallies: tallies}
+// Add writes what a manager sent, as far as no watch shows it. A process of a run does so once, at its end.
+func (w *Watcher) Add(requests []apiproxy.Request) {
 	for _, q := range requests {
 		verb, detail := strings.TrimSuffix(strings.TrimSuffix(q.Verb, "collection"), "e")+"ed", ""
 		watched := slices.Contains([]string{"memcacheds", "deployments", "replicasets", "pods", "events"}, q.Resource)
@@ -152,10 +139,9 @@ func (w *Watcher) Add(requests []apiproxy.Request, tallies []apiproxy.Tally) {
 		}
 		if q.Mutating() {
 			kind := strings.TrimSuffix(q.Resource+"/"+q.Subresource, "/")
-			r.Actions = append(r.Actions, Action{q.Time, Manager, verb, kind, cmp.Or(q.Object, q.Name), detail, q.Namespace})
+			w.write(Action{q.Time, Manager, verb, kind, cmp.Or(q.Object, q.Name), detail, q.Namespace})
 		}
 	}
-	w.write(r)
 }
 
 // Close ends the trace.
@@ -166,10 +152,13 @@ func (w *Watcher) Close() {
 	}
 }
 
-func (w *Watcher) write(r Recording) {
-	if w != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		_ = json.NewEncoder(w.file).Encode(r)
+func (w *Watcher) write(actions ...Action) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range actions {
+		_ = json.NewEncoder(w.file).Encode(a)
 	}
 }

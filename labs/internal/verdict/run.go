@@ -43,15 +43,13 @@ const (
 func (t Tools) RunSuite(ctx context.Context, config suite.Config) ([]suite.Result, error) {
 	results := filepath.Join(config.Artifacts, suite.ResultsFile)
 	ended := t.runSuite(ctx, config, min(procs, len(config.Checks)))
-	lines, err := (&suite.Reader{Path: results}).Next()
+	lines, err := suite.ReadResults(results)
 	if slices.ContainsFunc(lines, func(r suite.Result) bool { return r.State == suite.Restart }) && ctx.Err() == nil {
 		logs, _ := filepath.Glob(filepath.Join(config.Artifacts, suite.ManagerLogs))
-		for _, file := range append(logs, filepath.Join(config.Artifacts, trace.File)) {
+		for _, file := range append(logs, filepath.Join(config.Artifacts, trace.File), results) {
 			_ = os.Remove(file) // it would be taken for what the next run has written
 		}
 		ended = t.runSuite(ctx, config, 1)
-	}
-	if err == nil {
 		lines, err = suite.ReadResults(results)
 	}
 	switch {
