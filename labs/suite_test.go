@@ -32,6 +32,7 @@ func TestLabs(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(env.EventuallyTimeout)
 	SetDefaultEventuallyPollingInterval(env.GomegaPollInterval)
+	SetDefaultConsistentlyDuration(env.QuietPeriod)
 	SetDefaultConsistentlyPollingInterval(env.GomegaPollInterval)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "Operator Lab")

@@ -77,7 +77,7 @@ func (m memcacheds) refusesObject(ctx context.Context, obj *unstructured.Unstruc
 	case refused && r.About(path):
 		return nil
 	case refused:
-		return finding.New(finding.CauseOther, expected, "refused for another reason: %s", r.Text)
+		return finding.New("other", expected, "refused for another reason: %s", r.Text)
 	case err != nil:
 		return err
 	}
@@ -167,7 +167,7 @@ func hasListMap(conditions *apiextensionsv1.JSONSchemaProps, fields string) erro
 // writeConditions wants the API server to take Kubernetes conditions of these types in the status of a Memcached, and returns that.
 // A check about conditions is not also one about the subresource.
 func (m memcacheds) writeConditions(ctx context.Context, types ...string) (*unstructured.Unstructured, error) {
-	obj, err := m.accepts(ctx, m.with(valid()), metav1.FieldValidationIgnore, finding.CauseOther, "a Memcached with size 2 and containerPort 11211 accepted")
+	obj, err := m.accepts(ctx, m.with(valid()), metav1.FieldValidationIgnore, "other", "a Memcached with size 2 and containerPort 11211 accepted")
 	if err != nil {
 		return nil, err
 	}

@@ -17,14 +17,8 @@ import (
 )
 
 // hasGenerated asks whether the workspace has the code that the generator makes, file by file.
-func hasGenerated(workspace string, code map[string]generate.Output) error {
-	if len(code) == 0 {
-		return finding.New("generator-failed", "types that need deep copies", "controller-gen makes none: is the object:generate marker still in the package?")
-	}
+func hasGenerated(workspace string, code map[string]string) error {
 	for _, path := range slices.Sorted(maps.Keys(code)) {
-		if f := code[path].Finding; f != nil {
-			return f
-		}
 		have, err := os.ReadFile(filepath.Join(workspace, filepath.FromSlash(path)))
 		if errors.Is(err, fs.ErrNotExist) {
 			return finding.New("missing", path, "no such file")
@@ -33,7 +27,7 @@ func hasGenerated(workspace string, code map[string]generate.Output) error {
 			return fmt.Errorf("read generated code: %w", err)
 		}
 		expected := path + " as controller-gen makes it of today's types"
-		difference, err := generate.DiffCode(string(have), code[path].Text)
+		difference, err := generate.DiffCode(string(have), code[path])
 		switch {
 		case err != nil:
 			return finding.New("hand-edited", expected, "%v", err)
@@ -47,8 +41,8 @@ func hasGenerated(workspace string, code map[string]generate.Output) error {
 }
 
 // sharesNothing judges what was found out about the copies of one kind.
-func sharesNothing(kind string, copies probe.Copies) error {
-	for _, c := range copies[kind] {
+func sharesNothing(kind string, copies []probe.Copy) error {
+	for _, c := range copies {
 		expected := fmt.Sprintf("%s of a %s that shares nothing with the original and equals it", c.Method, kind)
 		switch {
 		case c.Missing != "":

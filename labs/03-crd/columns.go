@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -14,7 +16,7 @@ import (
 )
 
 // columns are those of a Memcached with a size, whose condition Available has a status and stands between others.
-func columns(ctx context.Context, memcacheds *crd.Resource, size int64, available string) (crd.Columns, error) {
+func columns(ctx context.Context, memcacheds *crd.Resource, size int64, available string) (*metav1.Table, error) {
 	obj := memcacheds.Object(env.Namespace(ctx), env.RandomName())
 	obj.Object["spec"] = map[string]any{"size": size}
 	stored, err := memcacheds.Create(ctx, obj, metav1.FieldValidationIgnore)
@@ -22,7 +24,7 @@ func columns(ctx context.Context, memcacheds *crd.Resource, size int64, availabl
 		return nil, err
 	}
 	conditions := []any{condition("Aardvark", "True"), condition("Available", available), condition("Zebra", "True")}
-	return memcacheds.Columns(ctx, stored, map[string]any{"conditions": conditions})
+	return memcacheds.Table(ctx, stored, map[string]any{"conditions": conditions})
 }
 
 func condition(conditionType, status string) any {
@@ -33,17 +35,24 @@ func condition(conditionType, status string) any {
 }
 
 // shows wants a column without -o wide that shows a value. [age] stands for any age.
-func shows(columns crd.Columns, header, want string) error {
-	column, expected := columns.Get(header), fmt.Sprintf("a column %s in `kubectl get` that shows %s", header, want)
+func shows(table *metav1.Table, header, want string) error {
+	expected := fmt.Sprintf("a column %s in `kubectl get` that shows %s", header, want)
+	var headers []string
+	for _, c := range table.ColumnDefinitions {
+		headers = append(headers, strings.ToUpper(c.Name))
+	}
+	i := slices.Index(headers, strings.ToUpper(header))
+	if i < 0 {
+		return finding.New("missing-column", expected, "%s", strings.Join(headers, " "))
+	}
+	column, value := table.ColumnDefinitions[i], table.Rows[0].Cells[i]
 	switch {
-	case column == nil:
-		return finding.New("missing-column", expected, "%s", columns.Headers())
-	case column.Wide:
+	case column.Priority > 0:
 		return finding.New("hidden-column", expected, "only with -o wide")
-	case column.Cell == nil && header == "Available" && column.Type != "string":
+	case value == nil && header == "Available" && column.Type != "string":
 		return finding.New("wrong-type", expected, "a column of type %s that shows nothing", column.Type)
 	}
-	cell := fmt.Sprint(cmp.Or(column.Cell, any("nothing")))
+	cell := fmt.Sprint(cmp.Or(value, any("nothing")))
 	if cell != want && (want != age || column.Type != "date" || !anAge.MatchString(cell)) {
 		return finding.New("wrong-value", expected, "a column of type %s that shows %s", column.Type, cell)
 	}

@@ -15,13 +15,14 @@ import (
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 const (
-	version   = "v1alpha1"
-	plural    = "memcacheds"
-	shortName = "mc"
+	manifestDir = "config/crd/bases"
+	group       = "cache.example.com"
+	version     = "v1alpha1"
+	plural      = "memcacheds"
+	shortName   = "mc"
 )
 
 // open gives the check the installed definition and its resource. It fails the check when there is no
@@ -39,15 +40,15 @@ func areGenerated(have, want []generate.Manifest) error {
 	for _, w := range want {
 		i := slices.IndexFunc(have, func(h generate.Manifest) bool { return h.Name() == w.Name() })
 		if i < 0 {
-			return finding.New("stale", w.Name()+" in "+suite.ManifestDir, "only %s", list(have))
+			return finding.New("stale", w.Name()+" in "+manifestDir, "only %s", list(have))
 		}
-		if err := generate.Stale(have[i], w, suite.ManifestDir+"/"+have[i].File+" as controller-gen makes it of today's types"); err != nil {
+		if err := generate.Stale(have[i], w, manifestDir+"/"+have[i].File+" as controller-gen makes it of today's types"); err != nil {
 			return err
 		}
 		have = slices.Delete(slices.Clone(have), i, i+1)
 	}
 	if len(have) > 0 {
-		return finding.New("extra-manifest", "only "+list(want)+" in "+suite.ManifestDir, "also %s", list(have))
+		return finding.New("extra-manifest", "only "+list(want)+" in "+manifestDir, "also %s", list(have))
 	}
 	return nil
 }
@@ -64,7 +65,7 @@ func list(manifests []generate.Manifest) string {
 func hasNames(definition *apiextensionsv1.CustomResourceDefinition) error {
 	names := definition.Status.AcceptedNames
 	for _, n := range []struct{ cause, what, want, got string }{
-		{"wrong-group", "group", suite.Group, definition.Spec.Group},
+		{"wrong-group", "group", group, definition.Spec.Group},
 		{"wrong-plural", "plural", plural, names.Plural},
 		{"wrong-scope", "scope", string(apiextensionsv1.NamespaceScoped), string(definition.Spec.Scope)},
 	} {

@@ -4,11 +4,10 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding/findingtest"
-	"github.com/example/operator-lab/labs/internal/suite"
 	"github.com/example/operator-lab/labs/internal/workspace/workspacetest"
 )
 
@@ -35,7 +34,7 @@ func TestAreGenerated(t *testing.T) {
 
 func manifests(t *testing.T, edits ...workspacetest.Edit) []generate.Manifest {
 	t.Helper()
-	all, err := generate.ReadManifests(workspacetest.New(t, edits...) + "/" + suite.ManifestDir)
+	all, err := generate.ReadManifests(workspacetest.New(t, edits...) + "/" + manifestDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,15 +70,19 @@ func TestHasNames(t *testing.T) {
 }
 
 func TestShows(t *testing.T) {
-	right := crd.Columns{{Header: "SIZE", Cell: float64(3)}, {Header: "Age", Type: "date", Cell: "4s"}, {Header: "Port", Wide: true}}
+	size := metav1.TableColumnDefinition{Name: "SIZE"}
+	table := func(column metav1.TableColumnDefinition, cell any) *metav1.Table {
+		return &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{size, column}, Rows: []metav1.TableRow{{Cells: []any{float64(3), cell}}}}
+	}
+	right := table(metav1.TableColumnDefinition{Name: "Age", Type: "date"}, "4s")
 	findingtest.Require(t, shows(right, "Size", "3"), "", "")
 	findingtest.Require(t, shows(right, "Age", age), "", "")
 	findingtest.Require(t, shows(right, "Available", "True"), "missing-column", "SIZE AGE")
-	findingtest.Require(t, shows(right, "Port", "1"), "hidden-column", "-o wide")
 	findingtest.Require(t, shows(right, "Size", "4"), "wrong-value", "3")
-	findingtest.Require(t, shows(crd.Columns{{Header: "Size"}}, "Size", "4"), "wrong-value", "nothing")
-	findingtest.Require(t, shows(crd.Columns{{Header: "Age", Type: "string", Cell: "2026"}}, "Age", age), "wrong-value", "type string")
-	findingtest.Require(t, shows(crd.Columns{{Header: "Available", Type: "boolean"}}, "Available", "True"), "wrong-type", "boolean")
+	findingtest.Require(t, shows(table(metav1.TableColumnDefinition{Name: "Port", Priority: 1}, nil), "Port", "1"), "hidden-column", "-o wide")
+	findingtest.Require(t, shows(table(metav1.TableColumnDefinition{Name: "Port"}, nil), "Port", "4"), "wrong-value", "nothing")
+	findingtest.Require(t, shows(table(metav1.TableColumnDefinition{Name: "Age", Type: "string"}, "2026"), "Age", age), "wrong-value", "type string")
+	findingtest.Require(t, shows(table(metav1.TableColumnDefinition{Name: "Available", Type: "boolean"}, nil), "Available", "True"), "wrong-type", "boolean")
 }
 
 func TestSamples(t *testing.T) {

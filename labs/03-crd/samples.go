@@ -13,7 +13,6 @@ import (
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 const sampleDir = "config/samples"
@@ -24,7 +23,7 @@ func samples(workspace string) ([]generate.Manifest, error) {
 	if err != nil {
 		return nil, finding.New("sample-refused", "YAML in "+sampleDir, "%v", err)
 	}
-	memcacheds := slices.DeleteFunc(slices.Clone(all), func(m generate.Manifest) bool { return m.Kind() != suite.Kind })
+	memcacheds := slices.DeleteFunc(slices.Clone(all), func(m generate.Manifest) bool { return m.Kind() != "Memcached" })
 	if len(memcacheds) == 0 {
 		return nil, finding.New("no-sample", "a Memcached in "+sampleDir, "none among %d objects", len(all))
 	}

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/env"
@@ -54,7 +53,7 @@ func repairs(ctx context.Context, m env.Memcached, d drift) {
 	GinkgoHelper()
 	before, err := m.Deployment(ctx)
 	Expect(err).To(Succeed())
-	Expect(edit(ctx, m, d.change)).To(Succeed())
+	Expect(m.EditDeployment(ctx, d.change)).To(Succeed())
 	want := d.value(before)
 	Eventually(ctx, env.DeploymentOf(m)).Should(SatisfyAll(match.BeSameAs(before), match.Deployment(func(now *appsv1.Deployment) error {
 		if have := d.value(now); have != want {
@@ -62,17 +61,6 @@ func repairs(ctx context.Context, m env.Memcached, d drift) {
 		}
 		return nil
 	})))
-}
-
-// edit changes the Deployment as somebody with kubectl would.
-func edit(ctx context.Context, m env.Memcached, change func(*appsv1.Deployment)) error {
-	d, err := m.Deployment(ctx)
-	if err != nil {
-		return err
-	}
-	base := d.DeepCopy()
-	change(d)
-	return env.Admin().Patch(ctx, d, client.MergeFrom(base), client.FieldOwner("kubectl-edit"))
 }
 
 // replacePort replaces a port in all that tells memcached where to listen.
@@ -144,10 +132,10 @@ func writes(m env.Memcached, since int, kind func(apiproxy.Request) bool) int {
 	return len(slices.DeleteFunc(m.Writes(since), func(r apiproxy.Request) bool { return !kind(r) }))
 }
 
-func createsDeployment(r apiproxy.Request) bool { return r.Resource == env.Deployments && r.Created() }
+func createsDeployment(r apiproxy.Request) bool { return r.Resource == "deployments" && r.Created() }
 
 func deletesDeployment(r apiproxy.Request) bool {
-	return r.Resource == env.Deployments && strings.HasPrefix(r.Verb, "delete")
+	return r.Resource == "deployments" && strings.HasPrefix(r.Verb, "delete")
 }
 
 // staysDeleted deletes a Memcached that a finalizer of somebody else holds, and then its Deployment, as --cascade=foreground
@@ -168,6 +156,16 @@ func staysDeleted(ctx context.Context, m env.Memcached) {
 	Expect(finding.New("recreated", "no new Deployment for a Memcached that is being deleted", "your manager created one")).To(Succeed())
 }
 
+// beMissing wants no Deployment. cause is that of one that is there.
+func beMissing(cause, expected string) *match.Matcher {
+	return match.Make(func(d *appsv1.Deployment) error {
+		if d.UID == "" {
+			return nil
+		}
+		return finding.New(cause, expected, "there is one, with the owner references %v", d.OwnerReferences)
+	}).KeepCause()
+}
+
 // reportOccupied wants the Deployment that has the Memcached's name untouched, and Available False with a message that names it.
 // One that nobody controls may also be taken over.
 func reportOccupied(ctx context.Context, m env.Memcached, occupant *appsv1.Deployment) *match.Matcher {
@@ -183,16 +181,14 @@ func reportOccupied(ctx context.Context, m env.Memcached, occupant *appsv1.Deplo
 		if err != nil || unowned && metav1.IsControlledBy(d, obj) {
 			return err
 		}
-		changed := untouched(d, occupant)
-		if changed != nil && !unowned {
-			return env.Final(changed)
+		changed := edited(d, occupant)
+		if changed != "" && !unowned {
+			return StopTrying("nothing will change").Wrap(finding.New(changedCause, changedExpected, "%s", changed))
 		}
-		c, err := env.Condition(obj, "Available")
+		c := env.Condition(obj, "Available")
 		switch {
-		case err != nil:
-			return err
-		case changed != nil: // it may be taken over with the next request
-			return finding.New(cause, expected, "%s", finding.Of(changed).Seen)
+		case changed != "": // it may be taken over with the next request
+			return finding.New(cause, expected, "%s", changed)
 		case c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, m.Name):
 			return finding.New(cause, expected, "%s", text(c))
 		}
@@ -200,26 +196,32 @@ func reportOccupied(ctx context.Context, m env.Memcached, occupant *appsv1.Deplo
 	})
 }
 
+const changedCause, changedExpected = "deployment-changed", "the foreign Deployment stays as it is"
+
 // beUntouched wants a Deployment as it was created.
 func beUntouched(before *appsv1.Deployment) *match.Matcher {
-	return match.Make(func(d *appsv1.Deployment) error { return untouched(d, before) }).KeepCause()
+	return match.Make(func(d *appsv1.Deployment) error {
+		if changed := edited(d, before); changed != "" {
+			return finding.New(changedCause, changedExpected, "%s", changed)
+		}
+		return nil
+	}).KeepCause()
 }
 
-// untouched is a finding about a Deployment that was deleted, or that somebody has written. The deployment controller may.
-func untouched(d, before *appsv1.Deployment) error {
-	const expected = "the foreign Deployment stays as it is"
+// edited says what somebody has done to a Deployment, "" if nothing. The deployment controller may write it.
+func edited(d, before *appsv1.Deployment) string {
 	switch {
 	case d.UID != before.UID:
-		return finding.New("deployment-changed", expected, "it was deleted")
+		return "it was deleted"
 	case !equality.Semantic.DeepEqual(d.OwnerReferences, before.OwnerReferences):
-		return finding.New("deployment-changed", expected, "its owner references were changed")
+		return "its owner references were changed"
 	case d.Generation != before.Generation:
-		return finding.New("deployment-changed", expected, "its spec was changed")
+		return "its spec was changed"
 	}
 	for _, entry := range d.ManagedFields {
 		if entry.Manager != before.ManagedFields[0].Manager && entry.Manager != "kube-controller-manager" {
-			return finding.New("deployment-changed", expected, "%s has written it", entry.Manager)
+			return entry.Manager + " has written it"
 		}
 	}
-	return nil
+	return ""
 }

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 
-	"github.com/example/operator-lab/labs/harness/apiproxy"
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/faults"
 	"github.com/example/operator-lab/labs/harness/match"
@@ -28,10 +27,10 @@ const (
 )
 
 var _ = Describe("Lab 6", env.Lab(6), func() {
-	It("tells the creation once", env.Check("event-created", env.First), func(ctx SpecContext) {
+	It("tells the creation once", env.Check("event-created"), func(ctx SpecContext) {
 		m := toldCreated(ctx, env.Namespace(ctx))
-		toldCreated(ctx, env.NamespaceWithoutPods(ctx)) // a creation is told when it is done, and not when Pods run
-		Consistently(ctx, env.EventsOf(m)).WithTimeout(env.QuietPeriod).Should(match.Make(toldOnce))
+		toldCreated(ctx, env.Namespace(ctx, env.Quota(0))) // a creation is told when it is done, and not when Pods run
+		Consistently(ctx, env.EventsOf(m)).Should(match.Make(toldOnce))
 		atRest(ctx, m)
 		if told := eventsOf(ctx, m); told.times(corev1.EventTypeWarning) > maxStartWarnings {
 			Expect(finding.New("warns-while-starting", fmt.Sprintf("at most %d Warning on a Memcached whose Pods just start", maxStartWarnings), "%s", told)).To(Succeed())
@@ -56,8 +55,7 @@ var _ = Describe("Lab 6", env.Lab(6), func() {
 		good := eventsOf(ctx, m).good()
 		good = slices.Concat(good, scale(ctx, m, 2, good, taken))
 		bad := env.NewMemcached(m.Namespace)
-		_, err := bad.CreateForeign(ctx)
-		Expect(err).To(Succeed())
+		Expect(bad.CreateForeign(ctx)).Error().To(Succeed())
 		Expect(bad.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.EventsOf(bad)).Should(match.Make(func(events []eventsv1.Event) error {
 			return tell(tally(events), corev1.EventTypeWarning, good, "a Warning on the Memcached whose Deployment belongs to somebody else, with a reason of its own in CamelCase")
@@ -78,10 +76,7 @@ var _ = Describe("Lab 6", env.Lab(6), func() {
 // about Pods that a quota refuses.
 func toldCreated(ctx context.Context, namespace string) env.Memcached {
 	GinkgoHelper()
-	m := env.NewMemcached(namespace)
-	m.Size = 1 // a Pod is about a core-second, and says no more than another one
-	Expect(m.Create(ctx)).To(Succeed())
-	match.ExpectDeployment(ctx, m)
+	m := match.ExpectCreated(ctx, namespace, 1) // a Pod is about a core-second, and says no more than another one
 	Eventually(ctx, env.EventsOf(m)).Should(match.Make(func(events []eventsv1.Event) error {
 		return tell(tally(events), corev1.EventTypeNormal, nil, "a Normal event on the Memcached about its creation, with a reason in CamelCase")
 	}))
@@ -108,7 +103,7 @@ func atRest(ctx context.Context, m env.Memcached) {
 // say so. The refusal may be told.
 func refused(ctx context.Context, m env.Memcached, act func() error) error {
 	before := eventsOf(ctx, m)
-	return faults.RefuseWrites(ctx, m.Namespace, apiproxy.NoDeployments, env.FirstTry, 1, func() error {
+	return faults.RefuseWrites(ctx, m.Namespace, "deployments", func() error {
 		if err := act(); err != nil {
 			return err
 		}
@@ -152,7 +147,7 @@ func changePort(ctx context.Context, m env.Memcached, scalings tallies) {
 	before := eventsOf(ctx, m)
 	m.Port++
 	Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed())
-	Eventually(ctx, env.DeploymentOf(m)).Should(match.HavePort(m.Port))
+	Eventually(ctx, env.DeploymentOf(m)).Should(match.BeTold("port", m.Port))
 	Consistently(ctx, env.EventsOf(m)).WithTimeout(passTime).Should(match.Make(func(events []eventsv1.Event) error {
 		if news := tally(events).since(before); len(news.without(scalings)) < len(news) {
 			return finding.New("told-without-scaling", "no event about a scaling when only the port was changed", "%s", news)
@@ -164,14 +159,13 @@ func changePort(ctx context.Context, m env.Memcached, scalings tallies) {
 // refusedCreation wants a Warning about a Deployment that the API server refuses, and no good news until it is created.
 func refusedCreation(ctx context.Context) {
 	GinkgoHelper()
-	m := env.NewMemcached(env.NamespaceWithoutPods(ctx))
-	lift, err := env.RefuseDeployments(ctx, m.Namespace)
-	Expect(err).To(Succeed())
+	m := env.NewMemcached(env.Namespace(ctx, env.Quota(0)))
+	lift := env.RefuseDeployments(ctx, m.Namespace)
 	Expect(m.Create(ctx)).To(Succeed())
 	Eventually(ctx, env.EventsOf(m)).Should(match.Make(func(events []eventsv1.Event) error {
 		const expected = "a Warning on the Memcached whose Deployment the API server refuses, and no good news"
 		if news := tally(events).good(); len(news) > 0 {
-			return env.Final(finding.New("event-before-write", expected, "%s", news))
+			return StopTrying("nothing will change").Wrap(finding.New("event-before-write", expected, "%s", news))
 		}
 		return tell(tally(events), corev1.EventTypeWarning, nil, expected)
 	}))

@@ -11,7 +11,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/konfig"
@@ -22,8 +25,9 @@ import (
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
+
+const group, rolePath = "cache.example.com", "config/rbac/role.yaml"
 
 var everyVerb = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
@@ -35,7 +39,7 @@ func allow(group string, verbs []string, resources ...string) rbacv1.PolicyRule 
 // account may ask about itself.
 func ceiling(later bool) []rbacv1.PolicyRule {
 	most := []rbacv1.PolicyRule{
-		allow(suite.Group, everyVerb, "memcacheds", "memcacheds/status", "memcacheds/finalizers"),
+		allow(group, everyVerb, "memcacheds", "memcacheds/status", "memcacheds/finalizers"),
 		allow("apps", everyVerb, "deployments"),
 		allow("coordination.k8s.io", everyVerb, "leases"),
 		allow("", []string{"create", "patch", "update"}, "events"),
@@ -52,9 +56,17 @@ func ceiling(later bool) []rbacv1.PolicyRule {
 
 // beyond is a finding about the rules that most does not cover, nil if there is none.
 func beyond(most, rules []rbacv1.PolicyRule) error {
+	if cause, rights := excess(most, rules); cause != "" {
+		return finding.New(cause, "a role that grants nothing beyond the lesson's table", "%s", rights)
+	}
+	return nil
+}
+
+// excess are the rules that most does not cover, a line for each, and the gravest cause, "" if there is none.
+func excess(most, rules []rbacv1.PolicyRule) (cause, lines string) {
 	all, excess := validation.Covers(most, rules)
 	if all {
-		return nil
+		return "", ""
 	}
 	cause, rights := "too-much", []string(nil)
 	for _, rule := range excess {
@@ -66,13 +78,13 @@ func beyond(most, rules []rbacv1.PolicyRule) error {
 			cause = "secrets"
 		}
 	}
-	return finding.New(cause, "a role that grants nothing beyond the lesson's table", "%s", strings.Join(rights, "\n"))
+	return cause, strings.Join(rights, "\n")
 }
 
 // kustomized says whether config/rbac is made for kustomize.
 func kustomized() bool {
 	return slices.ContainsFunc(konfig.RecognizedKustomizationFileNames(), func(name string) bool {
-		_, err := os.Stat(filepath.Join(env.Run().Workspace, filepath.Dir(suite.RolePath), name))
+		_, err := os.Stat(filepath.Join(env.Run().Workspace, filepath.Dir(rolePath), name))
 		return err == nil
 	})
 }
@@ -80,7 +92,7 @@ func kustomized() bool {
 // install has kustomize build config/rbac of the workspace in a namespace, creates the accounts, roles and bindings, and returns the
 // users that the API server knows the accounts by.
 func install(ctx context.Context, namespace string) (users []string, err error) {
-	objects, err := build(filepath.Join(env.Run().Workspace, filepath.Dir(suite.RolePath)), namespace)
+	objects, err := build(filepath.Join(env.Run().Workspace, filepath.Dir(rolePath)), namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +105,7 @@ func install(ctx context.Context, namespace string) (users []string, err error) 
 		}
 		err := env.Admin().Create(ctx, o)
 		if r, refused := crd.Refused(err); refused {
-			return nil, finding.New(finding.CauseOther, "manifests in config/rbac that the API server takes", "%s: %s", o.GetName(), r.Text)
+			return nil, finding.New("other", "manifests in config/rbac that the API server takes", "%s: %s", o.GetName(), r.Text)
 		} else if err != nil {
 			return nil, err
 		}
@@ -120,7 +132,7 @@ func build(folder, namespace string) (objects []*unstructured.Unstructured, err 
 	}
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
-		return nil, finding.New(finding.CauseOther, "manifests in config/rbac that `kustomize build` accepts", "%v", err)
+		return nil, finding.New("other", "manifests in config/rbac that `kustomize build` accepts", "%v", err)
 	}
 	for _, resource := range built.Resources() {
 		object, err := resource.Map()
@@ -136,13 +148,19 @@ func build(folder, namespace string) (objects []*unstructured.Unstructured, err 
 // which is not the one that is asked for.
 func rightsOf(users []string) func(context.Context) ([]rbacv1.PolicyRule, error) {
 	return func(ctx context.Context) (all []rbacv1.PolicyRule, err error) {
+		config, err := clientcmd.BuildConfigFromFlags("", env.Run().Kubeconfig)
+		if err != nil {
+			return nil, err
+		}
+		question := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}
 		for _, user := range users {
-			c, err := env.As(user)
+			config.Impersonate.UserName = user // the API server adds the groups of an account
+			c, err := kubernetes.NewForConfig(config)
 			if err != nil {
 				return nil, err
 			}
-			review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}
-			if err := c.Create(ctx, review); err != nil {
+			review, err := c.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx, question, metav1.CreateOptions{})
+			if err != nil {
 				return nil, fmt.Errorf("ask for the rights of %s: %w", user, err)
 			}
 			for _, r := range review.Status.ResourceRules {
@@ -167,8 +185,8 @@ func include(role []rbacv1.PolicyRule) *match.Matcher {
 // beWithin wants no rights beyond a ceiling. The generated role grants none, so that others come by another binding.
 func beWithin(most []rbacv1.PolicyRule) *match.Matcher {
 	return match.Make(func(rights []rbacv1.PolicyRule) error {
-		if err := beyond(most, rights); err != nil {
-			return finding.New("binds-another", "no rights of the manager beyond the lesson's table", "its ServiceAccount may also:\n%s", finding.Of(err).Seen)
+		if cause, more := excess(most, rights); cause != "" {
+			return finding.New("binds-another", "no rights of the manager beyond the lesson's table", "its ServiceAccount may also:\n%s", more)
 		}
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/generate"
+	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
 )
@@ -18,25 +19,15 @@ import (
 // roles are those of the generated file, none when there is no file.
 func roles() []generate.Manifest {
 	GinkgoHelper()
-	manifests, err := generate.ReadManifests(filepath.Join(env.Run().Workspace, filepath.Dir(suite.RolePath)))
+	manifests, err := generate.ReadManifests(filepath.Join(env.Run().Workspace, filepath.Dir(rolePath)))
 	Expect(err).To(Succeed())
-	return slices.DeleteFunc(manifests, func(m generate.Manifest) bool { return m.File != filepath.Base(suite.RolePath) })
-}
-
-// rulesOf are all rules of the roles, as far as they can be read as such.
-func rulesOf(roles []generate.Manifest) (all []rbacv1.PolicyRule) {
-	for _, role := range roles {
-		if rules, err := suite.Rules(role.Object); err == nil {
-			all = append(all, rules...)
-		}
-	}
-	return all
+	return slices.DeleteFunc(manifests, func(m generate.Manifest) bool { return m.File != filepath.Base(rolePath) })
 }
 
 // areGenerated compares the learner's roles with those that controller-gen makes of the markers today. marked says whether there
 // are markers, be they where controller-gen does not look.
 func areGenerated(have, want []generate.Manifest, marked bool) error {
-	const expected = "the role that controller-gen makes of today's markers in " + suite.RolePath
+	const expected = "the role that controller-gen makes of today's markers in " + rolePath
 	switch {
 	case len(have) == 0 && !marked:
 		return finding.New("no-role", expected, "no such file, and no RBAC marker in your code")
@@ -55,20 +46,23 @@ func areGenerated(have, want []generate.Manifest, marked bool) error {
 	return nil
 }
 
-// isUsable wants a role with rights in all namespaces, and with rules that the API server takes: otherwise the manager has no right
-// at all.
-func isUsable(roles []generate.Manifest) error {
-	if len(roles) == 0 {
-		return finding.New("no-role", "rules for the manager in "+suite.RolePath, "no such file")
+// usableRules are the rules of the role. It fails the check if there are none for all namespaces, or if the API server does not take
+// them: otherwise the manager has no right at all.
+func usableRules() []rbacv1.PolicyRule {
+	GinkgoHelper()
+	var kinds []string
+	for _, role := range roles() {
+		kinds = append(kinds, role.Kind())
 	}
-	if !slices.ContainsFunc(roles, func(m generate.Manifest) bool { return m.Kind() == "ClusterRole" }) {
-		return finding.New("one-namespace", "a ClusterRole, as Memcacheds may be in any namespace", "only a Role, which counts in its namespace")
-	}
-	for _, rule := range rulesOf(roles) {
+	Expect(kinds).To(match.Because("no-role", "rules for the manager in "+rolePath, Not(BeEmpty())))
+	Expect(kinds).To(match.Because("one-namespace", "a ClusterRole, as Memcacheds may be in any namespace", ContainElement("ClusterRole")))
+	rules, err := suite.RoleRules(env.Run().Workspace)
+	Expect(err).To(Succeed())
+	for _, rule := range rules {
 		if len(rule.NonResourceURLs) == 0 && (len(rule.APIGroups) == 0 || len(rule.Resources) == 0) {
-			return finding.New("role-refused", "rules with groups and resources", "a rule with the verbs %s, the groups %q and the resources %q",
-				strings.Join(rule.Verbs, ", "), rule.APIGroups, rule.Resources)
+			Expect(finding.New("role-refused", "rules with groups and resources", "a rule with the verbs %s, the groups %q and the resources %q",
+				strings.Join(rule.Verbs, ", "), rule.APIGroups, rule.Resources)).To(Succeed())
 		}
 	}
-	return nil
+	return rules
 }

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/match"
@@ -26,23 +27,21 @@ const (
 )
 
 var _ = Describe("Lab 8", env.Lab(8), func() {
-	It("tells in its scale what is wanted and what there is", env.Check("scale-reads", env.First), func(ctx SpecContext) {
+	It("tells in its scale what is wanted and what there is", env.Check("scale-reads"), func(ctx SpecContext) {
 		Expect(servesScale(ctx)).To(Succeed())
-		namespace := env.PendingNamespace(ctx)
-		Expect(env.Quota(ctx, namespace, admitted)).To(Succeed())
-		m := env.NewMemcached(namespace)
-		m.Size = admitted + 2
-		Expect(m.Create(ctx)).To(Succeed())
+		m := match.ExpectCreated(ctx, env.Namespace(ctx, env.LeavePodsPending, env.Quota(admitted)), admitted+2)
 		d := match.ExpectDeployment(ctx, m)
-		Eventually(ctx, scaleOf(m)).Should(haveObserved(admitted).ByKubernetes(env.PodsTimeoutAfterFailure))
-		empty := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
+		Eventually(ctx, env.DeploymentOf(m)).Should(match.Because("not-observed", "Kubernetes makes the Pods that a quota admits",
+			HaveField("Status.Replicas", BeEquivalentTo(admitted))).ByKubernetes(env.RetryTimeout))
+		Eventually(ctx, scaleOf(m)).Should(haveObserved(admitted))
+		empty := match.ExpectCreated(ctx, env.Namespace(ctx, env.Quota(0)))
 		other := match.ExpectDeployment(ctx, empty)
 		Eventually(ctx, scaleOf(m)).Should(pickPods(d, other))
 		Eventually(ctx, scaleOf(empty)).Should(pickPods(other, d))
 	})
 
 	It("is scaled through its scale", env.Check("scale-writes"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
+		m := match.ExpectCreated(ctx, env.Namespace(ctx, env.Quota(0)))
 		for _, size := range []int32{maxSize, 1} {
 			Expect(rescale(ctx, m, size)).To(Succeed())
 			Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(size).Because("not-followed"))
@@ -51,7 +50,7 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("leaves the size to its users", env.Check("does-not-own-spec"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
+		m := match.ExpectCreated(ctx, env.Namespace(ctx, env.Quota(0)))
 		Expect(rescale(ctx, m, 1)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(1).Because("not-followed"))
 		Expect(m.Annotate(ctx)).To(Succeed())
@@ -60,25 +59,21 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("tells when it is done", env.Check("rollout-complete"), func(ctx SpecContext) {
-		m := env.NewMemcached(env.Namespace(ctx))
-		m.Size = 2
-		Expect(m.Create(ctx)).To(Succeed())
+		m := match.ExpectCreated(ctx, env.Namespace(ctx), 2)
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(done))
 		Expect(m.WaitIdle(ctx)).To(Succeed())
-		before, err := m.State(ctx)
+		before, err := m.Get(ctx)
 		Expect(err).To(Succeed())
 		for range idlePasses {
 			Expect(m.Annotate(ctx)).To(Succeed())
-			Consistently(ctx, m.State).WithTimeout(passPeriod).Should(match.BeAsBefore(before))
+			Consistently(ctx, env.MemcachedOf(m)).WithTimeout(passPeriod).Should(haveTheStatusOf(before))
 		}
 	})
 
 	It("tells while Pods come", env.Check("progressing"), func(ctx SpecContext) {
-		m := env.NewMemcached(env.Namespace(ctx))
-		m.Size = 2
-		lift, err := env.LeavePodsPending(ctx, m.Namespace)
-		Expect(err).To(Succeed())
+		m := env.NewMemcached(env.Namespace(ctx), 2)
+		lift := env.LeavePodsPending(ctx, m.Namespace)
 		seen, err := watchMemcacheds(ctx, m.Namespace)
 		Expect(err).To(Succeed())
 		Expect(m.Create(ctx)).To(Succeed())
@@ -87,23 +82,20 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(done))
 		Expect(neverDegraded(ctx, m, seen)).To(Succeed())
-		Expect(changeHistoryLimit(ctx, m)).To(Succeed()) // from here on the generations of the two objects differ
+		Expect(m.EditDeployment(ctx, func(d *appsv1.Deployment) { d.Spec.RevisionHistoryLimit = new(int32(7)) })).To(Succeed())
+		// From here on the generations of the two objects differ.
 		match.ExpectPods(ctx, m)
-		_, err = env.LeavePodsPending(ctx, m.Namespace)
-		Expect(err).To(Succeed())
+		env.LeavePodsPending(ctx, m.Namespace)
 		Expect(m.SetSpec(ctx, "containerPort", m.Port+1)).To(Succeed()) // the Pods of before go on
 		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(underWay))
 	})
 
 	It("tells when somebody has to help", env.Check("degraded"), func(ctx SpecContext) {
-		crowded := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx)) // a quota refuses its Pods
-		foreign, refused := env.NewMemcached(crowded.Namespace), env.NewMemcached(env.Namespace(ctx))
-		_, err := foreign.CreateForeign(ctx)
-		Expect(err).To(Succeed())
+		crowded := match.ExpectCreated(ctx, env.Namespace(ctx, env.Quota(0))) // a quota refuses its Pods
+		foreign, refused := env.NewMemcached(crowded.Namespace), env.NewMemcached(env.Namespace(ctx), 1)
+		Expect(foreign.CreateForeign(ctx)).Error().To(Succeed())
 		Expect(foreign.Create(ctx)).To(Succeed())
-		lift, err := env.RefuseDeployments(ctx, refused.Namespace)
-		Expect(err).To(Succeed())
-		refused.Size = 1
+		lift := env.RefuseDeployments(ctx, refused.Namespace)
 		Expect(refused.Create(ctx)).To(Succeed())
 		for _, m := range []env.Memcached{crowded, foreign, refused} {
 			Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(stuck))
@@ -114,9 +106,8 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 	})
 
 	It("writes its status once for each piece of news", env.Check("single-status-update"), func(ctx SpecContext) {
-		m := env.NewMemcached(env.NamespaceWithoutPods(ctx))
-		_, err := m.CreateForeign(ctx) // so that there is no other news of it than its spec
-		Expect(err).To(Succeed())
+		m := env.NewMemcached(env.Namespace(ctx, env.Quota(0)))
+		Expect(m.CreateForeign(ctx)).Error().To(Succeed()) // so that there is no other news of it than its spec
 		Expect(m.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(haveConditions(stuck))
 		Expect(m.WaitIdle(ctx)).To(Succeed())

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -14,7 +16,6 @@ import (
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // wanted is the status that one condition has in a stable state, and the cause when it has another one.
@@ -52,10 +53,8 @@ func haveConditions(state stableState) *match.Matcher {
 	return match.Make(func(obj *unstructured.Unstructured) error {
 		for _, w := range state.conditions {
 			expected := fmt.Sprintf("%s is %s when %s", w.condition, w.status, state.name)
-			c, err := env.Condition(obj, w.condition)
+			c := env.Condition(obj, w.condition)
 			switch {
-			case err != nil:
-				return err
 			case c == nil:
 				return finding.New("no-condition", expected, "no condition %s", w.condition)
 			case c.ObservedGeneration != obj.GetGeneration():
@@ -69,11 +68,22 @@ func haveConditions(state stableState) *match.Matcher {
 	})
 }
 
+// haveTheStatusOf wants a Memcached whose status nobody has written since.
+func haveTheStatusOf(before *unstructured.Unstructured) *match.Matcher {
+	return match.Make(func(now *unstructured.Unstructured) error {
+		if equality.Semantic.DeepEqual(now.Object["status"], before.Object["status"]) {
+			return nil
+		}
+		return finding.New("status-changed", "nothing changes, as nothing was asked for", "the status changed from\n%v\nto\n%v",
+			before.Object["status"], now.Object["status"])
+	})
+}
+
 // watchMemcacheds watches the Memcacheds of a namespace until the check ends. What is not read yet, the watch keeps.
 func watchMemcacheds(ctx context.Context, namespace string) (watch.Interface, error) {
 	list := &unstructured.UnstructuredList{}
-	list.SetAPIVersion(suite.Group + "/v1alpha1")
-	list.SetKind(suite.Kind + "List")
+	list.SetAPIVersion(apiVersion)
+	list.SetKind("MemcachedList")
 	w, err := env.Admin().Watch(ctx, list, client.InNamespace(namespace))
 	if err == nil {
 		DeferCleanup(w.Stop)
@@ -92,12 +102,12 @@ func neverDegraded(ctx context.Context, m env.Memcached, seen watch.Interface) e
 		if !ok {
 			break
 		}
-		if c, err := env.Condition(obj, "Degraded"); err == nil && c != nil && c.Status == metav1.ConditionTrue {
+		if c := env.Condition(obj, "Degraded"); c != nil && c.Status == metav1.ConditionTrue {
 			return finding.New("degraded-during-rollout", "Degraded is not True while Pods come", "it was True (%s: %s)", c.Reason, c.Message)
 		}
 		if obj.GetResourceVersion() == now.GetResourceVersion() {
 			return nil
 		}
 	}
-	return finding.Machine("watch an object", errors.New("the watch has ended"))
+	return apierrors.NewInternalError(errors.New("the watch has ended")) // no fault of the learner's
 }

@@ -12,19 +12,20 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/operator-lab/labs/harness/env"
 	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
+
+// apiVersion is that of Memcacheds.
+const apiVersion = "cache.example.com/v1alpha1"
 
 // servesScale wants a definition with a scale whose size is spec.size.
 func servesScale(ctx context.Context) error {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := env.Admin().Get(ctx, types.NamespacedName{Name: env.Memcacheds + "." + suite.Group}, definition); err != nil {
+	if err := env.Admin().Get(ctx, types.NamespacedName{Name: "memcacheds.cache.example.com"}, definition); err != nil {
 		return fmt.Errorf("get the definition: %w", err)
 	}
 	for _, v := range definition.Spec.Versions {
@@ -51,7 +52,7 @@ func object(m env.Memcached, version, kind string) *unstructured.Unstructured {
 func scaleOf(m env.Memcached) func(context.Context) (*autoscalingv1.Scale, error) {
 	return env.Polled(func(ctx context.Context) (*autoscalingv1.Scale, error) {
 		read, scale := object(m, "autoscaling/v1", "Scale"), &autoscalingv1.Scale{}
-		if err := env.Admin().SubResource("scale").Get(ctx, object(m, suite.Group+"/v1alpha1", suite.Kind), read); err != nil {
+		if err := env.Admin().SubResource("scale").Get(ctx, object(m, apiVersion, "Memcached"), read); err != nil {
 			return nil, fmt.Errorf("get the scale of Memcached %s: %w", m, err)
 		}
 		return scale, runtime.DefaultUnstructuredConverter.FromUnstructured(read.Object, scale)
@@ -93,7 +94,7 @@ func pickPods(own, other *appsv1.Deployment) *match.Matcher {
 func rescale(ctx context.Context, m env.Memcached, size int32) error {
 	scale := object(m, "autoscaling/v1", "Scale")
 	scale.Object["spec"] = map[string]any{"replicas": int64(size)}
-	return env.Admin().SubResource("scale").Update(ctx, object(m, suite.Group+"/v1alpha1", suite.Kind), client.WithSubResourceBody(scale))
+	return env.Admin().SubResource("scale").Update(ctx, object(m, apiVersion, "Memcached"), client.WithSubResourceBody(scale))
 }
 
 // refusesToScale wants the API server to hold the scale to the limits of spec.size.
@@ -105,17 +106,6 @@ func refusesToScale(ctx context.Context, m env.Memcached, size int32) error {
 		return nil
 	}
 	return err
-}
-
-// changeHistoryLimit changes a field of the Deployment that is nobody's business.
-func changeHistoryLimit(ctx context.Context, m env.Memcached) error {
-	d, err := m.Deployment(ctx)
-	if err != nil {
-		return err
-	}
-	base := d.DeepCopy()
-	d.Spec.RevisionHistoryLimit = ptr.To[int32](7)
-	return env.Admin().Patch(ctx, d, client.MergeFrom(base))
 }
 
 // statusWrites counts the manager's writes of a Memcached's status since an index of its requests.

@@ -27,17 +27,18 @@ const (
 	freedTimeout = 10 * time.Second
 	// stayPeriod is how long something has to stay as it is. Who would change it does so within milliseconds.
 	stayPeriod = time.Second
+	// quietPeriod is how long a manager is listened to after edits that are none of its business.
+	quietPeriod = 3 * time.Second
 	// strangers is how many edits of a ConfigMap that nobody names there are, and fewPasses and fewRequests what they may cost: the
 	// manager still works off what other checks have left, and an operator that applies sends several requests in each pass.
 	strangers, fewPasses, fewRequests = 100, 10, 50
 )
 
 var _ = Describe("Lab 9", env.Lab(9), func() {
-	It("routes to its Pods and to no others", env.Check("service-routes", env.First), func(ctx SpecContext) {
+	It("routes to its Pods and to no others", env.Check("service-routes"), func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
-		m, neighbour := env.NewMemcached(namespace), env.NewMemcached(namespace)
-		m.Size, neighbour.Size = 2, 1
-		neighbour.Name = env.LongName() // with a dot, so that it has no Service
+		m, neighbour := env.NewMemcached(namespace, 2), env.NewMemcached(namespace, 1)
+		neighbour.Name += "." + neighbour.Name // so that it has no Service
 		Expect(m.Create(ctx)).To(Succeed())
 		Expect(neighbour.Create(ctx)).To(Succeed())
 		Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
@@ -45,14 +46,14 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Eventually(ctx, env.MemcachedOf(neighbour)).Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("no-name-for-a-service"))
 		m.Port++
 		Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed())
-		Eventually(ctx, env.DeploymentOf(m)).Should(match.HavePort(m.Port))
+		Eventually(ctx, env.DeploymentOf(m)).Should(match.BeTold("port", m.Port))
 		Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, endpointsOf(m)).WithTimeout(endpointsTimeout).Should(haveEndpoints(m).ByKubernetes(endpointsTimeout))
 	})
 
 	It("puts its Service back", env.Check("service-repaired"), func(ctx SpecContext) {
-		m := match.ExpectCreated(ctx, env.NamespaceWithoutPods(ctx))
+		m := match.ExpectCreated(ctx, env.Namespace(ctx, env.Quota(0)))
 		Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
 		Expect(m.WaitIdle(ctx)).To(Succeed())
 		before, err := service(ctx, m)
@@ -72,12 +73,10 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 	})
 
 	It("respects a Service of somebody else", env.Check("foreign-service"), func(ctx SpecContext) {
-		m := env.NewMemcached(env.Namespace(ctx))
-		m.Size = 1
+		m := env.NewMemcached(env.Namespace(ctx), 1)
 		theirs, err := createForeignService(ctx, m)
 		Expect(err).To(Succeed())
-		lift, err := env.RefuseDeployments(ctx, m.Namespace)
-		Expect(err).To(Succeed())
+		lift := env.RefuseDeployments(ctx, m.Namespace)
 		Expect(m.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Degraded", metav1.ConditionTrue).Because("not-degraded"))
 		Expect(isUntouched(ctx, theirs)).To(Succeed())
@@ -92,7 +91,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 	})
 
 	It("brings options to the Pods", env.Check("options-arrive"), func(ctx SpecContext) {
-		options := newOptions(ctx, env.PendingNamespace(ctx), env.RandomName())
+		options := newOptions(ctx, env.Namespace(ctx, env.LeavePodsPending), env.RandomName())
 		m := withOptions(ctx, options)
 		Expect(m.WaitIdle(ctx)).To(Succeed())
 		Expect(write(ctx, options, randomConnections())).To(Succeed())
@@ -101,7 +100,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		m = withOptions(ctx, served)
 		match.ExpectPods(ctx, m)
 		if env.Run().RealPods {
-			match.ExpectEachPod(ctx, m, haveLimit(m.Port, served))
+			match.ExpectAnswers(ctx, m, "stats settings", haveLimit(served))
 		}
 	})
 
@@ -128,7 +127,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 	})
 
 	It("moves those who name it, and no others", env.Check("updates-only-referencing"), func(ctx SpecContext) {
-		here, there := env.PendingNamespace(ctx), env.PendingNamespace(ctx)
+		here, there := env.Namespace(ctx, env.LeavePodsPending), env.Namespace(ctx, env.LeavePodsPending)
 		options := newOptions(ctx, here, env.RandomName())
 		// Three, because controller-runtime asks twice who is meant: with the object as it was, and as it is.
 		users := []env.Memcached{withOptions(ctx, options), withOptions(ctx, options), withOptions(ctx, options)}
@@ -151,7 +150,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 	})
 
 	It("spends nothing on ConfigMaps that nobody names", env.Check("ignores-unrelated-configmaps"), func(ctx SpecContext) {
-		m := withOptions(ctx, newOptions(ctx, env.NamespaceWithoutPods(ctx), env.RandomName()))
+		m := withOptions(ctx, newOptions(ctx, env.Namespace(ctx, env.Quota(0)), env.RandomName()))
 		stranger := newOptions(ctx, m.Namespace, env.RandomName())
 		Expect(m.WaitIdle(ctx)).To(Succeed())
 		since := env.RequestCount()
@@ -161,7 +160,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 					return err
 				}
 			}
-			return env.Sleep(ctx, env.QuietPeriod)
+			return env.Sleep(ctx, quietPeriod)
 		})
 		Expect(err).To(Succeed())
 		Expect(made.All).To(match.Because("passes-for-strangers", "a ConfigMap that no Memcached names starts no passes", BeNumerically("<=", fewPasses)))
@@ -169,7 +168,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 	})
 
 	It("leaves the ConfigMap to its owner", env.Check("left-alone"), func(ctx SpecContext) {
-		options := newOptions(ctx, env.NamespaceWithoutPods(ctx), env.RandomName())
+		options := newOptions(ctx, env.Namespace(ctx, env.Quota(0)), env.RandomName())
 		m := withOptions(ctx, options)
 		Eventually(ctx, serviceOf(m)).Should(exist())
 		Expect(m.WaitIdle(ctx)).To(Succeed())

@@ -16,7 +16,6 @@ import (
 	"github.com/example/operator-lab/labs/harness/faults"
 	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/harness/registry"
-	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 const (
@@ -36,14 +35,14 @@ const (
 	stayPeriod = time.Second
 )
 
-// troubles are what a registry that is away answers, those that are misread most first. A program has tried four times before the
-// registry is back.
-var troubles = []int{http.StatusTooManyRequests, http.StatusConflict, registry.BreakOff, http.StatusServiceUnavailable}
+// troubles are what a registry that is away answers, those that are misread most first; -1 is no answer. A program has tried four
+// times before the registry is back.
+var troubles = []int{http.StatusTooManyRequests, http.StatusConflict, -1, http.StatusServiceUnavailable}
 
 // They follow each other, because a process restarts its manager where a check needs the registry and the one before had none.
 var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
-	It("registers each Memcached", env.Check("registers", env.First), func(ctx SpecContext) {
-		namespace := env.NamespaceWithoutPods(ctx)
+	It("registers each Memcached", env.Check("registers"), func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, env.Quota(0))
 		m, other := register(ctx, env.NewMemcached(namespace)), register(ctx, env.NewMemcached(namespace))
 		m.Size = 1 + m.Size%5
 		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
@@ -55,10 +54,10 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 	})
 
 	It("promises to clean up before it registers", env.Check("finalizer-before-external-write"), func(ctx SpecContext) {
-		m := env.NewMemcached(env.NamespaceWithoutPods(ctx))
+		m := env.NewMemcached(env.Namespace(ctx, env.Quota(0)))
 		killed := make(chan struct{})
 		kill := sync.OnceFunc(func() { env.Manager().Kill(); close(killed) })
-		wrong := onRequest(registry.Everybody, http.MethodPut, func(ctx context.Context, q registry.Request) error {
+		wrong := onRequest("", http.MethodPut, func(ctx context.Context, q registry.Request) error {
 			if q.Entry.Name != m.Name {
 				return nil
 			}
@@ -75,7 +74,7 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 	})
 
 	It("cleans up there before it lets go here", env.Check("cleanup-before-finalizer-removal"), func(ctx SpecContext) {
-		namespace := env.NamespaceWithoutPods(ctx)
+		namespace := env.Namespace(ctx, env.Quota(0))
 		m, other := register(ctx, env.NewMemcached(namespace)), register(ctx, env.NewMemcached(namespace))
 		wrong := onRequest(m.uid, http.MethodDelete, func(ctx context.Context, _ registry.Request) error {
 			return isStillThere(ctx, m, "finalizer-removed-first")
@@ -94,10 +93,10 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 
 	It("waits for a registry that is away", env.Check("waits-for-registry"), func(ctx SpecContext) {
 		namespace := env.Namespace(ctx)
-		m, running := register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace))
+		m, running := register(ctx, env.NewMemcached(namespace, 1)), register(ctx, env.NewMemcached(namespace, 1))
 		match.ExpectPods(ctx, running.Memcached)
 		Eventually(ctx, env.MemcachedOf(running.Memcached)).Should(beAvailable())
-		left, back := time.Now(), behave(registry.Everybody, registry.Behaviour{Statuses: troubles})
+		left, back := time.Now(), behave("", registry.Behaviour{Statuses: troubles})
 		Expect(m.Delete(ctx, metav1.DeletePropagationBackground)).To(Succeed())
 		late := create(ctx, env.NewMemcached(namespace))
 		Expect(running.Annotate(ctx)).To(Succeed()) // which makes a pass
@@ -116,7 +115,7 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 	})
 
 	It("lets a slow answer hold up nobody", env.Check("concurrent-reconciles"), func(ctx SpecContext) {
-		namespace := env.NamespaceWithoutPods(ctx)
+		namespace := env.Namespace(ctx, env.Quota(0))
 		slow := register(ctx, env.NewMemcached(namespace))
 		behave(slow.uid, registry.Behaviour{Delay: slowness})
 		before := len(env.Registry().Requests(slow.uid))
@@ -128,8 +127,8 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 	})
 
 	It("looks again", env.Check("corrects-external-drift"), func(ctx SpecContext) {
-		namespace := env.PendingNamespace(ctx) // where no news of Pods make a pass by luck
-		lost, waiting, rest := register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace)), register(ctx, withOnePod(namespace))
+		namespace := env.Namespace(ctx, env.LeavePodsPending) // where no news of Pods make a pass by luck
+		lost, waiting, rest := register(ctx, env.NewMemcached(namespace, 1)), register(ctx, env.NewMemcached(namespace, 1)), register(ctx, env.NewMemcached(namespace, 1))
 		Expect(waiting.SetSpec(ctx, "optionsFrom", map[string]string{"name": env.RandomName()})).To(Succeed()) // which is not there
 		for _, m := range []cache{lost, waiting, rest} {
 			match.ExpectDeployment(ctx, m.Memcached)
@@ -147,8 +146,8 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 	})
 
 	It("takes no for an answer", env.Check("no-retry-on-422"), func(ctx SpecContext) {
-		m := withOnePod(env.Namespace(ctx))
-		relent := behave(registry.Everybody, registry.Behaviour{Statuses: []int{http.StatusUnprocessableEntity}, Only: http.MethodPut})
+		m := env.NewMemcached(env.Namespace(ctx), 1)
+		relent := behave("", registry.Behaviour{Statuses: []int{http.StatusUnprocessableEntity}, Only: http.MethodPut})
 		refused := create(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(beRegistered(metav1.ConditionFalse))
 		for range passes {
@@ -166,7 +165,7 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 	})
 
 	It("leaves other finalizers alone", env.Check("others-finalizers"), func(ctx SpecContext) {
-		held := env.NewMemcached(env.NamespaceWithoutPods(ctx))
+		held := env.NewMemcached(env.Namespace(ctx, env.Quota(0)))
 		failed, err := faults.BeforeWrite(held, held.Hold) // at the moment at which the manager sends its own
 		Expect(err).To(Succeed())
 		m := create(ctx, held)
@@ -176,7 +175,7 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 		Eventually(ctx, env.MemcachedOf(held)).Should(loseItsFinalizer())
 		Consistently(ctx, env.MemcachedOf(held)).WithTimeout(stayPeriod).Should(match.Because("finalizer-removed",
 			"the finalizer of somebody else stays", HaveField("GetFinalizers()", HaveLen(1))))
-		Expect(isRemoved(m, finding.CauseOther)).To(Succeed())
+		Expect(isRemoved(m, "other")).To(Succeed())
 		Expect(held.Release(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(held)).Should(match.BeGone())
 		register(ctx, held)

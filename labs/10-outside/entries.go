@@ -3,7 +3,6 @@ package outside
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -25,13 +24,6 @@ import (
 type cache struct {
 	env.Memcached
 	uid string
-}
-
-// withOnePod is a Memcached with the fewest Pods to wait for.
-func withOnePod(namespace string) env.Memcached {
-	m := env.NewMemcached(namespace)
-	m.Size = 1
-	return m
 }
 
 // create makes a Memcached.
@@ -155,12 +147,8 @@ func beRegistered(status metav1.ConditionStatus) *match.Matcher {
 func haveStatus() *match.Matcher {
 	return match.Make(func(obj *unstructured.Unstructured) error {
 		const expected = "the status tells of the Deployment, and not that there is an entry, while the registry is away"
-		available, err := env.Condition(obj, "Available")
-		registered, problem := env.Condition(obj, "Registered")
-		switch {
-		case errors.Join(err, problem) != nil:
-			return errors.Join(err, problem)
-		case available == nil:
+		switch registered := env.Condition(obj, "Registered"); {
+		case env.Condition(obj, "Available") == nil:
 			return finding.New("not-told", expected, "there is no condition Available")
 		case registered != nil && registered.Status == metav1.ConditionTrue:
 			return finding.New("registered-too-early", expected, "Registered is True (%s: %s)", registered.Reason, registered.Message)

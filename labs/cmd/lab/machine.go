@@ -57,7 +57,7 @@ func newRegistryCommand(a *app) *cobra.Command {
 			}
 			defer r.Close()
 			if refuse {
-				r.Behave(registry.Everybody, registry.Behaviour{Statuses: []int{http.StatusUnprocessableEntity}, Only: http.MethodPut})
+				r.Behave("", registry.Behaviour{Statuses: []int{http.StatusUnprocessableEntity}, Only: http.MethodPut})
 			}
 			fmt.Fprintf(a.Out, "The registry is at %s until you press Ctrl-C. In another terminal:\n\n  REGISTRY_URL=%s make run\n\n", r.URL(), r.URL())
 			<-ctx.Done()

@@ -86,20 +86,11 @@ func (p *Proxy) Stop() {
 	p.server.Close()
 }
 
-// Outage is the resource that the API server refuses all writes of, as when an admission webhook for it fails. Reads and watches
-// go on. "" is none.
-type Outage string
-
-const (
-	// NoDeployments refuses writes of Deployments.
-	NoDeployments Outage = "deployments"
-	// NoMemcacheds refuses writes of Memcacheds and their status.
-	NoMemcacheds Outage = "memcacheds"
-)
-
 // Disturbance is what goes wrong with requests. Its functions may be nil, and are called from many goroutines at once.
 type Disturbance struct {
-	Outage Outage
+	// Outage is a resource, such as "deployments", that all writes of are refused, with those of its subresources, as when an admission
+	// webhook for it fails. Reads and watches go on. "" is none.
+	Outage string
 	// Before is called ahead of each request, which waits for it. True says that it did something which the API server may
 	// answer with a conflict; such an answer is marked as Disturbed.
 	Before func(context.Context, Request) bool
@@ -161,7 +152,7 @@ func (p *Proxy) recorded(next http.Handler) http.Handler {
 			return
 		}
 		disturbance, refusal := p.disturbed(), (*apierrors.StatusError)(nil)
-		if record.Mutating() && record.Resource == string(disturbance.Outage) {
+		if record.Mutating() && record.Resource == disturbance.Outage {
 			refusal = apierrors.NewInternalError(errors.New("failed calling webhook: context deadline exceeded"))
 		}
 		if err := p.filter.narrow(req.URL, record); err != nil { // unfiltered, it would show objects of other checks

@@ -25,21 +25,26 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// The kinds of checks that begin earlier than others, as Ginkgo's decorators.
-const (
-	// First is for the check that opens its lab: the others are given up when it fails.
-	First = ginkgo.SpecPriority(10)
-	// Long is for a check that takes longer than others, mostly waiting. It does not begin, or is given up, when another check
-	// has failed.
-	Long = ginkgo.SpecPriority(5)
-)
+// Long is for a check that takes longer than others, mostly waiting. It begins early. It does not begin, or is given up, when another
+// check has failed.
+const Long = ginkgo.SpecPriority(5)
+
+// first is for the checks that open their labs: the others are given up when they fail.
+const first = ginkgo.SpecPriority(10)
 
 // Lab decorates the container with the checks of lab n.
 func Lab(n int) ginkgo.Labels { return ginkgo.Label(fmt.Sprintf("%s%d", suite.LabLabel, n)) }
 
-// Check decorates the spec that is one check. id stands in lab.yaml. A check is bounded by [CheckLimit].
+// Check decorates the spec that is one check. id stands in lab.yaml, whose first check is begun before all others. kind may be [Long].
+// A check is bounded by [CheckLimit].
 func Check(id string, kind ...ginkgo.SpecPriority) []any {
 	decorators := []any{ginkgo.Label(suite.CheckLabel + id), ginkgo.NodeTimeout(CheckLimit)}
+	config, _ := suite.ReadConfig() // Ginkgo wants priorities before anything runs; without a run there is nothing to order
+	for _, opening := range config.Opening {
+		if opening == id {
+			kind = append(kind, first)
+		}
+	}
 	for _, k := range kind {
 		decorators = append(decorators, k)
 	}
@@ -51,7 +56,7 @@ type check struct {
 	id         string
 	lab        int
 	long       bool
-	rand       *rand.Rand   // see [Rand]
+	rand       *rand.Rand   // decided by the run's seed and the id, so that a printed seed replays the same values in any order of checks
 	polled     error        // of the last read by [Polled]
 	result     suite.Result // once it has failed
 	memcached  Memcached    // that it created last
@@ -139,10 +144,6 @@ func label(labels []string, prefix string) string {
 	return ""
 }
 
-// Rand is the running check's source. What it gives depends on the run's seed and the check's id alone,
-// so that a printed seed replays the same values in any order of checks.
-func Rand() *rand.Rand { return running().rand }
-
 // Run is the configuration of this run.
 func Run() suite.Config { return current.config }
 
@@ -208,7 +209,7 @@ func (c *check) look(failure Failure) *diagnostics.Snapshot {
 	}
 	if current.config.NeedsManager() {
 		s.User = managerUser()
-		s.Denied, _ = Refused(ctx, 0)
+		s.Denied, _ = Refused(ctx)
 	}
 	s.Read(ctx, current.admin, current.clientset, gvk)
 	return s

@@ -3,9 +3,7 @@ package env
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -46,21 +44,15 @@ func (m Memcached) deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	return d, err
 }
 
-// Container is the one container of the contract, or a finding.
-func Container(d *appsv1.Deployment) (corev1.Container, error) {
-	all := d.Spec.Template.Spec.Containers
-	if len(all) != 1 {
-		return corev1.Container{}, finding.New("containers", "exactly one container in the Pod template", "%d", len(all))
+// EditDeployment changes the Memcached's Deployment as somebody with kubectl would.
+func (m Memcached) EditDeployment(ctx context.Context, change func(*appsv1.Deployment)) error {
+	d, err := m.Deployment(ctx)
+	if err != nil {
+		return err
 	}
-	return all[0], nil
-}
-
-// number finds whole numbers, also behind a letter, as in -p11211.
-var number = regexp.MustCompile(`[0-9]+`)
-
-// TellsPort says whether a port stands where memcached reads it: on its command line, or in its environment.
-func TellsPort(d *appsv1.Deployment, port int32) bool {
-	return slices.Contains(number.FindAllString(CommandLine(d), -1), strconv.Itoa(int(port)))
+	base := d.DeepCopy()
+	change(d)
+	return current.admin.Patch(ctx, d, client.MergeFrom(base), client.FieldOwner("kubectl-edit"))
 }
 
 // CommandLine is everything that tells memcached where to listen.

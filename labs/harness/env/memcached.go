@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +26,6 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
-	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 // gvk is the kind that the learner defines.
@@ -40,23 +38,19 @@ type Memcached struct {
 	Size, Port      int32
 }
 
-// NewMemcached draws a Memcached's name, size (2 to 4) and port from [Rand].
-func NewMemcached(namespace string) Memcached {
+// NewMemcached draws a Memcached's name, size and port. The run's seed and the id of the check decide them. A size may be given;
+// otherwise it is from 2 to 4.
+func NewMemcached(namespace string, size ...int32) Memcached {
 	// A port that is not memcached's own, so that nobody listens on it by accident, and that is more than an int16 holds.
-	return Memcached{Namespace: namespace, Name: RandomName(), Size: 2 + Rand().Int32N(3), Port: 40000 + Rand().Int32N(20000)}
+	name, r := RandomName(), running().rand
+	size = append(size, 2+r.Int32N(3))
+	return Memcached{Namespace: namespace, Name: name, Size: size[0], Port: 40000 + r.Int32N(20000)}
 }
 
 // RandomName draws a name of ten letters.
-func RandomName() string { return randomLetters(10) }
-
-// LongName draws a name of the greatest length that a Memcached may have in this course, that of a label's value, with a dot in it.
-func LongName() string {
-	return randomLetters(31) + "." + randomLetters(validation.LabelValueMaxLength-32)
-}
-
-func randomLetters(n int) string {
-	r := Rand()
-	letters := make([]byte, n)
+func RandomName() string {
+	r := running().rand
+	letters := make([]byte, 10)
 	for i := range letters {
 		letters[i] = 'a' + byte(r.IntN(26))
 	}
@@ -207,9 +201,6 @@ func (m Memcached) Events(ctx context.Context) ([]eventsv1.Event, error) {
 	return slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Kind != gvk.Kind || e.Regarding.Name != m.Name }), err
 }
 
-// Times is how often an event was recorded, whichever recorder counted.
-func Times(e eventsv1.Event) int { return trace.Times(&e) }
-
 // CauseNoEvent is the cause when an event did not come, and nothing is known about why.
 const CauseNoEvent = "no-event"
 
@@ -218,15 +209,13 @@ func EventsOf(m Memcached) func(context.Context) ([]eventsv1.Event, error) {
 	return Polled(m.Events)
 }
 
-// Condition reads one of obj's status conditions; nil when it is not there.
-func Condition(obj *unstructured.Unstructured, conditionType string) (*metav1.Condition, error) {
+// Condition reads one of obj's status conditions; nil when it is not there, or when they are no list of conditions.
+func Condition(obj *unstructured.Unstructured, conditionType string) *metav1.Condition {
 	var read struct {
 		Status struct {
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &read); err != nil {
-		return nil, fmt.Errorf("read status.conditions: %w", err)
-	}
-	return meta.FindStatusCondition(read.Status.Conditions, conditionType), nil
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &read)
+	return meta.FindStatusCondition(read.Status.Conditions, conditionType)
 }

@@ -78,10 +78,15 @@ func (c *check) ownNamespaces() []string {
 	return namespacesOf(current.shared.Run, ginkgo.GinkgoParallelProcess(), c.id)[:c.namespaces.Load()]
 }
 
-// Namespace makes a namespace for the running check. When the check ends, its Memcacheds and Deployments are deleted: the manager
-// works for the next check alone, and the node has room for its Pods. The rest is deleted only if the cluster stays, as to empty a
-// namespace takes about seventy requests, which would slow the next checks. What cannot be deleted stays until the cluster goes.
-func Namespace(ctx context.Context) string {
+// Limit takes something from a namespace of the running check, and returns when that counts. lift gives it back.
+type Limit func(ctx context.Context, namespace string) (lift func(context.Context) error)
+
+// Namespace makes a namespace for the running check, with limits: without Pods ([Quota] of 0) for checks that judge objects alone, so
+// that they do not wait for containers, or with Pods that never start ([LeavePodsPending]), so that no news of them starts a pass.
+// When the check ends, its Memcacheds and Deployments are deleted: the manager works for the next check alone, and the node has room
+// for its Pods. The rest is deleted only if the cluster stays, as to empty a namespace takes about seventy requests, which would slow
+// the next checks. What cannot be deleted stays until the cluster goes.
+func Namespace(ctx context.Context, limits ...Limit) string {
 	ginkgo.GinkgoHelper()
 	c := running()
 	if c.namespaces.Load() == namespacesPerCheck {
@@ -102,40 +107,28 @@ func Namespace(ctx context.Context) string {
 			_ = current.admin.Delete(ctx, ns)
 		}
 	})
+	for _, limit := range limits {
+		limit(ctx, name)
+	}
 	return name
 }
 
-// NamespaceWithoutPods is a [Namespace] in which a quota admits no Pods. Checks that judge objects alone
-// work there, so that they do not wait for containers, and leave the machine to those that do.
-func NamespaceWithoutPods(ctx context.Context) string {
-	ginkgo.GinkgoHelper()
-	ns := Namespace(ctx)
-	require(Quota(ctx, ns, 0))
-	return ns
-}
-
-// PendingNamespace is a [Namespace] in which Pods exist and wait for ever, so that no news of a Deployment starts a pass.
-func PendingNamespace(ctx context.Context) string {
-	ginkgo.GinkgoHelper()
-	ns := Namespace(ctx)
-	_, err := LeavePodsPending(ctx, ns)
-	require(err)
-	return ns
-}
-
-// Quota limits the number of Pods in a namespace, and waits until the limit counts.
-func Quota(ctx context.Context, namespace string, pods int64) error {
-	_, err := limit(ctx, namespace, corev1.ResourceList{
-		corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI), "count/leases.coordination.k8s.io": resource.Quantity{},
-	}, quotaName, &coordinationv1.Lease{})
-	return err
+// Quota is a [Limit] of the number of Pods.
+func Quota(pods int64) Limit {
+	return func(ctx context.Context, namespace string) (lift func(context.Context) error) {
+		ginkgo.GinkgoHelper()
+		return limit(ctx, namespace, corev1.ResourceList{
+			corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI), "count/leases.coordination.k8s.io": resource.Quantity{},
+		}, quotaName, &coordinationv1.Lease{})
+	}
 }
 
 // quotaName is the name of the quota of [Quota].
 const quotaName = "pods"
 
-// RefuseDeployments has the API server refuse every new Deployment in a namespace, by a quota, until lift is called.
-func RefuseDeployments(ctx context.Context, namespace string) (lift func(context.Context) error, _ error) {
+// RefuseDeployments is a [Limit]: it has the API server refuse every new Deployment in a namespace, by a quota, until lift is called.
+func RefuseDeployments(ctx context.Context, namespace string) (lift func(context.Context) error) {
+	ginkgo.GinkgoHelper()
 	return limit(ctx, namespace, corev1.ResourceList{
 		"count/deployments.apps": resource.Quantity{}, "count/poddisruptionbudgets.policy": resource.Quantity{},
 	}, "deployments", &policyv1.PodDisruptionBudget{})
@@ -144,17 +137,19 @@ func RefuseDeployments(ctx context.Context, namespace string) (lift func(context
 // nowhere is a resource that no node has.
 const nowhere = corev1.ResourceName("example.org/nowhere")
 
-// LeavePodsPending has new Pods of a namespace wait for a node that has what none has, until lift is called. That deletes
+// LeavePodsPending is a [Limit]: it has new Pods of a namespace wait for a node that has what none has, until lift is called. That deletes
 // those that wait, and others come in their place. A quota of the namespace must have room for a Pod.
-func LeavePodsPending(ctx context.Context, namespace string) (lift func(context.Context) error, _ error) {
+func LeavePodsPending(ctx context.Context, namespace string) (lift func(context.Context) error) {
+	ginkgo.GinkgoHelper()
 	one := corev1.ResourceList{nowhere: resource.MustParse("1")}
+	require(setDefaults(ctx, namespace, true, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: one, DefaultRequest: one}))
 	return func(ctx context.Context) error {
 		if err := setDefaults(ctx, namespace, false); err != nil {
 			return err
 		}
 		pending := client.MatchingFields{"status.phase": string(corev1.PodPending)}
 		return current.admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), pending)
-	}, setDefaults(ctx, namespace, true, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: one, DefaultRequest: one})
+	}
 }
 
 // setDefaults says what containers of a namespace ask for that do not say so themselves, and returns when that counts: when new ones
@@ -181,13 +176,11 @@ func setDefaults(ctx context.Context, namespace string, wait bool, limits ...cor
 
 // limit makes a quota, and returns when it counts. Its status is known to others before it is to what admits objects in the API
 // server, so hard also limits the kind of tried to none, of which nobody else makes any here, and tried is tried until it is refused.
-func limit(ctx context.Context, namespace string, hard corev1.ResourceList, name string, tried client.Object) (lift func(context.Context) error, _ error) {
+func limit(ctx context.Context, namespace string, hard corev1.ResourceList, name string, tried client.Object) (lift func(context.Context) error) {
+	ginkgo.GinkgoHelper()
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
-	if err := current.admin.Create(ctx, quota); err != nil {
-		return nil, err
-	}
-	lift = func(ctx context.Context) error { return client.IgnoreNotFound(current.admin.Delete(ctx, quota)) }
-	return lift, until(ctx, "the quota of namespace "+namespace+" counts", func(ctx context.Context) (bool, error) {
+	require(current.admin.Create(ctx, quota))
+	require(until(ctx, "the quota of namespace "+namespace+" counts", func(ctx context.Context) (bool, error) {
 		tried.SetNamespace(namespace)
 		tried.SetName("probe")
 		err := current.admin.Create(ctx, tried, client.DryRunAll)
@@ -195,7 +188,8 @@ func limit(ctx context.Context, namespace string, hard corev1.ResourceList, name
 			return true, nil
 		}
 		return false, err
-	})
+	}))
+	return func(ctx context.Context) error { return client.IgnoreNotFound(current.admin.Delete(ctx, quota)) }
 }
 
 // until polls, through errors, until is says so. The error is the last one, if there was one.

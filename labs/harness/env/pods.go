@@ -45,11 +45,6 @@ func podsOf(ctx context.Context, d *appsv1.Deployment) ([]corev1.Pod, error) {
 	return list.Items, err
 }
 
-// PodsOf lists the Pods of the Memcached's Deployment when it is polled: use it with Eventually and Consistently.
-func PodsOf(m Memcached) func(context.Context) ([]corev1.Pod, error) {
-	return Polled(m.Pods)
-}
-
 // Pods lists the Pods of the Memcached's Deployment.
 func (m Memcached) Pods(ctx context.Context) ([]corev1.Pod, error) {
 	d, err := m.Deployment(ctx)
@@ -78,24 +73,9 @@ func RolloutOf(m Memcached) func(context.Context) (Rollout, error) {
 	})
 }
 
-// Ended is a finding about a container of the Pods that ended by itself, started again or not, or nil.
-func Ended(pods []corev1.Pod) error {
-	for _, pod := range pods {
-		for _, status := range pod.Status.ContainerStatuses {
-			if ended := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated); ended != nil && pod.DeletionTimestamp == nil {
-				return finding.New("crashing", fmt.Sprintf("container %s of Pod %s goes on running", status.Name, pod.Name),
-					"it ended with exit code %d; it is started with %s", ended.ExitCode, startedWith(pod))
-			}
-		}
-	}
-	return nil
-}
-
 // DeletePods deletes all Pods of the Memcached's namespace, and lets no others be created.
 func (m Memcached) DeletePods(ctx context.Context) error {
-	if err := Quota(ctx, m.Namespace, 0); err != nil {
-		return err
-	}
+	Quota(0)(ctx, m.Namespace)
 	return current.admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(m.Namespace), client.GracePeriodSeconds(0))
 }
 
@@ -131,30 +111,9 @@ func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 // is very busy.
 const answerTimeout = 30 * time.Second
 
-// AskVersion says `version` to the given port of a Pod, through the API server, and wants memcached's answer.
-func AskVersion(ctx context.Context, pod corev1.Pod, port int32) error {
-	answer, err := ask(ctx, pod, port, "version")
-	if err == nil && !strings.HasPrefix(answer, "VERSION ") {
-		err = finding.New("wrong-answer", answers(pod, port), "%q", strings.TrimSpace(answer))
-	}
-	return err
-}
-
-// AskSetting asks memcached in a Pod for one of its settings, such as maxconns, through the API server. One that memcached
-// does not know is "".
-func AskSetting(ctx context.Context, pod corev1.Pod, port int32, name string) (string, error) {
-	answer, err := ask(ctx, pod, port, "stats settings")
-	for line := range strings.Lines(answer) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[1] == name {
-			return fields[2], err
-		}
-	}
-	return "", err
-}
-
-// ask says something to memcached, and reads its answer. A port-forward carries both: one stream for the data, and one that tells what
-// went wrong inside the Pod.
-func ask(ctx context.Context, pod corev1.Pod, port int32, question string) (string, error) {
+// Ask says something to memcached on a port of a Pod, and reads its answer. A port-forward carries both: one stream for the data, and
+// one that tells what went wrong inside the Pod.
+func Ask(ctx context.Context, pod corev1.Pod, port int32, question string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	url := current.clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
@@ -189,13 +148,9 @@ func ask(ctx context.Context, pod corev1.Pod, port int32, question string) (stri
 	return "", nobodyListens(pod, port, cmp.Or(string(why), "the connection ended without an answer"))
 }
 
-func answers(pod corev1.Pod, port int32) string {
-	return fmt.Sprintf("memcached answers on port %d of Pod %s", port, pod.Name)
-}
-
 // nobodyListens says how the attempt went, and how memcached was told where to listen.
 func nobodyListens(pod corev1.Pod, port int32, how string) *finding.Finding {
-	return finding.New("nobody-listens", answers(pod, port), "%s; the container is started with %s", how, startedWith(pod))
+	return finding.New("nobody-listens", fmt.Sprintf("memcached answers on port %d of Pod %s", port, pod.Name), "%s; the container is started with %s", how, startedWith(pod))
 }
 
 // startedWith is the command line of a Pod's container, as far as its spec decides it.

@@ -23,14 +23,6 @@ func requests(since int) []apiproxy.Request {
 // requests are asked for.
 func RequestCount() int { return len(requests(0)) }
 
-// LogLines are the manager's recent lines of output that contain text.
-func LogLines(text string) []string {
-	if current.env == nil {
-		return nil
-	}
-	return current.env.manager.output.Lines(text)
-}
-
 // Writes are the mutating requests of the manager since index that concern the Memcached, its status
 // or its Deployment.
 func (m Memcached) Writes(since int) []apiproxy.Request { return writesTo(requests(since), m.Key()) }
@@ -61,34 +53,30 @@ func rewritten(requests []apiproxy.Request, beside types.NamespacedName) string 
 	return ""
 }
 
-// Refused are the manager's requests since index that it had no right to, each kind of request once. A
-// quota and a namespace that is going away are answered with the same status, so every refusal is
-// asked about again.
-func Refused(ctx context.Context, since int) ([]apiproxy.Request, error) {
+// Refused are the manager's requests that it had no right to, each kind of request once, with a message in few words. A quota and a
+// namespace that is going away are answered with the same status, so every refusal is asked about again.
+func Refused(ctx context.Context) ([]apiproxy.Request, error) {
 	var all []apiproxy.Request
 	asked := map[string]bool{}
-	for _, r := range requests(since) {
+	for _, r := range requests(0) {
 		key := r.Verb + " " + r.Group + "/" + r.Resource + "/" + r.Subresource
 		if r.Status != http.StatusForbidden || asked[key] {
 			continue
 		}
 		asked[key] = true
-		allowed, err := May(ctx, r.Verb, r.Group, r.Resource, r.Subresource, r.Namespace)
+		allowed, err := may(ctx, r.Verb, r.Group, r.Resource, r.Subresource, r.Namespace)
 		if err != nil {
 			return nil, err
 		}
-		if !allowed {
+		if r.Message = r.Reason(managerUser()); !allowed {
 			all = append(all, r)
 		}
 	}
 	return all, nil
 }
 
-// Refusal is a refused request in one short line.
-func Refusal(r apiproxy.Request) string { return r.Kind() + ": " + r.Reason(managerUser()) }
-
-// May asks the API server whether the manager has a right.
-func May(ctx context.Context, verb, group, resource, subresource, namespace string) (bool, error) {
+// may asks the API server whether the manager has a right.
+func may(ctx context.Context, verb, group, resource, subresource, namespace string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:   managerUser(),
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + systemNamespace, "system:authenticated"},

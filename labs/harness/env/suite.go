@@ -254,14 +254,6 @@ func note(actor, text string) {
 // everything else unstructured.
 func Admin() client.WithWatch { return current.admin }
 
-// As is a client with the rights of another user, such as system:serviceaccount:namespace:name. The API server adds the groups
-// that such an account is in.
-func As(user string) (client.Client, error) {
-	config := rest.CopyConfig(current.adminConfig)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	return client.New(config, client.Options{Scheme: current.admin.Scheme(), Mapper: current.admin.RESTMapper()})
-}
-
 // Manager is the learner's manager, which the running check has for itself. It fails the check when there is none.
 func Manager() *ManagerProcess {
 	ginkgo.GinkgoHelper()

@@ -37,24 +37,13 @@ const (
 	// cacheTimeout is how long a manager that has asked the API server for something may take from its start until its caches
 	// are filled, where its log does not tell.
 	cacheTimeout = 2 * time.Second
-	// PodsTimeout is how long real Pods may take to be available. Two seconds on a quiet machine, and 28 s were seen on one with
-	// twenty runnable programs for each core; Pods that cannot become available for a reason that shows are not waited for.
-	PodsTimeout = 60 * time.Second
-	// PodsTimeoutAfterFailure is how long Pods are still waited for once another check has failed: a readiness probe is given five
-	// seconds to succeed, and an operator that fights the Deployment controller would use up [PodsTimeout].
-	PodsTimeoutAfterFailure = 8 * time.Second
-	// CollectTimeout is how long garbage collection may take. The collector looks for new kinds every
-	// 30 s only, so a Memcached that is deleted soon after its CRD was installed is noticed late.
-	CollectTimeout = 45 * time.Second
 	// idleLimit is how long a wait for the manager goes on while it sends no request about objects of a check. A right operator acts
 	// within milliseconds of a change. Where the contract grants it longer, the matcher waits with ByKubernetes.
 	idleLimit = 4 * time.Second
 	// shortIdleLimit is [idleLimit] once another check has failed, so that the verdict is clear.
 	shortIdleLimit = 2 * time.Second
-	// QuietPeriod is how long a manager at rest is listened to.
+	// QuietPeriod is how long a manager at rest is listened to, and how long Consistently polls without a timeout of its own.
 	QuietPeriod = 3 * time.Second
-	// FirstTry is how long a manager has for a write that is refused. A right one needs milliseconds.
-	FirstTry = 2 * time.Second
 	// RetryTimeout is the contract's limit for a write that failed to be tried again.
 	RetryTimeout = 10 * time.Second
 	// StopTimeout is how long a manager may take to end after SIGTERM before it is killed.

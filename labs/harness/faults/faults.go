@@ -5,6 +5,7 @@ package faults
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,22 +15,25 @@ import (
 	"github.com/example/operator-lab/labs/harness/env"
 )
 
-// RefuseWrites has the API server refuse writes of the manager while act runs, and after it until so many were refused in the
-// namespace, for hold at most. No longer: with each of them the manager waits twice as long before it tries again, and a right
-// one, too, would be late in the end.
-func RefuseWrites(ctx context.Context, namespace string, kind apiproxy.Outage, hold time.Duration, refusals int, act func() error) error {
+// firstTry is how long a manager has for a write that is refused. A right one needs milliseconds.
+const firstTry = 2 * time.Second
+
+// RefuseWrites has the API server refuse writes of a resource, such as "deployments", while act runs, and after it until one was
+// refused in the namespace, for two seconds at most. No longer: with each of them the manager waits twice as long before it tries
+// again, and a right one, too, would be late in the end.
+func RefuseWrites(ctx context.Context, namespace, resource string, act func() error) error {
 	proxy, err := env.Proxy()
 	if err != nil {
 		return err
 	}
-	since := env.RequestCount()
-	proxy.Disturb(apiproxy.Disturbance{Outage: kind})
+	since := proxy.Count()
+	proxy.Disturb(apiproxy.Disturbance{Outage: resource})
 	defer proxy.Disturb(apiproxy.Disturbance{})
 	if err := act(); err != nil {
 		return err
 	}
 	const poll = 10 * time.Millisecond
-	for end := time.Now().Add(hold); refusedIn(namespace, proxy.Since(since)) < refusals && time.Now().Before(end); {
+	for end := time.Now().Add(firstTry); !refusedIn(namespace, proxy.Since(since)) && time.Now().Before(end); {
 		if err := env.Sleep(ctx, poll); err != nil {
 			return err
 		}
@@ -37,14 +41,9 @@ func RefuseWrites(ctx context.Context, namespace string, kind apiproxy.Outage, h
 	return nil
 }
 
-// refusedIn counts the writes in the namespace that were refused on purpose.
-func refusedIn(namespace string, requests []apiproxy.Request) (n int) {
-	for _, r := range requests {
-		if r.Disturbed && r.Mutating() && r.Namespace == namespace {
-			n++
-		}
-	}
-	return n
+// refusedIn says whether a write in the namespace was refused on purpose.
+func refusedIn(namespace string, requests []apiproxy.Request) bool {
+	return slices.ContainsFunc(requests, func(r apiproxy.Request) bool { return r.Disturbed && r.Mutating() && r.Namespace == namespace })
 }
 
 // BeforeWrite has somebody else do something once, right before the manager's first write of a Memcached. The API server may

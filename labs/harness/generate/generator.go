@@ -57,6 +57,21 @@ func (o Output) Manifests() ([]Manifest, error) {
 	return parse("controller-gen", o.Text)
 }
 
+// Code is that of DeepCopy, or a finding about types that need none, or that controller-gen cannot work with.
+func (r Results) Code() (map[string]string, error) {
+	code := map[string]string{}
+	for path, output := range r.DeepCopy {
+		if output.Finding != nil {
+			return nil, output.Finding
+		}
+		code[path] = output.Text
+	}
+	if len(code) == 0 {
+		return nil, finding.New(CauseFailed, "types that need deep copies", "controller-gen makes none: is the object:generate marker still in the package?")
+	}
+	return code, nil
+}
+
 // Run runs all generators, each on the packages that have a marker for it: the others need not be read, which takes most of
 // the time. What is wrong with the module, or with the machine, stands in the results; an error is the end of ctx.
 func (g Generator) Run(ctx context.Context) (Results, error) {

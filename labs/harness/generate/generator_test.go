@@ -112,3 +112,8 @@ func TestRunNamesPlacesInTheWorkspace(t *testing.T) {
 		})
 	}
 }
+
+func TestCodeOfNoTypes(t *testing.T) {
+	_, err := generate.Results{}.Code()
+	findingtest.Require(t, err, generate.CauseFailed, "object:generate")
+}

@@ -53,16 +53,10 @@ func Make[T any](condition func(T) error) *Matcher {
 	}}
 }
 
-// Deployment makes a matcher of a condition for a Deployment that is there. One that is not is a finding with the cause
-// [env.CauseNoDeployment], and the condition is not asked.
-func Deployment(condition func(*appsv1.Deployment) error) *Matcher {
-	return ofDeployment(condition)
-}
-
 // Because makes a matcher of one of Gomega's. A value that does not satisfy it is a finding with the cause; a Deployment that is
 // not there is one with the cause [env.CauseNoDeployment].
 func Because(cause, expected string, stock gomegatypes.GomegaMatcher) *Matcher {
-	return ofDeployment(func(actual any) error {
+	return Deployment(func(actual any) error {
 		ok, err := stock.Match(actual)
 		if err != nil || ok {
 			return err
@@ -71,8 +65,9 @@ func Because(cause, expected string, stock gomegatypes.GomegaMatcher) *Matcher {
 	})
 }
 
-// ofDeployment is [Make] for a condition that a Deployment has to be there for, if it is about one.
-func ofDeployment[T any](condition func(T) error) *Matcher {
+// Deployment is [Make] for a condition that a Deployment has to be there for, if it is about one. One that is not there is a finding
+// with the cause [env.CauseNoDeployment], and the condition is not asked.
+func Deployment[T any](condition func(T) error) *Matcher {
 	m := Make(condition)
 	judge := m.judge
 	m.judge = func(actual any) error {

@@ -8,7 +8,6 @@ import (
 	"github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example/operator-lab/labs/harness/env"
@@ -35,9 +34,6 @@ func TestMatcherFindings(t *testing.T) {
 	behind.Generation++
 	starting.Status.AvailableReplicas = 1
 	trouble := finding.New("image-pull", "it runs", "ErrImagePull")
-	ended := corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
-		{Name: "memcached", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64}}},
-	}}}
 	for name, tc := range map[string]struct {
 		matcher     *Matcher
 		actual      any
@@ -52,14 +48,12 @@ func TestMatcherFindings(t *testing.T) {
 		"no Deployment to have replicas":         {HaveReplicas(5), none(), env.CauseNoDeployment, "none"},
 		"no Deployment to have replicas, either": {HaveReplicas(5).Because("not-scaled-up"), none(), env.CauseNoDeployment, "none"},
 		"one of Gomega's":                        {Because("not-scaled", "5 replicas", gomega.HaveField("Spec.Replicas", gomega.HaveValue(gomega.BeEquivalentTo(5)))), deployment(3), "not-scaled", "<int32>: 3"},
-		"all Pods":                               {HaveAvailablePods(3), env.Rollout{Deployment: deployment(3)}, "", ""},
-		"some Pods":                              {HaveAvailablePods(3), env.Rollout{Deployment: starting}, "too-few", "1 available of 3"},
-		"Pods of an earlier generation":          {HaveAvailablePods(3), env.Rollout{Deployment: behind}, "too-few", "3 available of 3"},
-		"Pods in trouble":                        {HaveAvailablePods(3), env.Rollout{Deployment: starting, Trouble: trouble}, "image-pull", "ErrImagePull"},
-		"all Pods, and trouble that is over":     {HaveAvailablePods(3), env.Rollout{Deployment: deployment(3), Trouble: trouble}, "", ""},
-		"no Deployment to have Pods":             {HaveAvailablePods(3), env.Rollout{Deployment: none()}, env.CauseNoDeployment, "none"},
-		"containers that run":                    {KeepRunning(), []corev1.Pod{{}}, "", ""},
-		"a container that ended":                 {KeepRunning(), []corev1.Pod{{}, ended}, "crashing", "exit code 64"},
+		"all Pods":                               {haveAvailablePods(3), env.Rollout{Deployment: deployment(3)}, "", ""},
+		"some Pods":                              {haveAvailablePods(3), env.Rollout{Deployment: starting}, "too-few", "1 available of 3"},
+		"Pods of an earlier generation":          {haveAvailablePods(3), env.Rollout{Deployment: behind}, "too-few", "3 available of 3"},
+		"Pods in trouble":                        {haveAvailablePods(3), env.Rollout{Deployment: starting, Trouble: trouble}, "image-pull", "ErrImagePull"},
+		"all Pods, and trouble that is over":     {haveAvailablePods(3), env.Rollout{Deployment: deployment(3), Trouble: trouble}, "", ""},
+		"no Deployment to have Pods":             {haveAvailablePods(3), env.Rollout{Deployment: none()}, env.CauseNoDeployment, "none"},
 		"something else":                         {HaveReplicas(3), 3, finding.CauseOther, "got a int"},
 	} {
 		t.Run(name, func(t *testing.T) {

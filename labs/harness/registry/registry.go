@@ -31,7 +31,7 @@ type Entry struct {
 type Request struct {
 	Method, UID string
 	Entry       Entry // of a PUT
-	Status      int   // of the answer, whether or not the other side has waited for it; 0 as long as there is none, or [BreakOff]
+	Status      int   // of the answer, whether or not the other side has waited for it; 0 as long as there is none, -1 for none at all
 	Began       time.Time
 	Ended       time.Time // when it was answered, or when the other side gave up; zero as long as it is open
 }
@@ -41,7 +41,7 @@ type Behaviour struct {
 	// Only is the one method that it is about, "" is all.
 	Only string
 	// Statuses are the answers to the requests for one uid, one after the other and without any effect. The last one stays. With
-	// none, the answer is the right one. [BreakOff] is a status, too.
+	// none, the answer is the right one. -1 is no answer: the connection ends.
 	Statuses []int
 	// Delay comes before the effect and the answer.
 	Delay time.Duration
@@ -49,8 +49,8 @@ type Behaviour struct {
 	Meanwhile func(context.Context, Request)
 }
 
-// BreakOff stands for a connection that ends without an answer, among statuses.
-const BreakOff = -1
+// breakOff stands for a connection that ends without an answer, among statuses.
+const breakOff = -1
 
 // Registry is one that listens until it is closed. All of its methods may be called at any time.
 type Registry struct {
@@ -102,10 +102,8 @@ func (r *Registry) Edit(uid string, entry *Entry) {
 	}
 }
 
-// Everybody stands for each uid that has no behaviour of its own, in [Registry.Behave].
-const Everybody = ""
-
-// Behave has the registry do something else with the requests for a uid, from now on. The zero value is what is right.
+// Behave has the registry do something else with the requests for a uid, from now on; "" is each uid that has no behaviour of its own.
+// The zero value is what is right.
 func (r *Registry) Behave(uid string, b Behaviour) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +152,7 @@ func (r *Registry) receive(q *Request) Behaviour {
 	r.requests = append(r.requests, q)
 	b, ok := r.behaviours[q.UID]
 	if !ok {
-		b = r.behaviours[Everybody]
+		b = r.behaviours[""]
 	}
 	if b.Only != "" && b.Only != q.Method {
 		return Behaviour{}
@@ -177,7 +175,7 @@ func (r *Registry) answer(w http.ResponseWriter, q *Request, b Behaviour) {
 	if r.tell != nil {
 		r.tell(*q)
 	}
-	if q.Status == BreakOff {
+	if q.Status == breakOff {
 		panic(http.ErrAbortHandler)
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -23,12 +23,12 @@ func start(t *testing.T, tell func(registry.Request)) *registry.Registry {
 	return r
 }
 
-// ask sends a request, and returns the status and the body of the answer; BreakOff when there is none.
+// ask sends a request, and returns the status and the body of the answer; -1 when there is none.
 func ask(ctx context.Context, r *registry.Registry, method, uid, body string) (int, string) {
 	req, _ := http.NewRequestWithContext(ctx, method, r.URL()+"/caches/"+uid, strings.NewReader(body))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return registry.BreakOff, ""
+		return -1, ""
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
@@ -60,11 +60,11 @@ func TestContract(t *testing.T) {
 // Each uid meets all statuses in their order, whatever others ask meanwhile, and of one method only where that is asked for.
 func TestBehaviour(t *testing.T) {
 	r := start(t, nil)
-	r.Behave(registry.Everybody, registry.Behaviour{Statuses: []int{429, registry.BreakOff, 503}})
+	r.Behave("", registry.Behaviour{Statuses: []int{429, -1, 503}})
 	entries := -1
 	r.Behave("put", registry.Behaviour{Only: http.MethodPut, Statuses: []int{422}, Meanwhile: func(context.Context, registry.Request) { entries = len(r.Entries()) }})
 	for range 2 { // a change of the behaviour begins anew
-		for _, want := range []int{429, registry.BreakOff, 503, 503} {
+		for _, want := range []int{429, -1, 503, 503} {
 			for uid, want := range map[string]int{"a": want, "b": want, "put": 404} {
 				if status, _ := ask(t.Context(), r, http.MethodDelete, uid, ""); status != want {
 					t.Errorf("%s was answered %d, and wanted %d", uid, status, want)

@@ -48,11 +48,7 @@ func (m *Mutant) lint(ctx context.Context, c *course.Course) (problems []string)
 	if len(hints[m.Caught][m.Cause]) == 0 {
 		complain("cause: the check %s has no hints for %q", m.Caught, m.Cause)
 	}
-	wrong, err := m.course(ctx, c)
-	if err == nil {
-		_, err = wrong.Render(m.Lab)
-	}
-	if err != nil {
+	if _, err := m.render(ctx, c); err != nil {
 		complain("diff: %v", err)
 	}
 	return problems

@@ -64,7 +64,7 @@ func ReadRoles(workspace string) (roles []*rbacv1.Role, err error) {
 	}
 	for _, object := range objects {
 		role := &rbacv1.Role{}
-		if role.Rules, err = Rules(object); err != nil {
+		if role.Rules, err = rulesOf(object); err != nil {
 			return nil, fmt.Errorf("read %s: %w", RolePath, err)
 		}
 		switch object["kind"] {
@@ -90,8 +90,7 @@ func RoleRules(workspace string) (rules []rbacv1.PolicyRule, err error) {
 	return rules, err
 }
 
-// Rules are the rules of a role. What grants them and what judges them has to see the same ones, so that both ask here.
-func Rules(role map[string]any) ([]rbacv1.PolicyRule, error) {
+func rulesOf(role map[string]any) ([]rbacv1.PolicyRule, error) {
 	var read rbacv1.ClusterRole
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"rules": role["rules"]}, &read)
 	return read.Rules, err

@@ -5,7 +5,6 @@ package trace
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 

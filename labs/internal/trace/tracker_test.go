@@ -129,8 +129,7 @@ func TestWatchRecordsNamespacesOfChecks(t *testing.T) {
 		synctest.Wait()
 		w.Close()
 	})
-	r, err := ReadFile(path)
-	if err != nil || len(r.Actions) != 1 || r.Actions[0].Namespace != ns {
-		t.Errorf("%+v, %v", r, err)
+	if actions, err := ByCheck(path); err != nil || len(actions) != 1 || len(actions["follows-size"]) != 1 {
+		t.Errorf("%+v, %v", actions, err)
 	}
 }

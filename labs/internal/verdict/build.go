@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"go/build"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,7 +123,7 @@ func shortage(ctx context.Context, dir string) error {
 }
 
 // mainPackage finds the operator's program where scaffolds put it: in cmd (Kubebuilder 4), in cmd/manager (Operator SDK before 1.0),
-// or at the top. Without one it says why, and what to do about it.
+// or at the top; then the only one in a folder of cmd. Without one it says why, and what to do about it.
 func mainPackage(workspace string) (program, why string) {
 	if _, err := os.Stat(filepath.Join(workspace, "go.mod")); err != nil {
 		return "", fmt.Sprintf("%s is no workspace: there is no go.mod in it. If it is empty, remove it: the next `make lab-1` makes a workspace there. "+
@@ -131,12 +132,18 @@ func mainPackage(workspace string) (program, why string) {
 	if files, _ := filepath.Glob(filepath.Join(workspace, "cmd", "*.go")); len(files) > 0 {
 		return "./cmd", "" // whatever is in them: the compiler says what is wrong
 	}
-	for _, dir := range []string{"cmd/manager", "."} {
-		if p, _ := build.ImportDir(filepath.Join(workspace, dir), 0); p.Name == "main" { // the compiler tells of errors
-			return "./" + dir, ""
-		}
+	folders, _ := fs.Glob(os.DirFS(workspace), "cmd/*")
+	found := slices.DeleteFunc(append([]string{"cmd/manager", "."}, folders...), func(dir string) bool {
+		p, _ := build.ImportDir(filepath.Join(workspace, dir), 0) // the compiler tells of errors
+		return p.Name != "main"
+	})
+	switch {
+	case len(found) == 0:
+		return "", "there is no program: the lab builds the package main in cmd, in cmd/manager, or at the top of your module"
+	case len(found) > 1 && found[0] != "cmd/manager" && found[0] != ".":
+		return "", "the lab builds one program, and there are several: put your operator's package main into cmd. They are in " + strings.Join(found, ", ")
 	}
-	return "", "there is no program: the lab builds the package main in cmd, in cmd/manager, or at the top of your module"
+	return "./" + found[0], ""
 }
 
 // missingModules are the modules of go.mod that the program imports packages of, and that are not on this machine. When the Go

@@ -122,7 +122,9 @@ func TestBuildTellsLearnerAndMachineApart(t *testing.T) {
 		"it takes too long":               {hello, func(_ *testing.T, c *compilation) { c.limit = time.Millisecond }, "not compiled within 1ms", "make doctor"},
 		"something killed the compiler":   {hello, killsCompilers, "killed the compiler", "close other programs"},
 		"the program is at the top of it": {"", files(map[string]string{"main.go": hello}), "", ""},
-		"the program is in cmd/manager":   {"", files(map[string]string{"cmd/manager/main.go": hello}), "", ""},
+		"the program is in cmd/manager":   {"", files(map[string]string{"cmd/manager/main.go": hello, "cmd/tool/main.go": hello}), "", ""},
+		"the only program is in cmd/own":  {"", files(map[string]string{"cmd/own/main.go": hello}), "", ""},
+		"there are several programs":      {"", files(map[string]string{"cmd/a/main.go": hello, "cmd/b/main.go": hello}), "cmd/a, cmd/b", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -191,6 +191,9 @@ func historyPath(state string) string { return filepath.Join(state, "history.jso
 func Keep(state string, results []*Result) error {
 	var lines bytes.Buffer
 	for _, r := range results {
+		if !runID.MatchString(r.Run) { // it may come from elsewhere, and is made a part of paths
+			return fmt.Errorf("keep the result: %q is no run", r.Run)
+		}
 		if err := r.Write(state); err != nil {
 			return err
 		}

@@ -35,8 +35,8 @@ func TestPassedLabsIgnoresEnvironment(t *testing.T) {
 
 func TestResultsAreKeptPerWorkspace(t *testing.T) {
 	state := t.TempDir()
-	want := &Result{Schema: 1, Lab: 4, Workspace: "/w", Verdict: Fail, Checks: []Check{{ID: "x", State: Failed}}}
-	if err := want.Write(state); err != nil {
+	want := &Result{Schema: 1, Run: "20261127-131500-ABCD", Lab: 4, Workspace: "/w", Verdict: Fail, Checks: []Check{{ID: "x", State: Failed}}}
+	if err := Keep(state, []*Result{want}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Read(state, "/elsewhere/w", 4); !errors.Is(err, os.ErrNotExist) {
@@ -45,6 +45,12 @@ func TestResultsAreKeptPerWorkspace(t *testing.T) {
 	got, err := Read(state, "/w", 4)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+func TestKeepRefusesPaths(t *testing.T) {
+	if err := Keep(t.TempDir(), []*Result{{Run: "../../elsewhere"}}); err == nil {
+		t.Error("Keep() took a run with the name of another folder")
 	}
 }
 

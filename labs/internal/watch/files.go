@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // period is the time between two looks at the workspace. Events of the file system would come sooner, but not from network drives, nor
@@ -73,8 +72,8 @@ func look(dir string, before snapshot) snapshot {
 			return nil //nolint:nilerr // a folder that nobody may read, or that vanished
 		case entry.IsDir() && !followed(name):
 			return fs.SkipDir
-		case !entry.IsDir() && relevant(name):
-			if data, err := plain.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err == nil {
+		case entry.Type().IsRegular() && relevant(name):
+			if data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err == nil {
 				now[name] = sha256.Sum256(data)
 			}
 		}
