@@ -35,29 +35,29 @@ $(teach): bin/classroom
 
 ##@ Learn
 
-lab-%: bin/lab ## judge step N of your operator on a fresh cluster (0 is a quiz, without code)
+lab-%: bin/lab ## judge lab N of your operator on a fresh cluster (0 is a quiz, without code)
 	$(lab) check "$$STEP" $(if $(filter 1,$(KEEP)),--keep) $(call flag,--seed,SEED)
-labs: bin/lab ## judge every step up to where you are
+labs: bin/lab ## judge every lab up to the first that you have not passed
 	$(lab) check all $(if $(filter 1,$(KEEP)),--keep)
-watch: bin/lab ## judge again on every save, from the first step that you have not passed
+watch: bin/lab ## judge again on every save, from the first lab that you have not passed
 	$(lab) watch
-watch-%: bin/lab ## the same for step N
+watch-%: bin/lab ## the same for lab N
 	$(lab) watch "$$STEP"
-hint-%: bin/lab ## the next hint for what failed last in step N
+hint-%: bin/lab ## the next hint for what failed last in lab N
 	$(lab) hint "$$STEP"
-trace-%: bin/lab ## who did what when, in the last run of step N (CHECK=id for another check)
+trace-%: bin/lab ## who did what when, in the last run of lab N (CHECK=id for another check)
 	$(lab) trace "$$STEP" $(call flag,--check,CHECK)
-diff-%: bin/lab ## after step N passed: where our solution does it differently (FORCE=1: before, too)
+diff-%: bin/lab ## after lab N passed: where our solution does it differently (FORCE=1: before, too)
 	$(lab) diff "$$STEP" $(if $(filter 1,$(FORCE)),--force)
-solve-%: bin/lab ## save your work, then write the solution of step N into the workspace
+solve-%: bin/lab ## save your work, then write the solution of lab N into the workspace
 	$(lab) solve "$$STEP"
-reset-%: bin/lab ## save your work, then write the starting point of step N into the workspace
+reset-%: bin/lab ## save your work, then write the starter of lab N into the workspace
 	$(lab) reset "$$STEP"
-undo: bin/lab ## bring back what the last solve or reset saved (LIST=1: all saves, SAVE=one of them)
+undo: bin/lab ## bring back what the last solve, reset or undo replaced (LIST=1: all saves, SAVE=one of them)
 	$(lab) undo $(if $(filter 1,$(LIST)),--list) $(call flag,--,SAVE)
 join: bin/lab ## join a classroom: your verdicts go to its board (ROOM=address KEY=key NAME=you)
 	$(lab) join -- "$$ROOM" "$$KEY" "$$NAME"
-progress: ## which steps pass, and since when
+progress: ## which labs passed, and when
 
 ##@ Look around
 
@@ -92,10 +92,10 @@ node-image: ## build the node image from Debian packages and Go modules
 
 ##@ Work on the project
 
-test: ## what CI asks of every change: unit tests, then right and wrong answers on real clusters
+test: ## what every change has to pass: unit tests, then right and wrong answers on real clusters
 proof: lint verify bin/labdev ## all tests and all answers, in two hours (Linux, root); ends with a table for docs/testing.md
 	$(labdev) test --all
-mutants: bin/labdev ## judge wrong and right answers, without a setting those of make test (LAB=n ALL=1 ONLY=id)
+mutants: bin/labdev ## judge wrong and right answers: those of make test, or with LAB=n ALL=1 ONLY=id others
 	$(labdev) mutants $(if $(filter 1,$(ALL)),--all) $(call flag,--lab,LAB) $(call flag,--only,ONLY)
 bench: ## how long a cluster and a verdict take, for benchstat (ONLY=Cluster or Verdict/lab=4, N=5)
 	@go test ./labs/internal/proof/benchmark -run none -bench "$${ONLY:-.}" -benchtime 1x -count "$${N:-5}" -timeout 3h

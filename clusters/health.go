@@ -161,7 +161,7 @@ type Monitor struct {
 	// What follows is written until the monitor has ended, and read afterwards.
 	firstOutage error     // what was heard when the API server was away for the first time
 	cause       error     // why the cluster was given up
-	trusted     time.Time // when the last look before any of that began
+	Trusted     time.Time // until when what was seen counts although Problem names one: when the last look before it began
 }
 
 // Monitor begins to watch a cluster. The context ends when ctx does, when the monitor is ended, and, with a *Problem as its
@@ -177,7 +177,7 @@ func (m *Manager) Monitor(ctx context.Context, c *Cluster) (*Monitor, context.Co
 
 func (m *Manager) monitor(ctx context.Context, c *Cluster, client kubernetes.Interface) (*Monitor, context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &Monitor{manager: m, cluster: c, client: client, cancel: cancel, ended: make(chan struct{}), trusted: time.Now()}
+	w := &Monitor{manager: m, cluster: c, client: client, cancel: cancel, ended: make(chan struct{}), Trusted: time.Now()}
 	go w.watch(ctx)
 	return w, ctx
 }
@@ -202,7 +202,7 @@ func (w *Monitor) watch(ctx context.Context) {
 		began := time.Now()
 		err := healthyAPI(ctx, w.client, w.cluster, monitorTimeout)
 		if err == nil && w.firstOutage == nil {
-			w.trusted = began
+			w.Trusted = began
 		}
 		elapsed := min(time.Since(before), monitorInterval+monitorTimeout)
 		before = time.Now()
@@ -247,11 +247,4 @@ func (w *Monitor) Problem(ctx context.Context) error {
 		return &Problem{What: fmt.Sprintf("cluster %s was interrupted while it was in use", w.cluster.Name), Reason: ErrBroken, Err: w.firstOutage}
 	}
 	return nil
-}
-
-// Trusted ends the monitor and says until when what was seen on the cluster counts although [Monitor.Problem] names a problem: until
-// the last look before it at which the cluster was well.
-func (w *Monitor) Trusted() time.Time {
-	w.End()
-	return w.trusted
 }

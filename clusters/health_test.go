@@ -138,7 +138,7 @@ func TestMonitor(t *testing.T) {
 					c.change(func(c *changing) { c.readyz = good })
 				}
 				requireProblem(t, w.Problem(t.Context()), tc.says)
-				if ago := changed.Sub(w.Trusted()); tc.says != nil && (ago < 0 || ago > monitorInterval) {
+				if ago := changed.Sub(w.Trusted); tc.says != nil && (ago < 0 || ago > monitorInterval) {
 					t.Errorf("trusted until %s before the change, want the last look before it", ago)
 				}
 			})

@@ -60,7 +60,9 @@ func (m memcacheds) with(spec map[string]any) *unstructured.Unstructured {
 }
 
 // accepts wants the API server to take a Memcached, and returns what it has stored. cause is that of one that it refuses.
-func (m memcacheds) accepts(ctx context.Context, obj *unstructured.Unstructured, validation, cause, expected string) (*unstructured.Unstructured, error) {
+func (m memcacheds) accepts(
+	ctx context.Context, obj *unstructured.Unstructured, validation, cause, expected string,
+) (*unstructured.Unstructured, error) {
 	stored, err := m.Create(ctx, obj, validation)
 	if r, refused := crd.Refused(err); refused {
 		return nil, finding.New(cause, expected, "refused: %s", r.Text)
@@ -129,7 +131,8 @@ func (m memcacheds) keeps(ctx context.Context, f field, values ...int64) error {
 
 // fillsIn wants a spec without values, or with null for them, to be filled in with the defaults.
 func (m memcacheds) fillsIn(ctx context.Context, sent map[string]any) error {
-	stored, err := m.accepts(ctx, m.with(sent), metav1.FieldValidationIgnore, "empty-spec-refused", "a Memcached with an empty `spec` accepted")
+	stored, err := m.accepts(ctx, m.with(sent), metav1.FieldValidationIgnore,
+		"empty-spec-refused", "a Memcached with an empty `spec` accepted")
 	if err != nil {
 		return err
 	}
@@ -167,7 +170,8 @@ func hasListMap(conditions *apiextensionsv1.JSONSchemaProps, fields string) erro
 // writeConditions wants the API server to take Kubernetes conditions of these types in the status of a Memcached, and returns that.
 // A check about conditions is not also one about the subresource.
 func (m memcacheds) writeConditions(ctx context.Context, types ...string) (*unstructured.Unstructured, error) {
-	obj, err := m.accepts(ctx, m.with(valid()), metav1.FieldValidationIgnore, "other", "a Memcached with size 2 and containerPort 11211 accepted")
+	obj, err := m.accepts(ctx, m.with(valid()), metav1.FieldValidationIgnore,
+		"other", "a Memcached with size 2 and containerPort 11211 accepted")
 	if err != nil {
 		return nil, err
 	}

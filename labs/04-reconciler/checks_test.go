@@ -11,7 +11,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 )
 
-// No wrong answer has such a probe: the kubelet takes half a minute to show it.
+// No wrong answer has such a probe, because the kubelet takes half a minute to report it.
 func TestProbesCanSucceed(t *testing.T) {
 	tcp := func(port intstr.IntOrString) corev1.ProbeHandler {
 		return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}
@@ -34,7 +34,7 @@ func TestProbesCanSucceed(t *testing.T) {
 	}
 }
 
-// A container that was started again runs, and has ended all the same.
+// A container that was started again is running, but has ended before.
 func TestKeepRunning(t *testing.T) {
 	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64}}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}

@@ -96,7 +96,8 @@ func keepMetadata() *match.Matcher {
 			return finding.New("metadata-removed", fmt.Sprintf("the label and the annotation %s that somebody else set stay", foreignKey),
 				"labels %v, annotations %v", d.Labels, d.Annotations)
 		case d.Spec.Template.Annotations[restartedAt] != foreignValue:
-			return finding.New("restart-undone", "the annotation of `kubectl rollout restart` on the Pod template stays", "the annotation %s is gone", restartedAt)
+			return finding.New("restart-undone", "the annotation of `kubectl rollout restart` on the Pod template stays",
+				"the annotation %s is gone", restartedAt)
 		}
 		return nil
 	}).KeepCause()
@@ -121,7 +122,8 @@ func beControlledBy(owner *unstructured.Unstructured) *match.Matcher {
 		case ref == nil:
 			return finding.New("plain-reference", expected, "an owner reference without controller: true")
 		case ref.APIVersion != want.APIVersion || ref.Kind != want.Kind || ref.Name != want.Name || ref.UID != want.UID:
-			return finding.New("wrong-owner", expected, "an owner reference to %s %s %s with the uid %s", ref.APIVersion, ref.Kind, ref.Name, ref.UID)
+			return finding.New("wrong-owner", expected,
+				"an owner reference to %s %s %s with the uid %s", ref.APIVersion, ref.Kind, ref.Name, ref.UID)
 		}
 		return nil
 	})
@@ -169,11 +171,13 @@ func beMissing(cause, expected string) *match.Matcher {
 // reportOccupied wants the Deployment that has the Memcached's name untouched, and Available False with a message that names it.
 // One that nobody controls may also be taken over.
 func reportOccupied(ctx context.Context, m env.Memcached, occupant *appsv1.Deployment) *match.Matcher {
-	cause, expected := "not-reported", fmt.Sprintf("Available is False, and its message names Deployment %s, which somebody else controls", m.Name)
+	cause := "not-reported"
+	expected := fmt.Sprintf("Available is False, and its message names Deployment %s, which somebody else controls", m.Name)
 	unowned := metav1.GetControllerOf(occupant) == nil
 	if unowned {
 		cause = "unowned-deployment"
-		expected = fmt.Sprintf("the Memcached controls Deployment %s, which nobody controlled, or Available is False with a message that names it", m.Name)
+		expected = fmt.Sprintf(
+			"the Memcached controls Deployment %s, which nobody controlled, or Available is False with a message that names it", m.Name)
 	}
 	read := env.DeploymentOf(m)
 	return match.Make(func(obj *unstructured.Unstructured) error {

@@ -33,7 +33,8 @@ func report(status metav1.ConditionStatus, cause, when string) *match.Matcher {
 		case c.Status != status:
 			return finding.New(cause, fmt.Sprintf("Available is %s %s", status, when), "%s", text(c))
 		case c.ObservedGeneration != obj.GetGeneration():
-			return finding.New("wrong-observed-generation", fmt.Sprintf("observedGeneration %d, the generation of the Memcached", obj.GetGeneration()),
+			return finding.New("wrong-observed-generation",
+				fmt.Sprintf("observedGeneration %d, the generation of the Memcached", obj.GetGeneration()),
 				"observedGeneration %d", c.ObservedGeneration)
 		}
 		return nil

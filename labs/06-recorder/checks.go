@@ -33,7 +33,8 @@ var _ = Describe("Lab 6", env.Lab(6), func() {
 		Consistently(ctx, env.EventsOf(m)).Should(match.Make(toldOnce))
 		atRest(ctx, m)
 		if told := eventsOf(ctx, m); told.times(corev1.EventTypeWarning) > maxStartWarnings {
-			Expect(finding.New("warns-while-starting", fmt.Sprintf("at most %d Warning on a Memcached whose Pods just start", maxStartWarnings), "%s", told)).To(Succeed())
+			expected := fmt.Sprintf("at most %d Warning on a Memcached whose Pods just start", maxStartWarnings)
+			Expect(finding.New("warns-while-starting", expected, "%s", told)).To(Succeed())
 		}
 	})
 
@@ -58,7 +59,8 @@ var _ = Describe("Lab 6", env.Lab(6), func() {
 		Expect(bad.CreateForeign(ctx)).Error().To(Succeed())
 		Expect(bad.Create(ctx)).To(Succeed())
 		Eventually(ctx, env.EventsOf(bad)).Should(match.Make(func(events []eventsv1.Event) error {
-			return tell(tally(events), corev1.EventTypeWarning, good, "a Warning on the Memcached whose Deployment belongs to somebody else, with a reason of its own in CamelCase")
+			return tell(tally(events), corev1.EventTypeWarning, good,
+				"a Warning on the Memcached whose Deployment belongs to somebody else, with a reason of its own in CamelCase")
 		}))
 		match.ExpectStable(ctx, bad)
 		staysQuiet(ctx, bad, "repeated", "a failure that lasts is told once, also when an annotation is edited or your manager is started again")
@@ -121,13 +123,16 @@ func taken(_ context.Context, _ env.Memcached, act func() error) error { return 
 
 // scale changes the size, by way of how, and returns the Normal events that tell it: one of each reason, and none of the reasons
 // of the creation.
-func scale(ctx context.Context, m env.Memcached, size int32, created tallies, how func(context.Context, env.Memcached, func() error) error) tallies {
+func scale(
+	ctx context.Context, m env.Memcached, size int32, created tallies, how func(context.Context, env.Memcached, func() error) error,
+) tallies {
 	GinkgoHelper()
 	before := eventsOf(ctx, m)
 	Expect(how(ctx, m, func() error { return m.SetSpec(ctx, "size", size) })).To(Succeed())
 	told := eventsOf(ctx, m)
 	failures := told.without(told.good()) // Warnings about what was refused
-	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.RetryTimeout).Should(match.HaveReplicas(size).Because("not-scaled").ByKubernetes(env.RetryTimeout))
+	Eventually(ctx, env.DeploymentOf(m)).WithTimeout(env.RetryTimeout).
+		Should(match.HaveReplicas(size).Because("not-scaled").ByKubernetes(env.RetryTimeout))
 	expected := fmt.Sprintf("one Normal event for the scaling to %d, with a reason of its own in CamelCase", size)
 	Eventually(ctx, env.EventsOf(m)).Should(match.Make(func(events []eventsv1.Event) error {
 		return tell(tally(events).since(before).without(failures), corev1.EventTypeNormal, created, expected)
@@ -171,7 +176,8 @@ func refusedCreation(ctx context.Context) {
 	}))
 	Expect(lift(ctx)).To(Succeed())
 	Eventually(ctx, env.EventsOf(m)).WithTimeout(env.RetryTimeout).Should(match.Make(func(events []eventsv1.Event) error {
-		return tell(tally(events).good(), corev1.EventTypeNormal, nil, "a Normal event about the creation, when the API server takes the Deployment at last")
+		return tell(tally(events).good(), corev1.EventTypeNormal, nil,
+			"a Normal event about the creation, when the API server takes the Deployment at last")
 	}).Because("creation-event-missing").ByKubernetes(env.RetryTimeout))
 }
 

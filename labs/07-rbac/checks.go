@@ -103,7 +103,7 @@ func unlessRefused(ctx context.Context, wanted *match.Matcher) *match.Matcher {
 
 // refusals is a finding that lists what the manager had no right to, each thing once, or nil.
 func refusals(ctx context.Context) error {
-	refused, err := env.Refused(ctx)
+	refused, err := env.Denied(ctx)
 	if err != nil || len(refused) == 0 {
 		return err
 	}

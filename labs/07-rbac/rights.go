@@ -70,7 +70,8 @@ func excess(most, rules []rbacv1.PolicyRule) (cause, lines string) {
 	}
 	cause, rights := "too-much", []string(nil)
 	for _, rule := range excess {
-		right := fmt.Sprintf("%s on %s in the group %q", strings.Join(rule.Verbs, ", "), strings.Join(slices.Concat(rule.Resources, rule.NonResourceURLs), ", "),
+		right := fmt.Sprintf("%s on %s in the group %q",
+			strings.Join(rule.Verbs, ", "), strings.Join(slices.Concat(rule.Resources, rule.NonResourceURLs), ", "),
 			strings.Join(rule.APIGroups, ", "))
 		if rights = append(rights, right); strings.Contains(right, "*") {
 			cause = "wildcard"
@@ -175,7 +176,8 @@ func rightsOf(users []string) func(context.Context) ([]rbacv1.PolicyRule, error)
 func include(role []rbacv1.PolicyRule) *match.Matcher {
 	return match.Make(func(rights []rbacv1.PolicyRule) error {
 		if all, _ := validation.Covers(rights, role); !all {
-			return finding.New("not-bound", "the role of role.yaml, and a ClusterRoleBinding to the ServiceAccount of the manager, in files that are installed",
+			return finding.New("not-bound",
+				"the role of role.yaml, and a ClusterRoleBinding to the ServiceAccount of the manager, in files that are installed",
 				"no ServiceAccount of config/rbac has its rights in all namespaces")
 		}
 		return nil

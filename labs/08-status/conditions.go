@@ -58,7 +58,8 @@ func haveConditions(state stableState) *match.Matcher {
 			case c == nil:
 				return finding.New("no-condition", expected, "no condition %s", w.condition)
 			case c.ObservedGeneration != obj.GetGeneration():
-				return finding.New("stale-observed-generation", fmt.Sprintf("observedGeneration %d in the condition %s", obj.GetGeneration(), w.condition),
+				return finding.New("stale-observed-generation",
+					fmt.Sprintf("observedGeneration %d in the condition %s", obj.GetGeneration(), w.condition),
 					"observedGeneration %d", c.ObservedGeneration)
 			case c.Status != w.status:
 				return finding.New(w.cause, expected, "it is %s (%s: %s)", c.Status, c.Reason, c.Message)

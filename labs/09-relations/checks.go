@@ -43,7 +43,8 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Expect(neighbour.Create(ctx)).To(Succeed())
 		Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
 		match.ExpectPods(ctx, neighbour)
-		Eventually(ctx, env.MemcachedOf(neighbour)).Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("no-name-for-a-service"))
+		Eventually(ctx, env.MemcachedOf(neighbour)).
+			Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("no-name-for-a-service"))
 		m.Port++
 		Expect(m.SetSpec(ctx, "containerPort", m.Port)).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(m)).Should(match.BeTold("port", m.Port))
@@ -116,7 +117,8 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 			Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded(options.Name))
 			Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available"))
 			Expect(write(ctx, options, randomConnections())).To(Succeed())
-			Eventually(ctx, env.MemcachedOf(m)).WithTimeout(mendTimeout).Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("not-mended"))
+			Eventually(ctx, env.MemcachedOf(m)).WithTimeout(mendTimeout).
+				Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("not-mended"))
 		}
 		Expect(remove(ctx, options)).To(Succeed())
 		late := create(ctx, options)
@@ -141,7 +143,8 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		}
 		Expect(write(ctx, options, randomConnections())).To(Succeed())
 		for _, m := range users {
-			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).Should(tellLimit(options).Because("instance-not-updated").ByKubernetes(optionsTimeout))
+			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(optionsTimeout).
+				Should(tellLimit(options).Because("instance-not-updated").ByKubernetes(optionsTimeout))
 		}
 		Expect(env.Sleep(ctx, stayPeriod)).To(Succeed())
 		for m, before := range others {
@@ -163,8 +166,10 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 			return env.Sleep(ctx, quietPeriod)
 		})
 		Expect(err).To(Succeed())
-		Expect(made.All).To(match.Because("passes-for-strangers", "a ConfigMap that no Memcached names starts no passes", BeNumerically("<=", fewPasses)))
-		Expect(env.RequestCount() - since).To(match.Because("passes-for-strangers", "a ConfigMap that no Memcached names costs no requests", BeNumerically("<=", fewRequests)))
+		Expect(made.All).To(match.Because("passes-for-strangers",
+			"a ConfigMap that no Memcached names starts no passes", BeNumerically("<=", fewPasses)))
+		Expect(env.RequestCount() - since).To(match.Because("passes-for-strangers",
+			"a ConfigMap that no Memcached names costs no requests", BeNumerically("<=", fewRequests)))
 	})
 
 	It("leaves the ConfigMap to its owner", env.Check("left-alone"), func(ctx SpecContext) {

@@ -51,7 +51,8 @@ func exist() *match.Matcher {
 
 // havePort wants a Service on a port.
 func havePort(port int32) gomegatypes.GomegaMatcher {
-	return SatisfyAll(exist(), match.Because("wrong-service-port", fmt.Sprintf("the Service has the port %d, as spec.containerPort says", port),
+	return SatisfyAll(exist(), match.Because("wrong-service-port",
+		fmt.Sprintf("the Service has the port %d, as spec.containerPort says", port),
 		WithTransform(ports, ContainElement(HavePrefix("%d ", port)))))
 }
 
@@ -165,7 +166,8 @@ func isUntouched(ctx context.Context, theirs *corev1.Service) error {
 	now := theirs.DeepCopy()
 	err := env.Admin().Get(ctx, client.ObjectKeyFromObject(theirs), now)
 	if err == nil && now.ResourceVersion != theirs.ResourceVersion {
-		err = finding.New("service-changed", "a Service that is somebody else's stays as it is", "it was changed: selector %v, owners %v", now.Spec.Selector, now.OwnerReferences)
+		err = finding.New("service-changed", "a Service that is somebody else's stays as it is",
+			"it was changed: selector %v, owners %v", now.Spec.Selector, now.OwnerReferences)
 	}
 	return err
 }

@@ -128,7 +128,8 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 
 	It("looks again", env.Check("corrects-external-drift"), func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, env.LeavePodsPending) // where no news of Pods make a pass by luck
-		lost, waiting, rest := register(ctx, env.NewMemcached(namespace, 1)), register(ctx, env.NewMemcached(namespace, 1)), register(ctx, env.NewMemcached(namespace, 1))
+		lost := register(ctx, env.NewMemcached(namespace, 1))
+		waiting, rest := register(ctx, env.NewMemcached(namespace, 1)), register(ctx, env.NewMemcached(namespace, 1))
 		Expect(waiting.SetSpec(ctx, "optionsFrom", map[string]string{"name": env.RandomName()})).To(Succeed()) // which is not there
 		for _, m := range []cache{lost, waiting, rest} {
 			match.ExpectDeployment(ctx, m.Memcached)
@@ -141,7 +142,8 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 			Eventually(ctx, entriesOf(m)).WithTimeout(backTimeout).Should(haveItsEntry(m).Because("drift-not-corrected").ByKubernetes(backTimeout))
 		}
 		Expect(env.Sleep(ctx, restPeriod-time.Since(began))).To(Succeed())
-		Expect(len(env.Registry().Requests(rest.uid)) - before).To(match.Because("too-many-requests", "at most one request a second for an entry at rest",
+		Expect(len(env.Registry().Requests(rest.uid)) - before).To(match.Because("too-many-requests",
+			"at most one request a second for an entry at rest",
 			BeNumerically("<=", 1+time.Since(began).Seconds())))
 	})
 
@@ -154,7 +156,8 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 			Expect(m.Annotate(ctx)).To(Succeed())
 			Expect(env.Sleep(ctx, refusedPeriod/passes)).To(Succeed())
 		}
-		Expect(puts(refused)).To(match.Because("asked-again", "an entry that the registry refuses is sent a few times at most", BeNumerically("<=", mostTries)))
+		Expect(puts(refused)).To(match.Because("asked-again",
+			"an entry that the registry refuses is sent a few times at most", BeNumerically("<=", mostTries)))
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(beAvailable())
 		relent()

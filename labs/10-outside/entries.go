@@ -126,7 +126,8 @@ func hasFinalizer(ctx context.Context, m env.Memcached) error {
 func loseItsFinalizer() *match.Matcher {
 	return match.Make(func(obj *unstructured.Unstructured) error {
 		if all := obj.GetFinalizers(); len(all) > 1 {
-			return finding.New("memcached-stuck", "the operator takes its finalizer away when the entry is gone", "finalizers %s", strings.Join(all, ", "))
+			return finding.New("memcached-stuck",
+				"the operator takes its finalizer away when the entry is gone", "finalizers %s", strings.Join(all, ", "))
 		}
 		return nil
 	})
@@ -190,7 +191,8 @@ func wasServedDuring(slow, other cache) error {
 	if last := all[len(all)-1]; last.Ended.IsZero() && last.Began.Before(env.Registry().Requests(other.uid)[0].Began) {
 		return nil
 	}
-	return finding.New("blocked-by-slow-call", "another Memcached is registered while the registry takes its time", "that request ended first").TooLate()
+	return finding.New("blocked-by-slow-call",
+		"another Memcached is registered while the registry takes its time", "that request ended first").TooLate()
 }
 
 // puts counts the requests that the registry take an entry.

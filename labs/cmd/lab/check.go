@@ -18,11 +18,11 @@ import (
 func newCheckCommand(a *app) *cobra.Command {
 	var keep bool
 	var seed int64
-	cmd := cli.Command("check N|all", `Judge step N on a fresh cluster (make lab-N)
+	cmd := cli.Command("check N|all", `Judge lab N on a fresh cluster (make lab-N)
 
-It compiles the operator in the workspace, creates a fresh cluster, runs the checks of step N against it and says which hold and, if one does
-not, why. The workspace is never written to. check 0 is without code: it compares what you predict with what happens. With "all" it judges
-every step up to the one that you are at.`, cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
+It compiles the operator in the workspace, creates a fresh cluster, runs the checks of lab N against it and says which hold and, if one does
+not, why. Your files are never changed. check 0 is without code: it compares what you predict with what happens. With "all" it judges
+every lab up to the first that you have not passed.`, cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
 		if args[0] == "0" {
 			return a.predict(ctx, keep)
 		}
@@ -35,7 +35,7 @@ every step up to the one that you are at.`, cobra.ExactArgs(1), func(ctx context
 
 func (a *app) check(ctx context.Context, which string, seed int64, keep bool) error {
 	if a.Cluster == cli.Hosted && (keep || which == "all") {
-		return exit.Usage("CLUSTER=hosted judges one step, and leaves no cluster: make lab-N without KEEP=1")
+		return exit.Usage("CLUSTER=hosted judges one lab, and leaves no cluster: make lab-N without KEEP=1")
 	}
 	c, labs, err := a.labs(which)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, keep bool) er
 	if err != nil {
 		return err
 	}
-	// Only now: bad input that the engine finds out about changes nothing either.
+	// Only now: a node image that Ready refuses must not leave a new workspace behind.
 	if err := a.ensure(ctx, c); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, keep bool) er
 	return cli.Told(verdict.Worst(results))
 }
 
-// checkHosted has the cluster of the kubeconfig judge.
+// checkHosted has a Pod of the kubeconfig's cluster judge.
 func (a *app) checkHosted(ctx context.Context, c *course.Course, q hosted.Request) error {
 	judges, where, err := hosted.Connect(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *app) checkHosted(ctx context.Context, c *course.Course, q hosted.Reques
 	return cli.Told(result.Verdict)
 }
 
-// labs reads the argument: a number of the course, or all, which ends with the first lab that has not passed.
+// labs reads the argument: the number of a lab, or all, which means the labs up to the first that has not passed.
 func (a *app) labs(which string) (c *course.Course, labs []int, err error) {
 	if which != "all" {
 		c, n, err := a.lab(which)
@@ -122,7 +122,7 @@ func (a *app) labs(which string) (c *course.Course, labs []int, err error) {
 	return c, labs, nil
 }
 
-// report tells results to the board of the classroom that was joined, if one was.
+// report sends results to the board of the classroom that was joined, if one was.
 func (a *app) report(ctx context.Context, results []*verdict.Result) {
 	if err := roomclient.Report(ctx, a.State, results); err != nil {
 		a.Progress(err.Error())
@@ -138,7 +138,7 @@ func (a *app) answer(c *course.Course, results []*verdict.Result) {
 		case verdict.Fail:
 			fmt.Fprintf(a.Out, "Write in %s; the lesson is %s/README.md\n", a.workspace, lab.Dir)
 		case verdict.Pass:
-			next := "That was the last step: you have written a working operator."
+			next := "That was the last lab: you have written a working operator."
 			if r.Lab < len(c.Labs) {
 				next = fmt.Sprintf("Next: %s/README.md, then `make lab-%d`", c.Labs[r.Lab].Dir, r.Lab+1)
 			}

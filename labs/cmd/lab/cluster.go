@@ -45,7 +45,7 @@ In a shell of your own: export KUBECONFIG=%s
 
 // playground finds the cluster of `lab up`, which has to be healthy; nil if there is none.
 func (a *app) playground(ctx context.Context) (*clusters.Cluster, error) {
-	owners, err := a.Owners(ctx)
+	owners, err := a.Records(ctx)
 	for _, o := range owners {
 		if o.Label == playgroundLabel && o.Kept && o.Cluster != nil {
 			owned, err := a.Owned(o.Provider)
@@ -80,7 +80,7 @@ Nothing that this checkout did not start is ever removed.`, cobra.NoArgs, func(c
 }
 
 func (a *app) down(ctx context.Context, all bool) error {
-	owners, err := a.Owners(ctx)
+	owners, err := a.Records(ctx)
 	errs := []error{err}
 	for _, o := range owners {
 		switch {
@@ -106,12 +106,12 @@ func (a *app) down(ctx context.Context, all bool) error {
 	return errors.Join(errs...)
 }
 
-// ofRoom says that learners work in the cluster. Whoever wants memory or disk back is told to make down, by the doctor
-// and by verdicts, and does not mean their people's clusters.
+// ofRoom says that learners work in the cluster. The doctor and verdicts recommend make down for more memory or disk; it must not
+// remove these clusters.
 func ofRoom(o clusters.Record) bool { return o.Kept && o.Label == cli.RoomLabel }
 
 func (a *app) status(ctx context.Context, _ []string) error {
-	owners, err := a.Owners(ctx)
+	owners, err := a.Records(ctx)
 	if len(owners) == 0 {
 		if err == nil {
 			fmt.Fprintln(a.Out, "Nothing is running.")
@@ -155,7 +155,7 @@ func (a *app) shell(ctx context.Context, _ []string) error {
 	return a.runShell("KUBECONFIG="+c.Kubeconfig, "LAB_CLUSTER="+c.Name, "MEMCACHED_IMAGE="+memcached.Image, "PATH="+path)
 }
 
-// kubectlPath is a PATH with kubectl, which is downloaded or compiled for a machine that has none.
+// kubectlPath is a PATH with kubectl, which is downloaded or compiled if the machine has none.
 func (a *app) kubectlPath(ctx context.Context) (string, error) {
 	path := os.Getenv("PATH")
 	if _, err := exec.LookPath("kubectl"); err == nil {
@@ -167,8 +167,8 @@ func (a *app) kubectlPath(ctx context.Context) (string, error) {
 	return path + string(filepath.ListSeparator) + filepath.Dir(built["kubectl"]), err
 }
 
-// runShell runs the shell without the command's context: Ctrl-C is meant for what runs in the shell. The code of the last command that
-// was typed is no failure.
+// runShell runs the shell without the command's context, because Ctrl-C is for what runs in the shell. The exit code of the last
+// command that was typed is no error.
 func (a *app) runShell(env ...string) error {
 	cmd := exec.Command(cmp.Or(os.Getenv("SHELL"), "/bin/sh"))
 	cmd.Dir, cmd.Env = a.Root, append(os.Environ(), env...)

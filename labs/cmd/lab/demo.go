@@ -79,7 +79,7 @@ func (a *app) predict(ctx context.Context, keep bool) error {
 		return err
 	}
 	defer unlock()
-	// Before a container engine is asked for: to read and answer the questions takes none.
+	// Before the machine is set up for clusters: to read and answer the questions takes none.
 	if err := a.ensure(ctx, c); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // The questions are put into the workspace once, and what was written there stays.
-func TestLab0AsksBeforeItMakesACluster(t *testing.T) {
+func TestLab0AsksBeforeCluster(t *testing.T) {
 	l := newLearner(t)
 	l.Root, l.workspace = filepath.Join("..", "..", ".."), t.TempDir()
 	quiz, err := demo.ReadQuiz(filepath.Join(l.Root, lessonZero, "quiz.yaml"))

@@ -13,14 +13,14 @@ import (
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
 
-// hinted is how far the hints for one failure have been told.
+// hinted is how many layers of hints for one failure have been shown.
 type hinted struct {
 	Check, Cause string
 	Layers       int
 }
 
-// hint tells the next layer of the hints for what failed last. It never judges: what was changed since then
-// is for the next check to see.
+// hint shows the next layer of the hints for what failed last. It never judges: what was changed since then
+// does not matter before the next check.
 func (a *app) hint(lab string) error {
 	c, n, err := a.lab(lab)
 	if err != nil {
@@ -43,7 +43,7 @@ func (a *app) hint(lab string) error {
 		return nil
 	}
 	path := filepath.Join(a.State, "hints", workspace.Key(a.workspace), fmt.Sprintf("lab-%d.json", n))
-	next := hinted{Check: failed.ID, Cause: failed.Cause, Layers: 1} // the verdict itself told the first
+	next := hinted{Check: failed.ID, Cause: failed.Cause, Layers: 1} // the report itself showed the first
 	var last hinted
 	if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &last) == nil && last.Check == next.Check && last.Cause == next.Cause {
 		next = last
@@ -75,7 +75,7 @@ func (a *app) last(n int) (*verdict.Result, error) {
 	return result, err
 }
 
-// showCode shows, after the last hint, the one region of our code that it is about, to somebody who has said yes to that.
+// showCode shows, after the last hint, the one region of our code that it is about, with --yes; without, it names that flag.
 func (a *app) showCode(c *course.Course, n int, failed *verdict.Check) error {
 	region := c.HintRegion(failed.ID, failed.Cause)
 	switch {

@@ -39,7 +39,7 @@ func (l learner) failed(checks ...verdict.Check) {
 }
 
 // The verdict gave the first. Another check with the same failure takes nothing back; a failure of another cause begins anew.
-func TestEachCallTellsTheNextHint(t *testing.T) {
+func TestHintTellsNextLayer(t *testing.T) {
 	l := newHintedLearner(t)
 	for _, step := range []struct {
 		cause string

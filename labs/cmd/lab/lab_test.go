@@ -97,7 +97,7 @@ func (l learner) passed(labs string) {
 	coursetest.Write(l, l.State, "history.jsonl", text)
 }
 
-func TestSolveAndResetSayHowToUndoThem(t *testing.T) {
+func TestSolveAndResetNameUndo(t *testing.T) {
 	l := newLearner(t)
 	l.reads("undo --list", "Nothing was saved yet")
 	l.reads("reset 1", "Created "+l.workspace+": the starter of lab 1.\n")
@@ -154,8 +154,8 @@ func TestDiffWaitsForAPass(t *testing.T) {
 	l.reads("diff 2", "-spec: {}")
 }
 
-// A slip is wrong usage; a room that does not answer is the machine's.
-func TestJoiningWithASlip(t *testing.T) {
+// A mistake in the arguments is wrong usage; a classroom that does not answer is the machine's fault.
+func TestJoinTellsUsageFromMachine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		code int

@@ -39,7 +39,7 @@ func (a *app) setUp(ctx context.Context, _ []string) error {
 	if a.Cluster != cli.Embedded {
 		a.Cluster = cli.Kind
 	}
-	if _, _, err := a.Ready(ctx, 16); err != nil { // for so many clusters of kind the doctor asks for inotify instances
+	if _, _, err := a.Ready(ctx, 16); err != nil { // the doctor wants inotify instances for 16 clusters of kind
 		return err
 	}
 	fmt.Fprintln(a.Out, "This machine has what lab clusters need.")
@@ -117,7 +117,7 @@ func (a *app) takeControlPlane(ctx context.Context, downloads []roomclient.Downl
 	return downloads[i].Unpack(ctx, a.Cache)
 }
 
-// useRoomsModules has this program's Go commands take modules from the classroom that was joined.
+// useRoomsModules has this program's Go commands download modules from the classroom that was joined.
 func (a *app) useRoomsModules(ctx context.Context) {
 	r, err := roomclient.Load(a.State)
 	if err != nil || r.Modules == "" {
@@ -125,7 +125,7 @@ func (a *app) useRoomsModules(ctx context.Context) {
 	}
 	proxy, err := exec.CommandContext(ctx, "go", "env", "GOPROXY").Output()
 	if err != nil {
-		return // whoever needs Go says so
+		return // the first command that needs Go says so
 	}
 	for _, entry := range r.Environ(strings.TrimSpace(string(proxy))) {
 		name, value, _ := strings.Cut(entry, "=")

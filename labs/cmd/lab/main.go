@@ -1,5 +1,4 @@
-// Command lab checks the steps of the Operator Lab. `lab --help` lists what it does; nearly every make target of the
-// checkout calls it.
+// Command lab judges what a learner writes. `lab --help` lists what it does; the make targets for learners call it.
 package main
 
 import (
@@ -28,8 +27,8 @@ type app struct {
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lab",
-		Short: "Build a Kubernetes operator in steps, each judged on a fresh cluster",
-		Long: `lab judges each step of the Memcached operator that you build in workspace/, on a fresh cluster: kind, or, without a
+		Short: "Build a Kubernetes operator in labs, each judged on a fresh cluster",
+		Long: `lab judges the Memcached operator that you build in workspace/, lab by lab, on a fresh cluster: kind, or, without a
 container engine, an embedded control plane.
 
 Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 130 interrupted.`,
@@ -51,15 +50,15 @@ Exit codes: 0 pass or done, 1 fail, 2 wrong usage, 3 the machine is at fault, 13
 	root.PersistentFlags().StringVar(&a.workspace, "workspace", filepath.Join(a.Root, "workspace"), "folder that you work in")
 	root.AddCommand(
 		newDemoCommand(a), newCheckCommand(a), newTraceCommand(a), newDiffCommand(a), newUndoCommand(a), newDownCommand(a), newRegistryCommand(a),
-		cli.Command("watch [N]", `Judge step N again on every save (make watch, make watch-N)
+		cli.Command("watch [N]", `Judge lab N again on every save (make watch, make watch-N)
 
-A save counts if it changes what the verdict depends on: a Go file, go.mod, a manifest. It gives up the check that is under way. Each check
-has a fresh cluster of its own. Without N it is the first step that you have not passed.
-In a terminal, a line asks for more: h the next hint, n the next step, once this one has passed, an empty one another check, q the end.`,
+A save counts if it changes what the verdict depends on: a Go file, go.mod, a manifest. It ends the check that is under way. Each check
+has a fresh cluster of its own. Without N, it begins with the first lab that you have not passed.
+In a terminal, type h for the next hint, n for the next lab, q to quit, or nothing to check again, and Enter.`,
 			cobra.MaximumNArgs(1), a.watch),
-		cli.Command("hint N", "The next hint for what failed last in step N (make hint-N)", cobra.ExactArgs(1),
+		cli.Command("hint N", "The next hint for what failed last in lab N (make hint-N)", cobra.ExactArgs(1),
 			func(_ context.Context, args []string) error { return a.hint(args[0]) }),
-		cli.Command("progress", "Which steps pass, and since when (make progress)", cobra.NoArgs, a.progress),
+		cli.Command("progress", "Which labs passed, and when (make progress)", cobra.NoArgs, a.progress),
 		cli.Command("solve N", "Save your work, then bring the workspace to the solution of lab N", cobra.ExactArgs(1),
 			func(ctx context.Context, args []string) error { return a.bring(ctx, "solve", args[0]) }),
 		cli.Command("reset N", "Save your work, then bring the workspace to the starter of lab N", cobra.ExactArgs(1),
@@ -78,7 +77,7 @@ is built from source when this machine has none. The cluster goes on running whe
 	return root
 }
 
-// lab is the course, and the number of one of its labs.
+// lab loads the course, and reads the number of one of its labs.
 func (a *app) lab(text string) (*course.Course, int, error) {
 	c, err := a.Course()
 	if err != nil {
@@ -110,7 +109,7 @@ func (a *app) ensure(ctx context.Context, c *course.Course) error {
 	return err
 }
 
-// workspaceArg is what a make target needs to mean the same workspace again.
+// workspaceArg is the setting with which a make target works on the same workspace, "" for the default one.
 func (a *app) workspaceArg() string {
 	if a.workspace == filepath.Join(a.Root, "workspace") {
 		return ""

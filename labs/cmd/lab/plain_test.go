@@ -37,9 +37,9 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 		"watch: a note below a check":    printed(func(l learner) { verdict.Note(l.out, plaintest.Hostile) }),
 		"trace: the actor of an action":  printed(func(l learner) { trace.Print(l.out, time.Time{}, []trace.Action{{Actor: plaintest.Hostile}}) }),
 		"trace: the detail of an action": printed(func(l learner) { trace.Print(l.out, time.Time{}, []trace.Action{{Detail: plaintest.Hostile}}) }),
-		"diff: a file, and its name": func(t *testing.T) string {
+		"diff: a line of a file": func(t *testing.T) string {
 			l := newLearner(t)
-			coursetest.Write(t, l.workspace, "config/"+plaintest.Name, plaintest.Name)
+			coursetest.Write(t, l.workspace, "config/config.yaml", plaintest.Name)
 			text, _ := l.run("diff 2 --force")
 			return text
 		},

@@ -43,11 +43,11 @@ func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
 func newDiffCommand(a *app) *cobra.Command {
 	var force bool
-	cmd := cli.Command("diff N", `Where our solution of step N differs from yours, after it passed (make diff-N)
+	cmd := cli.Command("diff N", `Where our solution of lab N differs from yours, after it passed (make diff-N)
 
-Other ways are right, too: the checks are the measure, not this. As it shows the solution, it waits until step N has passed in this workspace.`,
+Other ways are right, too, if the checks pass. As it shows the solution, it waits until lab N has passed in this workspace.`,
 		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.diff(ctx, args[0], force) })
-	cmd.Flags().BoolVar(&force, "force", false, "show the solution before the step has passed")
+	cmd.Flags().BoolVar(&force, "force", false, "show the solution before the lab has passed")
 	return cmd
 }
 

@@ -48,7 +48,7 @@ func (a *app) bring(ctx context.Context, command, lab string) error {
 // printRemoved says that old saves are gone.
 func (a *app) printRemoved(saves int) {
 	if saves > 0 {
-		fmt.Fprintf(a.Out, "The oldest %s had to go: a workspace keeps 50.\n", cli.Count(saves, "save"))
+		fmt.Fprintf(a.Out, "The oldest %s had to go: a workspace keeps %d.\n", cli.Count(saves, "save"), workspace.KeptSaves)
 	}
 }
 

@@ -22,8 +22,8 @@ func (l learner) ran(n int, recording string) {
 	}
 }
 
-const recording = `{"at":"2026-11-21T10:00:01Z","actor":"you","verb":"created","kind":"Memcached","name":"one","namespace":"lab-takes-name-abcde","object":"one"}
-{"at":"2026-11-21T10:00:02Z","actor":"you","verb":"created","kind":"Memcached","name":"two","namespace":"lab-says-name-abcde","object":"two"}
+const recording = `{"at":"2026-11-21T10:00:01Z","actor":"you","verb":"created","kind":"Memcached","name":"one","namespace":"lab-takes-name-abcde"}
+{"at":"2026-11-21T10:00:02Z","actor":"you","verb":"created","kind":"Memcached","name":"two","namespace":"lab-says-name-abcde"}
 `
 
 func TestTraceShowsOneCheck(t *testing.T) {

@@ -47,7 +47,7 @@ func (a *app) watch(ctx context.Context, args []string) error {
 			return err
 		}
 		defer unlock()
-		once := judge // a run draws its seed
+		once := judge
 		once.Answer = func(results []*verdict.Result, _ *clusters.Cluster) {
 			answered(results[0])
 			a.report(ctx, results)
@@ -74,8 +74,7 @@ func (a *app) follow(ctx context.Context, c *course.Course, n int, check func(co
 	return session.Run(ctx)
 }
 
-// lockPeriod is how often it is tried to get a lock that another command has. It ends unseen: a solve or a reset
-// takes a moment, and its changes are what is checked next.
+// lockPeriod is how often to try for a lock that another command has. A solve or a reset has it for a moment.
 const lockPeriod = 200 * time.Millisecond
 
 // lockWhenFree waits for the end of another command that works on the workspace, and says so in one line.

@@ -20,7 +20,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-func TestWatchStartsAtTheFirstLabNotPassed(t *testing.T) {
+func TestWatchStartsAtFirstLabNotPassed(t *testing.T) {
 	l := newLearner(t)
 	for passed, want := range map[string]int{"": 1, "1": 2, "12": 3, "123": 3} { // when all are passed, the last
 		l.passed(passed)
@@ -80,7 +80,7 @@ func (a *app) wants(file string) func(context.Context, int, func(*verdict.Result
 }
 
 // A person at a terminal saves, types lines, and interrupts.
-func TestWatchAtATerminal(t *testing.T) {
+func TestWatchAtTerminal(t *testing.T) {
 	person, program, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)

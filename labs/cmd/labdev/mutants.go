@@ -15,20 +15,20 @@ import (
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-// mutantsRun is what `labdev mutants` is asked for.
+// mutantsRun are the flags of `labdev mutants`.
 type mutantsRun struct {
 	lab  int    // 0 for all
 	only string // an id, or lab/id
 	all  bool
-	seed int64 // of each verdict; 0 has each draw its own
+	seed int64 // of each verdict, no flag; with 0, each verdict draws one
 }
 
 func newMutantsCommand(a *app) *cobra.Command {
 	var run mutantsRun
 	cmd := cli.Command("mutants", `Judge wrong and right answers (make mutants)
 
-Each is judged on a fresh cluster; what is not as it should be is a failure: docs/testing.md. Without flags it judges those that every
-change is asked.`, cobra.NoArgs, func(ctx context.Context, _ []string) error {
+Each is judged on a fresh cluster; one that is not judged as it should be is a failure: docs/testing.md. Without flags it judges those
+that make test judges.`, cobra.NoArgs, func(ctx context.Context, _ []string) error {
 		return a.testPhases(ctx, false, phase{"wrong and right answers", a.answers(run)})
 	})
 	flags := cmd.Flags()
@@ -84,7 +84,7 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (n count, err error) 
 	return n, nil
 }
 
-// choose says what to judge.
+// choose returns the answers to judge.
 func (r mutantsRun) choose(ctx context.Context, c *course.Course, wrong []*mutants.Mutant) ([]mutants.Answer, error) {
 	if r.lab == 0 && r.only == "" && !r.all {
 		return mutants.Gate(c, wrong, mutants.Changed(ctx, c)), nil

@@ -36,13 +36,13 @@ var clusterPackages = []string{
 
 func newTestCommand(a *app) *cobra.Command {
 	var all bool
-	cmd := cli.Command("test", `Unit tests, then every step of the course on real clusters (make test)
+	cmd := cli.Command("test", `Unit tests, then right and wrong answers on real clusters (make test)
 
-It asks what every change is asked, and ends at the first phase that fails: docs/testing.md. With --all it asks everything and goes on
-after a failure; that needs Linux, root, gcc and Chromium.`, cobra.NoArgs, func(ctx context.Context, _ []string) error {
+It runs what every change has to pass, and ends at the first phase that fails: docs/testing.md. With --all it runs everything and goes
+on after a failure; that needs Linux, root, gcc and Chromium.`, cobra.NoArgs, func(ctx context.Context, _ []string) error {
 		phases := []phase{
 			{"unit tests", a.unitTests(nil, "-timeout=15m")},
-			// With the same names and sizes each time: what is drawn anew belongs to make proof.
+			// With the same names and sizes each time; make proof draws them.
 			{"right and wrong answers", a.answers(mutantsRun{seed: 42})},
 			{"grading", a.clusterTests(2, gradePackage)},
 			{"a learner's way", a.clusterTests(2, proofPackage, "-run=^TestLearnersWay$")},
@@ -59,7 +59,7 @@ after a failure; that needs Linux, root, gcc and Chromium.`, cobra.NoArgs, func(
 		}
 		return a.testPhases(ctx, all, append(phases, phase{"the operator's own tests", a.operatorTests})...)
 	})
-	cmd.Flags().BoolVar(&all, "all", false, "everything that can be asked (make proof)")
+	cmd.Flags().BoolVar(&all, "all", false, "all tests and all answers (make proof)")
 	return cmd
 }
 
@@ -76,8 +76,7 @@ type phase struct {
 	run  func(context.Context) (count, error)
 }
 
-// testPhases runs one phase after the other, up to the first one that fails unless it is told to go on. It ends with a table for
-// docs/testing.md, and the sum.
+// testPhases runs one phase after the other, with goOn also after one that fails. It ends with a table for docs/testing.md, and the sum.
 func (a *app) testPhases(ctx context.Context, goOn bool, phases ...phase) error {
 	var total count
 	table := "| phase | seconds | passed | failed |\n|---|---|---|---|\n"
@@ -89,7 +88,7 @@ func (a *app) testPhases(ctx context.Context, goOn bool, phases ...phase) error 
 			return err
 		}
 		if err != nil {
-			n.failed++ // what could not be asked did not hold
+			n.failed++ // a phase that could not run has failed
 			a.Progress(err.Error())
 		}
 		total = total.add(n)

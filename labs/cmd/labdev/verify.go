@@ -13,8 +13,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-// verify lists what is wrong with the course: manifests, lessons, operator/, wrong answers and the compiled suite are compared with each
-// other, and with stages also what is written down with what it is made from.
+// verify lists what is wrong with the course. It compares manifests, lessons, operator/, wrong answers and the compiled suite with each
+// other. With stages, it also compiles every stage, and compares generated files with what makes them.
 func (a *app) verify(ctx context.Context, stages bool) error {
 	c, err := a.Course()
 	if err != nil {
@@ -43,7 +43,7 @@ func (a *app) verify(ctx context.Context, stages bool) error {
 	return err
 }
 
-// checks asks the compiled suite for its checks, running none of them.
+// checks lists the checks of the compiled suite, and runs none of them.
 func (a *app) checks(ctx context.Context) (course.Suite, error) {
 	a.Progress("compiling the suite")
 	tools, err := verdict.BuildTools(ctx, a.Root, a.State)
@@ -63,7 +63,7 @@ func (a *app) checks(ctx context.Context) (course.Suite, error) {
 	for _, spec := range report.SpecReports {
 		lab := 0
 		for _, label := range spec.Labels() { // that of env.Lab comes before that of env.Check
-			_, _ = fmt.Sscanf(label, "lab:%d", &lab)
+			_, _ = fmt.Sscanf(label, suite.LabLabel+"%d", &lab)
 			if id, ok := strings.CutPrefix(label, suite.CheckLabel); ok {
 				checks[lab] = append(checks[lab], id)
 			}

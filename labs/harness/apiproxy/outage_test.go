@@ -42,7 +42,7 @@ func TestOutageRefusesWrites(t *testing.T) {
 	}
 }
 
-// Only a conflict can be what the disturbance provoked.
+// Before may provoke conflicts only: every other answer is the client's own.
 func TestOnlyProvokedConflictIsDisturbed(t *testing.T) {
 	answers := []int{http.StatusConflict, http.StatusForbidden, http.StatusOK, http.StatusConflict}
 	asked := 0

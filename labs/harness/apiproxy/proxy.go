@@ -1,4 +1,4 @@
-// Package apiproxy is a reverse proxy between one client and an API server. It remembers what was asked, can refuse writes and
+// Package apiproxy is a reverse proxy between one client and an API server. It records all requests, can refuse writes and
 // act before and after each request ([Proxy.Disturb]), and can hide namespaces ([NamespaceFilter]).
 package apiproxy
 
@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,7 +57,7 @@ func Start(upstream *rest.Config, filter NamespaceFilter) (*Proxy, error) {
 		return nil, fmt.Errorf("listen for the manager: %w", err)
 	}
 	p := &Proxy{filter: filter}
-	silent := log.New(io.Discard, "", 0) // a client that breaks off is no news, and Ginkgo keeps all that is printed
+	silent := log.New(io.Discard, "", 0) // a client may disconnect at any time, and Ginkgo keeps all that is printed
 	p.server = httptest.NewUnstartedServer(p.recorded(&httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      transport,
@@ -86,19 +85,19 @@ func (p *Proxy) Stop() {
 	p.server.Close()
 }
 
-// Disturbance is what goes wrong with requests. Its functions may be nil, and are called from many goroutines at once.
+// Disturbance is what the proxy does to requests. Its functions may be nil. Several goroutines call them at once.
 type Disturbance struct {
-	// Outage is a resource, such as "deployments", that all writes of are refused, with those of its subresources, as when an admission
-	// webhook for it fails. Reads and watches go on. "" is none.
+	// Outage is a resource, such as "deployments". The proxy refuses all writes of it and of its subresources, with the error of a
+	// failed admission webhook. Reads and watches go on. "" is no resource.
 	Outage string
-	// Before is called ahead of each request, which waits for it. True says that it did something which the API server may
+	// Before is called ahead of each request, which waits for it. It returns true if it did something that the API server may
 	// answer with a conflict; such an answer is marked as Disturbed.
 	Before func(context.Context, Request) bool
-	// After is called when the API server has answered, and the client has not heard of it yet.
+	// After is called when the API server has answered, before the client gets the answer.
 	After func(Request)
 }
 
-// Disturb applies d to all requests from now on, in place of the one before. The zero Disturbance ends it.
+// Disturb applies d to all requests from now on, in place of the earlier one. The zero Disturbance disturbs nothing.
 func (p *Proxy) Disturb(d Disturbance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,22 +110,21 @@ func (p *Proxy) disturbed() Disturbance {
 	return p.disturbance
 }
 
-// add gives the request its index and keeps it.
+// add keeps the record of a request.
 func (p *Proxy) add(r Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r.Index = len(p.requests)
 	p.requests = append(p.requests, r)
 }
 
-// Count is how many requests there were. It is the index of the next one.
+// Count is how many requests are recorded. It is the index of the next one.
 func (p *Proxy) Count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.requests)
 }
 
-// Since gives the requests from index on, in order.
+// Since returns the requests from index on, in the order in which their answers began.
 func (p *Proxy) Since(index int) []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +134,7 @@ func (p *Proxy) Since(index int) []Request {
 // recordKey is the context key under which a request's record travels to its answer.
 type recordKey struct{}
 
-// recorded describes each request, and passes on those that are neither hidden nor refused.
+// recorded records each request, and passes on those that are neither hidden nor refused.
 func (p *Proxy) recorded(next http.Handler) http.Handler {
 	resolver := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -168,10 +166,10 @@ func (p *Proxy) recorded(next http.Handler) http.Handler {
 	})
 }
 
-// answered records the API server's answer, before the client hears of it.
+// answered records the API server's answer, before the client gets it.
 func (p *Proxy) answered(resp *http.Response) error {
 	record := resp.Request.Context().Value(recordKey{}).(*Request)
-	record.Status, record.Answered = resp.StatusCode, time.Now()
+	record.Status = resp.StatusCode
 	refused := record.Status >= http.StatusBadRequest
 	if refused || record.Verb == "create" || record.Verb == "update" || record.Verb == "patch" {
 		body, err := io.ReadAll(resp.Body)
@@ -194,7 +192,7 @@ func (p *Proxy) answered(resp *http.Response) error {
 	return nil
 }
 
-// unanswered is called when there was no answer, or the client hung up. A write is recorded: it may have been done.
+// unanswered is called if the API server did not answer, or the client disconnected. It records writes, which may have taken effect.
 func (p *Proxy) unanswered(w http.ResponseWriter, req *http.Request, _ error) {
 	if record := req.Context().Value(recordKey{}).(*Request); record.Mutating() {
 		record.Status, record.Disturbed = http.StatusBadGateway, false
@@ -203,7 +201,7 @@ func (p *Proxy) unanswered(w http.ResponseWriter, req *http.Request, _ error) {
 	w.WriteHeader(http.StatusBadGateway)
 }
 
-// refuse answers as the API server does.
+// refuse records the request, and answers it with err as the API server would.
 func (p *Proxy) refuse(w http.ResponseWriter, record Request, err *apierrors.StatusError) {
 	status := err.Status()
 	status.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Status"))
@@ -223,17 +221,17 @@ func message(body []byte) string {
 	return ""
 }
 
-// NamespaceFilter hides namespaces from a client. Lists and watches of namespaced objects, and of namespaces, leave out
-// what is hidden, and what a client asks for in a hidden namespace is forbidden. The zero value hides nothing.
+// NamespaceFilter hides namespaces from a client. Lists and watches of namespaced objects and of namespaces leave them out.
+// A request in a hidden namespace is forbidden. The zero value hides nothing.
 type NamespaceFilter struct {
 	// Hidden are the namespaces.
 	Hidden []string
-	// Namespaced reports whether a resource is namespaced. After an error the proxy answers 503.
+	// Namespaced says whether a resource is namespaced. After an error the proxy answers 503.
 	Namespaced func(group, resource string) (bool, error)
 }
 
-// narrow has the API server itself leave out what is hidden, by the fields that all namespaced resources can be selected by
-// (https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/).
+// narrow adds a field selector, so that the API server leaves out what is hidden. Every resource can be selected by metadata.name
+// and metadata.namespace (https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/).
 func (f NamespaceFilter) narrow(u *url.URL, r Request) error {
 	selects := r.Verb == "list" || r.Verb == "watch" || r.Verb == "deletecollection"
 	if len(f.Hidden) == 0 || !selects || r.Subresource != "" || r.Namespace != "" {

@@ -14,36 +14,33 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// Request is one request as the API server saw it.
+// Request is one request of the client, with its answer.
 type Request struct {
-	// Index counts from 0 in the order in which answers began.
-	Index int `json:"index"`
-	// Time is when the request arrived, Answered when the API server's answer began: zero when there was none.
-	Time     time.Time `json:"time"`
-	Answered time.Time `json:"answered,omitzero"`
-	// Verb is the Kubernetes verb: get, list, watch, create, update, patch, delete, deletecollection. For a path that is no
-	// resource it is the HTTP method in lower case, and Resource is the path.
-	Verb        string `json:"verb"`
-	Group       string `json:"group"`
-	Resource    string `json:"resource"`
-	Subresource string `json:"subresource,omitempty"`
-	Namespace   string `json:"namespace,omitempty"`
-	Name        string `json:"name,omitempty"`
+	// Time is when the request arrived.
+	Time time.Time
+	// Verb is the Kubernetes verb: get, list, watch, create, update, patch, delete, deletecollection. If the path names no
+	// resource, Verb is the HTTP method in lower case, and Resource is the path.
+	Verb        string
+	Group       string
+	Resource    string
+	Subresource string
+	Namespace   string
+	Name        string
 	// DryRun says that the client asked for no change.
-	DryRun bool `json:"dryRun,omitempty"`
+	DryRun bool
 	// Status is the HTTP status of the answer.
-	Status int `json:"status"`
-	// Message is the API server's reason for a refusal, "" when it did not refuse.
-	Message string `json:"message,omitempty"`
-	// Disturbed says that the harness caused the answer, and not the client.
-	Disturbed bool `json:"disturbed,omitempty"`
-	// ResourceVersion and Object, a name, are those of the object in the answer to a create, update or patch, "" where the
-	// answer shows none. A write that changed nothing is answered with the version that was there before.
-	ResourceVersion string `json:"resourceVersion,omitempty"`
-	Object          string `json:"object,omitempty"`
+	Status int
+	// Message is the reason for a refusal, "" if the request was not refused.
+	Message string
+	// Disturbed says that the proxy or its [Disturbance] caused the refusal, and not the client.
+	Disturbed bool
+	// Object is the name of the object in the answer to a create, update or patch, and ResourceVersion its version. Both are ""
+	// if the answer has none. A write that changed nothing is answered with the version from before.
+	Object          string
+	ResourceVersion string
 }
 
-// describe is what a client asks for.
+// describe turns an HTTP request into a record without an answer.
 func describe(req *http.Request, info *request.RequestInfo) Request {
 	r := Request{Time: time.Now(), Verb: strings.ToLower(req.Method), Resource: req.URL.Path}
 	if info.IsResourceRequest {
@@ -58,10 +55,10 @@ func (r Request) Mutating() bool {
 	return !r.DryRun && slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// Refused says whether the API server did not do what was asked, for a reason that the client has to answer for.
+// Refused says whether the API server refused the request, and the client is the reason.
 func (r Request) Refused() bool { return r.Status >= http.StatusBadRequest && !r.Disturbed }
 
-// Written says whether the request changed something. A server's error leaves that open, and counts.
+// Written says whether the request changed something. After an error of the server nobody knows: that counts as changed.
 func (r Request) Written() bool {
 	return r.Mutating() && !r.Disturbed && (r.Status < http.StatusBadRequest || r.Status >= http.StatusInternalServerError)
 }
@@ -71,7 +68,7 @@ func (r Request) Created() bool {
 	return r.Written() && (r.Verb == "create" || r.Status == http.StatusCreated)
 }
 
-// String is the request as kubectl auth can-i would write it, with its answer.
+// String is the request in the words of `kubectl auth can-i`, with its answer.
 func (r Request) String() string {
 	text := strings.TrimRight(r.verbAndResource()+" "+strings.Trim(r.Namespace+"/"+r.Name, "/"), " ")
 	switch {
@@ -94,7 +91,7 @@ func (r Request) verbAndResource() string {
 	return text
 }
 
-// Kind is the request without its object: "update memcacheds.cache.example.com/status", "list deployments.apps in all
+// Kind is the request without its object: "update memcacheds.cache.example.com/status" or "list deployments.apps in all
 // namespaces".
 func (r Request) Kind() string {
 	if r.Namespace == "" && !strings.HasPrefix(r.Resource, "/") {
@@ -103,10 +100,10 @@ func (r Request) Kind() string {
 	return r.verbAndResource()
 }
 
-// asUser is how the API server names the client that has no right.
+// asUser finds the user in the API server's message about a missing right.
 var asUser = regexp.MustCompile(`User "([^"]+)" cannot `)
 
-// Reason is why the request was refused, in few words. manager is the client's name at the API server.
+// Reason is why the request was refused, in few words. manager is the user name of the manager at the API server.
 func (r Request) Reason(manager string) string {
 	user := asUser.FindStringSubmatch(r.Message)
 	switch {
@@ -120,11 +117,11 @@ func (r Request) Reason(manager string) string {
 	return r.Message
 }
 
-// readObject notes which object the answer to a write shows, and in which version.
+// readObject sets Object and ResourceVersion from the answer to a write.
 func (r *Request) readObject(body []byte) {
 	meta := metadata(body)
 	r.Object = meta.Name
-	if meta.DeletionTimestamp == nil || len(meta.Finalizers) > 0 { // else the object is gone, and the answer shows the version before
+	if meta.DeletionTimestamp == nil || len(meta.Finalizers) > 0 { // else the object is gone, and the answer has the version from before
 		r.ResourceVersion = meta.ResourceVersion
 	}
 }

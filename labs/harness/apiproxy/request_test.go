@@ -67,12 +67,12 @@ func TestAnswerToWriteShowsVersion(t *testing.T) {
 		status          int
 		object, version string
 	}{
-		"created as protobuf":            {http.MethodPost, asProtobuf.String(), 201, "cache", "42"},
-		"patched":                        {http.MethodPatch, asJSON, 200, "cache", "42"},
-		"the last finalizer is removed":  {http.MethodPut, leaving, 200, "cache", ""},
-		"another finalizer is there yet": {http.MethodPut, strings.Replace(leaving, `"name"`, `"finalizers":["orphan"],"name"`, 1), 200, "cache", "42"},
-		"read":                           {http.MethodGet, asJSON, 200, "", ""},
-		"refused":                        {http.MethodPut, asJSON, 409, "", ""},
+		"created as protobuf":           {http.MethodPost, asProtobuf.String(), 201, "cache", "42"},
+		"patched":                       {http.MethodPatch, asJSON, 200, "cache", "42"},
+		"the last finalizer is removed": {http.MethodPut, leaving, 200, "cache", ""},
+		"another finalizer is left":     {http.MethodPut, strings.Replace(leaving, `"name"`, `"finalizers":["orphan"],"name"`, 1), 200, "cache", "42"},
+		"read":                          {http.MethodGet, asJSON, 200, "", ""},
+		"refused":                       {http.MethodPut, asJSON, 409, "", ""},
 	} {
 		proxy, client := start(t, apiproxy.NamespaceFilter{}, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(test.status)

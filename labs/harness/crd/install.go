@@ -18,12 +18,12 @@ import (
 const (
 	installLimit = 10 * time.Second      // a good definition is Established and served within a second
 	poll         = 50 * time.Millisecond // discovery has no watch
-	// establishedAge is how old a definition seems. The API server holds each object for 2 s while Established is younger than that,
-	// for another API server of the cluster that may not know the kind yet (serveResource in customresource_handler.go).
+	// establishedAge is the age of the condition Established after it was dated back. While the condition is younger than 2 s, the API
+	// server delays each object: other API servers may not serve the kind yet (serveResource in customresource_handler.go).
 	establishedAge = 10 * time.Second
 )
 
-// Connect makes a client for definitions.
+// Connect makes a client for custom resource definitions.
 func Connect(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
@@ -32,15 +32,15 @@ func Connect(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// Install applies the definition, and waits until it is Established. Several processes may do so at once. The error tells what
-// the API server objects to.
+// Install applies the definition, and waits until it is Established. Several processes may do so at once. See [Refused] for the
+// error of a definition that is not valid.
 func Install(ctx context.Context, c client.Client, definition *apiextensionsv1.CustomResourceDefinition) error {
 	applied := &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: definition.Name, Labels: definition.Labels, Annotations: definition.Annotations},
 		Spec:       definition.Spec,
 	}
-	applied.Spec.Conversion = nil // nobody serves conversions, and the API server would ask the address that stands there
+	applied.Spec.Conversion = nil // no webhook runs, and the API server would call the one that a definition names
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(applied)
 	if err != nil {
 		return fmt.Errorf("install definition %s: %w", definition.Name, err)
@@ -59,8 +59,8 @@ func Install(ctx context.Context, c client.Client, definition *apiextensionsv1.C
 	})
 }
 
-// established is nil for a definition whose condition Established is true. It dates the condition back, so that the first object
-// does not wait.
+// established returns nil if the condition Established is true. It dates the condition back by [establishedAge], so that the first
+// object is not delayed.
 func established(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) error {
 	condition := apihelpers.FindCRDCondition(crd, apiextensionsv1.Established)
 	switch {

@@ -1,5 +1,5 @@
 // Package crd talks to an API server about a custom resource whose definition is known and whose Go
-// types are not: objects are sent as plain JSON, and discovery, Table and OpenAPI are used as kubectl uses them.
+// types are not: it sends objects as plain JSON, and uses discovery and tables as kubectl does.
 package crd
 
 import (
@@ -33,7 +33,7 @@ type Resource struct {
 	dynamic    dynamic.NamespaceableResourceInterface
 }
 
-// New is the resource that definition describes, in the version that is stored.
+// New makes the resource that definition describes, in its storage version.
 func New(config *rest.Config, definition *apiextensionsv1.CustomResourceDefinition) (*Resource, error) {
 	i := slices.IndexFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 	if i < 0 {
@@ -58,7 +58,7 @@ func (r *Resource) namespaced() bool {
 	return r.definition.Spec.Scope == apiextensionsv1.NamespaceScoped
 }
 
-// In is the resource's objects in one namespace, or simply its objects when they live in none.
+// In is a client for the resource's objects in a namespace. If the resource is not namespaced, it ignores namespace.
 func (r *Resource) In(namespace string) dynamic.ResourceInterface {
 	if !r.namespaced() {
 		return r.dynamic
@@ -66,7 +66,7 @@ func (r *Resource) In(namespace string) dynamic.ResourceInterface {
 	return r.dynamic.Namespace(namespace)
 }
 
-// Object is an object without a spec.
+// Object makes an object without a spec.
 func (r *Resource) Object(namespace, name string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(r.GroupVersion().WithKind(r.definition.Spec.Names.Kind))
@@ -77,7 +77,7 @@ func (r *Resource) Object(namespace, name string) *unstructured.Unstructured {
 	return obj
 }
 
-// Create sends obj and reads back what was stored. validation is metav1.FieldValidationStrict, which
+// Create creates obj, and returns what the API server has stored. validation is metav1.FieldValidationStrict, which
 // refuses unknown fields, or metav1.FieldValidationIgnore, which drops them.
 func (r *Resource) Create(ctx context.Context, obj *unstructured.Unstructured, validation string) (*unstructured.Unstructured, error) {
 	created, err := r.In(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{FieldValidation: validation})
@@ -87,12 +87,12 @@ func (r *Resource) Create(ctx context.Context, obj *unstructured.Unstructured, v
 	return r.In(obj.GetNamespace()).Get(ctx, created.GetName(), metav1.GetOptions{})
 }
 
-// HasStatus says whether the definition opens the status subresource.
+// HasStatus says whether the definition has the status subresource.
 func (r *Resource) HasStatus() bool {
 	return r.version.Subresources != nil && r.version.Subresources.Status != nil
 }
 
-// Property is the schema of the field at path, nil when the schema does not know it. No path is the kind itself.
+// Property is the schema of the field at path, nil if there is no such field. Without a path it is the schema of the kind.
 func (r *Resource) Property(path ...string) *apiextensionsv1.JSONSchemaProps {
 	if r.version.Schema == nil || r.version.Schema.OpenAPIV3Schema == nil {
 		return nil
@@ -108,19 +108,19 @@ func (r *Resource) Property(path ...string) *apiextensionsv1.JSONSchemaProps {
 	return &at
 }
 
-// Fields lists the fields that the schema knows below path: "none" where there are none.
+// Fields lists the fields below path in the schema, "none" if there are none.
 func (r *Resource) Fields(path ...string) string {
 	property := cmp.Or(r.Property(path...), &apiextensionsv1.JSONSchemaProps{})
 	return cmp.Or(strings.Join(slices.Sorted(maps.Keys(property.Properties)), ", "), "none")
 }
 
-// Refusal is the API server's judgement of an object: not a failure of the request, but its answer.
+// Refusal is the API server's answer to an object that is not valid.
 type Refusal struct {
-	Text   string   // what it objects to, one line per field
-	fields []string // "" is the object as a whole
+	Text   string   // what is wrong, one line for each field
+	fields []string // the paths of these fields, "" for the object as a whole
 }
 
-// Refused tells a refusal from every other error.
+// Refused reads a refusal from an error. It returns false for every other error.
 func Refused(err error) (Refusal, bool) {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) || !errors.As(err, &status) {
@@ -139,8 +139,8 @@ func Refused(err error) (Refusal, bool) {
 	return r, true
 }
 
-// About says whether the refusal concerns the field at path, such as spec.size, something inside it, or one of the objects that
-// it is in, as a rule over several fields does. A refusal of unknown fields names them in its text only.
+// About says whether the refusal concerns the field at path, such as spec.size, a field inside it, or an object around it: a rule over
+// several fields is reported for their object. A refusal of unknown fields names them in its text only.
 func (r Refusal) About(path string) bool {
 	inside := func(path, outer string) bool {
 		return strings.HasPrefix(path, outer+".") || strings.HasPrefix(path, outer+"[")
@@ -150,7 +150,7 @@ func (r Refusal) About(path string) bool {
 	})
 }
 
-// ServesStatus wants the subresource /status. Without it the error is a finding with the cause "no-subresource".
+// ServesStatus returns a finding with the cause "no-subresource" if discovery has no subresource /status.
 func (r *Resource) ServesStatus() error {
 	served, err := r.discovery.ServerResourcesForGroupVersion(r.GroupVersion().String())
 	if err != nil {
@@ -176,7 +176,7 @@ func (r *Resource) AwaitServed(ctx context.Context) error {
 	})
 }
 
-// eventually asks cond until it returns nil, and returns its last error when that takes longer than [installLimit].
+// eventually calls cond until it returns nil. After [installLimit] it returns the last error.
 func eventually(ctx context.Context, cond func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, poll, installLimit, true, func(ctx context.Context) (bool, error) {

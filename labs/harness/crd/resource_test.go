@@ -52,7 +52,7 @@ func parse(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return d
 }
 
-// resource is served by answers, by path.
+// resource is a resource of a server that has answers, by path.
 func resource(t *testing.T, answers map[string]http.HandlerFunc) *crd.Resource {
 	t.Helper()
 	mux := http.NewServeMux()

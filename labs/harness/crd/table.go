@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Table tells how kubectl get would print obj, its one row, if it had this status; nil is the status that it has. Nothing is stored, so
-// nobody who watches the object hears of it.
+// Table is what `kubectl get` would print for obj if it had this status; nil stands for its current status. The request is a dry run, so
+// that no watch sees a change.
 func (r *Resource) Table(ctx context.Context, obj *unstructured.Unstructured, status map[string]any) (*metav1.Table, error) {
 	config, group := rest.CopyConfig(r.config), r.GroupVersion()
 	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &group, "/apis", scheme.Codecs.WithoutConversion()

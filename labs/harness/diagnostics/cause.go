@@ -13,12 +13,12 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// Cause gives a finding about an object another cause when the snapshot explains it better. Otherwise it returns f.
+// Cause returns f with another cause if the snapshot explains it better. Otherwise it returns f.
 func (s *Snapshot) Cause(f *finding.Finding) *finding.Finding {
 	var rules []func() (cause, seen string) // "" is none
 	switch f.Cause {
 	case finding.CauseOther, finding.CauseMachine, suite.CauseBlocked, suite.CauseManagerExited, suite.CauseManagerSilent:
-		return f // it says nothing about the object
+		return f // it is not about the object
 	}
 	switch {
 	case s.Resource == "deployments" && s.Missing:
@@ -38,7 +38,7 @@ func (s *Snapshot) Cause(f *finding.Finding) *finding.Finding {
 	return f
 }
 
-// forbidden finds a request that the manager had no right to. An object that is there lacks only what was to be written to it.
+// forbidden finds a request that the manager had no right to. If the object exists, only a write to it counts.
 func (s *Snapshot) forbidden() (cause, seen string) {
 	for _, r := range s.Denied {
 		if s.Missing || r.Mutating() && r.Namespace == s.Of.Namespace && (r.Name == "" || r.Name == s.Of.Name) {
@@ -48,8 +48,8 @@ func (s *Snapshot) forbidden() (cause, seen string) {
 	return "", ""
 }
 
-// rejected finds an attempt to make an object that is missing, or the last write to one that is there, if the API server refused it for
-// what is in it. If such refusals have ended the wait, a write that was taken since then does not matter.
+// rejected finds a write that the API server refused for its content: a creation if the object is missing, or else the last write to
+// it. If such refusals have ended the wait, a later write that succeeded does not matter.
 func (s *Snapshot) rejected() (cause, seen string) {
 	for _, r := range slices.Backward(s.Requests) {
 		switch {
@@ -64,7 +64,7 @@ func (s *Snapshot) rejected() (cause, seen string) {
 	return "", ""
 }
 
-// panicked finds a panic that was logged with the object's name, which was drawn for this check.
+// panicked finds a panic that was logged with the object's name. The name is random, so no other check has it.
 func (s *Snapshot) panicked() (cause, seen string) {
 	if p := recovered(s.Log, s.Workspace, LogFilter{s.Of.Name}.names); p != "" {
 		return suite.CausePanicked, "your code panicked: " + p
@@ -72,7 +72,7 @@ func (s *Snapshot) panicked() (cause, seen string) {
 	return "", ""
 }
 
-// elsewhere finds a Deployment that was probably meant for the Memcached: one that no other Memcached has the name of.
+// elsewhere finds a Deployment that was probably meant for the Memcached: no other Memcached has its namespace and name.
 func (s *Snapshot) elsewhere() (cause, seen string) {
 	for _, d := range s.deployments.Items {
 		there := "there is a Deployment " + d.Namespace + "/" + d.Name
@@ -89,20 +89,21 @@ func (s *Snapshot) elsewhere() (cause, seen string) {
 	return "", ""
 }
 
-// builtIn tell about Deployments and Pods in every cluster.
+// builtIn are the components of Kubernetes that write events about Deployments and Pods.
 var builtIn = []string{"deployment-controller", "replicaset-controller", "default-scheduler", "kubelet", "resource-quota-controller"}
 
-// onAnotherObject finds an event of the manager's that is not about a Memcached.
+// onAnotherObject finds an event from the manager that is not about a Memcached.
 func (s *Snapshot) onAnotherObject() (cause, seen string) {
 	for _, e := range s.events.Items {
-		if by := cmp.Or(e.ReportingController, e.DeprecatedSource.Component); e.Regarding.Kind != suite.Kind && by != "" && !slices.Contains(builtIn, by) {
+		by := cmp.Or(e.ReportingController, e.DeprecatedSource.Component)
+		if e.Regarding.Kind != suite.Kind && by != "" && !slices.Contains(builtIn, by) {
 			return "wrong-object", "there is an event " + e.Reason + " on " + e.Regarding.Kind + " " + e.Regarding.Name
 		}
 	}
 	return "", ""
 }
 
-// unsupportedType finds a type of event that does not exist: it never gets as far as the API server. Both recorders say so alike.
+// unsupportedType finds an event with an unknown type in the log. Both recorders log such an event with these words, and never send it.
 func (s *Snapshot) unsupportedType() (cause, seen string) {
 	if lines := lastEntries(s.Log, 1, LogFilter{"Unsupported event type"}.names); len(lines) > 0 {
 		return "unsupported-type", "the recorder refused one: " + lines[0]
@@ -110,9 +111,9 @@ func (s *Snapshot) unsupportedType() (cause, seen string) {
 	return "", ""
 }
 
-// refused are the requests that the API server answered with an error, the most recent first. What is usual is left out: to ask for
-// something that is not there, to watch from a time that is long gone, and conflicts, which the log tells. So are requests in other
-// checks' namespaces; a manager that writes into a namespace which belongs to no check may have meant one of this check's.
+// refused are the requests that the API server answered with an error, the most recent first. It leaves out usual errors: a get of an
+// object that does not exist, a watch from an old version, and conflicts, which are in the log. It also leaves out requests in the
+// namespaces of other checks. A request in any other namespace counts: the manager may have meant one of this check's.
 func (s *Snapshot) refused() (all []apiproxy.Request) {
 	for _, r := range slices.Backward(s.Requests) {
 		usual := r.Verb == "get" && r.Status == http.StatusNotFound || r.Status == http.StatusGone || r.Status == http.StatusConflict
@@ -123,7 +124,7 @@ func (s *Snapshot) refused() (all []apiproxy.Request) {
 	return all
 }
 
-// writes are the kinds of change that the manager asked for in the check's namespaces, in one line.
+// writes are the kinds of the manager's mutating requests in the check's namespaces, in one line.
 func (s *Snapshot) writes() string {
 	var kinds groups
 	for _, r := range s.Requests {

@@ -63,7 +63,7 @@ func TestCause(t *testing.T) {
 	findingtest.Require(t, s.Cause(finding.Machine("answer", context.DeadlineExceeded)), finding.CauseMachine, "")
 }
 
-// A right probe that is not due yet is no finding, and one that is overdue is.
+// A probe that has not failed as often as it may is no finding.
 func TestNotReady(t *testing.T) {
 	probe := &corev1.Probe{InitialDelaySeconds: 2, PeriodSeconds: 2, FailureThreshold: 3, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"ask"}}}}
 	for name, c := range map[string]struct {

@@ -1,5 +1,5 @@
 // Package diagnostics explains why a check failed. It reads objects, requests and the manager's log once, into a [Snapshot].
-// That gives the finding a better cause, has the few lines that explain it, and keeps the rest in files.
+// The snapshot may have a better cause for the finding, chooses the few lines that explain it, and writes the rest to files.
 package diagnostics
 
 import (
@@ -21,39 +21,40 @@ import (
 )
 
 const (
-	maxLines = 3   // of one kind of evidence: an answer fits on one screen
+	maxLines = 3   // of one kind of evidence, so that a report fits on one screen
 	maxWidth = 260 // of one line, in characters
 )
 
-// Snapshot is what could be seen of a check's objects and manager when it failed. Every field is optional.
+// Snapshot is the state of a check's objects and manager when the check failed. Every field is optional.
 type Snapshot struct {
 	// Namespaces are the check's own.
 	Namespaces []string
-	// Quota is the name of the quota that checks set themselves. What it refuses explains nothing.
+	// Quota is the name of the quota by which checks keep their namespaces free of Pods. Events about it explain nothing.
 	Quota string
 	// Workspace is the folder with the learner's files.
 	Workspace string
 
-	// Of is the object that the check looked at, and Resource its resource. Missing and Rejected are those of the failure.
+	// Of is the object that the check looked at, and Resource its resource. Missing says that there was no such object. Rejected
+	// says that the API server kept refusing what the manager wrote to it, which ended the wait.
 	Of                types.NamespacedName
 	Resource          string
 	Missing, Rejected bool
 
-	// User is the manager's name at the API server, "" for a check that judges no manager.
+	// User is the manager's user name at the API server, "" for a check that judges no manager.
 	User string
 	// Log is the last part of the manager's output.
 	Log string
-	// Requests are those that the manager has sent, in order. Denied are those of them that it had no right to.
+	// Requests are the manager's requests, in order. Denied are those of them that it had no right to.
 	Requests, Denied []apiproxy.Request
 
-	memcacheds  unstructured.UnstructuredList // of all namespaces, as deployments
+	memcacheds  unstructured.UnstructuredList // of all namespaces, like deployments
 	deployments appsv1.DeploymentList
 	pods        corev1.PodList
 	events      eventsv1.EventList // in the order of their creation
 	output      map[string]string  // of containers that do not run, by "pod-container"
 }
 
-// Explain chooses the evidence for f, the most telling first. What f says itself is not said again.
+// Explain chooses the evidence for f, the most telling first. It leaves out what f says itself.
 func (s *Snapshot) Explain(f *finding.Finding) (all []finding.Evidence) {
 	said := plain.Short(f.Seen, maxWidth)
 	if len(f.Fields) > 0 {
@@ -96,7 +97,7 @@ func (s *Snapshot) Explain(f *finding.Finding) (all []finding.Evidence) {
 	return all
 }
 
-// groups counts what came several times, in the order of the first.
+// groups counts equal entries, in the order in which each came first.
 type groups []group
 
 type group struct {
@@ -104,7 +105,7 @@ type group struct {
 	n            int
 }
 
-// add counts what, n times. The first detail stays.
+// add adds n to the count of what. It keeps the first detail.
 func (g *groups) add(what, detail string, n int) {
 	i := slices.IndexFunc(*g, func(have group) bool { return have.what == what })
 	if i < 0 {

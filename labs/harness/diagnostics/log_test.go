@@ -13,7 +13,7 @@ import (
 
 const workspace = "/home/me/workspace"
 
-// ofTheCheck and ofAnother are filters for the check that the logs in testdata are about, and for one that ran beside it.
+// ofTheCheck is the filter of the check that the logs in testdata are about, ofAnother of a check that ran at the same time.
 var (
 	ofTheCheck = diagnostics.LogFilter{"lab-creates-deployment-x7k2p"}
 	ofAnother  = diagnostics.LogFilter{"lab-follows-size-abcde"}

@@ -21,11 +21,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/operator-lab/labs/internal/finding"
-	"github.com/example/operator-lab/labs/internal/trace"
 )
 
-// Read looks at Memcacheds, which are of the learner's kind, and at what a Deployment brings about. Secrets are never read. What
-// cannot be read within ctx is left out.
+// Read reads Memcacheds, of the given kind, Deployments, Pods, events, and the output of containers that do not run. It never reads
+// Secrets, and leaves out what it cannot read.
 func (s *Snapshot) Read(ctx context.Context, c client.Reader, clientset kubernetes.Interface, learners schema.GroupVersionKind) {
 	s.memcacheds.SetGroupVersionKind(learners.GroupVersion().WithKind(learners.Kind + "List"))
 	for _, list := range s.lists() {
@@ -54,8 +53,8 @@ func (s *Snapshot) lists() []client.ObjectList {
 
 func (s *Snapshot) owns(namespace string) bool { return slices.Contains(s.Namespaces, namespace) }
 
-// Keep writes objects and the output of containers that do not run into a folder. What cannot be written is left out: a full disk is found out
-// elsewhere.
+// Keep writes objects and the output of containers that do not run into a folder, without credentials. It leaves out what it cannot
+// write: something else reports a full disk.
 func (s *Snapshot) Keep(dir string) {
 	files := map[string]string{}
 	for _, list := range s.lists() {
@@ -78,14 +77,15 @@ func (s *Snapshot) Keep(dir string) {
 	}
 }
 
-// podLines tell of containers that do not run, with the last lines of one's output. Events tell of Pods that do not get as far.
+// podLines are about containers that do not run, each with the last lines of its output. Pods without containers are in
+// [Snapshot.eventLines].
 func (s *Snapshot) podLines() []string {
 	var lines groups
 	for _, pod := range s.pods.Items {
 		for _, c := range pod.Status.ContainerStatuses {
 			if what := trouble(c); what != "" {
 				output := strings.FieldsFunc(s.output[pod.Name+"-"+c.Name], func(r rune) bool { return r == '\n' || r == '\r' })
-				// The last line is often the advice, and the one before it the complaint.
+				// Often the last line is advice, and the line before it is the error.
 				lines.add("container "+c.Name+": "+what, strings.Join(output[max(0, len(output)-2):], " / "), 1)
 			}
 		}
@@ -107,24 +107,33 @@ func trouble(c corev1.ContainerStatus) string {
 	return ""
 }
 
-// eventLines are the warnings about the check's objects, the most recent first. Events of one kind are one line, with the words of
-// the last one.
+// eventLines are the warnings about the check's objects, the most recent first. Events with one reason and one kind of object are one
+// line, with the text of the most recent one.
 func (s *Snapshot) eventLines() []string {
 	var kinds groups
 	for _, e := range slices.Backward(s.events.Items) {
 		ownQuota := s.Quota != "" && strings.Contains(e.Note, "exceeded quota: "+s.Quota+",")
 		if e.Type == corev1.EventTypeWarning && !ownQuota {
-			kinds.add(fmt.Sprintf("Warning %s on %s", e.Reason, e.Regarding.Kind), e.Note, trace.Times(&e))
+			kinds.add(fmt.Sprintf("Warning %s on %s", e.Reason, e.Regarding.Kind), e.Note, times(&e))
 		}
 	}
 	return kinds.lines()
 }
 
-// readinessTimeout is how long a container may take to answer its readiness probe, however often it is asked.
+// times is how often an event was recorded, by client-go's old recorder or by the new one.
+func times(e *eventsv1.Event) int {
+	n := max(1, int(e.DeprecatedCount))
+	if e.Series != nil {
+		n = max(n, int(e.Series.Count))
+	}
+	return n
+}
+
+// readinessTimeout is how long a container may at least take until its readiness probe succeeds.
 const readinessTimeout = 4 * time.Second
 
-// NotReady is a finding about a container that runs, and has failed its readiness probe as often as it may. It returns nil when there
-// is none, or none yet. How long a startup probe takes is not known: a container that has one is waited for.
+// NotReady returns a finding about a container that runs, and whose readiness probe has failed as often as it may. It returns nil if
+// there is none so far. A container with a startup probe never counts, because nobody knows how long that takes.
 func NotReady(pod corev1.Pod) error {
 	for _, status := range pod.Status.ContainerStatuses {
 		i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool {

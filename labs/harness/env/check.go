@@ -25,21 +25,21 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// Long is for a check that takes longer than others, mostly waiting. It begins early. It does not begin, or is given up, when another
-// check has failed.
+// Long is the priority of a check that mostly waits. It begins early. When another check has failed, it does not begin, or is
+// given up.
 const Long = ginkgo.SpecPriority(5)
 
-// first is for the checks that open their labs: the others are given up when they fail.
+// first is the priority of opening checks, the first of each lab. When one fails, the other checks of its lab are given up.
 const first = ginkgo.SpecPriority(10)
 
 // Lab decorates the container with the checks of lab n.
 func Lab(n int) ginkgo.Labels { return ginkgo.Label(fmt.Sprintf("%s%d", suite.LabLabel, n)) }
 
-// Check decorates the spec that is one check. id stands in lab.yaml, whose first check is begun before all others. kind may be [Long].
-// A check is bounded by [CheckLimit].
+// Check decorates the spec of one check. id is its id in lab.yaml; the first check there begins before all others. kind may be
+// [Long]. A check may take [CheckLimit].
 func Check(id string, kind ...ginkgo.SpecPriority) []any {
 	decorators := []any{ginkgo.Label(suite.CheckLabel + id), ginkgo.NodeTimeout(CheckLimit)}
-	config, _ := suite.ReadConfig() // Ginkgo wants priorities before anything runs; without a run there is nothing to order
+	config, _ := suite.ReadConfig() // here, because Ginkgo needs priorities before anything runs; without a run there is no order
 	for _, opening := range config.Opening {
 		if opening == id {
 			kind = append(kind, first)
@@ -56,14 +56,15 @@ type check struct {
 	id         string
 	lab        int
 	long       bool
-	rand       *rand.Rand   // decided by the run's seed and the id, so that a printed seed replays the same values in any order of checks
+	rand       *rand.Rand
 	polled     error        // of the last read by [Polled]
 	result     suite.Result // once it has failed
 	memcached  Memcached    // that it created last
-	namespaces atomic.Int32 // how many it has; the manager tells about itself from a goroutine of its own
+	namespaces atomic.Int32 // how many it has; atomic, because the goroutine that waits for the manager's end reads it, too
 }
 
-// newCheck makes the check of a spec. What it draws depends on the run's seed and its id alone.
+// newCheck makes the check of a spec. Its random values depend on the run's seed and its id alone: a seed gives the same values
+// in any order of checks.
 func newCheck(spec types.SpecReport, seed int64) *check {
 	id := label(spec.Labels(), suite.CheckLabel)
 	n, _ := strconv.Atoi(label(spec.Labels(), suite.LabLabel))
@@ -94,7 +95,7 @@ func BeginCheck(ctx context.Context) {
 	}
 }
 
-// EndCheck fails a check that has passed if its manager exited meanwhile: where nothing runs, nothing goes wrong. The suite calls
+// EndCheck fails a check that has passed although its manager exited: without a manager, nothing can go wrong. The suite calls
 // it after each check.
 func EndCheck() {
 	ginkgo.GinkgoHelper()
@@ -124,17 +125,18 @@ func WriteResult(spec types.SpecReport) {
 	default:
 		result.State, result.Defect = suite.Broken, spec.State.String()+" "+spec.Failure.ForwardedPanic
 	}
-	tell(result)
+	appendResult(result)
 }
 
-// tell adds a result to the file of the run, if the lab command runs it. The verdict reports a check without a result.
-func tell(result suite.Result) {
+// appendResult adds a result to the file of the run, if the lab command runs the suite. An error is dropped: the verdict reports a
+// check without a result.
+func appendResult(result suite.Result) {
 	if result.Run = current.shared.Run; current.config.Artifacts != "" {
 		_ = suite.Append(filepath.Join(current.config.Artifacts, suite.ResultsFile), result)
 	}
 }
 
-// label is what follows a prefix in one of the labels.
+// label is what follows prefix in the label that begins with it.
 func label(labels []string, prefix string) string {
 	for _, label := range labels {
 		if rest, ok := strings.CutPrefix(label, prefix); ok {
@@ -163,20 +165,20 @@ func require(err error) {
 	}
 }
 
-// fail ends the check for a reason. It turns the failure into a finding, and asks what explains it.
+// fail ends the check. It turns the failure into a finding, and adds what may explain it.
 func (c *check) fail(failure Failure) {
 	ginkgo.GinkgoHelper()
 	if c.id == "" || c.result.State != "" {
 		ginkgo.Fail(failure.Err.Error()) // not in a check, or after it has failed
 	}
 	if c.polled != nil {
-		failure = Failure{Err: c.polled, TimedOut: failure.TimedOut} // more than what was seen before it
+		failure = Failure{Err: c.polled, TimedOut: failure.TimedOut} // the last read failed; failure is about the value before it
 	}
 	seen := c.look(failure) // first, because the manager goes on sending requests
 	f := seen.Cause(findingOf(failure.Err))
 	late := failure.TimedOut || f.Late
-	if why, _ := status(); why != nil {
-		f = finding.Of(why) // which explains whatever else is missing
+	if _, why := status(); why != nil {
+		f = finding.Of(why) // it explains whatever else is missing
 		late = f.Late
 	}
 	if f.Cause == suite.CauseBlocked {
@@ -192,8 +194,8 @@ func (c *check) fail(failure Failure) {
 	ginkgo.Fail(f.Error())
 }
 
-// look takes in what may explain a failure of the check. It takes [diagnosticsTimeout] at most, and what it cannot find out it
-// leaves out: a check never fails for want of evidence. A check that is given up is not looked at.
+// look reads what may explain a failure of the check, for [diagnosticsTimeout] at most. It leaves out what it cannot read. It
+// reads nothing for a check that is given up.
 func (c *check) look(failure Failure) *diagnostics.Snapshot {
 	ctx, cancel := context.WithTimeout(context.Background(), diagnosticsTimeout) // the check's own may have expired
 	defer cancel()
@@ -209,14 +211,14 @@ func (c *check) look(failure Failure) *diagnostics.Snapshot {
 	}
 	if current.config.NeedsManager() {
 		s.User = managerUser()
-		s.Denied, _ = Refused(ctx)
+		s.Denied, _ = Denied(ctx)
 	}
 	s.Read(ctx, current.admin, current.clientset, gvk)
 	return s
 }
 
-// findingOf is what a check has found. A request of ours that the API server could not serve in time is the
-// machine's fault: its flow control does not apply to us, so that no flood of the manager's can delay it.
+// findingOf turns an error into a finding. It blames the machine if the API server could not serve a request of the checks in
+// time: flow control exempts the administrator, so no number of requests from the manager can delay ours.
 func findingOf(err error) *finding.Finding {
 	if f := finding.Of(err); f.Cause != finding.CauseOther || !serversFault(err) {
 		return f
@@ -224,18 +226,18 @@ func findingOf(err error) *finding.Finding {
 	return finding.Machine("serve the requests of the checks", err)
 }
 
-// serversFault says that the API server could not do what was asked, whatever it was.
+// serversFault says whether the API server failed for a reason of its own.
 func serversFault(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && status.ErrStatus.Code >= http.StatusInternalServerError
 }
 
-// ownLoad is what the lab itself adds: managers, the API server and etcd. Three verdicts on lab 7 in a row made a load average of 6.8.
+// ownLoad is what a run itself adds: managers, the API server and etcd. Three verdicts in a row made a load average of 6.8.
 const ownLoad = 8
 
-// busy is this machine's load if more than two programs for each processor want to run beside our own, and 0 if not, or if the machine
-// does not tell as Linux does: the load average of the last minute, or the number of programs that want to run now if that is less,
-// because what ran before a check does not matter.
+// busy is this machine's load if more than two programs for each processor want to run beside our own, and 0 otherwise. The load is
+// the load average of the last minute, or the number of programs that want to run now if that is less: what ran before a check does
+// not matter. Without /proc/loadavg it is 0.
 func busy() float64 {
 	data, _ := os.ReadFile("/proc/loadavg")
 	var one, five, fifteen, now float64

@@ -31,8 +31,8 @@ func NoDeployment(d *appsv1.Deployment) *finding.Finding {
 	return finding.New(CauseNoDeployment, fmt.Sprintf("a Deployment %s/%s for the Memcached of that name", d.Namespace, d.Name), "none")
 }
 
-// DeploymentOf reads the Deployment of the Memcached's name when it is polled: use it with Eventually and Consistently. One
-// that is not there has a name and no UID.
+// DeploymentOf reads the Deployment of the Memcached's name when it is polled: use it with Eventually and Consistently. A
+// Deployment that does not exist has a name and no UID.
 func DeploymentOf(m Memcached) func(context.Context) (*appsv1.Deployment, error) {
 	return Polled(m.deployment)
 }
@@ -40,7 +40,7 @@ func DeploymentOf(m Memcached) func(context.Context) (*appsv1.Deployment, error)
 func (m Memcached) deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
 	err := client.IgnoreNotFound(current.admin.Get(ctx, m.Key(), d))
-	d.Namespace, d.Name = m.Namespace, m.Name // the client empties what it does not find
+	d.Namespace, d.Name = m.Namespace, m.Name // the client empties an object that it does not find
 	return d, err
 }
 
@@ -55,7 +55,7 @@ func (m Memcached) EditDeployment(ctx context.Context, change func(*appsv1.Deplo
 	return current.admin.Patch(ctx, d, client.MergeFrom(base), client.FieldOwner("kubectl-edit"))
 }
 
-// CommandLine is everything that tells memcached where to listen.
+// CommandLine is the environment, the command and the arguments of the containers: all that can tell memcached where to listen.
 func CommandLine(d *appsv1.Deployment) string {
 	var words []string
 	for _, c := range d.Spec.Template.Spec.Containers {
@@ -81,7 +81,7 @@ func (m Memcached) CreateUnowned(ctx context.Context) (*appsv1.Deployment, error
 	return m.createOther(ctx)
 }
 
-// createOther makes a Deployment of the Memcached's name that no operator would create.
+// createOther makes a Deployment of the Memcached's name with labels that no operator would set.
 func (m Memcached) createOther(ctx context.Context, owners ...metav1.OwnerReference) (*appsv1.Deployment, error) {
 	labels := map[string]string{"example.org/app": "foreign"}
 	d := &appsv1.Deployment{

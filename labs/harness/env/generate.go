@@ -19,8 +19,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// causeDefinitionRejected is the cause when the API server does not take the definition that our controller-gen makes of the
-// learner's types.
+// causeDefinitionRejected is the cause if the API server refuses the definition that our controller-gen makes of the learner's
+// types.
 const causeDefinitionRejected = "crd-rejected"
 
 // Generated is what this course's controller-gen makes of the workspace. The lab has run it before the suite.
@@ -39,9 +39,9 @@ func readJSON(file string, into any) error {
 	return nil
 }
 
-// InstallDerivedCRD gives the API server the definition that our controller-gen makes of the learner's types, in a group of the
-// run's own: it stands beside the manifest of the workspace and no manager watches it. A finding says why there is none: the
-// cause [generate.CauseFailed] or "crd-rejected".
+// InstallDerivedCRD installs the definition that our controller-gen makes of the learner's types. Its group is the run's own, so that
+// the workspace's manifest can be installed as well, and no manager watches it. A finding about the types has the cause
+// [generate.CauseFailed] or "crd-rejected".
 func InstallDerivedCRD(ctx context.Context) (*crd.Resource, error) {
 	made, err := Generated()
 	if err != nil {
@@ -57,7 +57,8 @@ func InstallDerivedCRD(ctx context.Context) (*crd.Resource, error) {
 		return nil, finding.New(generate.CauseFailed, "a definition of the kind "+suite.Kind,
 			"controller-gen finds no such kind in your types; is the root marker still above the struct?")
 	case len(definitions) > 1:
-		return nil, finding.New(finding.CauseOther, "one kind "+suite.Kind+", of one group", "%s and %s", definitions[0].Name(), definitions[1].Name())
+		return nil, finding.New(finding.CauseOther, "one kind "+suite.Kind+", of one group",
+			"%s and %s", definitions[0].Name(), definitions[1].Name())
 	}
 	definition, err := definitions[0].Definition()
 	if err != nil {
@@ -67,7 +68,7 @@ func InstallDerivedCRD(ctx context.Context) (*crd.Resource, error) {
 	fmt.Fprint(group, current.config.Seed, current.config.Scratch)
 	definition.Spec.Group = fmt.Sprintf("types-%08x.example.com", group.Sum32())
 	definition.Name = definition.Spec.Names.Plural + "." + definition.Spec.Group
-	definition.Spec.Scope = apiextensionsv1.NamespaceScoped // lab 3's business; checks have a namespace each
+	definition.Spec.Scope = apiextensionsv1.NamespaceScoped // another check judges the scope; each check has a namespace
 	err = crd.Install(ctx, current.admin, definition)
 	if refusal, ok := crd.Refused(err); ok {
 		return nil, finding.New(causeDefinitionRejected, "a definition that the API server takes", "%s", refusal.Text)
@@ -82,8 +83,8 @@ func InstallDerivedCRD(ctx context.Context) (*crd.Resource, error) {
 	return resource, resource.AwaitServed(ctx)
 }
 
-// LearnersResource is the resource of the manifest in the workspace, as the API server knows it, in
-// whatever group the learner put it. Without a manifest, or when the API server refused it, the error is
+// LearnersResource installs the workspace's manifest, and returns it as the API server stores it, with its resource.
+// The group is the learner's choice. If there is no manifest, or the API server refuses it, the error is
 // a finding with the cause [suite.CauseNoManifest] or [suite.CauseRefused].
 func LearnersResource(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, *crd.Resource, error) {
 	definition, err := installDefinition(ctx)
@@ -130,7 +131,7 @@ func Manifests() ([]generate.Manifest, error) {
 }
 
 // Copies is what the copies of the learner's objects share with their originals. The lab has compiled and run the probe before
-// the suite. A finding says why it could not: the cause [probe.CauseBuild] or [probe.CauseNoAnswer].
+// the suite. If that failed, the error is a finding with the cause [probe.CauseBuild] or [probe.CauseNoAnswer].
 func Copies() (probe.Copies, error) {
 	var result probe.Result
 	if err := readJSON(current.config.Copies, &result); err != nil {
@@ -142,7 +143,7 @@ func Copies() (probe.Copies, error) {
 	return result.Copies, nil
 }
 
-// definition is the workspace's definition of [suite.Kind]; the one with the promised name where there are several.
+// definition is the workspace's definition of [suite.Kind]. If there are several, it is the one with the name of the contract card.
 func definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	all, err := Manifests()
 	if err != nil {

@@ -34,8 +34,8 @@ type recorder struct {
 	eventually bool
 }
 
-// NewGomega makes a Gomega that hands record the reason of a failure as a value: the error that was compared or polled, what a matcher
-// has told [Record], or an error with Gomega's message. It stands in for [gomega.Default].
+// NewGomega makes a Gomega that calls record with the reason of a failure as a value: what a matcher gave [Record], the error that
+// was compared or polled, or an error with Gomega's message. It replaces [gomega.Default].
 func NewGomega(record func(Failure)) gomega.Gomega {
 	r := &recorder{}
 	r.Gomega = gomega.NewGomega(func(message string, _ ...int) {
@@ -49,14 +49,14 @@ func NewGomega(record func(Failure)) gomega.Gomega {
 	return r
 }
 
-// Record is told by a matcher why its last match failed, nil when it held.
+// Record takes from a matcher why its last match failed, nil when it held.
 func Record(f *Failure) {
 	if r, ok := gomega.Default.(*recorder); ok {
 		r.matcher = f
 	}
 }
 
-// Inner is what Gomega asks a stand-in for its default for.
+// Inner returns the Gomega that r wraps. Gomega calls it on a default that is not its own.
 func (r *recorder) Inner() gomega.Gomega { return r.Gomega }
 
 func (r *recorder) Expect(actual any, extra ...any) gomegatypes.Assertion {
@@ -70,17 +70,18 @@ func (r *recorder) Expect(actual any, extra ...any) gomegatypes.Assertion {
 }
 
 func (r *recorder) Eventually(actualOrCtx any, args ...any) gomegatypes.AsyncAssertion {
-	args = r.noting(true, append([]any{actualOrCtx}, args...))
+	args = r.begin(true, append([]any{actualOrCtx}, args...))
 	return r.Gomega.Eventually(args[0], args[1:]...)
 }
 
 func (r *recorder) Consistently(actualOrCtx any, args ...any) gomegatypes.AsyncAssertion {
-	args = r.noting(false, append([]any{actualOrCtx}, args...))
+	args = r.begin(false, append([]any{actualOrCtx}, args...))
 	return r.Gomega.Consistently(args[0], args[1:]...)
 }
 
-// noting begins an assertion that polls, and has a function that returns an error alone tell it. Others are made by [Polled].
-func (r *recorder) noting(eventually bool, args []any) []any {
+// begin resets the recorder for an assertion that polls. It wraps a polled function that returns an error alone, to keep that
+// error. Functions of [Polled] keep theirs in the check.
+func (r *recorder) begin(eventually bool, args []any) []any {
 	r.err, r.matcher, r.eventually = nil, nil, eventually
 	for i, arg := range args {
 		switch f := arg.(type) {

@@ -61,8 +61,8 @@ func TestGomegaReplacesDefault(t *testing.T) {
 	}
 }
 
-// What the API server could not do for the checks is no wrong answer.
-func TestServerErrorsAreTheMachines(t *testing.T) {
+// A request of the checks that the API server could not serve is not the learner's mistake.
+func TestServerErrorIsMachine(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, tc := range map[string]struct {
 		err  error

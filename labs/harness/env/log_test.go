@@ -35,7 +35,7 @@ func TestLogRedactsTokens(t *testing.T) {
 	}
 }
 
-// A panic of the first check must still be found after those of many others.
+// A panic of the first check is still found after panics of many others.
 func TestLogLines(t *testing.T) {
 	log := logOf(t)
 	fmt.Fprintln(log, "Observed a panic for early")

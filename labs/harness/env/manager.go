@@ -37,27 +37,27 @@ import (
 // ManagerProcess is the learner's program as a process. It can be stopped, killed and started again.
 type ManagerProcess struct {
 	proxy      *apiproxy.Proxy
-	flags      []string // that it is started with
+	flags      []string // of its command line
 	home       string
 	kubeconfig string
-	metrics    string // its address on loopback
+	metrics    string // the address of its metrics
 	output     logFile
-	registry   *registry.Registry         // that it is told of at its next start, nil for none
-	run        atomic.Pointer[managerRun] // nil while nobody wants it to run
+	registry   *registry.Registry         // whose address it gets at its next start, nil for none
+	run        atomic.Pointer[managerRun] // nil while it is stopped; a manager that ended by itself keeps its run
 }
 
 // managerRun is the manager from one start to its end.
 type managerRun struct {
 	cmd    *exec.Cmd
 	kill   context.CancelFunc
-	image  string // of the operand, as it was told
+	image  string // the operand's, in its environment
 	began  time.Time
-	since  int           // requests that came before it
-	ended  chan struct{} // closed when it has, by itself or not
-	lasted time.Duration
+	since  int           // how many requests there were before it
+	ended  chan struct{} // closed when the process has ended, by itself or not
+	lasted time.Duration // set before ended is closed
 }
 
-// newManager makes a manager that is not started yet. It shows the API server a token.
+// newManager makes a manager that is not started yet. Its kubeconfig has the proxy's address and the token.
 func newManager(proxy *apiproxy.Proxy, token string) (*ManagerProcess, error) {
 	home, err := os.MkdirTemp(current.config.Scratch, "manager-")
 	if err != nil {
@@ -72,7 +72,8 @@ func newManager(proxy *apiproxy.Proxy, token string) (*ManagerProcess, error) {
 		return nil, err
 	}
 	m := &ManagerProcess{proxy: proxy, home: home, kubeconfig: filepath.Join(home, "kubeconfig"), metrics: addresses[0], output: output}
-	m.flags = m.knownFlags("health-probe-bind-address="+addresses[1], "metrics-bind-address="+m.metrics, "metrics-secure=false", "leader-elect=false")
+	m.flags = m.knownFlags(
+		"health-probe-bind-address="+addresses[1], "metrics-bind-address="+m.metrics, "metrics-secure=false", "leader-elect=false")
 	err = clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: proxy.URL(), CertificateAuthorityData: proxy.CA()}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"manager": {Token: token}},
@@ -80,7 +81,7 @@ func newManager(proxy *apiproxy.Proxy, token string) (*ManagerProcess, error) {
 		CurrentContext: "lab",
 	}, m.kubeconfig)
 	if err == nil {
-		err = os.Chmod(m.kubeconfig, 0o644) // for the manager's user, who alone can enter the home
+		err = os.Chmod(m.kubeconfig, 0o644) // for the manager's user; nobody else can enter the home
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write the manager's kubeconfig: %w", err)
@@ -88,8 +89,8 @@ func newManager(proxy *apiproxy.Proxy, token string) (*ManagerProcess, error) {
 	return m, nil
 }
 
-// command prepares the learner's program. It sees PATH, its home, TMPDIR and env alone, and its whole process tree ends with it,
-// with ctx, and with this process. It runs as a user of its own when the lab runs as root.
+// command prepares the learner's program. Its environment has PATH, HOME, TMPDIR and env, and nothing else. Its whole process tree
+// ends with it, with ctx, and with this process. It runs as a user of its own if the lab runs as root.
 func (m *ManagerProcess) command(ctx context.Context, env []string, args ...string) (*exec.Cmd, error) {
 	env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.home, "TMPDIR=" + m.home}, env...)
 	cmd, err := process.Program(ctx, current.config.Supervisor, m.home, env, current.config.Manager, args...)
@@ -99,12 +100,11 @@ func (m *ManagerProcess) command(ctx context.Context, env []string, args ...stri
 	return cmd, err
 }
 
-// helpLimit bounds the learner's `-h`. A program that does not answer gets no flags: it may be one that knows none, and is
-// judged by what it does.
+// helpLimit is how long the learner's program may take to print its help. A program that prints none gets no flags.
 const helpLimit = 5 * time.Second
 
-// knownFlags are those of the given flags that the program lists as its own: an operator is free to have none. They keep the manager
-// on loopback, and off the leader election that ends it outside a cluster.
+// knownFlags are those of the wanted flags that are in the program's help: an operator need not have any. They have the manager
+// listen on loopback only, and turn off leader election, which cannot work outside a cluster.
 func (m *ManagerProcess) knownFlags(wanted ...string) (known []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), helpLimit)
 	defer cancel()
@@ -121,11 +121,11 @@ func (m *ManagerProcess) knownFlags(wanted ...string) (known []string) {
 	return known
 }
 
-// start runs the manager with the given operand image, and returns when it knows what there is, after [silenceTimeout] at most:
-// before that, that it does nothing shows nothing. What a manager finds when it starts, controller-runtime's queue serves after all
-// news, and while many checks make some, a slow manager does not come to it
-// (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). A program that does not work is a finding of
-// [ManagerProcess.gone], not an error.
+// start runs the manager with an image of the operand. It returns when the manager's caches are filled, after [silenceTimeout] at
+// most. Nobody can judge an idle manager before that. The wait also keeps checks from making changes: controller-runtime's queue
+// serves changes before the objects of the first list, so a slow manager would come to these too late
+// (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). If the program ends, [ManagerProcess.gone] reports it; the
+// error is only about the machine.
 func (m *ManagerProcess) start(ctx context.Context, image string) error {
 	env := []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"}
 	if m.registry != nil {
@@ -158,24 +158,24 @@ func (m *ManagerProcess) start(ctx context.Context, image string) error {
 		case <-r.ended:
 			return true, nil
 		default:
-			asks := m.proxy.Count() > r.since && time.Since(r.began) > cacheTimeout
-			return asks || len(m.output.Lines(workersLine)) > workers, nil
+			filled := m.proxy.Count() > r.since && time.Since(r.began) > cacheTimeout
+			return filled || len(m.output.Lines(workersLine)) > workers, nil
 		}
 	})
 	return nil
 }
 
-// workersLine is what controller-runtime's log says when the caches are filled.
+// workersLine is what controller-runtime logs when the caches are filled.
 const workersLine = "Starting workers"
 
-// stop asks the manager to end, as Kubernetes does, and kills its process tree when it does not.
+// stop sends SIGTERM, as Kubernetes does, and kills what is left of the process tree after [StopTimeout] at most.
 func (m *ManagerProcess) stop(ctx context.Context) {
 	r := m.run.Swap(nil)
 	if r == nil {
 		return
 	}
 	note(trace.You, "stopped your manager")
-	_ = r.cmd.Process.Signal(syscall.SIGTERM) // an error: it has ended
+	_ = r.cmd.Process.Signal(syscall.SIGTERM) // it fails only if the process has ended
 	select {
 	case <-r.ended:
 	case <-ctx.Done():
@@ -184,8 +184,8 @@ func (m *ManagerProcess) stop(ctx context.Context) {
 	m.end(r)
 }
 
-// Kill ends the manager's whole process tree at once and without a warning, as a node does that loses its power. Restart brings
-// back the same manager.
+// Kill ends the manager's whole process tree at once and without a signal to react to, as a node does that loses power. Start it
+// again with [ManagerProcess.Restart].
 func (m *ManagerProcess) Kill() {
 	if r := m.run.Swap(nil); r != nil {
 		note(trace.You, "killed your manager")
@@ -193,8 +193,8 @@ func (m *ManagerProcess) Kill() {
 	}
 }
 
-// end ends what is left of a run. It deletes the leases of a manager that elects a leader whatever its flags say: the next one would
-// wait until the lease of the dead process expires, after 15 seconds. What goes wrong here only costs that wait.
+// end ends what is left of a run. It deletes the leases of a manager that elects a leader in spite of its flags. Otherwise the next
+// manager would wait until the lease of the dead process expires, after 15 seconds. An error only costs that wait.
 func (m *ManagerProcess) end(r *managerRun) {
 	r.kill()
 	<-r.ended
@@ -217,15 +217,15 @@ func (m *ManagerProcess) Restart(ctx context.Context, image string) error {
 	return m.start(ctx, image)
 }
 
-// WhileStopped does something while no manager runs, and starts it again.
+// WhileStopped stops the manager, calls act, and starts the manager again with the run's image.
 func (m *ManagerProcess) WhileStopped(ctx context.Context, act func() error) error {
 	m.stop(ctx)
 	acted := act()
 	return errors.Join(acted, m.start(ctx, current.config.MemcachedImage))
 }
 
-// gone is the finding about a manager that cannot do its work: it ended although nobody asked it to, or it runs and has asked the
-// API server for nothing since it was started.
+// gone is the finding about a manager that does no work, nil for any other: it ended by itself, or it runs and has sent no request
+// since its start.
 func (m *ManagerProcess) gone() *finding.Finding {
 	r := m.run.Load()
 	if r == nil {
@@ -244,7 +244,7 @@ func (m *ManagerProcess) gone() *finding.Finding {
 		"it has been running for %s and has not sent one request: does it start a controller?", silenceTimeout).TooLate()
 }
 
-// lastLine is what a manager that ended said about it.
+// lastLine tells why a manager ended: its panic, or else the last line of its output.
 func lastLine(output string) string {
 	if p := diagnostics.FindPanic(output, current.config.Workspace, nil); p != "" {
 		return "it panicked: " + p
@@ -256,29 +256,31 @@ func lastLine(output string) string {
 	return "its log says: " + lines[0]
 }
 
-// counter is a line of the metrics with which controller-runtime counts passes, by their result.
+// counter finds the lines of the metric with which controller-runtime counts passes, by their result.
 var counter = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{([^}]*)\} ([0-9.e+]+)$`)
 
-// Passes is how often a manager has called Reconcile, as it counts itself. A manager that does not tell has none.
+// Passes is how often a manager has called Reconcile, by its own metrics. A manager without metrics has 0.
 type Passes struct {
-	// All counts each call.
+	// All counts all calls.
 	All int
-	// Again counts those that asked for another call without an error (RequeueAfter, Requeue). controller-runtime gives
-	// them results of their own, "requeue_after" and "requeue".
+	// Failed counts the calls that returned an error: those with the result "error".
+	Failed int
+	// Again counts the calls that asked for another one without an error (RequeueAfter, Requeue): those with the result
+	// "requeue_after" or "requeue".
 	Again int
 }
 
-// PassesDuring are the passes that the manager made while act ran.
+// PassesDuring counts the passes that the manager made while act ran.
 func (m *ManagerProcess) PassesDuring(ctx context.Context, act func() error) (Passes, error) {
 	before, counted := m.passes(ctx)
 	if err := act(); err != nil || !counted {
 		return Passes{}, err
 	}
 	after, _ := m.passes(ctx)
-	return Passes{All: after.All - before.All, Again: after.Again - before.Again}, nil
+	return Passes{All: after.All - before.All, Failed: after.Failed - before.Failed, Again: after.Again - before.Again}, nil
 }
 
-// passes adds up the manager's own count.
+// passes adds up the manager's metric. counted is false if the manager does not serve it.
 func (m *ManagerProcess) passes(ctx context.Context) (passes Passes, counted bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", nil)
 	if err != nil {
@@ -294,18 +296,21 @@ func (m *ManagerProcess) passes(ctx context.Context) (passes Passes, counted boo
 	for _, line := range lines {
 		n, _ := strconv.ParseFloat(line[2], 64)
 		passes.All += int(n)
-		if strings.Contains(line[1], `result="requeue`) {
+		switch {
+		case strings.Contains(line[1], `result="error"`):
+			passes.Failed += int(n)
+		case strings.Contains(line[1], `result="requeue`):
 			passes.Again += int(n)
 		}
 	}
 	return passes, len(lines) > 0
 }
 
-// logLimit is how much of the end of a manager's output is kept and quoted from. Each recovered panic takes 6 KB, and
+// logLimit is how many bytes of the end of a manager's output are kept. Each recovered panic takes 6 KB, and
 // controller-runtime tries again sixteen times in two minutes, for each Memcached.
 const logLimit = 512 << 10
 
-// logFile is what a manager prints.
+// logFile is the file with a manager's output.
 type logFile struct{ *os.File }
 
 func openLog(path string) (logFile, error) {
@@ -316,14 +321,14 @@ func openLog(path string) (logFile, error) {
 	return logFile{file}, nil
 }
 
-// String is the end of what was printed, without credentials.
+// String is the end of the output, [logLimit] at most, without credentials.
 func (l logFile) String() string {
 	end, _ := l.Seek(0, io.SeekEnd)
 	text, _ := io.ReadAll(io.NewSectionReader(l, max(0, end-logLimit), logLimit))
 	return diagnostics.Redact(string(text))
 }
 
-// Lines are the recent lines that contain text.
+// Lines are the lines of [logFile.String] that contain text.
 func (l logFile) Lines(text string) (lines []string) {
 	for line := range strings.Lines(l.String()) {
 		if strings.Contains(line, text) {
@@ -333,7 +338,7 @@ func (l logFile) Lines(text string) (lines []string) {
 	return lines
 }
 
-// Close leaves in the file what [logFile.String] says.
+// Close replaces the content of the file with [logFile.String].
 func (l logFile) Close() {
 	text := l.String()
 	_ = l.Truncate(0)

@@ -16,11 +16,12 @@ func TestPassesAreSummed(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`controller_runtime_reconcile_total{controller="memcached",result="success"} 7
 controller_runtime_reconcile_total{controller="memcached",result="requeue_after"} 2
+controller_runtime_reconcile_total{controller="memcached",result="error"} 3
 controller_runtime_reconcile_time_seconds_bucket{controller="memcached",le="0.005"} 3
 `))
 	}))
 	m := &ManagerProcess{metrics: strings.TrimPrefix(server.URL, "http://")}
-	want := Passes{All: 9, Again: 2}
+	want := Passes{All: 12, Failed: 3, Again: 2}
 	if got, counted := m.passes(t.Context()); got != want || !counted {
 		t.Errorf("%+v, %t; want %+v", got, counted, want)
 	}
@@ -30,7 +31,7 @@ controller_runtime_reconcile_time_seconds_bucket{controller="memcached",le="0.00
 	}
 }
 
-// A manager that somebody has stopped is not gone, and one that ended by itself is.
+// A manager that ended by itself is gone. One that was stopped is not.
 func TestManagerGone(t *testing.T) {
 	ended := make(chan struct{})
 	close(ended)

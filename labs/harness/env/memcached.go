@@ -32,22 +32,22 @@ import (
 var gvk = schema.GroupVersionKind{Group: suite.Group, Version: "v1alpha1", Kind: "Memcached"}
 
 // Memcached is one custom resource of a check, and the Deployment of the same name. A Size or Port of 0 is left out of the
-// spec, for the API server to fill in.
+// spec, so that the API server sets the default.
 type Memcached struct {
 	Namespace, Name string
 	Size, Port      int32
 }
 
-// NewMemcached draws a Memcached's name, size and port. The run's seed and the id of the check decide them. A size may be given;
-// otherwise it is from 2 to 4.
+// NewMemcached makes a Memcached with a random name, size and port, which depend on the run's seed and the id of the check. A size
+// may be given; otherwise it is from 2 to 4.
 func NewMemcached(namespace string, size ...int32) Memcached {
-	// A port that is not memcached's own, so that nobody listens on it by accident, and that is more than an int16 holds.
+	// The port is not memcached's default, so that nothing listens on it by accident, and too large for an int16.
 	name, r := RandomName(), running().rand
-	size = append(size, 2+r.Int32N(3))
+	size = append(size, 2+r.Int32N(3)) // also if one is given, so that the other values stay the same
 	return Memcached{Namespace: namespace, Name: name, Size: size[0], Port: 40000 + r.Int32N(20000)}
 }
 
-// RandomName draws a name of ten letters.
+// RandomName makes a name of ten random letters.
 func RandomName() string {
 	r := running().rand
 	letters := make([]byte, 10)
@@ -57,7 +57,7 @@ func RandomName() string {
 	return string(letters)
 }
 
-// Key is the name under which both objects are found.
+// Key is the namespace and name of both objects.
 func (m Memcached) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 }
@@ -68,7 +68,7 @@ func (m Memcached) String() string { return m.Namespace + "/" + m.Name }
 // Create sends the Memcached as a user would.
 func (m Memcached) Create(ctx context.Context) error { return m.CreateWith(ctx, map[string]any{}) }
 
-// CreateWith is Create with more fields in the spec.
+// CreateWith is [Memcached.Create] with more fields in the spec. It adds size and port to spec.
 func (m Memcached) CreateWith(ctx context.Context, spec map[string]any) error {
 	if f := current.shared.CRD; f != nil {
 		return f
@@ -109,18 +109,18 @@ func (m Memcached) SetSpec(ctx context.Context, field string, value any) error {
 	return m.merge(ctx, map[string]any{"spec": map[string]any{field: value}})
 }
 
-// usersLabel is a label that a user has put on a Memcached. It means nothing to any operator.
+// usersLabel is a label of every Memcached that no operator knows.
 const usersLabel = "example.org/tier"
 
-// Relabel changes a label of the Memcached, as its user may at any time.
+// Relabel changes a label of the Memcached, as users may at any time.
 func (m Memcached) Relabel(ctx context.Context) error {
 	return m.merge(ctx, map[string]any{"metadata": map[string]any{"labels": map[string]any{usersLabel: "two"}}})
 }
 
-// noteAnnotation means nothing to any operator.
+// noteAnnotation is an annotation that no operator knows.
 const noteAnnotation = "example.org/note"
 
-// Annotate changes an annotation that means nothing to any operator, which makes a new pass.
+// Annotate changes an annotation that no operator knows. The change starts a pass in which there is nothing to do.
 func (m Memcached) Annotate(ctx context.Context) error {
 	return m.merge(ctx, map[string]any{"metadata": map[string]any{"annotations": map[string]any{noteAnnotation: uuid.NewUUID()}}})
 }
@@ -138,22 +138,22 @@ func (m Memcached) Delete(ctx context.Context, propagation metav1.DeletionPropag
 	return current.admin.Delete(ctx, m.object(), client.PropagationPolicy(propagation))
 }
 
-// holdFinalizer is what [Memcached.Hold] holds a Memcached with.
+// holdFinalizer is the finalizer of [Memcached.Hold].
 const holdFinalizer = "example.org/hold"
 
-// Hold keeps the Memcached there when it is deleted, as any other controller's finalizer would, until
-// [Memcached.Release] or the end of the check.
+// Hold adds a finalizer, as another controller could. A Memcached that is deleted stays until [Memcached.Release] or the end of
+// the check.
 func (m Memcached) Hold(ctx context.Context) error {
 	ginkgo.DeferCleanup(m.Release)
 	return m.finalizers(ctx, controllerutil.AddFinalizer)
 }
 
-// Release ends what [Memcached.Hold] began.
+// Release removes the finalizer of [Memcached.Hold].
 func (m Memcached) Release(ctx context.Context) error {
 	return client.IgnoreNotFound(m.finalizers(ctx, controllerutil.RemoveFinalizer))
 }
 
-// finalizers changes [holdFinalizer]; those of the operator have to stay.
+// finalizers adds or removes [holdFinalizer], and leaves the operator's finalizers as they are.
 func (m Memcached) finalizers(ctx context.Context, change func(client.Object, string) bool) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		obj, err := m.Get(ctx)
@@ -165,8 +165,7 @@ func (m Memcached) finalizers(ctx context.Context, change func(client.Object, st
 	})
 }
 
-// IsSpecUntouched wants a Memcached in whose managed fields nobody but its users has set a field of the spec. These users are
-// this suite.
+// IsSpecUntouched returns a finding if anybody but this suite has set a field of the spec, by the Memcached's managed fields.
 func (m Memcached) IsSpecUntouched(ctx context.Context) error {
 	obj, err := m.Get(ctx)
 	if err != nil {
@@ -182,8 +181,8 @@ func (m Memcached) IsSpecUntouched(ctx context.Context) error {
 	return nil
 }
 
-// MemcachedOf reads the Memcached when it is polled: use it with Eventually and Consistently. One that is not there has a
-// name and no UID.
+// MemcachedOf reads the Memcached when it is polled: use it with Eventually and Consistently. A Memcached that does not exist has
+// a name and no UID.
 func MemcachedOf(m Memcached) func(context.Context) (*unstructured.Unstructured, error) {
 	return Polled(func(ctx context.Context) (*unstructured.Unstructured, error) {
 		obj, err := m.Get(ctx)
@@ -194,14 +193,16 @@ func MemcachedOf(m Memcached) func(context.Context) (*unstructured.Unstructured,
 	})
 }
 
-// Events lists the events on the Memcached. Both recorders, the old and the new one, end up there.
+// Events lists the events on the Memcached, of the old and the new recorder.
 func (m Memcached) Events(ctx context.Context) ([]eventsv1.Event, error) {
 	var list eventsv1.EventList
 	err := current.admin.List(ctx, &list, client.InNamespace(m.Namespace))
-	return slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Kind != gvk.Kind || e.Regarding.Name != m.Name }), err
+	return slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool {
+		return e.Regarding.Kind != gvk.Kind || e.Regarding.Name != m.Name
+	}), err
 }
 
-// CauseNoEvent is the cause when an event did not come, and nothing is known about why.
+// CauseNoEvent is the cause if an event is missing and nothing explains it.
 const CauseNoEvent = "no-event"
 
 // EventsOf lists the events on the Memcached when it is polled: use it with Eventually and Consistently.
@@ -209,7 +210,7 @@ func EventsOf(m Memcached) func(context.Context) ([]eventsv1.Event, error) {
 	return Polled(m.Events)
 }
 
-// Condition reads one of obj's status conditions; nil when it is not there, or when they are no list of conditions.
+// Condition reads one of obj's status conditions. It is nil if there is none, or if the field is no list of conditions.
 func Condition(obj *unstructured.Unstructured, conditionType string) *metav1.Condition {
 	var read struct {
 		Status struct {

@@ -30,7 +30,7 @@ const checkNamespace = trace.NamespacePrefix
 const namespacesPerCheck = 2
 
 // namespacesOf are the names of a check's namespaces, should that check run in the given process. Every process knows
-// all of these names before the first manager starts, because a manager is told then what not to show of the cluster.
+// all of these names before it starts its manager, because its proxy has to hide those of the other processes.
 func namespacesOf(run string, process int, check string) (names []string) {
 	for n := range namespacesPerCheck {
 		names = append(names, fmt.Sprintf("%s%s-%.3s%d%d", checkNamespace, check, run, process, n))
@@ -50,8 +50,7 @@ func hiddenFrom(process, processes int, run string, checks []string) (hidden []s
 	return hidden
 }
 
-// namespaced says whether a resource lies in namespaces, as the API server's discovery has it. One that it does not know
-// does not.
+// namespaced says whether a resource is namespaced, by the API server's discovery: false for an unknown resource.
 func namespaced(group, resource string) (bool, error) {
 	mapper := current.admin.RESTMapper()
 	kind, err := mapper.KindFor(schema.GroupVersionResource{Group: group, Resource: resource})
@@ -64,8 +63,8 @@ func namespaced(group, resource string) (bool, error) {
 	return apiutil.IsGVKNamespaced(kind, mapper)
 }
 
-// awaitDiscovery returns when the API server tells of Memcacheds, a moment after they are Established: a manager that
-// asked before would be shown all of them.
+// awaitDiscovery waits until discovery has Memcacheds, a moment after they are Established. Before that, the proxy would not hide
+// the Memcacheds of other checks.
 func awaitDiscovery(ctx context.Context) {
 	_ = until(ctx, "Memcacheds are served", func(context.Context) (bool, error) {
 		_, err := current.admin.RESTMapper().RESTMapping(gvk.GroupKind())
@@ -73,19 +72,20 @@ func awaitDiscovery(ctx context.Context) {
 	})
 }
 
-// ownNamespaces are those that the check works in.
+// ownNamespaces are the namespaces that the check has made.
 func (c *check) ownNamespaces() []string {
 	return namespacesOf(current.shared.Run, ginkgo.GinkgoParallelProcess(), c.id)[:c.namespaces.Load()]
 }
 
-// Limit takes something from a namespace of the running check, and returns when that counts. lift gives it back.
+// Limit restricts a namespace of the running check, and returns when the restriction is in effect. lift removes it.
 type Limit func(ctx context.Context, namespace string) (lift func(context.Context) error)
 
-// Namespace makes a namespace for the running check, with limits: without Pods ([Quota] of 0) for checks that judge objects alone, so
-// that they do not wait for containers, or with Pods that never start ([LeavePodsPending]), so that no news of them starts a pass.
-// When the check ends, its Memcacheds and Deployments are deleted: the manager works for the next check alone, and the node has room
-// for its Pods. The rest is deleted only if the cluster stays, as to empty a namespace takes about seventy requests, which would slow
-// the next checks. What cannot be deleted stays until the cluster goes.
+// Namespace makes a namespace for the running check, with limits. A check that judges objects alone has no Pods ([Quota] of 0), so
+// that it does not wait for containers. [LeavePodsPending] has Pods that never start, so that no change of theirs starts a pass.
+//
+// When the check ends, its Memcacheds and Deployments are deleted: the manager then works for the next check alone, and the node has
+// room for its Pods. The rest is deleted only if the cluster stays: to empty a namespace takes about seventy requests, which would
+// slow the next checks. What cannot be deleted stays until the cluster is deleted.
 func Namespace(ctx context.Context, limits ...Limit) string {
 	ginkgo.GinkgoHelper()
 	c := running()
@@ -97,7 +97,7 @@ func Namespace(ctx context.Context, limits ...Limit) string {
 	require(current.admin.Create(ctx, ns))
 	ginkgo.DeferCleanup(func(ctx context.Context) {
 		current.trace.End(name)
-		// Not a NodeTimeout: that a slow machine does not come to it is no fault of the learner's.
+		// Not a NodeTimeout, which would fail the check: a slow machine is no fault of the learner's.
 		ctx, cancel := context.WithTimeout(ctx, StopTimeout)
 		defer cancel()
 		for _, kind := range []client.Object{Memcached{}.object(), &appsv1.Deployment{}} {
@@ -126,7 +126,7 @@ func Quota(pods int64) Limit {
 // quotaName is the name of the quota of [Quota].
 const quotaName = "pods"
 
-// RefuseDeployments is a [Limit]: it has the API server refuse every new Deployment in a namespace, by a quota, until lift is called.
+// RefuseDeployments is a [Limit]: a quota has the API server refuse every new Deployment in a namespace.
 func RefuseDeployments(ctx context.Context, namespace string) (lift func(context.Context) error) {
 	ginkgo.GinkgoHelper()
 	return limit(ctx, namespace, corev1.ResourceList{
@@ -137,14 +137,14 @@ func RefuseDeployments(ctx context.Context, namespace string) (lift func(context
 // nowhere is a resource that no node has.
 const nowhere = corev1.ResourceName("example.org/nowhere")
 
-// LeavePodsPending is a [Limit]: it has new Pods of a namespace wait for a node that has what none has, until lift is called. That deletes
-// those that wait, and others come in their place. A quota of the namespace must have room for a Pod.
+// LeavePodsPending is a [Limit]: new Pods of a namespace ask for a resource that no node has, and stay Pending. lift deletes these
+// Pods, and others come in their place. A quota of the namespace must have room for a Pod.
 func LeavePodsPending(ctx context.Context, namespace string) (lift func(context.Context) error) {
 	ginkgo.GinkgoHelper()
 	one := corev1.ResourceList{nowhere: resource.MustParse("1")}
-	require(setDefaults(ctx, namespace, true, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: one, DefaultRequest: one}))
+	require(setDefaults(ctx, namespace, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: one, DefaultRequest: one}))
 	return func(ctx context.Context) error {
-		if err := setDefaults(ctx, namespace, false); err != nil {
+		if err := setDefaults(ctx, namespace); err != nil {
 			return err
 		}
 		pending := client.MatchingFields{"status.phase": string(corev1.PodPending)}
@@ -152,9 +152,10 @@ func LeavePodsPending(ctx context.Context, namespace string) (lift func(context.
 	}
 }
 
-// setDefaults says what containers of a namespace ask for that do not say so themselves, and returns when that counts: when new ones
-// ask for [nowhere], or do not. It never deletes the LimitRange: the API server would remember it for half a minute.
-func setDefaults(ctx context.Context, namespace string, wait bool, limits ...corev1.LimitRangeItem) error {
+// setDefaults sets the default resources of containers in a namespace, and returns when they are in effect: when a new container asks
+// for [nowhere], or no longer does if there are no limits. It never deletes the LimitRange, because the API server caches it for half
+// a minute.
+func setDefaults(ctx context.Context, namespace string, limits ...corev1.LimitRangeItem) error {
 	object := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "defaults"}}
 	_, err := controllerutil.CreateOrUpdate(ctx, current.admin, object, func() error {
 		object.Spec.Limits = limits
@@ -163,24 +164,25 @@ func setDefaults(ctx context.Context, namespace string, wait bool, limits ...cor
 	if err != nil {
 		return err
 	}
-	return until(ctx, "the defaults of namespace "+namespace+" count", func(ctx context.Context) (bool, error) {
+	return until(ctx, "the defaults of namespace "+namespace+" are in effect", func(ctx context.Context) (bool, error) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "probe-"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: current.config.MemcachedImage}}},
 		}
 		err := current.admin.Create(ctx, pod, client.DryRunAll)
-		_, waits := pod.Spec.Containers[0].Resources.Requests[nowhere]
-		return waits == wait, err
+		_, asks := pod.Spec.Containers[0].Resources.Requests[nowhere]
+		return asks == (len(limits) > 0), err
 	})
 }
 
-// limit makes a quota, and returns when it counts. Its status is known to others before it is to what admits objects in the API
-// server, so hard also limits the kind of tried to none, of which nobody else makes any here, and tried is tried until it is refused.
-func limit(ctx context.Context, namespace string, hard corev1.ResourceList, name string, tried client.Object) (lift func(context.Context) error) {
+// limit makes a quota, and returns when it is in effect. The quota's status does not tell: the API server's admission learns of the
+// quota later. So hard also forbids the kind of tried, which nobody else creates here, and limit tries to create tried until that is
+// refused.
+func limit(ctx context.Context, namespace string, hard corev1.ResourceList, name string, tried client.Object) func(context.Context) error {
 	ginkgo.GinkgoHelper()
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
 	require(current.admin.Create(ctx, quota))
-	require(until(ctx, "the quota of namespace "+namespace+" counts", func(ctx context.Context) (bool, error) {
+	require(until(ctx, "the quota of namespace "+namespace+" is in effect", func(ctx context.Context) (bool, error) {
 		tried.SetNamespace(namespace)
 		tried.SetName("probe")
 		err := current.admin.Create(ctx, tried, client.DryRunAll)
@@ -192,11 +194,11 @@ func limit(ctx context.Context, namespace string, hard corev1.ResourceList, name
 	return func(ctx context.Context) error { return client.IgnoreNotFound(current.admin.Delete(ctx, quota)) }
 }
 
-// until polls, through errors, until is says so. The error is the last one, if there was one.
-func until(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
+// until polls until holds returns true without an error. After [EventuallyTimeout] it returns the last error.
+func until(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
 	var last error
 	err := utilwait.PollUntilContextTimeout(ctx, GomegaPollInterval, EventuallyTimeout, true, func(ctx context.Context) (yes bool, _ error) {
-		yes, last = is(ctx)
+		yes, last = holds(ctx)
 		return yes && last == nil, nil
 	})
 	if err != nil {

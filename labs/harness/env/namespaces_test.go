@@ -7,7 +7,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
-// What one process's manager must not see is what the checks of all other processes may work in, and nothing of its own.
+// A process hides from its manager the namespaces of the checks of all other processes, and none of its own.
 func TestNamespacesOfOtherProcessesAreHidden(t *testing.T) {
 	const run, processes = "abc", 3
 	checks := []string{"creates", "restarts"}

@@ -10,7 +10,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/plain/plaintest"
 )
 
-// The places of a check's own process.
+// These are the places where the process of a check shows text from the learner's program.
 func TestTextFromElsewhereIsPlain(t *testing.T) {
 	plaintest.Check(t, plaintest.Places{
 		"the manager's log": func(t *testing.T) string {

@@ -22,7 +22,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// failedReasons are reasons of container states that no waiting fixes, with the cause that each is reported as.
+// failedReasons maps the reasons of waiting containers that do not recover to the causes of findings.
 var failedReasons = map[string]string{
 	"ErrImageNeverPull":          "image-pull",
 	"ErrImagePull":               "image-pull",
@@ -54,11 +54,11 @@ func (m Memcached) Pods(ctx context.Context) ([]corev1.Pod, error) {
 	return podsOf(ctx, d)
 }
 
-// Rollout is a Deployment and what can be seen of its Pods.
+// Rollout is a Deployment and the state of its Pods.
 type Rollout struct {
 	*appsv1.Deployment
-	// Trouble is a finding about what keeps the Pods from becoming available, nil when nothing shows. One that is marked with
-	// [Final] will stay.
+	// Trouble is a finding about what keeps the Pods from becoming available, nil if nothing is seen. It is marked with [Final] if
+	// it will stay.
 	Trouble error
 }
 
@@ -73,13 +73,13 @@ func RolloutOf(m Memcached) func(context.Context) (Rollout, error) {
 	})
 }
 
-// DeletePods deletes all Pods of the Memcached's namespace, and lets no others be created.
+// DeletePods deletes all Pods of the Memcached's namespace, and forbids new ones with [Quota]. The namespace must have no such quota.
 func (m Memcached) DeletePods(ctx context.Context) error {
 	Quota(0)(ctx, m.Namespace)
 	return current.admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(m.Namespace), client.GracePeriodSeconds(0))
 }
 
-// whyNoPods looks for a Pod that can never become good, and for Pods that could not be created.
+// whyNoPods looks for a Pod that cannot become available, and for Pods that could not be created.
 func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 	pods, err := podsOf(ctx, d)
 	if err != nil {
@@ -92,7 +92,8 @@ func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 				return Final(finding.New(failedReasons[w.Reason], expected, "%s: %s", w.Reason, w.Message))
 			}
 			if t := status.State.Terminated; t != nil && status.RestartCount > 0 {
-				return Final(finding.New("crashing", expected, "it ended with exit code %d, and was started %d times", t.ExitCode, status.RestartCount+1))
+				return Final(finding.New("crashing", expected,
+					"it ended with exit code %d, and was started %d times", t.ExitCode, status.RestartCount+1))
 			}
 		}
 		if err := diagnostics.NotReady(pod); err != nil {
@@ -107,21 +108,22 @@ func whyNoPods(ctx context.Context, d *appsv1.Deployment) error {
 	return nil
 }
 
-// answerTimeout is how long to listen for an answer. One takes some milliseconds, and seconds through the API server of a machine that
-// is very busy.
+// answerTimeout is how long to wait for an answer. It takes some milliseconds, and seconds on a machine that is very busy.
 const answerTimeout = 30 * time.Second
 
-// Ask says something to memcached on a port of a Pod, and reads its answer. A port-forward carries both: one stream for the data, and
-// one that tells what went wrong inside the Pod.
+// Ask sends a command to memcached on a port of a Pod, and reads its answer. It uses a port-forward, which has two streams: one for
+// the data, and one for an error inside the Pod.
 func Ask(ctx context.Context, pod corev1.Pod, port int32, question string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	url := current.clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+	pods := current.clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace)
+	url := pods.Name(pod.Name).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(current.adminConfig)
 	if err != nil {
 		return "", fmt.Errorf("prepare port-forward: %w", err)
 	}
-	conn, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url).Dial(portforward.PortForwardProtocolV1Name)
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+	conn, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
 	if err != nil {
 		return "", nobodyListens(pod, port, err.Error())
 	}
@@ -134,7 +136,7 @@ func Ask(ctx context.Context, pod corev1.Pod, port int32, question string) (stri
 	if err != nil {
 		return "", nobodyListens(pod, port, err.Error())
 	}
-	_ = failed.Close() // for writing
+	_ = failed.Close() // closes only the direction to the Pod
 	header.Set(corev1.StreamType, corev1.StreamTypeData)
 	data, err := conn.CreateStream(header)
 	if err != nil {
@@ -148,27 +150,28 @@ func Ask(ctx context.Context, pod corev1.Pod, port int32, question string) (stri
 	return "", nobodyListens(pod, port, cmp.Or(string(why), "the connection ended without an answer"))
 }
 
-// nobodyListens says how the attempt went, and how memcached was told where to listen.
+// nobodyListens is the finding about a port that does not answer, with the error and the container's command line.
 func nobodyListens(pod corev1.Pod, port int32, how string) *finding.Finding {
-	return finding.New("nobody-listens", fmt.Sprintf("memcached answers on port %d of Pod %s", port, pod.Name), "%s; the container is started with %s", how, startedWith(pod))
+	return finding.New("nobody-listens", fmt.Sprintf("memcached answers on port %d of Pod %s", port, pod.Name),
+		"%s; the container is started with %s", how, startedWith(pod))
 }
 
-// startedWith is the command line of a Pod's container, as far as its spec decides it.
+// startedWith is the command line of a Pod's first container, as far as its spec sets it.
 func startedWith(pod corev1.Pod) string {
 	var words []string
 	for _, c := range pod.Spec.Containers[:min(1, len(pod.Spec.Containers))] {
 		words = slices.Concat(c.Command, c.Args)
 	}
 	if len(words) == 0 {
-		return "what its image says, without arguments of yours"
+		return "the command of its image, without arguments"
 	}
 	return fmt.Sprintf("`%s`", strings.Join(words, " "))
 }
 
-// Reachable wants somebody to listen on a port of the Pod's own address. A port-forward ends inside the Pod, where
-// one that listens on 127.0.0.1 answers as well; the API server's proxy comes from outside. It speaks HTTP,
-// which memcached does not: any answer but a refused connection will do. What the proxy met is in the body of
-// its answer, and not always in the error.
+// Reachable wants a program that listens on a port of the Pod's own address. A port-forward ends inside the Pod, where
+// a program on 127.0.0.1 answers as well. The API server's proxy comes from outside. It speaks HTTP, which memcached
+// does not: every answer but a refused connection passes. The reason for a failure is in the body of the proxy's
+// answer, and not always in the error.
 func Reachable(ctx context.Context, pod corev1.Pod, port int32) error {
 	answer, err := current.clientset.CoreV1().Pods(pod.Namespace).ProxyGet("", pod.Name, strconv.Itoa(int(port)), "/", nil).DoRaw(ctx)
 	if err == nil {
@@ -179,8 +182,8 @@ func Reachable(ctx context.Context, pod corev1.Pod, port int32) error {
 	case !strings.Contains(text, "error trying to reach service"):
 		return fmt.Errorf("reach Pod %s by way of the API server: %w", pod.Name, err)
 	case !strings.Contains(text, refused):
-		return nil // no HTTP, and an answer
+		return nil // an answer that is not HTTP
 	}
 	return finding.New("listens-locally", fmt.Sprintf("memcached can be reached on port %d of Pod %s", port, pod.Name),
-		"it answers inside of the Pod, and whoever comes from outside gets: %s", refused)
+		"it answers inside the Pod, but a connection from outside gets: %s", refused)
 }

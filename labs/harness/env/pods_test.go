@@ -19,7 +19,7 @@ func TestStartedWith(t *testing.T) {
 	for want, pod := range map[string]corev1.Pod{
 		"`memcached --port=1`": startedAs([]string{"memcached"}, []string{"--port=1"}),
 		"`--port=1`":           startedAs(nil, []string{"--port=1"}),
-		"what its image says":  startedAs(nil, nil),
+		"command of its image": startedAs(nil, nil),
 	} {
 		if got := startedWith(pod); !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q", got, want)

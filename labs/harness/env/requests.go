@@ -11,7 +11,7 @@ import (
 	"github.com/example/operator-lab/labs/harness/apiproxy"
 )
 
-// requests are what the manager has sent to the API server since index, in order. Without a manager there are none.
+// requests are what the manager has sent to the API server, from index since on, in order. Without a manager there are none.
 func requests(since int) []apiproxy.Request {
 	if current.env == nil {
 		return nil
@@ -19,29 +19,30 @@ func requests(since int) []apiproxy.Request {
 	return current.env.proxy.Since(since)
 }
 
-// RequestCount is how many requests the manager has sent so far: the index of the next one. Pass it as the index since when
-// requests are asked for.
+// RequestCount is how many requests the manager has sent so far. It is the index of the next one: pass it as since.
 func RequestCount() int { return len(requests(0)) }
 
-// Writes are the mutating requests of the manager since index that concern the Memcached, its status
-// or its Deployment.
+// Writes are the mutating requests of the manager, from index since on, for the Memcached, its status, its Deployment and other
+// objects of that name.
 func (m Memcached) Writes(since int) []apiproxy.Request { return writesTo(requests(since), m.Key()) }
 
-// writesTo are those of the requests that ask for a change of an object of that name, such as a Memcached and its Deployment.
+// writesTo are the mutating requests for objects of that name, such as a Memcached and its Deployment. A creation has no name: all in
+// the namespace count.
 func writesTo(requests []apiproxy.Request, of types.NamespacedName) []apiproxy.Request {
 	return slices.DeleteFunc(requests, func(r apiproxy.Request) bool {
 		return !r.Mutating() || r.Namespace != of.Namespace || r.Name != "" && r.Name != of.Name
 	})
 }
 
-// Rewritten names an object in the Memcached's namespace, beside the Memcached and what has its name, that the manager has changed more
-// than once since index, as far as answers tell; "" when there is none. Events and leases are left out.
+// Rewritten names an object in the Memcached's namespace that the manager has changed more than once, from index since on, "" if there
+// is none. It leaves out objects with the Memcached's name, events and leases.
 func (m Memcached) Rewritten(since int) string { return rewritten(requests(since), m.Key()) }
 
 func rewritten(requests []apiproxy.Request, beside types.NamespacedName) string {
 	versions := map[string]string{}
 	for _, r := range requests {
-		if !r.Written() || r.Namespace != beside.Namespace || r.Object == "" || r.Object == beside.Name || r.Resource == Events || r.Resource == "leases" {
+		counts := r.Object != "" && r.Object != beside.Name && r.Resource != Events && r.Resource != "leases"
+		if !counts || !r.Written() || r.Namespace != beside.Namespace {
 			continue
 		}
 		object := r.Resource + " " + r.Object
@@ -53,9 +54,9 @@ func rewritten(requests []apiproxy.Request, beside types.NamespacedName) string 
 	return ""
 }
 
-// Refused are the manager's requests that it had no right to, each kind of request once, with a message in few words. A quota and a
-// namespace that is going away are answered with the same status, so every refusal is asked about again.
-func Refused(ctx context.Context) ([]apiproxy.Request, error) {
+// Denied are the requests that the manager had no right to, one of each kind, with a short message. A quota or a namespace that is
+// being deleted gives the same status, 403, so Denied asks the API server about the right.
+func Denied(ctx context.Context) ([]apiproxy.Request, error) {
 	var all []apiproxy.Request
 	asked := map[string]bool{}
 	for _, r := range requests(0) {

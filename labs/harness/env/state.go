@@ -19,7 +19,7 @@ import (
 
 // State is what an operator may write about one Memcached.
 type State struct {
-	deployment map[string]any // without a UID when there is none
+	deployment map[string]any // without a UID if there is no Deployment
 	status     any
 	memcached  map[string]any // metadata and spec, which are the user's
 }
@@ -27,8 +27,8 @@ type State struct {
 // StateOf reads the Memcached and its Deployment when it is polled: use it with Eventually and Consistently.
 func StateOf(m Memcached) func(context.Context) (State, error) { return Polled(m.State) }
 
-// State reads both objects. Their resourceVersion stays in: the API server changes it on every real
-// change, and on no other.
+// State reads both objects. The Deployment keeps its resourceVersion, which the API server changes with every real change and
+// at no other time. The Memcached loses what a change of its status or of [Memcached.Annotate] changes.
 func (m Memcached) State(ctx context.Context) (State, error) {
 	d := &unstructured.Unstructured{}
 	d.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
@@ -69,17 +69,18 @@ func (s State) Since(before State) error {
 		if part.cause == "status-changed" && len(moved) > 0 && !slices.ContainsFunc(moved, notATime) {
 			part.cause = "timestamps-move"
 		}
-		lines := []string{"a list is in another order"}
-		for i, f := range moved {
-			lines = append(lines[:i], f.String())
+		var lines []string
+		for _, f := range moved {
+			lines = append(lines, f.String())
 		}
-		return finding.New(part.cause, "nothing changes, as nothing was asked for", "%s changed:\n%s", part.what, strings.Join(lines, "\n")).With(moved...)
+		differences := cmp.Or(strings.Join(lines, "\n"), "a list is in another order")
+		return finding.New(part.cause, "nothing changes, as nothing was asked for", "%s changed:\n%s", part.what, differences).With(moved...)
 	}
 	return nil
 }
 
-// telling are the differences that a reader can do something about. resourceVersion and generation move with
-// every write; they are shown when nothing else did.
+// telling are the differences that a reader can act on. resourceVersion and generation change with every write; they are shown
+// only if nothing else changed.
 func telling(moved []finding.Field) []finding.Field {
 	chosen := slices.DeleteFunc(slices.Clone(moved), func(f finding.Field) bool {
 		return f.Path == "metadata.resourceVersion" || strings.HasSuffix(strings.ToLower(f.Path), "generation")
@@ -90,27 +91,27 @@ func telling(moved []finding.Field) []finding.Field {
 	return chosen
 }
 
-// observed says whether the deployment controller has seen the Deployment as it is. Its news of that start a pass.
+// observed says whether the deployment controller has seen the current Deployment. It then writes the status, which starts a pass.
 func (s State) observed() bool {
 	wanted, _, _ := unstructured.NestedInt64(s.deployment, "metadata", "generation")
 	seen, _, _ := unstructured.NestedInt64(s.deployment, "status", "observedGeneration")
 	return seen >= wanted
 }
 
-// WaitIdle waits until the Memcached is at rest for half a second, and for three seconds at most: what goes on changing is
-// another check's business. A check that changes something begins with it. Otherwise a pass that is under way for another reason
-// could repair the change by luck.
+// WaitIdle waits until nothing about the Memcached has changed for half a second, and for three seconds at most. It is no error if
+// the changes go on: another check judges that. Call it before a change whose repair is judged. Otherwise a pass that runs for
+// another reason could repair the change by chance.
 func (m Memcached) WaitIdle(ctx context.Context) error {
 	_, err := m.AwaitRest(ctx, 500*time.Millisecond, 3*time.Second)
 	return err
 }
 
-// maxChanges is after how many changes a Memcached is taken not to come to rest. One that does changes with each of its Pods, and
-// there are at most five.
+// maxChanges is after how many changes a Memcached is taken never to come to rest. A right one changes a few times with each of
+// its Pods, of which there are at most five.
 const maxChanges = 30
 
-// AwaitRest waits until neither the Deployment nor the status has changed for a period since Kubernetes has seen the Deployment,
-// and for limit at most. changed is the last change of one that is not at rest then, or has changed too often.
+// AwaitRest waits until nothing in [State] has changed for a period and the deployment controller has seen the Deployment. It gives
+// up after limit or [maxChanges] changes; changed is then the last change.
 func (m Memcached) AwaitRest(ctx context.Context, period, limit time.Duration) (changed, err error) {
 	read := StateOf(m)
 	before, err := read(ctx)

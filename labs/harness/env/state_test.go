@@ -6,7 +6,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-func TestStatusInAnotherOrderHasChanged(t *testing.T) {
+func TestReorderedStatusIsChange(t *testing.T) {
 	status := func(types ...string) State {
 		var conditions []any
 		for _, name := range types {
@@ -23,7 +23,7 @@ func TestStatusInAnotherOrderHasChanged(t *testing.T) {
 	}
 }
 
-// The deployment controller's news of a change come as late as it likes. A check that waits for rest waits for them, too.
+// The deployment controller may report a change late. A check that waits for rest waits for that report, too.
 func TestStateObserved(t *testing.T) {
 	for name, tc := range map[string]struct {
 		generation, observed int64

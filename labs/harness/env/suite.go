@@ -1,5 +1,5 @@
-// Package env is what a check works with: the cluster and its namespaces, the learner's manager with the proxy in front of
-// it, the objects that the check makes, and what stands in the report when it fails.
+// Package env is what a check works with: the cluster and its namespaces, the learner's manager behind its proxy, the objects
+// that the check creates, and the result that is reported.
 package env
 
 import (
@@ -40,12 +40,12 @@ import (
 )
 
 // current is the state of this Ginkgo process. Ginkgo's nodes are package-level functions, so their
-// state has to be as well; it is set once, before the first check.
+// state is package-level, too. It is set before the first check; after that, only check changes.
 var current struct {
 	config      suite.Config
 	admin       client.WithWatch
 	adminConfig *rest.Config
-	clientset   kubernetes.Interface // of the administrator, too
+	clientset   kubernetes.Interface // with the rights of admin
 	shared      shared
 	env         *testEnv // nil when no lab of the run judges a manager, and when there is none that works
 	trace       *trace.Watcher
@@ -54,27 +54,27 @@ var current struct {
 
 // shared is what process 1 prepares for all others.
 type shared struct {
-	// Run is drawn anew for each run of the suite.
+	// Run is a random id of this run of the suite.
 	Run string `json:"run"`
-	// CRD is the finding about the learner's manifest, nil when it is installed.
+	// CRD says why the learner's manifest is not installed, nil when it is.
 	CRD *finding.Finding `json:"crd,omitempty"`
-	// Gone is the finding about a manager that did not get as far as its checks; no other process starts one then.
+	// Gone says why the manager of process 1 did not work, nil when it did. The other processes then start none.
 	Gone *finding.Finding `json:"gone,omitempty"`
 }
 
-// testEnv is what a Ginkgo process has for itself: a process of the learner's manager, and the proxy that it goes through.
-// A check may stop and restart it, and disturb the proxy; the checks of other processes do not notice.
+// testEnv is what a Ginkgo process has for itself: a process of the learner's manager, and the proxy in front of it.
+// A check may restart this manager and disturb this proxy without an effect on the checks of other processes.
 type testEnv struct {
 	proxy    *apiproxy.Proxy
 	manager  *ManagerProcess
 	registry *registry.Registry // nil when no lab of the run needs it
 }
 
-// SetUp prepares the cluster once, on the first Ginkgo process: the learner's CRD, and the manager of that process
-// behind its recording proxy. What is wrong with the learner's part of it becomes a finding that the
-// checks report; an error here is never the learner's fault.
+// SetUp prepares the cluster once, on the first Ginkgo process: it installs the learner's CRD, and starts the manager of
+// that process behind its proxy. A mistake of the learner's becomes a finding that the checks report;
+// an error is never the learner's fault.
 func SetUp(ctx context.Context) (prepared []byte, err error) {
-	defer func() { told(err) }()
+	defer func() { appendDefect(err) }()
 	current.shared.Run = utilrand.String(10)
 	if err := connect(); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func SetUp(ctx context.Context) (prepared []byte, err error) {
 		}
 	}
 	if current.config.NeedsManager() {
-		// The API server keeps the name of the program for what a client without a name of its own writes.
+		// The checks' client names no field manager. For its writes, the API server records the name of the program.
 		current.trace = trace.Watch(ctx, current.admin, filepath.Join(current.config.Artifacts, trace.File), gvk, filepath.Base(os.Args[0]))
 		if current.shared.CRD == nil {
 			awaitDiscovery(ctx)
@@ -101,17 +101,17 @@ func SetUp(ctx context.Context) (prepared []byte, err error) {
 	return json.Marshal(current.shared)
 }
 
-// told adds an error to the results of the run.
-func told(err error) {
+// appendDefect adds an error of the suite itself to the results of the run.
+func appendDefect(err error) {
 	if err != nil {
-		tell(suite.Result{State: suite.Broken, Defect: err.Error()})
+		appendResult(suite.Result{State: suite.Broken, Defect: err.Error()})
 	}
 }
 
-// Join gives every Ginkgo process what [SetUp] prepared, and a manager of its own. Where that one cannot run beside the
-// others' the run ends: see [suite.Restart].
+// Join gives every Ginkgo process what [SetUp] prepared, and a manager of its own. If this manager cannot run beside those of the
+// other processes, the run ends: see [suite.Restart].
 func Join(ctx context.Context, prepared []byte) (err error) {
-	defer func() { told(err) }()
+	defer func() { appendDefect(err) }()
 	if current.admin == nil {
 		if err := connect(); err != nil {
 			return err
@@ -122,16 +122,17 @@ func Join(ctx context.Context, prepared []byte) (err error) {
 		return fmt.Errorf("read what the first process prepared: %w", err)
 	}
 	if !current.config.NeedsManager() || current.shared.Gone != nil {
-		return nil // that the manager is gone, the checks say
+		return nil // the checks report that the manager is gone
 	}
 	if current.env == nil {
 		if err := openTestEnv(ctx); err != nil {
 			return err
 		}
 	}
-	// It ended, most likely over a port that the others want, too, or it asks for a lease that another one holds.
-	if c, _ := ginkgo.GinkgoConfiguration(); c.ParallelTotal > 1 && (current.env.manager.gone() != nil || slices.ContainsFunc(requests(0), asksForLease)) {
-		tell(suite.Result{State: suite.Restart})
+	// The manager has ended, most likely because another one has its port; or it asks for a lease that another one holds.
+	alone := current.env.manager.gone() != nil || slices.ContainsFunc(requests(0), asksForLease)
+	if c, _ := ginkgo.GinkgoConfiguration(); c.ParallelTotal > 1 && alone {
+		appendResult(suite.Result{State: suite.Restart})
 		ginkgo.AbortSuite("the manager cannot run several times on one machine")
 	}
 	return nil
@@ -144,8 +145,8 @@ func Leave(ctx context.Context) {
 	}
 }
 
-// TearDown ends the recording of the run, on the first process, when all others have left. If the cluster stays, it takes the
-// finalizers away from Memcacheds that are being deleted, as far as it can: the managers that would are gone.
+// TearDown ends the trace of the run, on the first process, when all others have left. If the cluster stays, it tries to remove
+// the finalizers of Memcacheds that are being deleted: the managers that would remove them have ended.
 func TearDown(ctx context.Context) {
 	current.trace.Close()
 	if !current.config.NeedsManager() || current.config.Disposable {
@@ -183,7 +184,7 @@ func connect() error {
 	return err
 }
 
-// openTestEnv starts the proxy, and the manager with its identity, and returns when the manager knows what there is.
+// openTestEnv starts the proxy, the registry if a lab of the run needs one, and the manager: see [ManagerProcess.start].
 func openTestEnv(ctx context.Context) error {
 	token, err := requestToken(ctx)
 	if err != nil {
@@ -216,8 +217,8 @@ func openTestEnv(ctx context.Context) error {
 	return nil
 }
 
-// restore brings back the manager as a check of lab n expects it, whatever the check before has left: running, with the
-// run's image, and told of the registry if that lab has one. One that ended by itself stays away: the checks say so.
+// restore restarts the manager unless it is as a check of lab n expects it: started, with the run's image, and with the
+// registry if that lab has one. A manager that has ended by itself is not started again: the checks report it.
 func (e *testEnv) restore(ctx context.Context, n int) error {
 	var wanted *registry.Registry
 	if slices.Contains(current.config.Registry, n) {
@@ -243,18 +244,18 @@ func (e *testEnv) close(ctx context.Context) {
 	current.trace.Add(e.proxy.Since(0))
 }
 
-// note adds what happened to the manager to the trace of the running check.
+// note adds an event of the manager's process to the trace of the running check.
 func note(actor, text string) {
 	if namespaces := running().ownNamespaces(); len(namespaces) > 0 {
 		current.trace.Note(namespaces[0], actor, text)
 	}
 }
 
-// Admin is a client with all rights. It knows the built-in types and CustomResourceDefinition; send
-// everything else unstructured.
+// Admin is a client with all rights. Its scheme has the built-in types and CustomResourceDefinition. Use unstructured
+// objects for everything else.
 func Admin() client.WithWatch { return current.admin }
 
-// Manager is the learner's manager, which the running check has for itself. It fails the check when there is none.
+// Manager is the learner's manager. No other check uses it meanwhile. Manager fails the check if this run has none.
 func Manager() *ManagerProcess {
 	ginkgo.GinkgoHelper()
 	_, err := Proxy()
@@ -262,15 +263,15 @@ func Manager() *ManagerProcess {
 	return current.env.manager
 }
 
-// Registry is the one that the learner's manager is told of from lab 10 on, which the running check has for itself. It fails
-// the check when there is none.
+// Registry is the registry whose address the learner's manager gets in the labs that have one. No other check uses it meanwhile.
+// Registry fails the check if this run has no manager.
 func Registry() *registry.Registry {
 	ginkgo.GinkgoHelper()
 	Manager()
 	return current.env.registry
 }
 
-// Proxy is the proxy that the learner's manager goes through, which the running check has for itself.
+// Proxy is the proxy in front of the learner's manager. No other check uses it meanwhile.
 func Proxy() (*apiproxy.Proxy, error) {
 	if current.env == nil {
 		return nil, errors.New("this run has no manager")
@@ -291,14 +292,14 @@ func createAccount(ctx context.Context) error {
 	}
 	roles := []*rbacv1.Role{{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}}} // every cluster has it
 	if current.config.UnderRole {
-		roles, _ = suite.ReadRoles(current.config.Workspace) // a missing or damaged role is the learner's; the checks of lab 7 report it
+		roles, _ = suite.ReadRoles(current.config.Workspace) // a check reports a role that is missing or invalid
 		for i, role := range roles {
-			// Not its own name: a role that is called like one of Kubernetes' would get that one's rights.
+			// Not its own name: a role named like one of Kubernetes' own would get the rights of that one.
 			role.Name = fmt.Sprintf("lab-%s-%d", current.shared.Run, i)
 		}
 	}
 	for _, role := range roles {
-		// One that the API server does not take is the learner's, too.
+		// A check reports a role that the API server refuses, too.
 		if err := grant(ctx, role); err != nil && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 			return err
 		}
@@ -306,7 +307,7 @@ func createAccount(ctx context.Context) error {
 	return nil
 }
 
-// grant creates a role, which is a ClusterRole if it has no namespace, and binds the account to it.
+// grant creates a role and binds the account to it. A role without a namespace becomes a ClusterRole.
 func grant(ctx context.Context, role *rbacv1.Role) error {
 	meta := metav1.ObjectMeta{Name: account().Name + "-" + role.Name, Namespace: role.Namespace}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
@@ -329,14 +330,15 @@ func ensure(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// requestToken asks for a token of that account.
+// requestToken asks for a token of the manager's account.
 func requestToken(ctx context.Context) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
 	err := current.admin.SubResource("token").Create(ctx, account(), request)
 	return request.Status.Token, err
 }
 
-// account is what the manager works as. The one under a role is another than the one with all rights, as a cluster may be used again.
+// account is the ServiceAccount of the manager. Under a role it is another one than with all rights: a cluster may be used again,
+// and bindings stay.
 func account() *corev1.ServiceAccount {
 	name := "manager"
 	if current.config.UnderRole {
@@ -345,5 +347,5 @@ func account() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: name}}
 }
 
-// managerUser is the name under which the API server knows the manager.
+// managerUser is the user name of the manager at the API server.
 func managerUser() string { return "system:serviceaccount:" + systemNamespace + ":" + account().Name }

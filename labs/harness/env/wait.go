@@ -18,7 +18,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/suite"
 )
 
-// How long a check waits for the world before it says no: the waits that checks share.
+// The timeouts and intervals that checks share.
 const (
 	// GomegaPollInterval is how often Eventually and Consistently poll. Each poll is a request, which takes from the processors
 	// that the API server and the manager share.
@@ -28,28 +28,28 @@ const (
 	// CheckLimit bounds one check from its first request to its last, whatever it waits for.
 	CheckLimit = 115 * time.Second
 	// EventuallyTimeout is how long Eventually polls without a timeout of its own. A right operator answers a change within
-	// 50 ms; one that was just started may have to build its caches, and the rest is for a busy machine. One that does
-	// nothing is not waited for: see [idleLimit].
+	// 50 ms. After a start it also has to fill its caches. The rest is for a busy machine. If the operator does nothing, the wait
+	// ends after [idleLimit].
 	EventuallyTimeout = 15 * time.Second
-	// silenceTimeout is how long a manager may run before its first request. One that starts a controller sends it
-	// within a second. It is less than EventuallyTimeout, so that a check reports the silence.
+	// silenceTimeout is how long a manager may run before its first request. One that starts a controller sends a request
+	// within a second. The limit is less than EventuallyTimeout, so that a check reports the silence.
 	silenceTimeout = 10 * time.Second
-	// cacheTimeout is how long a manager that has asked the API server for something may take from its start until its caches
-	// are filled, where its log does not tell.
+	// cacheTimeout is the time from a manager's start until its caches are taken to be filled, if its log does not tell. It must
+	// have sent a request by then.
 	cacheTimeout = 2 * time.Second
-	// idleLimit is how long a wait for the manager goes on while it sends no request about objects of a check. A right operator acts
-	// within milliseconds of a change. Where the contract grants it longer, the matcher waits with ByKubernetes.
+	// idleLimit is how long a wait for the manager goes on while the manager sends no request about objects of a check. A right
+	// operator acts within milliseconds of a change. Where the contract grants longer, the matcher is marked ByKubernetes.
 	idleLimit = 4 * time.Second
-	// shortIdleLimit is [idleLimit] once another check has failed, so that the verdict is clear.
+	// shortIdleLimit replaces [idleLimit] when another check has failed: the verdict is certain.
 	shortIdleLimit = 2 * time.Second
-	// QuietPeriod is how long a manager at rest is listened to, and how long Consistently polls without a timeout of its own.
+	// QuietPeriod is how long a manager is watched that has nothing to do, and how long Consistently polls without a timeout of its own.
 	QuietPeriod = 3 * time.Second
-	// RetryTimeout is the contract's limit for a write that failed to be tried again.
+	// RetryTimeout is within which time a manager has to repeat a write that failed, by the contract.
 	RetryTimeout = 10 * time.Second
 	// StopTimeout is how long a manager may take to end after SIGTERM before it is killed.
 	StopTimeout = 5 * time.Second
-	// diagnosticsTimeout is how long a failed check may look for what explains it, or leases may take to be deleted. A tenth of it
-	// is enough on a quiet machine.
+	// diagnosticsTimeout is how long a failed check may look for explanations, and how long the deletion of leases may take. A
+	// tenth of it is enough on a quiet machine.
 	diagnosticsTimeout = 2 * time.Second
 )
 
@@ -61,8 +61,8 @@ func gone() (f *finding.Finding) {
 	return cmp.Or(f, current.shared.Gone)
 }
 
-// otherFailures are the first other check that failed, and the one that makes this check pointless: the opening check of its lab, or
-// any if it takes long. "" is none. What cannot be read is missing from the verdict, too, which says so.
+// otherFailures are the first other check that failed, and a failed check that makes this one pointless: the opening check of its
+// lab, or any check if this one is [Long]. "" is none. If the results cannot be read, there are none; the verdict reports that.
 func (c *check) otherFailures() (failed, decisive string) {
 	if current.config.Unblocked {
 		return "", ""
@@ -80,16 +80,16 @@ func (c *check) otherFailures() (failed, decisive string) {
 	return failed, decisive
 }
 
-// status is why the running check need not go on, nil when it has to, and the first other check that failed: "" when there is none.
-func status() (why error, failed string) {
+// status says why the running check need not go on: nil means that it has to. failed is the first other check that failed, or "".
+func status() (failed string, why error) {
 	failed, decisive := running().otherFailures()
 	if f := gone(); f != nil {
-		return f, failed
+		return failed, f
 	}
 	if decisive != "" {
-		return blocked(decisive), failed
+		return failed, blocked(decisive)
 	}
-	return nil, failed
+	return failed, nil
 }
 
 // blocked is the finding of a check that is given up because of another one.
@@ -97,25 +97,24 @@ func blocked(by string) *finding.Finding {
 	return finding.New(suite.CauseBlocked, "the check "+by+" holds", "%s", by)
 }
 
-// Wait decides when it makes no sense any more that a matcher is polled. Make one for each matcher.
+// Wait decides when polling a matcher no longer makes sense. Make one for each matcher.
 type Wait struct {
-	// ByKubernetes says that Kubernetes has to act, and not the manager. The wait ends when another check has failed, but
-	// not before AtLeast is over.
+	// ByKubernetes says that an idle manager does not end the wait: Kubernetes has to act, or the contract grants the manager
+	// longer. Instead the wait ends when another check has failed, but not before AtLeast is over.
 	ByKubernetes bool
 	AtLeast      time.Duration
 
-	status   func() (why error, failed string)
+	status   func() (failed string, why error)
 	requests func(since int) []apiproxy.Request
 
-	began, active time.Time // when it was asked first, and the manager's last request for objects of a check
-	first, seen   int       // requests that came before it began, and those that it has looked at
+	began, active time.Time // the first call of Over, and the manager's last request about objects of a check
+	first, seen   int       // how many requests there were when it began, and how many it has looked at
 }
 
 // NewWait begins a wait for something that the manager has to do.
 func NewWait() *Wait { return &Wait{status: status, requests: requests} }
 
-// Over says that waiting longer makes no sense. why is what explains that better than what the matcher saw, nil when
-// nothing does.
+// Over says whether waiting longer makes no sense. why explains that better than what the matcher saw; nil means that nothing does.
 func (w *Wait) Over() (over bool, why error) {
 	if w.began.IsZero() {
 		w.began, w.active, w.first, w.seen = time.Now(), time.Now(), RequestCount(), RequestCount()
@@ -126,7 +125,7 @@ func (w *Wait) Over() (over bool, why error) {
 			w.active = time.Now()
 		}
 	}
-	why, failed := w.status()
+	failed, why := w.status()
 	switch {
 	case why != nil:
 		return true, why
@@ -137,17 +136,17 @@ func (w *Wait) Over() (over bool, why error) {
 	}
 	limit := idleLimit
 	if failed != "" {
-		limit = shortIdleLimit // the verdict is clear
+		limit = shortIdleLimit
 	}
 	return time.Since(w.active) > limit, nil
 }
 
-// enoughRefusals is how often in a row the API server may refuse what is in a manager's writes before a wait ends.
-// A right operator never sends such a thing; one that does goes on with the same.
+// enoughRefusals is how often in a row the API server may refuse the content of a manager's writes before a wait ends.
+// A right operator never sends such content; a wrong one sends the same again and again.
 const enoughRefusals = 5
 
-// Refused says that the API server keeps refusing what is in the manager's writes to an object since the wait began: the next attempt
-// will not be another one. A conflict is no such refusal: it is repeated, and then taken. Ask after Over.
+// Refused says whether the API server keeps refusing the content of the manager's writes to an object since the wait began. Then more
+// attempts make no difference. A conflict does not count: the next attempt succeeds. Call Over first.
 func (w *Wait) Refused(of types.NamespacedName, resource string) bool {
 	inARow := 0
 	for _, r := range writesTo(w.requests(w.first), of) {
@@ -162,7 +161,7 @@ func (w *Wait) Refused(of types.NamespacedName, resource string) bool {
 	return inARow >= enoughRefusals
 }
 
-// Final marks the error of a matcher: it ends the wait.
+// Final marks an error that ends the wait.
 func Final(err error) error { return gomega.StopTrying("waiting ends").Wrap(err) }
 
 // IsFinal says whether err was marked with [Final].
@@ -171,12 +170,12 @@ func IsFinal(err error) bool {
 	return ok && signal != nil
 }
 
-// Polled makes a function for Eventually and Consistently of one that reads something. They end early if the manager has exited,
-// or if a check that this one requires has failed.
+// Polled turns a function that reads something into one for Eventually and Consistently. They end early if the manager has ended by
+// itself, or if the failure of another check makes this one pointless.
 func Polled[T any](read func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (value T, err error) {
 		defer func() { running().polled = err }()
-		if why, _ := status(); why != nil {
+		if _, why := status(); why != nil {
 			return value, Final(why)
 		}
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -185,11 +184,11 @@ func Polled[T any](read func(context.Context) (T, error)) func(context.Context) 
 	}
 }
 
-// Sleep waits for a time. It ends early, with an error, when the check is given up.
+// Sleep waits for d. It ends early, with an error, for the reasons that end [Polled].
 func Sleep(ctx context.Context, d time.Duration) error {
 	var why error
 	_ = utilwait.PollUntilContextTimeout(ctx, GomegaPollInterval, d, true, func(context.Context) (bool, error) {
-		why, _ = status()
+		_, why = status()
 		return why != nil, nil
 	})
 	if why != nil {

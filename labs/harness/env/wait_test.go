@@ -43,10 +43,10 @@ func TestWaitOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := tc.wait
-				w.status, w.requests = func() (error, string) { return nil, "" }, func(int) []apiproxy.Request { return nil }
+				w.status, w.requests = func() (string, error) { return "", nil }, func(int) []apiproxy.Request { return nil }
 				_, _ = w.Over()
 				time.Sleep(tc.waited)
-				w.status, w.requests = func() (error, string) { return tc.why, tc.failed }, func(int) []apiproxy.Request { return []apiproxy.Request{tc.sent} }
+				w.status, w.requests = func() (string, error) { return tc.failed, tc.why }, func(int) []apiproxy.Request { return []apiproxy.Request{tc.sent} }
 				over, why := w.Over()
 				cause := ""
 				if why != nil {
@@ -60,14 +60,14 @@ func TestWaitOver(t *testing.T) {
 	}
 }
 
-// A manager that sends the same thing again and again will not be taken the next time either.
+// If the API server refuses the same write again and again, it will refuse the next one.
 func TestWaitEndsAfterRefusals(t *testing.T) {
 	key := types.NamespacedName{Namespace: "lab-a", Name: "tea"}
 	var sent []apiproxy.Request
 	write := func(name string, status int) {
-		sent = append(sent, apiproxy.Request{Index: len(sent), Verb: "update", Group: "apps", Resource: "deployments", Namespace: "lab-a", Name: name, Status: status})
+		sent = append(sent, apiproxy.Request{Verb: "update", Group: "apps", Resource: "deployments", Namespace: "lab-a", Name: name, Status: status})
 	}
-	w := &Wait{status: func() (error, string) { return nil, "" }, requests: func(since int) []apiproxy.Request { return slices.Clone(sent[since:]) }}
+	w := &Wait{status: func() (string, error) { return "", nil }, requests: func(since int) []apiproxy.Request { return slices.Clone(sent[since:]) }}
 	expect := func(want bool, when string) {
 		t.Helper()
 		_, _ = w.Over()
@@ -84,7 +84,7 @@ func TestWaitEndsAfterRefusals(t *testing.T) {
 	expect(false, "another object was refused")
 	write("tea", 200)
 	write("tea", 422)
-	expect(false, "it was taken in between")
+	expect(false, "one write succeeded in between")
 	write("tea", 409)
 	write("tea", 422)
 	expect(false, "a conflict came in between")
@@ -94,7 +94,7 @@ func TestWaitEndsAfterRefusals(t *testing.T) {
 	}
 }
 
-// That nothing happens shows nothing once the manager has ended by itself.
+// Without a manager, it means nothing that nothing happens.
 func TestPollsEndWithTheManager(t *testing.T) {
 	current.shared.Gone = finding.New(suite.CauseManagerExited, "the manager goes on running", "it ended by itself")
 	t.Cleanup(func() { current.shared.Gone = nil })

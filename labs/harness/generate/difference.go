@@ -20,8 +20,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-// Stale is a finding with the cause "stale" about a manifest that differs from what controller-gen makes, or nil. Of the metadata
-// only the namespace counts: a role has the name that the learner chose.
+// Stale returns a finding with the cause "stale" if have differs from want, which controller-gen makes. expected is the finding's
+// Expected. Of the metadata only the namespace counts: the name of a role is the learner's choice.
 func Stale(have, want Manifest, expected string) error {
 	differences := Compare(essential(have.Object), essential(want.Object))
 	if len(differences) == 0 {
@@ -34,7 +34,7 @@ func Stale(have, want Manifest, expected string) error {
 	return finding.New("stale", expected, "%s", strings.Join(lines, "\n")).With(differences...)
 }
 
-// essential is the object without what a cluster or another version of controller-gen writes.
+// essential is the object without what a cluster or another version of controller-gen adds.
 func essential(object map[string]any) map[string]any {
 	object = maps.Clone(object)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -43,8 +43,8 @@ func essential(object map[string]any) map[string]any {
 	return object
 }
 
-// Compare compares two values as JSON has them, field by field. Entries of lists are matched by their
-// name where they have one. The result is sorted by path; its texts are short.
+// Compare compares two JSON values field by field. It matches objects in lists by their name, or else their type, or
+// else their place. The result is sorted by path; its values are shortened.
 func Compare(got, want any) []finding.Field { return compare("", got, want) }
 
 func compare(path string, got, want any) (all []finding.Field) {
@@ -64,12 +64,12 @@ func compare(path string, got, want any) (all []finding.Field) {
 	return all
 }
 
-// fields are those of an object, or the objects of a list by their names, by their types as conditions have them, or by their
-// places. A list that has two of one name, or anything but objects, has none.
+// fields are the fields of an object, or the objects in a list, by their name, type (as conditions have) or place. They are nil for
+// any other value and for an empty list. A list of other values, or with two objects of one name, has none either.
 func fields(value any) map[string]any {
 	entries := map[string]any{}
 	if object, ok := value.(map[string]any); ok {
-		maps.Copy(entries, object) // which is nil when the object is gone
+		maps.Copy(entries, object) // a nil map is an object that does not exist
 		return entries
 	}
 	list, _ := value.([]any)
@@ -96,18 +96,18 @@ func brief(value any) string {
 	if value == nil {
 		return "absent"
 	}
-	text, _ := json.Marshal(value) // which is JSON's own
+	text, _ := json.Marshal(value) // a value from JSON has no error
 	return plain.Short(string(text), 100)
 }
 
-// CodeDifference is how a file of generated code differs from what the generator makes today.
+// CodeDifference is how a file of generated code differs from what the generator makes now.
 type CodeDifference struct {
-	Stale bool   // other types explain it: one of the two has functions or struct fields that the other does not have
-	Diff  string // the first lines that differ, with + before what the generator writes
+	Stale bool   // the types have changed: only one of the files has certain functions or struct fields
+	Diff  string // the first lines that differ, with + before the generator's
 }
 
-// DiffCode compares two files of generated code. Comments, build tags, imports and formatting do not count. Without a difference
-// it returns nil. have is the learner's: that it is not Go is an error.
+// DiffCode compares two files of generated code. Comments, build tags, imports and formatting do not count. It returns nil if they
+// are equal. have is the learner's file. The error says that one is not Go.
 func DiffCode(have, want string) (*CodeDifference, error) {
 	have, err := bare(have)
 	if err != nil {
@@ -122,13 +122,13 @@ func DiffCode(have, want string) (*CodeDifference, error) {
 }
 
 var (
-	// noise is the imports, and blank lines.
+	// noise finds imports and blank lines.
 	noise = regexp.MustCompile(`(?m)^import (?:\((?s:.*?)\n\)|.*)\n|^\s*\n`)
-	// name is what follows from the types: a function's signature, or a field of the original or the copy.
+	// name finds what depends on the types: signatures of functions, and fields of the original (in) or the copy (out).
 	name = regexp.MustCompile(`(?m)^func .*|\b(?:in|out)(\.[A-Z]\w*)`)
 )
 
-// bare is the code without what does not count.
+// bare is the code without comments, imports and blank lines, in the format of gofmt.
 func bare(source string) (string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, deepCopyFile, source, parser.SkipObjectResolution)
@@ -143,7 +143,7 @@ func bare(source string) (string, error) {
 func names(code string) map[string]bool {
 	all := map[string]bool{}
 	for _, found := range name.FindAllStringSubmatch(code, -1) {
-		all[cmp.Or(found[1], found[0])] = true // the field of either
+		all[cmp.Or(found[1], found[0])] = true // a field, or else a signature
 	}
 	return all
 }

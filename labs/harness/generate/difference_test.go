@@ -19,7 +19,7 @@ func TestStaleNamesFields(t *testing.T) {
 		"what a cluster adds":              {"spec:\n  group", "status: {storedVersions: [v1alpha1]}\nspec:\n  group", ""},
 		"a changed bound":                  {"maximum: 5\n", "maximum: 9\n", "schema: spec.size.maximum is 9, controller-gen makes it 5"},
 		"a missing short name":             {"    shortNames:\n    - mc\n", "", `spec.names.shortNames is absent, controller-gen makes it ["mc"]`},
-		"a column of one's own": {"  - additionalPrinterColumns:\n", "  - additionalPrinterColumns:\n    - {name: Port, type: integer, jsonPath: .x}\n",
+		"an added column": {"  - additionalPrinterColumns:\n", "  - additionalPrinterColumns:\n    - {name: Port, type: integer, jsonPath: .x}\n",
 			`spec.versions[v1alpha1].additionalPrinterColumns[Port] is {"jsonPath":".x","name":"Port","type":"integer"}, controller-gen makes it absent`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func manifest(t *testing.T, workspace string) generate.Manifest {
 	return all[0]
 }
 
-func TestCompareWithAnObjectThatIsGone(t *testing.T) {
+func TestCompareWithMissingObject(t *testing.T) {
 	var gone map[string]any
 	want := []finding.Field{{Path: "a", Have: "absent", Want: "1"}}
 	if diff := cmp.Diff(want, generate.Compare(gone, map[string]any{"a": 1})); diff != "" {
@@ -68,10 +68,10 @@ func TestReadManifests(t *testing.T) {
 		edit workspacetest.Edit
 		want string
 	}{
-		"no folder":           {workspacetest.Remove("config"), "0"},
-		"two in one file":     {workspacetest.Write("config/crd/bases/a.yml", "a: 1\n---\nb: 2\n---\n"), "3"},
-		"files that are none": {workspacetest.Write("config/crd/bases/README.md", "# no: yaml: [\n"), "1"},
-		"no YAML":             {workspacetest.Write("config/crd/bases/a.yaml", "a: [\n"), "a.yaml"},
+		"no folder":       {workspacetest.Remove("config"), "0"},
+		"two in one file": {workspacetest.Write("config/crd/bases/a.yml", "a: 1\n---\nb: 2\n---\n"), "3"},
+		"other files":     {workspacetest.Write("config/crd/bases/README.md", "# no: yaml: [\n"), "1"},
+		"no YAML":         {workspacetest.Write("config/crd/bases/a.yaml", "a: [\n"), "a.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, err := generate.ReadManifests(workspacetest.New(t, c.edit) + "/config/crd/bases")
@@ -82,7 +82,7 @@ func TestReadManifests(t *testing.T) {
 	}
 }
 
-// The API server does not take "Maximum" for "maximum".
+// For the API server, "Maximum" is not "maximum".
 func TestDefinitionFieldsAreKnownAndCaseSensitive(t *testing.T) {
 	for _, wrong := range []string{"scoop: Namespaced", "Scope: Namespaced"} {
 		workspace := workspacetest.New(t, workspacetest.Replace(workspacetest.Manifest, "scope: Namespaced", wrong))

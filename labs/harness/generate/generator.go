@@ -22,7 +22,7 @@ const (
 	CauseFailed = "generator-failed"
 
 	deepCopyFile = "zz_generated.deepcopy.go"
-	pipeDelay    = 10 * time.Second // children of a killed command may hold the pipe open for ever
+	pipeDelay    = 10 * time.Second // how long children of a command that has ended may hold its output open
 )
 
 // Generator runs controller-gen on one module.
@@ -33,23 +33,23 @@ type Generator struct {
 	Env       []string // the whole environment of controller-gen, which calls the go command
 }
 
-// Results are what controller-gen makes of a module. A mistake in one of them leaves the others alone.
+// Results are the outputs of all generators for one module. A finding in one of them does not affect the others.
 type Results struct {
 	CRD  Output `json:"crd"`
 	Role Output `json:"role"` // with the name "manager-role"
 	// DeepCopy has the zz_generated.deepcopy.go of every package with API types, by its slash path in the module.
 	DeepCopy map[string]Output `json:"deepCopy"`
-	// RoleMarked says whether an RBAC marker stands anywhere in the module, also where controller-gen does not look.
+	// RoleMarked says whether the module has an RBAC marker, even in a place that controller-gen does not read.
 	RoleMarked bool `json:"roleMarked"`
 }
 
-// Output is what one run of controller-gen printed, or why it could not.
+// Output is what one run of controller-gen printed, or a finding if it failed.
 type Output struct {
 	Text    string           `json:"text,omitempty"`
 	Finding *finding.Finding `json:"finding,omitempty"`
 }
 
-// Manifests are the objects of the output.
+// Manifests are the objects in the output. If controller-gen failed, the error is its finding.
 func (o Output) Manifests() ([]Manifest, error) {
 	if o.Finding != nil {
 		return nil, o.Finding
@@ -57,7 +57,7 @@ func (o Output) Manifests() ([]Manifest, error) {
 	return parse("controller-gen", o.Text)
 }
 
-// Code is that of DeepCopy, or a finding about types that need none, or that controller-gen cannot work with.
+// Code is the text of the files in DeepCopy, by path. The error is a finding if there is none, or if controller-gen failed.
 func (r Results) Code() (map[string]string, error) {
 	code := map[string]string{}
 	for path, output := range r.DeepCopy {
@@ -67,13 +67,14 @@ func (r Results) Code() (map[string]string, error) {
 		code[path] = output.Text
 	}
 	if len(code) == 0 {
-		return nil, finding.New(CauseFailed, "types that need deep copies", "controller-gen makes none: is the object:generate marker still in the package?")
+		return nil, finding.New(CauseFailed, "types that need deep copies",
+			"controller-gen makes none: is the object:generate marker still in the package?")
 	}
 	return code, nil
 }
 
-// Run runs all generators, each on the packages that have a marker for it: the others need not be read, which takes most of
-// the time. What is wrong with the module, or with the machine, stands in the results; an error is the end of ctx.
+// Run runs all generators, each on the packages that have a marker for it: to read packages takes most of the time. The results
+// have findings about the module or the machine. Run returns an error only if ctx ends.
 func (g Generator) Run(ctx context.Context) (Results, error) {
 	types, rights, err := g.marked()
 	if err != nil {
@@ -103,7 +104,7 @@ func (g Generator) Run(ctx context.Context) (Results, error) {
 	return r, err
 }
 
-// marked are the packages with API types and those with RBAC markers, as the go command names folders.
+// marked are the packages with API types and those with RBAC markers, as arguments of the go command, such as "./api/v1alpha1".
 func (g Generator) marked() (types, rights []string, _ error) {
 	err := module.Walk(g.Workspace, func(pkg module.Package, text []byte) {
 		code := string(text)
@@ -119,7 +120,7 @@ func (g Generator) marked() (types, rights []string, _ error) {
 	return slices.Compact(types), slices.Compact(rights), err
 }
 
-// run prints what one generator makes of the packages: the files of controller-gen would have names of the learner's choice.
+// run runs one generator on the packages. Its output goes to stdout, because the names of controller-gen's files depend on the module.
 func (g Generator) run(ctx context.Context, generator string, packages []string) (Output, error) {
 	if len(packages) == 0 {
 		return Output{}, nil

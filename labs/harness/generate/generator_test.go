@@ -72,8 +72,8 @@ func TestRunAgreesWithGeneratedFiles(t *testing.T) {
 	}
 }
 
-// An api module of its own, a shared one outside of the workspace, and files of the learner's that look generated.
-func TestRunFindsTypesOfALocalModule(t *testing.T) {
+// The API may be in a module of its own below the workspace.
+func TestRunReadsLocalModules(t *testing.T) {
 	workspace := workspacetest.New(t)
 	mod := coursetest.Read(t, workspace, "go.mod")
 	module := strings.Fields(mod)[1]
@@ -93,7 +93,7 @@ func TestRunFindsTypesOfALocalModule(t *testing.T) {
 	}
 }
 
-func TestRunNamesPlacesInTheWorkspace(t *testing.T) {
+func TestFindingsNamePlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit workspacetest.Edit
 		want string

@@ -18,7 +18,7 @@ import (
 // Manifest is one object of a YAML file.
 type Manifest struct {
 	File   string
-	Object map[string]any // as JSON knows it
+	Object map[string]any // with the types of JSON
 }
 
 // Kind is the object's kind, "" when it has none.
@@ -30,8 +30,8 @@ func (m Manifest) Name() string {
 	return name
 }
 
-// Definition reads the object as a custom resource definition. Fields that a definition does not have are an error, as they are
-// for the API server under strict validation, which tells "default" from "Default".
+// Definition reads the object as a custom resource definition. Unknown fields are an error, as for the API server under strict
+// validation, and "Default" is not "default".
 func (m Manifest) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m.Object, crd, true); err != nil {
@@ -48,7 +48,7 @@ func Definitions(manifests []Manifest, kind string) []Manifest {
 	})
 }
 
-// ReadManifests reads all objects of the YAML and JSON files directly in dir. A missing folder has none.
+// ReadManifests reads all objects of the YAML and JSON files in dir, without subfolders. It returns none if dir does not exist.
 func ReadManifests(dir string) (all []Manifest, _ error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,15 +18,15 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// Exist wants a Deployment that is there.
+// Exist wants a Deployment that exists.
 func Exist() *Matcher {
 	m := Deployment(func(*appsv1.Deployment) error { return nil })
 	m.exists = true
 	return m
 }
 
-// BeSameAs wants the Deployment that was there before, changed or not: to delete it and create another one ends all of its
-// Pods for a change that may need none.
+// BeSameAs wants the same Deployment as before, changed or not. An operator that deletes it and creates another one ends all of its
+// Pods.
 func BeSameAs(before *appsv1.Deployment) *Matcher {
 	return Make(func(d *appsv1.Deployment) error {
 		if d.UID == before.UID {
@@ -36,7 +36,7 @@ func BeSameAs(before *appsv1.Deployment) *Matcher {
 	}).KeepCause()
 }
 
-// BeGone wants a Memcached that is deleted to be gone.
+// BeGone wants a deleted Memcached to be gone.
 func BeGone() *Matcher {
 	return Make(func(obj *unstructured.Unstructured) error {
 		if obj.GetUID() == "" {
@@ -46,7 +46,7 @@ func BeGone() *Matcher {
 	}).KeepCause()
 }
 
-// HaveCondition wants a Memcached with a condition of a type that has a status.
+// HaveCondition wants a Memcached with a condition of type kind that has this status.
 func HaveCondition(kind string, status metav1.ConditionStatus) *Matcher {
 	return Make(func(obj *unstructured.Unstructured) error {
 		c := env.Condition(obj, kind)
@@ -61,7 +61,7 @@ func HaveCondition(kind string, status metav1.ConditionStatus) *Matcher {
 	})
 }
 
-// HaveReplicas wants a Deployment that asks for so many replicas.
+// HaveReplicas wants a Deployment with this number in spec.replicas.
 func HaveReplicas(want int32) *Matcher {
 	return Deployment(func(d *appsv1.Deployment) error {
 		if have := ptr.Deref(d.Spec.Replicas, 1); have != want {
@@ -71,11 +71,11 @@ func HaveReplicas(want int32) *Matcher {
 	})
 }
 
-// number finds whole numbers, also behind a letter, as in -p11211.
+// number finds whole numbers, also after a letter, as in -p11211.
 var number = regexp.MustCompile(`[0-9]+`)
 
-// BeTold wants a Deployment whose container is told a number, such as its "port": in its command, its arguments or its environment.
-// The list of ports tells memcached nothing, which shows only where Pods are real.
+// BeTold wants a Deployment whose container gets a number, such as its "port", by its command, its arguments or its environment. The
+// list of ports does not count: it tells memcached nothing. The cause is what and "-not-told".
 func BeTold(what string, want any) *Matcher {
 	return Deployment(func(d *appsv1.Deployment) error {
 		if said := env.CommandLine(d); !slices.Contains(number.FindAllString(said, -1), fmt.Sprint(want)) {
@@ -85,8 +85,8 @@ func BeTold(what string, want any) *Matcher {
 	})
 }
 
-// haveAvailablePods wants a [env.Rollout] with so many Pods that are available, and no others. Otherwise the finding is what keeps
-// them from becoming available, if that shows.
+// haveAvailablePods wants an [env.Rollout] with this number of available Pods, and no others. Otherwise it returns [env.Rollout]'s
+// Trouble, if there is any.
 func haveAvailablePods(want int32) *Matcher {
 	return Deployment(func(r env.Rollout) error {
 		s := r.Deployment.Status
@@ -100,7 +100,7 @@ func haveAvailablePods(want int32) *Matcher {
 	}).ByKubernetes(podsTimeoutAfterFailure)
 }
 
-// ExpectCreated makes a Memcached in a namespace, as [env.NewMemcached] draws it, and waits for its Deployment.
+// ExpectCreated creates the Memcached that [env.NewMemcached] makes, and waits for its Deployment.
 func ExpectCreated(ctx context.Context, namespace string, size ...int32) env.Memcached {
 	ginkgo.GinkgoHelper()
 	m := env.NewMemcached(namespace, size...)
@@ -125,20 +125,19 @@ func ExpectPods(ctx context.Context, m env.Memcached) {
 }
 
 const (
-	// listenTimeout is how long memcached may take to listen after its container has started, and listenInterval how often it
-	// is asked: each time is a request to the API server.
+	// listenTimeout is how long memcached may take to listen after its container has started. listenInterval is the pause between
+	// two tries, each of which is a request to the API server.
 	listenTimeout, listenInterval = 5 * time.Second, 100 * time.Millisecond
-	// podsTimeout is how long real Pods may take to be available: scheduling, sandbox, start. Two seconds on a quiet machine, and 28 s
-	// were seen on one with twenty runnable programs for each core; Pods that cannot become available for a reason that shows are not
-	// waited for.
+	// podsTimeout is how long real Pods may take to become available. They took 2 s on a quiet machine, and 28 s on one with twenty
+	// runnable programs for each core. The wait ends early if something is seen that keeps them from becoming available.
 	podsTimeout = 60 * time.Second
-	// podsTimeoutAfterFailure is how long Pods are still waited for once another check has failed. Two seconds is what a quiet machine
-	// needs, and a readiness probe is given five to succeed; an operator that fights the Deployment controller would use up podsTimeout.
+	// podsTimeoutAfterFailure replaces podsTimeout if another check has failed: 2 s for a start on a quiet machine, and 5 s for a
+	// readiness probe. An operator that fights the Deployment controller would otherwise use up podsTimeout.
 	podsTimeoutAfterFailure = 8 * time.Second
 )
 
-// ExpectAnswers asks memcached in each Pod of a Memcached whose roll-out has ended, until judge returns nil for its answer, and wants
-// each Pod to be reached from outside. memcached in a Pod that is available may not listen yet.
+// ExpectAnswers asks memcached in each Pod of a Memcached until judge returns nil for its answer: memcached in an available Pod may
+// not listen yet. It also wants each Pod to be reachable from outside. Call it after [ExpectPods].
 func ExpectAnswers(ctx context.Context, m env.Memcached, question string, judge func(answer string) error) {
 	ginkgo.GinkgoHelper()
 	pods, err := m.Pods(ctx)
@@ -159,15 +158,15 @@ func ExpectAnswers(ctx context.Context, m env.Memcached, question string, judge 
 }
 
 const (
-	// stablePeriod is how long nothing may change before a Memcached is taken to be at rest: more than a second, because some
-	// operators write each second. stableTimeout is how long it may take to come to rest.
+	// stablePeriod is how long nothing may change until a Memcached is taken to be at rest: more than a second, because some
+	// operators write once a second. stableTimeout is how long a Memcached may take to come to rest.
 	stablePeriod, stableTimeout = 1100 * time.Millisecond, 12 * time.Second
-	// maxWrites is how many mutating requests a manager may send about one Memcached in a [env.QuietPeriod] at rest. A loop
-	// sends hundreds; an operator that applies again on each pass, a few.
+	// maxWrites is how many mutating requests a manager may send for one Memcached in an [env.QuietPeriod] without work. A loop
+	// sends hundreds. An operator that applies on each pass sends a few.
 	maxWrites = 10
 )
 
-// ExpectStable waits until neither the Deployment nor the status of the Memcached has changed for a second.
+// ExpectStable waits until neither the Memcached nor its Deployment has changed for a second.
 func ExpectStable(ctx context.Context, m env.Memcached) {
 	ginkgo.GinkgoHelper()
 	changed, err := m.AwaitRest(ctx, stablePeriod, stableTimeout)
@@ -175,8 +174,8 @@ func ExpectStable(ctx context.Context, m env.Memcached) {
 	gomega.Expect(changed).To(gomega.Succeed())
 }
 
-// ExpectUnchanged does something that asks for no work, and holds the manager to it: the Deployment and the status stay as
-// they are for [env.QuietPeriod], hardly any write is sent, and no other object is changed again and again.
+// ExpectUnchanged calls act, which gives the manager nothing to do. Then it wants the Memcached and its Deployment unchanged for
+// [env.QuietPeriod], at most ten writes, and no other object that is changed again and again.
 func ExpectUnchanged(ctx context.Context, m env.Memcached, act func()) {
 	ginkgo.GinkgoHelper()
 	before, err := m.State(ctx)
@@ -189,8 +188,7 @@ func ExpectUnchanged(ctx context.Context, m env.Memcached, act func()) {
 	}
 	quiet()
 	if n := len(m.Writes(since)); n > maxWrites/2 && n <= maxWrites {
-		// A manager that comes back five times a second gets no further on a slow machine. One that is at rest by now
-		// sends nothing more.
+		// On a slow machine, a manager that writes five times a second may send so few. A right one has sent its last write.
 		quiet()
 	}
 	if writes := m.Writes(since); len(writes) > maxWrites {
@@ -198,6 +196,7 @@ func ExpectUnchanged(ctx context.Context, m env.Memcached, act func()) {
 			"%d, the last of them: %s", len(writes), writes[len(writes)-1])).To(gomega.Succeed())
 	}
 	if other := m.Rewritten(since); other != "" {
-		gomega.Expect(finding.New("others-changed", "a no-op reconcile writes nothing", "%s was changed again and again", other)).To(gomega.Succeed())
+		gomega.Expect(finding.New("others-changed", "a no-op reconcile writes nothing",
+			"%s was changed again and again", other)).To(gomega.Succeed())
 	}
 }

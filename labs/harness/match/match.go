@@ -1,12 +1,12 @@
 // Package match has the Gomega matchers of the checks. A matcher that fails has a finding: a cause, which is a key of the
-// check's hints in lab.yaml, what was expected, and what was seen. The check's Gomega takes it from there: see [env.NewGomega].
+// check's hints in lab.yaml, what was expected, and what was seen. The matcher hands the finding to [env.Record].
 //
-// Give a matcher something to poll, and Eventually ends as soon as waiting makes no sense any more: see [Matcher].
+// With a function that polls, Eventually ends as soon as waiting makes no sense any more: see [Matcher].
 //
 //	Eventually(ctx, env.DeploymentOf(m)).Should(match.HaveReplicas(5).Because("not-scaled-up"))
-//	Eventually(ctx, env.DeploymentOf(m)).Should(match.Because("paused", "a Deployment that is not paused", HaveField("Spec.Paused", BeFalse())))
+//	Eventually(ctx, env.DeploymentOf(m)).Should(match.Because("paused", "no pause", HaveField("Spec.Paused", BeFalse())))
 //
-// Do not negate these matchers. What must not be there has a matcher of its own: [BeGone].
+// Do not negate these matchers. To wait until a Memcached is gone, use [BeGone].
 package match
 
 import (
@@ -28,21 +28,21 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// Matcher is a condition that returns a finding. It is made for one assertion.
+// Matcher is a condition that returns a finding. Make one for each assertion.
 //
-// It ends Eventually early when the manager has ended by itself, when it has done nothing for four seconds, when the API server
-// keeps refusing what it writes to the object, and when a failed check makes this one pointless.
+// It ends Eventually early in four cases: the manager has ended by itself; it has done nothing for four seconds; the API server keeps
+// refusing what it writes to the object; another check's failure makes this one pointless.
 type Matcher struct {
 	judge     func(actual any) error
 	wait      *env.Wait
-	failure   atomic.Pointer[env.Failure] // Ginkgo asks for the message at any time, for a progress report
-	cause     string                      // of its findings, "" for their own
-	exists    bool                        // the cause is that of a Deployment that is not there, too
-	stop      func() error                // ends the wait, nil when nothing does
+	failure   atomic.Pointer[env.Failure] // atomic, because Ginkgo asks for the message at any time, for a progress report
+	cause     string                      // replaces the cause of its findings, "" for their own
+	exists    bool                        // cause also replaces CauseNoDeployment
+	stop      func() error                // nil for none
 	keepCause bool
 }
 
-// Make makes a matcher of a condition: it returns nil, a finding, or what kept it from one.
+// Make makes a matcher of a condition, which returns nil, a finding, or an error that kept it from judging.
 func Make[T any](condition func(T) error) *Matcher {
 	return &Matcher{wait: env.NewWait(), judge: func(actual any) error {
 		value, ok := actual.(T)
@@ -53,8 +53,8 @@ func Make[T any](condition func(T) error) *Matcher {
 	}}
 }
 
-// Because makes a matcher of one of Gomega's. A value that does not satisfy it is a finding with the cause; a Deployment that is
-// not there is one with the cause [env.CauseNoDeployment].
+// Because makes a matcher of one of Gomega's. If it does not match, the finding has the given cause; if the value is a Deployment
+// that does not exist, the cause is [env.CauseNoDeployment].
 func Because(cause, expected string, stock gomegatypes.GomegaMatcher) *Matcher {
 	return Deployment(func(actual any) error {
 		ok, err := stock.Match(actual)
@@ -65,8 +65,8 @@ func Because(cause, expected string, stock gomegatypes.GomegaMatcher) *Matcher {
 	})
 }
 
-// Deployment is [Make] for a condition that a Deployment has to be there for, if it is about one. One that is not there is a finding
-// with the cause [env.CauseNoDeployment], and the condition is not asked.
+// Deployment is [Make] for a condition that needs an existing Deployment. If the value is a Deployment or an [env.Rollout] that does not
+// exist, the finding has the cause [env.CauseNoDeployment], and condition is not called.
 func Deployment[T any](condition func(T) error) *Matcher {
 	m := Make(condition)
 	judge := m.judge
@@ -79,34 +79,33 @@ func Deployment[T any](condition func(T) error) *Matcher {
 	return m
 }
 
-// ByKubernetes says that Kubernetes has to act, and not the manager: an idle manager does not end the wait. Once another
-// check has failed, the wait lasts atLeast in all, and then ends.
+// ByKubernetes says that an idle manager does not end the wait: Kubernetes has to act, or the contract grants the manager longer.
+// If another check has failed, the wait ends after atLeast.
 func (m *Matcher) ByKubernetes(atLeast time.Duration) *Matcher {
 	m.wait.ByKubernetes, m.wait.AtLeast = true, atLeast
 	return m
 }
 
-// Because replaces the cause, and with it the hint. A Deployment that is not there keeps [env.CauseNoDeployment], except
-// for [Exist].
+// Because replaces the cause, and with it the hint. A missing Deployment keeps [env.CauseNoDeployment], except with [Exist].
 func (m *Matcher) Because(cause string) *Matcher {
 	m.cause = cause
 	return m
 }
 
-// StopIf ends the wait with an error of stop's, which is asked while the condition does not hold.
+// StopIf calls stop while the condition does not hold. If stop returns an error, the wait ends with this error.
 func (m *Matcher) StopIf(stop func() error) *Matcher {
 	m.stop = stop
 	return m
 }
 
-// KeepCause leaves the finding as it is. Otherwise what the manager's log and requests say about the object may explain it:
-// a panic, or a write that was refused.
+// KeepCause keeps the cause of the finding. Otherwise the manager's log and requests may give it a better one, such as a panic or a
+// refused write.
 func (m *Matcher) KeepCause() *Matcher {
 	m.keepCause = true
 	return m
 }
 
-// Judge returns what the matcher says about a value: nil, a finding, or what kept it from one.
+// Judge judges a value once: it returns nil, a finding, or an error that kept it from judging.
 func (m *Matcher) Judge(actual any) error {
 	err := m.judge(actual)
 	f, ok := errors.AsType[*finding.Finding](err)
@@ -146,7 +145,7 @@ func (m *Matcher) Match(actual any) (bool, error) {
 	return false, nil
 }
 
-// about is the failure, with the object that is looked at and its resource.
+// about makes the failure of a value, with its object and resource.
 func (m *Matcher) about(actual any, err error) *env.Failure {
 	f, cause := &env.Failure{Err: err}, finding.Of(err).Cause
 	obj, resource := object(actual), ""
@@ -171,7 +170,7 @@ func (m *Matcher) about(actual any, err error) *env.Failure {
 	return f
 }
 
-// object is the object that is looked at, nil if there is no single one.
+// object is the object that a value is about, nil if there is no single one.
 func object(actual any) client.Object {
 	if r, ok := actual.(env.Rollout); ok {
 		return r.Deployment
@@ -185,7 +184,7 @@ func (m *Matcher) FailureMessage(any) string {
 	if f := m.failure.Load(); f != nil {
 		return f.Err.Error()
 	}
-	return "The matcher held when it was asked last." // a later poll failed: Gomega tells that, and asks about the value before it
+	return "The matcher held when it was asked last." // Gomega asks about the last value that it read; a later read has failed
 }
 
 // NegatedFailureMessage is part of [gomegatypes.GomegaMatcher].

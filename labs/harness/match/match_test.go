@@ -15,7 +15,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding/findingtest"
 )
 
-// deployment is one with so many replicas.
+// deployment is a Deployment with so many replicas, all of them available.
 func deployment(replicas int32) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lab-a", Name: "tea", UID: "1", Generation: 2},
@@ -24,7 +24,7 @@ func deployment(replicas int32) *appsv1.Deployment {
 	}
 }
 
-// none is a Deployment that is not there.
+// none is a Deployment that does not exist.
 func none() *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lab-a", Name: "tea"}}
 }
@@ -41,7 +41,7 @@ func TestMatcherFindings(t *testing.T) {
 	}{
 		"exists":                                 {Exist(), deployment(1), "", ""},
 		"does not exist":                         {Exist(), none(), env.CauseNoDeployment, "none"},
-		"does not exist, because":                {Exist().Because("missing-namesake"), none(), "missing-namesake", "none"},
+		"does not exist, because":                {Exist().Because("missing-deployment"), none(), "missing-deployment", "none"},
 		"replicas":                               {HaveReplicas(3), deployment(3), "", ""},
 		"other replicas":                         {HaveReplicas(5), deployment(3), "wrong-replicas", "spec.replicas 3"},
 		"other replicas, because":                {HaveReplicas(5).Because("not-scaled-up"), deployment(3), "not-scaled-up", "spec.replicas 3"},
@@ -80,15 +80,15 @@ func TestFailuresReachTheRecorder(t *testing.T) {
 		resource string
 		missing  bool
 	}{
-		"a finding":               {HaveReplicas(5), deployment(3), "wrong-replicas", env.Deployments, false},
-		"one of several":          {gomega.SatisfyAll(Exist(), HaveReplicas(5)), deployment(3), "wrong-replicas", env.Deployments, false},
-		"no Deployment":           {gomega.SatisfyAll(HaveReplicas(5), Exist()), none(), env.CauseNoDeployment, env.Deployments, true},
-		"that need not be there":  {Make(func(*appsv1.Deployment) error { return finding.New("gone", "it stays", "it is gone") }), none(), "gone", env.Deployments, false},
-		"unexplained":             {HaveReplicas(5).KeepCause(), deployment(3), "wrong-replicas", "", false},
-		"what will stay":          {Make(func(*appsv1.Deployment) error { return env.Final(finding.New("stolen", "a", "b")) }), deployment(3), "stolen", env.Deployments, false},
-		"what ends it":            {HaveReplicas(5).StopIf(func() error { return finding.New("forbidden", "a", "b") }), deployment(3), "forbidden", "", false},
-		"no finding, but a fault": {Make(func(*appsv1.Deployment) error { return never }), deployment(3), finding.CauseOther, env.Deployments, false},
-		"one of Gomega's":         {Because("paused", "no pause", gomega.HaveField("Spec.Paused", true)), deployment(3), "paused", env.Deployments, false},
+		"a finding":       {HaveReplicas(5), deployment(3), "wrong-replicas", env.Deployments, false},
+		"one of several":  {gomega.SatisfyAll(Exist(), HaveReplicas(5)), deployment(3), "wrong-replicas", env.Deployments, false},
+		"no Deployment":   {gomega.SatisfyAll(HaveReplicas(5), Exist()), none(), env.CauseNoDeployment, env.Deployments, true},
+		"none is needed":  {Make(func(*appsv1.Deployment) error { return finding.New("gone", "it stays", "it is gone") }), none(), "gone", env.Deployments, false},
+		"keeps its cause": {HaveReplicas(5).KeepCause(), deployment(3), "wrong-replicas", "", false},
+		"a final finding": {Make(func(*appsv1.Deployment) error { return env.Final(finding.New("stolen", "a", "b")) }), deployment(3), "stolen", env.Deployments, false},
+		"StopIf":          {HaveReplicas(5).StopIf(func() error { return finding.New("forbidden", "a", "b") }), deployment(3), "forbidden", "", false},
+		"an error":        {Make(func(*appsv1.Deployment) error { return never }), deployment(3), finding.CauseOther, env.Deployments, false},
+		"one of Gomega's": {Because("paused", "no pause", gomega.HaveField("Spec.Paused", true)), deployment(3), "paused", env.Deployments, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for kind, assert := range map[string]func(gomega.Gomega){
@@ -109,7 +109,7 @@ func TestFailuresReachTheRecorder(t *testing.T) {
 	}
 }
 
-// Only what more time might have changed is a failure of time.
+// A failure has timed out only if more time might have prevented it.
 func TestTimedOutFailures(t *testing.T) {
 	read := func() *appsv1.Deployment { return deployment(3) }
 	final := Deployment(func(*appsv1.Deployment) error { return env.Final(finding.New("stolen", "a", "b")) })

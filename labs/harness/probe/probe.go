@@ -1,5 +1,5 @@
-// Package probe compiles a program of ours into a learner's module, which copies their objects, to find out what copies share with
-// the originals. It writes nothing into the module: the program exists in an overlay of the go command only.
+// Package probe finds out what copies of the learner's objects share with their originals. It compiles a program of ours that copies
+// such objects into the learner's module. It writes nothing there: the program is in an overlay of the go command only.
 package probe
 
 import (
@@ -27,13 +27,13 @@ import (
 const (
 	// CauseBuild is the cause of a finding about a module that does not compile.
 	CauseBuild = "does-not-build"
-	// CauseNoAnswer is the cause when the program was compiled and did not report.
+	// CauseNoAnswer is the cause if the program was compiled but wrote no report.
 	CauseNoAnswer = "no-answer"
 
-	folder     = "internal/labprobe" // where the program seems to be in the module
+	folder     = "internal/labprobe" // the program's folder in the module, by the overlay
 	scaffolded = "api/v1alpha1"      // where Kubebuilder puts the types
 	runLimit   = 5 * time.Second     // the program needs 50 ms; the rest is for a busy machine
-	pipeDelay  = 5 * time.Second     // children of a command that has ended may hold the pipe open
+	pipeDelay  = 5 * time.Second     // how long children of a command that has ended may hold its output open
 )
 
 var (
@@ -42,31 +42,32 @@ var (
 	mainTemplate = template.Must(template.New("main.go").Parse(mainText))
 )
 
-// The objects that the program copies, and others that DeepCopyInto has to replace.
+// The objects that the program copies, and others as targets whose content DeepCopyInto has to replace.
 const (
 	object = `{"metadata":{"name":"a","resourceVersion":"1","labels":{"a":"b"},"annotations":{"a":"b"},"finalizers":["a.b/c"],` +
 		`"ownerReferences":[{"apiVersion":"v1","kind":"A","name":"a","uid":"1","controller":true}]},"spec":{"size":3,"containerPort":11211},` +
 		`"status":{"conditions":[{"type":"Available","status":"True","reason":"A","message":"a","lastTransitionTime":"2026-01-02T03:04:05Z",` +
 		`"observedGeneration":1}]}}`
-	other  = `{"metadata":{"name":"b","labels":{"c":"d"}},"spec":{"size":4,"containerPort":4},"status":{"conditions":[{"type":"B"},{"type":"C"}]}}`
+	other = `{"metadata":{"name":"b","labels":{"c":"d"}},"spec":{"size":4,"containerPort":4},` +
+		`"status":{"conditions":[{"type":"B"},{"type":"C"}]}}`
 	list   = `{"metadata":{"resourceVersion":"1"},"items":[` + object + `]}`
 	others = `{"metadata":{"resourceVersion":"2"},"items":[` + other + `,` + other + `]}`
 )
 
-// Copies are the ways of copying the learner's kinds, by the Go names of these.
+// Copies are the results of all copy methods, by the name of the Go type, Memcached or MemcachedList.
 type Copies map[string][]Copy
 
-// Copy is one way of copying.
+// Copy is the result of one copy method.
 type Copy struct {
 	Method string // DeepCopy, DeepCopyInto or DeepCopyObject
-	// Shared are the fields of the original that a change of the copy changes, Lost those in which the copy differs from it.
+	// Shared are the fields of the original that change with the copy. Lost are the fields in which the copy differs.
 	Shared, Lost []string
-	// Panic is the message and the stack of a panic, and Missing why the method could not be called.
+	// Panic is the message and the stack of a panic. Missing says why the method could not be called. "" is none.
 	Panic, Missing string
 }
 
-// attempt is what the program reports about one way of copying: an object as JSON, its copy, and the object when everything in the
-// copy has been changed.
+// attempt is the program's report about one copy method: the original and its copy as JSON, and the original after everything in the
+// copy was changed.
 type attempt struct {
 	Copy
 	Original, Copied, After any
@@ -80,21 +81,21 @@ func paths(a, b any) (all []string) {
 	return all
 }
 
-// Probe compiles and runs the program.
+// Probe compiles the program and runs it.
 type Probe struct {
 	Workspace  string   // the learner's module, which is only read
 	Scratch    string   // a folder for the program, and for the home in which it runs
-	Supervisor string   // the program that runs a learner's code
+	Supervisor string   // the binary that runs a learner's program and ends its whole process tree
 	Env        []string // the whole environment of the go command
 }
 
-// Result is what the program reports, or a finding with the cause [CauseBuild], [CauseNoAnswer] or [finding.CauseMachine].
+// Result is the program's report, or a finding with the cause [CauseBuild], [CauseNoAnswer] or [finding.CauseMachine].
 type Result struct {
 	Copies  Copies           `json:"copies,omitempty"`
 	Finding *finding.Finding `json:"finding,omitempty"`
 }
 
-// Run compiles and runs the program. An error is the end of ctx.
+// Run compiles the program and runs it. It returns an error only if ctx ends.
 func (p Probe) Run(ctx context.Context) (r Result, _ error) {
 	program, err := p.build(ctx)
 	if err == nil {
@@ -135,7 +136,7 @@ func (p Probe) build(ctx context.Context) (program string, _ error) {
 	return "", finding.New(CauseBuild, "types that compile", "%s", module.Complaint(string(output), p.Workspace))
 }
 
-// write writes the program's source, and the file that tells the go command where in the workspace to imagine it.
+// write writes the program's source, and the overlay file that puts it into the workspace for the go command.
 func (p Probe) write(api string) (dir, overlay string, err error) {
 	if dir, err = os.MkdirTemp(p.Scratch, "probe-"); err != nil {
 		return "", "", err
@@ -151,8 +152,8 @@ func (p Probe) write(api string) (dir, overlay string, err error) {
 // declares finds the declarations of the learner's kinds.
 var declares = regexp.MustCompile(`(?m)^(?:type |\t)(Memcached|MemcachedList) (?:struct|=)`)
 
-// apiPackage is the import path of the package that declares the learner's kinds. Where several do, it is the one that Kubebuilder
-// made.
+// apiPackage is the import path of the package that declares the learner's kinds. If several do, it is the one where Kubebuilder puts
+// them.
 func (p Probe) apiPackage() (api string, _ error) {
 	declared := map[module.Package]string{}
 	err := module.Walk(p.Workspace, func(pkg module.Package, text []byte) {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// types are those of a module without dependencies, as old as the first scaffolds with generics.
+// types are the types of a module without dependencies, which compile with old versions of Go.
 const types = `package v1alpha1
 
 type Condition struct{ Type, Status string }
@@ -65,7 +65,7 @@ func (in *MemcachedList) DeepCopyObject() any      { return in.DeepCopy() }
 
 const file = "api/v1alpha1/types.go"
 
-// run probes a module with these files beside, or in place of, the types.
+// run probes a module with the types and these files, which may replace them.
 func run(ctx context.Context, t *testing.T, files map[string]string) (probe.Result, error) {
 	t.Helper()
 	path, err := supervisor()

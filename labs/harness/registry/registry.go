@@ -1,11 +1,11 @@
-// Package registry is a registry of caches that is no part of any cluster. An operator gives each of its Memcacheds an entry
-// there, by plain HTTP:
+// Package registry is a registry of caches outside the cluster. An operator keeps an entry there for each of its Memcacheds, by
+// plain HTTP:
 //
 //	PUT    /caches/{uid}    {"namespace": …, "name": …, "size": …}
 //	GET    /caches/{uid}    the entry, or 404
 //	DELETE /caches/{uid}    404 when there is none
 //
-// It remembers who asked for what, and a check may have it be slow, be away, or say no for a while.
+// The registry records all requests. A check may have it answer late, with errors, or not at all: see [Behaviour].
 package registry
 
 import (
@@ -27,32 +27,32 @@ type Entry struct {
 	Size      int32  `json:"size"`
 }
 
-// Request is one that the registry was sent.
+// Request is one request to the registry.
 type Request struct {
 	Method, UID string
 	Entry       Entry // of a PUT
-	Status      int   // of the answer, whether or not the other side has waited for it; 0 as long as there is none, -1 for none at all
+	Status      int   // of the answer, even if the client has disconnected; 0 while it is open, -1 if it got no answer on purpose
 	Began       time.Time
-	Ended       time.Time // when it was answered, or when the other side gave up; zero as long as it is open
+	Ended       time.Time // when it was answered, or the client disconnected; zero while it is open
 }
 
-// Behaviour is what the registry does with requests in place of what is right.
+// Behaviour is what the registry does instead of its contract.
 type Behaviour struct {
-	// Only is the one method that it is about, "" is all.
+	// Only is the method that the behaviour applies to, "" for all.
 	Only string
-	// Statuses are the answers to the requests for one uid, one after the other and without any effect. The last one stays. With
-	// none, the answer is the right one. -1 is no answer: the connection ends.
+	// Statuses are the answers to the requests for one uid, one after the other; the last one repeats. Such a request has no effect.
+	// Without statuses, the request has its effect and its answer. -1 closes the connection without an answer.
 	Statuses []int
-	// Delay comes before the effect and the answer.
+	// Delay is the time until the effect and the answer.
 	Delay time.Duration
-	// Meanwhile is called before the effect, which waits for it; nil is nothing. It may be called by several requests at a time.
+	// Meanwhile is called before the effect, which waits for it; it may be nil. Several requests may call it at once.
 	Meanwhile func(context.Context, Request)
 }
 
-// breakOff stands for a connection that ends without an answer, among statuses.
+// breakOff is the status of a connection that is closed without an answer.
 const breakOff = -1
 
-// Registry is one that listens until it is closed. All of its methods may be called at any time.
+// Registry is a registry that listens until it is closed. Its methods may be called at any time, by several goroutines at once.
 type Registry struct {
 	server *http.Server
 	url    string
@@ -65,8 +65,8 @@ type Registry struct {
 	disturbed  map[string]int // requests for each uid since the last change of behaviours
 }
 
-// Start makes a registry that listens at an address of loopback, such as "127.0.0.1:0" for any port that is free. tell is told
-// each request that is answered, one at a time; nil is nobody.
+// Start makes a registry that listens on an address of loopback, such as "127.0.0.1:0" for any free port. It calls tell for each
+// request that is answered, one at a time; tell may be nil.
 func Start(address string, tell func(Request)) (*Registry, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -80,20 +80,20 @@ func Start(address string, tell func(Request)) (*Registry, error) {
 	return r, nil
 }
 
-// URL is what an operator is told.
+// URL is the address for operators.
 func (r *Registry) URL() string { return r.url }
 
-// Close ends it.
+// Close closes the listener and all connections.
 func (r *Registry) Close() error { return r.server.Close() }
 
-// Entries are all of them, by uid.
+// Entries are all entries, by uid.
 func (r *Registry) Entries() map[string]Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.entries)
 }
 
-// Edit changes an entry as somebody else would; nil removes it.
+// Edit replaces an entry as another client could; nil removes it.
 func (r *Registry) Edit(uid string, entry *Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,8 +102,8 @@ func (r *Registry) Edit(uid string, entry *Entry) {
 	}
 }
 
-// Behave has the registry do something else with the requests for a uid, from now on; "" is each uid that has no behaviour of its own.
-// The zero value is what is right.
+// Behave sets the behaviour for the requests for a uid; "" stands for every uid without one of its own. The zero Behaviour is the
+// contract. Statuses begin again for all uids.
 func (r *Registry) Behave(uid string, b Behaviour) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +111,7 @@ func (r *Registry) Behave(uid string, b Behaviour) {
 	r.disturbed = map[string]int{}
 }
 
-// Requests are those for a uid, in order of their arrival.
+// Requests are the requests for a uid, in the order of their arrival.
 func (r *Registry) Requests(uid string) []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +124,7 @@ func (r *Registry) Requests(uid string) []Request {
 	return all
 }
 
-// serve answers a request. What was asked is done all the same when the other side hangs up.
+// serve answers a request. A request has its effect even if the client disconnects.
 func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	q := &Request{Began: time.Now(), Method: req.Method, UID: req.PathValue("uid")}
 	if q.Method == http.MethodPut {
@@ -133,7 +133,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
-	_, _ = io.Copy(io.Discard, req.Body) // only then the server notices that the other side hangs up
+	_, _ = io.Copy(io.Discard, req.Body) // until the body is read, the server does not notice that the client disconnects
 	b := r.receive(q)
 	if b.Meanwhile != nil {
 		b.Meanwhile(context.WithoutCancel(req.Context()), *q)
@@ -145,7 +145,7 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	r.answer(w, q, b)
 }
 
-// receive remembers a request, and returns what is to be done with it.
+// receive records a request, and returns the behaviour for it.
 func (r *Registry) receive(q *Request) Behaviour {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func (r *Registry) receive(q *Request) Behaviour {
 	return b
 }
 
-// answer does what is asked, unless the behaviour has another answer, and tells the other side.
+// answer sends the next status of the behaviour, or else applies the request and sends its answer.
 func (r *Registry) answer(w http.ResponseWriter, q *Request, b Behaviour) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,7 +185,7 @@ func (r *Registry) answer(w http.ResponseWriter, q *Request, b Behaviour) {
 	}
 }
 
-// apply does what is asked, and returns the answer.
+// apply has the effect of a request by the contract, and returns the answer.
 func (r *Registry) apply(q Request) (status int, _ *Entry) {
 	entry, there := r.entries[q.UID]
 	switch {

@@ -57,13 +57,13 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// Each uid meets all statuses in their order, whatever others ask meanwhile, and of one method only where that is asked for.
+// Each uid gets all statuses in their order, whatever the requests for other uids. Only limits them to one method.
 func TestBehaviour(t *testing.T) {
 	r := start(t, nil)
 	r.Behave("", registry.Behaviour{Statuses: []int{429, -1, 503}})
 	entries := -1
 	r.Behave("put", registry.Behaviour{Only: http.MethodPut, Statuses: []int{422}, Meanwhile: func(context.Context, registry.Request) { entries = len(r.Entries()) }})
-	for range 2 { // a change of the behaviour begins anew
+	for range 2 { // Behave begins the statuses again
 		for _, want := range []int{429, -1, 503, 503} {
 			for uid, want := range map[string]int{"a": want, "b": want, "put": 404} {
 				if status, _ := ask(t.Context(), r, http.MethodDelete, uid, ""); status != want {
@@ -81,7 +81,7 @@ func TestBehaviour(t *testing.T) {
 	}
 }
 
-// A client that gives up has had its effect, and no other one waits for it.
+// A request has its effect even if the client gives up, and no other request waits for it.
 func TestSlowAnswer(t *testing.T) {
 	g := gomega.NewWithT(t)
 	r := start(t, nil)

@@ -32,7 +32,7 @@ type App struct {
 
 	Cluster   string // --cluster: one of the constants of this package
 	NodeImage string // --node-image, "" = choose
-	Yes       bool   // --yes: consent to what needs root or minutes, or cannot be taken back
+	Yes       bool   // --yes: consent, instead of the questions of Agree
 }
 
 // New finds the checkout that the working directory is in.
@@ -55,8 +55,7 @@ func New() (*App, error) {
 	}
 }
 
-// Flags gives every command below root the flags that all have. Root's PersistentPreRunE checks them. more are further values of
-// --cluster.
+// Flags gives root and its commands the flags that all have. Root's PersistentPreRunE checks them. more are further values of --cluster.
 func (a *App) Flags(root *cobra.Command, more ...string) {
 	known := append([]string{Kind, Embedded, Auto}, more...)
 	names, flags := strings.Join(known, ", "), root.PersistentFlags()
@@ -74,7 +73,7 @@ func (a *App) Flags(root *cobra.Command, more ...string) {
 // Progress writes one line about what is going on.
 func (a *App) Progress(line string) { fmt.Fprintln(a.Err, "…", strings.TrimSpace(plain.Text(line))) }
 
-// Course loads the course. A damaged manifest is the checkout's fault, and nothing was changed.
+// Course loads the course. A manifest that cannot be read is wrong usage: somebody has edited it.
 func (a *App) Course() (*course.Course, error) {
 	c, err := course.Load(a.Root)
 	if err != nil {
@@ -83,11 +82,11 @@ func (a *App) Course() (*course.Course, error) {
 	return c, nil
 }
 
-// ErrBusy says that somebody else has the lock.
+// ErrBusy says that another process has the lock.
 var ErrBusy = errors.New("another lab command is working")
 
-// Lock keeps two commands from working at the same time on what is called so. The lock's file stays in the state folder; the kernel
-// releases it with the process.
+// Lock keeps two commands from working on one thing at the same time. name is the lock's file in the state folder, which stays; what
+// names the thing in errors. The kernel releases the lock when the process ends.
 func (a *App) Lock(name, what string) (unlock func(), err error) {
 	dir := filepath.Join(a.State, "locks")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/course"
 )
 
-// Command is a command that does what run does. The first line of text is its summary.
+// Command is a command that runs run. The first line of text is its summary.
 func Command(use, text string, args cobra.PositionalArgs, run func(ctx context.Context, args []string) error) *cobra.Command {
 	short, _, _ := strings.Cut(text, "\n")
 	return &cobra.Command{
@@ -34,7 +34,7 @@ func LabNumber(c *course.Course, text string) (int, error) {
 	return n, nil
 }
 
-// Count is a number of things, such as "1 cluster" and "2 clusters".
+// Count is a number with its noun, such as "1 cluster" and "2 clusters".
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -42,8 +42,8 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Agree says what a command is about to do, and asks a person at the terminal for a yes. The end of the input is no yes, and nor is a
-// script without --yes.
+// Agree says what a command is about to do, and asks a person at the terminal whether to go on. Only y and yes agree. A script agrees
+// with --yes.
 func (a *App) Agree(what string) bool {
 	fmt.Fprintln(a.Err, what)
 	if a.Yes || !a.AtTerminal() {

@@ -20,7 +20,7 @@ const (
 	Auto     = "auto" // kind where a container engine answers, embedded elsewhere
 	Kind     = "kind"
 	Embedded = embedded.Identity
-	Hosted   = "hosted" // one in a Pod of the cluster of the kubeconfig, for one verdict; for everything else auto
+	Hosted   = "hosted" // one in a Pod of the kubeconfig's cluster, for one verdict; for other commands it means Auto
 )
 
 // RoomLabel marks the clusters of a classroom among those of the checkout.
@@ -58,8 +58,8 @@ func (a *App) Chosen(ctx context.Context) string {
 	return a.Cluster
 }
 
-// Ready gives what a run needs: the clusters of this checkout, swept of what dead owners left, and for kind a node image. What the
-// machine lacks for n clusters at the same time is set up first, with consent where it needs root.
+// Ready gives what a run needs: the manager of this checkout's clusters, and for kind a node image. It removes clusters whose owners
+// have ended. What the machine lacks for n clusters at the same time is set up first, with consent where that needs root.
 func (a *App) Ready(ctx context.Context, n int) (*clusters.Manager, nodeimage.Image, error) {
 	owned, err := a.Owned(Embedded)
 	if err == nil {
@@ -74,7 +74,7 @@ func (a *App) Ready(ctx context.Context, n int) (*clusters.Manager, nodeimage.Im
 	return owned, nodeimage.Image{}, err
 }
 
-// ReadyKind does so for clusters of kind.
+// ReadyKind does the same for clusters of kind.
 func (a *App) ReadyKind(ctx context.Context, n int) (*clusters.Manager, nodeimage.Image, error) {
 	images := memcached.NodeImage(a.Engine(), a.Cache, a.Progress)
 	err := setup.Run(ctx, setup.Options{
@@ -98,14 +98,15 @@ func (a *App) ReadyKind(ctx context.Context, n int) (*clusters.Manager, nodeimag
 	return owned, image, nil
 }
 
-// sweep removes what dead owners left, and says so where it cannot.
+// sweep removes clusters whose owners have ended. It only reports an error.
 func (a *App) sweep(ctx context.Context, owned *clusters.Manager) {
 	if _, err := owned.Sweep(ctx); err != nil {
 		a.Progress(fmt.Sprintf("could not remove what an earlier run left: %v", err))
 	}
 }
 
-// Owned gives the clusters of a provider, such as that of a [clusters.Record], without setting anything up: the embedded one, else kind.
+// Owned gives the manager of this checkout's clusters of a provider, and sets nothing up. The provider is that of a [clusters.Record],
+// [Embedded] or [Kind].
 func (a *App) Owned(provider string) (*clusters.Manager, error) {
 	if provider == Embedded {
 		return embedded.NewManager(a.State, a.Cache, a.Progress)
@@ -118,8 +119,8 @@ func Missing(owned *clusters.Manager) []string {
 	return owned.Provider().(*embedded.Embedded).Missing()
 }
 
-// Owners are the records of all clusters of this checkout. With an error they are those that could be read.
-func (a *App) Owners(ctx context.Context) ([]clusters.Record, error) {
+// Records are the records of all clusters of this checkout. With an error they are those that could be read.
+func (a *App) Records(ctx context.Context) ([]clusters.Record, error) {
 	owned, err := a.Owned(Kind) // every provider reads the same records
 	if err != nil {
 		return nil, err
@@ -127,14 +128,14 @@ func (a *App) Owners(ctx context.Context) ([]clusters.Record, error) {
 	return owned.List(ctx)
 }
 
-// Delete deletes the cluster of a command that is at its end, or was interrupted, within 90 s.
+// Delete deletes the cluster of a command that ends or was interrupted, within 90 s.
 func Delete(ctx context.Context, owned *clusters.Manager, cluster *clusters.Cluster) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 90*time.Second)
 	defer cancel()
 	return owned.Delete(ctx, cluster.Name)
 }
 
-// Spec is how a cluster is made for the user of this machine.
+// Spec is what a cluster is made from on this machine.
 func (a *App) Spec(owned *clusters.Manager, image nodeimage.Image) clusters.Spec {
 	return memcached.Spec(image, owned, a.Cache)
 }

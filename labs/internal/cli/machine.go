@@ -12,7 +12,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-// DoctorOptions are what the doctor is asked about this machine. Go is that of the checkout, see [Main].
+// DoctorOptions say what the doctor looks at on this machine.
 func (a *App) DoctorOptions() doctor.Options {
 	o := doctor.Options{
 		Engine: a.Engine(), Dir: a.Root, GoVersion: strings.TrimPrefix(runtime.Version(), "go"), Commands: fix.Commands(),

@@ -22,7 +22,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-// Main is the program with that root command, and returns its exit code. The command's name is the program's.
+// Main runs the program with the root command, and returns its exit code.
 func Main(root func(*App) *cobra.Command) int {
 	log.SetLogger(logr.Discard()) // else controller-runtime's client complains that nobody did
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -46,22 +46,22 @@ func Main(root func(*App) *cobra.Command) int {
 	return code
 }
 
-// takeGo has this program, and all that it starts, use the Go that the checkout's go.mod asks for. An older Go fetches that one by
-// itself (https://go.dev/doc/toolchain), but only where a go.mod asks; learners' code would be called wrong for the Go that it met.
-// With settings that were exported for other work it would build for another machine, or not at all.
+// takeGo has this program, and all that it starts, use the Go that the checkout's go.mod names. An older Go fetches that one by
+// itself (https://go.dev/doc/toolchain), but only where a go.mod names it: a learner's module with an older go line would be compiled
+// by the older Go. With the settings removed here, which somebody exported for other work, Go would build for another machine, or not at all.
 func takeGo(ctx context.Context, root string) {
 	for _, name := range []string{"GOOS", "GOARCH", "GOEXPERIMENT", "GO111MODULE", "GOROOT"} {
 		_ = os.Unsetenv(name)
 	}
 	cmd := exec.CommandContext(ctx, "go", "env", "GOROOT")
 	cmd.Dir = root
-	out, _ := cmd.Output() // whatever needs Go says that there is none
+	out, _ := cmd.Output() // without Go, the first command that needs it says so
 	if goroot := strings.TrimSpace(string(out)); filepath.IsAbs(goroot) {
 		_ = os.Setenv("PATH", filepath.Join(goroot, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	}
 }
 
-// complain tells what went wrong, which may be in words of others, and what fixes it.
+// complain prints an error, which may quote other programs, and what fixes it.
 func complain(err error) {
 	text := err.Error()
 	if p, ok := errors.AsType[*clusters.Problem](err); ok && p.Fix == "" {
@@ -70,7 +70,7 @@ func complain(err error) {
 	fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", plain.Text(text))
 }
 
-// remains says what an interrupted command left behind: a cluster, when the engine did not let it go.
+// remains says what an interrupted command left behind: a cluster, when the engine did not delete it.
 func remains(err error) string {
 	if p, ok := errors.AsType[*clusters.Problem](err); ok && errors.Is(p, clusters.ErrBroken) {
 		return p.Finding()
@@ -78,12 +78,12 @@ func remains(err error) string {
 	return "nothing was left behind"
 }
 
-// Told is what a command returns whose report has told the verdict.
+// Told is what a command returns after it has printed a verdict.
 func Told(v verdict.Verdict) error {
 	return map[verdict.Verdict]error{verdict.Fail: exit.ErrFail, verdict.Environment: exit.ErrTold}[v]
 }
 
-// Execute runs the command that the arguments name. What cobra refuses before a command begins is wrong usage.
+// Execute runs the command that the arguments name. An error of cobra before the command begins is wrong usage.
 func Execute(ctx context.Context, root *cobra.Command, args []string) error {
 	begun, resolve := false, root.PersistentPreRunE
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {

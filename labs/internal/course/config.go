@@ -10,17 +10,18 @@ import (
 // config is labs/course.yaml, which explains itself.
 type config struct {
 	Never     []string         `yaml:"never"` // no stage has these
-	From      map[int][]string `yaml:"from"`  // the files that enter with a lab
+	From      map[int][]string `yaml:"from"`  // the files that stages have from a lab on
 	Generated []generated      `yaml:"generated"`
 }
 
-// generated is a file that controller-gen makes at the stages Made, in order. In between it goes stale, as it does for a learner.
+// generated is a file that controller-gen makes at the stages Made, in order. The stages between have the version before, which is
+// stale, as a learner has it.
 type generated struct {
 	Path string `yaml:"path"`
 	Made []int  `yaml:"made"`
 }
 
-// matches says whether a slash path is meant by a pattern of course.yaml.
+// matches says whether a pattern of course.yaml matches a slash path.
 func matches(pattern, name string) bool {
 	if strings.HasSuffix(pattern, "/") {
 		return strings.HasPrefix(name, pattern)
@@ -44,7 +45,7 @@ func (c *config) from(name string) (first int) {
 	return first
 }
 
-// home is where the version that a stage has is kept, a slash path below the checkout; "" when the stage has none.
+// home is the slash path below the checkout of the version that a stage has, "" when the stage has none.
 func (g generated) home(stage int) (file string) {
 	for i, made := range g.Made {
 		switch {

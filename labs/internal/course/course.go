@@ -1,5 +1,5 @@
-// Package course reads the course: the manifests of its labs, and operator/, the annotated source of which every starter
-// and every solution is a rendering. It never writes to the checkout, except where a function says so.
+// Package course reads the course: the manifests of its labs, and operator/, the annotated source that every starter and
+// every solution is rendered from. It never writes to the checkout, except where a function says so.
 package course
 
 import (
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // Folders and files of the checkout that make up the course.
@@ -46,7 +48,7 @@ func Load(root string) (*Course, error) {
 		return nil, err
 	}
 	dirs, _ := fs.Glob(os.DirFS(root), LabsDir+"/[0-9][0-9]-*") // the pattern is well formed
-	home := map[string]string{}                                 // of each check
+	home := map[string]string{}                                 // the folder of each check, by id
 	for _, dir := range dirs {
 		number, _, _ := strings.Cut(path.Base(dir), "-")
 		lab := &Lab{Dir: dir, Number: len(c.Labs) + 1}
@@ -76,8 +78,8 @@ func (c *Course) Lab(n int) (*Lab, error) {
 	return c.Labs[n-1], nil
 }
 
-// Openings are the earlier labs with a manager, each with its opening check alone, which lab n asks again. The lab that brings
-// the role has none: under a wrong role, any check may fail, and that lab's own say why.
+// Openings are the earlier labs with a manager, each with its opening check alone, which a verdict on lab n judges again. The lab
+// that introduces the role has none: under a wrong role any check may fail, and that lab's own checks say why.
 func (c *Course) Openings(n int) []*Lab {
 	var found []*Lab
 	if !c.Labs[n-1].Has(SetupManager) || c.Labs[n-1].Has(SetupRole) {
@@ -110,19 +112,19 @@ func (c *Course) Check(id string) *Check {
 	return nil
 }
 
-// HintRegion is the region of operator/ that shows what the hints of a check for a cause are about, "" when there is none.
+// HintRegion is the region of operator/ with the code that the hints of a check for a cause are about, "" when there is none.
 func (c *Course) HintRegion(check, cause string) string {
 	found := cmp.Or(c.Check(check), &Check{})
-	return cmp.Or(found.Regions[cause], found.Regions[OtherCause])
+	return cmp.Or(found.Regions[cause], found.Regions[finding.CauseOther])
 }
 
-// Hint gives the layer, counted from 0, of a check's hints for a cause, or for [OtherCause] when the cause has none. It is
+// Hint gives the layer, counted from 0, of a check's hints for a cause, or for [finding.CauseOther] when the cause has none. It is
 // "" when there is no such check or layer.
 func (c *Course) Hint(check, cause string, layer int) string {
 	found := cmp.Or(c.Check(check), &Check{})
 	layers := found.Hints[cause]
 	if layers == nil {
-		layers = found.Hints[OtherCause]
+		layers = found.Hints[finding.CauseOther]
 	}
 	if layer >= len(layers) {
 		return ""

@@ -15,8 +15,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-// written says whether a learner writes the file, or files of the folder: neither the scaffold nor a generator makes them, and
-// the course does not leave them out.
+// written says whether a learner writes the file, or files in the folder: neither the scaffold nor a generator makes them, and no
+// pattern "never" of course.yaml matches them.
 func (c *Course) written(name string, dir bool) bool {
 	top, _, below := strings.Cut(name, "/")
 	return slices.Contains([]string{"api", "cmd", "config", "internal"}, top) &&

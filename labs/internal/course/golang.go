@@ -12,8 +12,8 @@ import (
 	"golang.org/x/tools/go/ast/astutil"
 )
 
-// tidyGo formats a Go file and drops the imports that it does not use. It adds nothing. It takes a package's name for the last
-// element of its path: any other package has to be imported by name, or the stage does not compile.
+// tidyGo formats a Go file and drops the imports that it does not use. It adds nothing. It supposes that a package has the name of the
+// last element of its path. Any other package has to be imported by name, or the stage does not compile.
 func tidyGo(name string, src []byte) ([]byte, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, src, parser.ParseComments)

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// Suite says which checks the compiled suite has: ids by lab.
+// Suite has the ids of the compiled suite's checks, by lab.
 type Suite map[int][]string
 
-// Lint returns what is wrong with the course and can be seen without running anything: regions, quoted code, links, promises,
-// hints, and checks that the manifests, the lessons and the suite do not agree on. A nil suite is not compared. (What is wrong
-// with a manifest alone, Load says.)
+// Lint returns what is wrong with the course and can be seen without running anything. It looks at regions, quoted code, links, hints,
+// and what lessons quote from the contract card; manifests, lessons and the suite have to name the same checks. A nil suite is not
+// compared. [Load] refuses mistakes in a manifest alone.
 func (c *Course) Lint(suite Suite) ([]Problem, error) {
 	s, err := c.source()
 	if problem, ok := errors.AsType[Problem](err); ok {
@@ -144,8 +144,8 @@ func (l *linter) compareIDs(lab *Lab, file string, have []string) {
 // cause is a cause in a lab's Go files: that of a new finding, or one that takes the place of another.
 var cause = regexp.MustCompile(`(?:finding\.New|Because|\.WithCause)\("([a-z-]+)"`)
 
-// lintHints finds causes in the Go files of a lab for which none of its checks has a hint, and regions that hints name and that
-// are not there, or tell of a later lab.
+// lintHints finds causes in the Go files of a lab for which none of its checks has a hint. It also finds names of regions that do not
+// exist, or are about a later lab.
 func (l *linter) lintHints(lab *Lab) error {
 	for _, check := range lab.Checks {
 		for cause, id := range check.Regions {

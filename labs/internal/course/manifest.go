@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
 // Lab is one step of the course, as its lab.yaml describes it.
@@ -26,16 +28,16 @@ type Lab struct {
 
 // What a lab may have as its Setup.
 const (
-	SetupDefinition = "definition" // the learner's definition
+	SetupDefinition = "definition" // the learner's CustomResourceDefinition
 	SetupManager    = "manager"    // a running manager
 	SetupRole       = "role"       // from this lab on, the manager has the rights of its generated role alone
-	SetupRegistry   = "registry"   // managers are told of a registry outside the cluster
+	SetupRegistry   = "registry"   // managers get the address of a registry outside the cluster
 )
 
-// Opening is the check that has to hold for the others of the lab to be worth their time: the first.
+// Opening is the first check of the lab. When it fails, the others are given up.
 func (l *Lab) Opening() Check { return l.Checks[0] }
 
-// Has says whether its checks work with something.
+// Has says whether the lab's Setup has something, such as [SetupManager].
 func (l *Lab) Has(setup string) bool { return slices.Contains(l.Setup, setup) }
 
 // Check describes one thing that a lesson asks for.
@@ -44,12 +46,12 @@ type Check struct {
 	Title string `yaml:"title"` // what holds when the check passes
 	// Requires are checks above this one, in its lab or an earlier one; when one of them failed, this one is blocked.
 	Requires []string `yaml:"requires"`
-	// Needs are abilities that the cluster must have, or what is prepared before the suite.
+	// Needs are abilities that the cluster must have, or results that are prepared before the suite.
 	Needs []string `yaml:"needs"`
-	// Hints are layers of hints by cause, the gentlest first. There is always the cause OtherCause.
+	// Hints are layers of hints by cause, the gentlest first. There is always the cause [finding.CauseOther].
 	Hints map[string][]string `yaml:"hints"`
-	// Regions names, by cause, the part of operator/ that `make hint-N` offers after the last hint. That of OtherCause is
-	// for causes without one. It may be empty.
+	// Regions names, by cause, the region of operator/ that `make hint-N` offers after the last hint. That of
+	// [finding.CauseOther] is for causes without one. It may be empty.
 	Regions map[string]string `yaml:"regions"`
 }
 
@@ -60,13 +62,10 @@ const (
 	NeedsCopies     = "copies"             // what the probe found out about copies of the learner's objects
 )
 
-// OtherCause is the key of the hints for a cause that has none of its own.
-const OtherCause = "other"
-
 // NeedsPods says whether the check can only be judged where Pods really run.
 func (c Check) NeedsPods() bool { return slices.Contains(c.Needs, NeedsPods) }
 
-// validate looks at the checks. home has the folder of each check above them, by id; the lab's own are added.
+// validate refuses mistakes in the manifest. home has the folder of each check of the labs before, by id; the lab's own are added.
 func (l *Lab) validate(home map[string]string) error {
 	if len(l.Checks) == 0 {
 		return errors.New("checks: a lab has at least one")
@@ -78,8 +77,8 @@ func (l *Lab) validate(home map[string]string) error {
 		case err != nil:
 		case home[c.ID] != "":
 			err = fmt.Errorf("id: %q is already a check of %s", c.ID, home[c.ID])
-		case len(c.Hints[OtherCause]) == 0:
-			err = fmt.Errorf("hints: %q is missing: every check has hints for a cause without hints of its own", OtherCause)
+		case len(c.Hints[finding.CauseOther]) == 0:
+			err = fmt.Errorf("hints: %q is missing: every check has hints for a cause without hints of its own", finding.CauseOther)
 		}
 		if err != nil {
 			return fmt.Errorf("checks[%d].%w", i, err)
@@ -89,7 +88,7 @@ func (l *Lab) validate(home map[string]string) error {
 	return known("setup", l.Setup, SetupDefinition, SetupManager, SetupRole, SetupRegistry)
 }
 
-// known refuses names that mean nothing.
+// known refuses names of a field that are not among all.
 func known(field string, names []string, all ...string) error {
 	for _, name := range names {
 		if !slices.Contains(all, name) {

@@ -16,8 +16,8 @@ import (
 //	// return ctrl.Result{}, nil
 //	// lab:4 end
 //
-// From its lab on it stands there without its marker lines. Below, it is replaced by one TODO with its text (if it has one),
-// and by the lines after "before" (if it has them), uncommented.
+// Stages from its lab on have its lines without the markers. Earlier stages have, in its place, one TODO with its text (if it has
+// one), and the lines after "before" (if it has them), uncommented.
 type region struct {
 	id   string // unique in the course
 	lab  int
@@ -43,7 +43,7 @@ type Problem struct {
 
 func (p Problem) Error() string { return p.File + ": " + p.Text }
 
-// problemAt is a mistake in a line of a file of operator/.
+// problemAt makes the problem of a line in a file of operator/.
 func problemAt(name string, line int, format string, args ...any) Problem {
 	return Problem{fmt.Sprintf("%s/%s:%d", SourceDir, name, line), fmt.Sprintf(format, args...)}
 }
@@ -54,7 +54,7 @@ var (
 	marker     = regexp.MustCompile(`^lab:(\S*)\s*(\S*)\s*(\S*)\s*(.*)$`)
 )
 
-// commentSign is how a comment that fills a line begins.
+// commentSign begins a comment in a file of that name.
 func commentSign(name string) string {
 	if ext := path.Ext(name); ext == ".go" || ext == ".mod" {
 		return "//"
@@ -156,7 +156,7 @@ var (
 	beforeBrace = regexp.MustCompile(`\n+(\n\s*[})])`)
 )
 
-// dedent takes away the white space that all lines with text begin with.
+// dedent removes the white space that all lines with text begin with.
 func dedent(text string) string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
 	for line := range strings.Lines(text) {

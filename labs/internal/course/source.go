@@ -73,7 +73,7 @@ func (c *Course) Render(stage int) (Tree, error) {
 	return c.RenderSource(files, stage)
 }
 
-// RenderSource renders a stage of another annotated operator: that of [Course.Source] for the same stage, changed.
+// RenderSource renders a stage of a changed operator. files are those that [Course.Source] returns for the stage, with the changes.
 func (c *Course) RenderSource(files Tree, stage int) (Tree, error) {
 	tree := Tree{}
 	for _, name := range files.Paths() {

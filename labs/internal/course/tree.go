@@ -18,7 +18,7 @@ type Tree map[string]File
 // File is a regular file or a symbolic link.
 type File struct {
 	Data []byte      // the content, or the target of a symbolic link
-	Mode fs.FileMode // 0o644, 0o755 for what can be executed, or fs.ModeSymlink: no tree depends on anybody's umask
+	Mode fs.FileMode // 0o644, 0o755 for what can be executed, or fs.ModeSymlink; the umask plays no part
 }
 
 // Equal says whether two files are the same: content, executable or not, link or not.
@@ -78,8 +78,8 @@ func (f File) Create(root *os.Root, name string) error {
 	return errors.Join(err, file.Close())
 }
 
-// ReadTree reads the folder dir: all regular files and symbolic links, the hidden ones too, except what is called .git, and the
-// files and whole folders that skip names by their slash path below dir. Anything else (sockets, pipes, devices) is an error.
+// ReadTree reads all regular files and symbolic links below the folder dir, the hidden ones too, except what is called .git. It leaves
+// out the files and whole folders for which skip is true; path is the slash path below dir. Sockets, pipes and devices are errors.
 func ReadTree(dir string, skip ...func(path string, entry fs.DirEntry) bool) (Tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Verifier proves with the toolchain what Lint cannot see: that every stage compiles, and that generated files are what
+// Verifier proves with the Go toolchain what Lint cannot see: that every stage compiles, and that generated files are what
 // controller-gen makes.
 type Verifier struct {
 	Course    *Course
@@ -77,8 +77,8 @@ func (v *Verifier) Regenerate(ctx context.Context, tree Tree, stage int) (made T
 	return made, err
 }
 
-// stale returns the generated files that are not what controller-gen makes now, as it makes them, by their slash paths below the
-// checkout.
+// stale returns the generated files that differ from what controller-gen makes now: their new content, by their slash paths below
+// the checkout.
 func (v *Verifier) stale(ctx context.Context, dir string) (Tree, error) {
 	stale := Tree{}
 	for stage := range len(v.Course.Labs) + 1 {

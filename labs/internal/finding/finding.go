@@ -14,7 +14,7 @@ const CauseOther = "other"
 // check that fails with it says nothing about the learner.
 const CauseMachine = "machine"
 
-// Finding says what a check expected and what it saw instead. It is an error, so that mechanisms can
+// Finding says what a check expected and what it saw instead. It is an error, so that helpers can
 // return it and checks can wrap it.
 type Finding struct {
 	// Cause is a key of the check's hints in lab.yaml, such as "no-deployment". "other" always exists.
@@ -22,10 +22,10 @@ type Finding struct {
 	// Expected and Seen are single sentences or lists of field lines, in the learner's terms.
 	Expected string `json:"expected"`
 	Seen     string `json:"seen"`
-	// Fields are the differences when an object was compared, in the order of importance. Expected and
-	// Seen stand on their own without them.
+	// Fields are the differences when an object was compared, the most important first. Expected and
+	// Seen make sense without them.
 	Fields []Field `json:"fields,omitempty"`
-	// Late says that a clock has decided: a slow machine may have caused it.
+	// Late says that a time limit ended the check: a slow machine may be the cause.
 	Late bool `json:"late,omitempty"`
 }
 
@@ -59,20 +59,20 @@ func (f *Finding) With(fields ...Field) *Finding {
 	return f
 }
 
-// TooLate says that a clock has decided, and returns the finding.
+// TooLate sets Late, and returns the finding.
 func (f *Finding) TooLate() *Finding {
 	f.Late = true
 	return f
 }
 
-// WithCause is the finding under another cause: the one by which another check explains it.
+// WithCause returns a copy of the finding with another cause.
 func (f *Finding) WithCause(cause string) *Finding {
 	other := *f
 	other.Cause = cause
 	return &other
 }
 
-// Machine makes the finding of [CauseMachine]. what is what was tried, and err how that failed.
+// Machine makes a finding with [CauseMachine]. what is what was tried, such as "start a program", and err how that failed.
 func Machine(what string, err error) *Finding {
 	return New(CauseMachine, "a machine that can "+what, "%v", err)
 }

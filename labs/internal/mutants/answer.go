@@ -21,7 +21,7 @@ type Answer struct {
 	Mutant *Mutant
 	// Starter is what the lab begins with: every one of its checks has to fail.
 	Starter bool
-	// Style is a folder of labs/correct with a right answer that shares nothing with ours, "" for the others.
+	// Style is a folder of labs/correct with a right answer in another style than ours, "" for the others.
 	Style string
 	// Earlier are labs that the right answer has to pass besides.
 	Earlier []int
@@ -42,7 +42,7 @@ func (a Answer) NeedsPods(c *course.Course) bool {
 	return false
 }
 
-// firstOfStyles is the first lab of which the answers in labs/correct are judged: the first with a program.
+// firstOfStyles is the first lab that the answers in labs/correct are judged on: the first with a manager.
 const firstOfStyles = 4
 
 // All are all answers, in the course's order: of each lab the starter, the solution and the wrong answers; then the right answers
@@ -70,7 +70,8 @@ func All(c *course.Course, wrong []*Mutant) (answers []Answer) {
 	return answers
 }
 
-// Gate is what every change is asked: [All], but of the wrong answers those to the changed labs, and the first to each other lab.
+// Gate are the answers that each change is judged by: [All], but of the wrong answers only those to the changed labs, and the first to
+// each other lab.
 func Gate(c *course.Course, wrong []*Mutant, changed []int) []Answer {
 	seen := map[int]bool{}
 	return slices.DeleteFunc(All(c, wrong), func(a Answer) bool {

@@ -1,6 +1,5 @@
 // Package mutants judges the course's answers: starters, solutions, right answers in other styles, and wrong answers. A wrong answer is
-// a patch against the annotated operator, with the check that has to catch it and the cause whose hint has to be shown: checks that let
-// one pass, or that explain it by something else, teach nobody.
+// a patch against the annotated operator, with the check that has to catch it and the cause whose hint has to be shown.
 package mutants
 
 import (
@@ -66,7 +65,7 @@ func Load(c *course.Course) (all []*Mutant, err error) {
 	return all, nil
 }
 
-// Parse reads one file of wrong answers to a lab. Errors do not repeat the file's name.
+// Parse reads the file of a wrong answer to a lab. Errors do not repeat the file's name.
 func Parse(lab int, file string, data []byte) (*Mutant, error) {
 	m := &Mutant{Lab: lab, ID: strings.TrimSuffix(path.Base(file), extension), File: file}
 	description, diff, found := strings.Cut("\n"+string(data), "\n---\n")
@@ -81,12 +80,12 @@ func Parse(lab int, file string, data []byte) (*Mutant, error) {
 	}
 	m.Misconception = strings.TrimSpace(m.Misconception)
 	if m.Misconception == "" || strings.Contains(m.Misconception, "\n") {
-		return nil, errors.New("misconception: is one sentence on one line")
+		return nil, errors.New("misconception: has to be one sentence on one line")
 	}
 	return m, nil
 }
 
-// Render returns what the learner has who answers like this: the patched operator at the lab's stage.
+// Render returns the workspace of a learner who answers like this: the patched operator at the lab's stage.
 // generator is the path of controller-gen, which only a mutant with Regenerate needs; "" builds it.
 func (m *Mutant) Render(ctx context.Context, c *course.Course, generator string) (course.Tree, error) {
 	tree, err := m.render(ctx, c)
@@ -112,8 +111,8 @@ func (m *Mutant) render(ctx context.Context, c *course.Course) (course.Tree, err
 	return c.RenderSource(wrong, m.Lab)
 }
 
-// patch returns the tree after `git apply`. Every line that the diff names has to be there, character by character; where lines were
-// added or removed above it, git finds a hunk again.
+// patch returns the tree after `git apply`. Every line that the diff names has to be there, character by character. Lines may have been
+// added or removed above a hunk: git finds it all the same.
 func patch(ctx context.Context, tree course.Tree, diff string) (course.Tree, error) {
 	dir, err := os.MkdirTemp("", "wrong-answer-")
 	if err != nil {

@@ -31,7 +31,7 @@ diff --git a/main.go b/main.go
 
 func TestParseRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
-		"no description":   {"misconception", "---\nmisconception", "misconception: is one sentence on one line"},
+		"no description":   {"misconception", "---\nmisconception", "misconception: has to be one sentence on one line"},
 		"an unknown field": {"cause:", "reason: x\ncause:", "field reason not found"},
 		"two lines":        {"Whoever", "|\n  Nobody\n  Whoever", "one sentence on one line"},
 	} {
@@ -54,7 +54,7 @@ func withMutant(t *testing.T, text string) *course.Course {
 
 // The patch names lines of lab 3 and takes one of lab 2 away; what is rendered is stage 2 without it, and
 // without the import that nobody needs any more.
-func TestRenderTheStageOfThePatchedOperator(t *testing.T) {
+func TestRenderPatchedOperator(t *testing.T) {
 	c := withMutant(t, silent)
 	all, err := mutants.Load(c)
 	if err != nil || len(all) != 1 {

@@ -14,9 +14,9 @@ import (
 // Outcome is what came of judging an answer.
 type Outcome struct {
 	Answer Answer
-	// Caught says which check failed first, and for what cause; "" when none did.
+	// Caught says which check failed first, and for what cause; "" when none did, and for a starter.
 	Caught string
-	// Wrong says what is not as the answer names it. There should be nothing.
+	// Wrong says what the answer does not expect. It should be empty.
 	Wrong []string
 	// Seconds are those of the whole run.
 	Seconds float64
@@ -33,8 +33,8 @@ func (o Outcome) String() string {
 	return line
 }
 
-// Compare says whether the verdicts, the one on the answer's own lab last, are what the answer names. report is what the learner
-// reads of that one.
+// Compare says whether the verdicts, the one on the answer's own lab last, are those that the answer expects. report is what the
+// learner reads about that lab.
 func Compare(c *course.Course, a Answer, report string, results ...*verdict.Result) Outcome {
 	last := results[len(results)-1]
 	o := Outcome{Answer: a, Seconds: last.Seconds}
@@ -56,7 +56,7 @@ func Compare(c *course.Course, a Answer, report string, results ...*verdict.Resu
 	return o
 }
 
-// compareStarter complains of checks that do not fail in their own right.
+// compareStarter complains of checks that do not fail, such as one that is only blocked.
 func compareStarter(r *verdict.Result, complain func(format string, args ...any)) {
 	if r.Verdict != verdict.Fail {
 		complain("a starter does not fail: %s", explain(r))
@@ -68,7 +68,7 @@ func compareStarter(r *verdict.Result, complain func(format string, args ...any)
 	}
 }
 
-// compare complains of what the wrong answer does not name.
+// compare complains of what the wrong answer does not expect.
 func (m *Mutant) compare(r *verdict.Result, report, hint string, complain func(format string, args ...any)) {
 	first := r.First()
 	if r.Verdict != verdict.Fail || first == nil {

@@ -25,11 +25,11 @@ type Runner struct {
 	Clusters  *clusters.Manager
 	NodeImage nodeimage.Image
 	Tools     verdict.Tools
-	// Seed is that of each verdict; 0 has each draw its own.
+	// Seed is that of each verdict; with 0, each verdict draws one.
 	Seed int64
 }
 
-// Judge judges an answer. When the verdict blames the machine it does so once more.
+// Judge judges an answer. When the verdict blames the machine, it judges once more.
 func (r *Runner) Judge(ctx context.Context, a Answer) (Outcome, error) {
 	dir := filepath.Join(r.State, fmt.Sprintf("%d-%s", a.Lab, a.ID))
 	results, err := r.check(ctx, a, dir)

@@ -19,11 +19,11 @@ type Config struct {
 	Workspace string `json:"workspace"`
 	// Kubeconfig opens the cluster as its administrator.
 	Kubeconfig string `json:"kubeconfig"`
-	// Definition says that a lab of the run works with the manifest in config/crd/bases.
+	// Definition says that a lab of the run works with the CustomResourceDefinition in config/crd/bases.
 	Definition bool `json:"definition,omitempty"`
 	// Registry are the labs during whose checks a manager is told of a registry outside the cluster.
 	Registry []int `json:"registry,omitempty"`
-	// Manager is the learner's compiled ./cmd, "" when no lab of the run needs it.
+	// Manager is the path of the learner's compiled program, "" when no lab of the run needs it.
 	Manager string `json:"manager,omitempty"`
 	// Generated is a file with what this course's controller-gen makes of the workspace, as JSON of generate.Results.
 	Generated string `json:"generated"`
@@ -35,9 +35,9 @@ type Config struct {
 	MemcachedImage string `json:"memcachedImage"`
 	// UnderRole runs the manager with exactly the generated role instead of cluster-admin.
 	UnderRole bool `json:"underRole,omitempty"`
-	// Opening is, for each lab, the check that has to hold for its others to be worth their time.
+	// Opening is, for each lab, the check that decides whether its others go on: when it fails, they are given up.
 	Opening map[int]string `json:"opening,omitempty"`
-	// Unblocked has every check judged in its own right, whatever others say.
+	// Unblocked has every check judged, whatever others say.
 	Unblocked bool `json:"unblocked,omitempty"`
 	// Disposable says that the cluster is deleted after the run, so that nobody has to tidy up in it.
 	Disposable bool `json:"disposable,omitempty"`

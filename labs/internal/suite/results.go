@@ -11,8 +11,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// ResultsFile has one line for each check that has ended, among a run's artifacts. The suite's processes add to it, and read
-// how the checks of the others fare; whoever runs the suite reads the verdict from it.
+// ResultsFile is the file among a run's artifacts with one line for each check that has ended. Each process of the suite adds to it,
+// and reads which checks of the others have failed. Package verdict makes the verdict from it.
 const ResultsFile = "results.jsonl"
 
 // State is how a check ended.
@@ -32,7 +32,7 @@ const (
 
 // Result is one line of the [ResultsFile].
 type Result struct {
-	// Run is one start of the suite.
+	// Run is the id of one start of the suite.
 	Run string `json:"run"`
 	// Check is the id of the check, "" for the suite as a whole.
 	Check string `json:"check,omitempty"`
@@ -59,7 +59,7 @@ func Append(path string, r Result) error {
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
-		_, err = f.Write(append(line, '\n')) // at once
+		_, err = f.Write(append(line, '\n')) // in one write
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
@@ -106,7 +106,7 @@ const (
 	CauseManagerExited = "manager-exited"
 	// CauseManagerSilent is the cause when the manager runs and asks the API server for nothing.
 	CauseManagerSilent = "manager-silent"
-	// CausePanicked is the cause when the manager's code panicked over the object. controller-runtime
+	// CausePanicked is the cause when a reconciliation of the object panicked. controller-runtime
 	// turns that into an error, so that the manager goes on running.
 	CausePanicked = "panicked"
 	// CauseNoManifest is the cause when config/crd/bases holds no definition of Memcached.

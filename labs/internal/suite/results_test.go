@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestReadResultsLeavesOutAPartOfALine(t *testing.T) {
+func TestReadResultsSkipsPartialLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), ResultsFile)
 	expect := func(want ...Result) {
 		t.Helper()

@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What the contract card says of a workspace.
+// Names and paths that the contract card prescribes.
 const (
-	// Group is the API group of the Memcached.
+	// Group is the API group of the learner's custom resource.
 	Group = "cache.example.com"
 	// Kind is its kind.
 	Kind = "Memcached"
-	// CRDName is the name of the definition of Memcached.
+	// CRDName is the name of its CustomResourceDefinition.
 	CRDName = "memcacheds." + Group
-	// ManifestDir is where the workspace keeps its definitions.
+	// ManifestDir is where the workspace keeps its CustomResourceDefinitions.
 	ManifestDir = "config/crd/bases"
 	// RolePath is where controller-gen writes the manager's rights, relative to the workspace.
 	RolePath = "config/rbac/role.yaml"

@@ -25,7 +25,7 @@ type Action struct {
 	At    time.Time `json:"at"`
 	Actor string    `json:"actor"`
 	Verb  string    `json:"verb"`
-	// Kind and Name are those of the object, empty for what happens to a manager or a check. Detail follows without a space.
+	// Kind and Name are those of the object, empty for what happens to a manager or a check. Detail is put right behind the name.
 	Kind   string `json:"kind,omitempty"`
 	Name   string `json:"name,omitempty"`
 	Detail string `json:"detail,omitempty"`

@@ -52,7 +52,7 @@ func ByCheck(path string) (map[string][]Action, error) {
 		all = append(all, a)
 	}
 	actions := slices.DeleteFunc(slices.Clone(all), func(a Action) bool {
-		// Nobody's name is on a deletion. It is the manager's if it asked for it just before.
+		// An object does not tell who deleted it. It was the manager if its delete request came just before.
 		return a.Actor == You && a.Verb == "deleted" && slices.ContainsFunc(all, func(q Action) bool {
 			after := a.At.Sub(q.At)
 			return q.Actor == Manager && q.Verb == "deleted" && q.Kind == strings.ToLower(a.Kind)+"s" && q.Namespace == a.Namespace &&
@@ -79,8 +79,8 @@ type Watcher struct {
 	file *os.File
 }
 
-// Watch begins a trace at path, in a cluster that c has all rights in. It tells what happens in the namespaces of checks. memcached is
-// the kind that the learner defines, suite the field manager of the checks. The trace ends with [Watcher.Close], not with ctx.
+// Watch begins a trace at path, in a cluster that c has all rights in. It records what happens in the namespaces of checks. memcached
+// is the kind that the learner defines, suite the field manager of the checks. The trace ends with [Watcher.Close], not with ctx.
 func Watch(ctx context.Context, c client.WithWatch, path string, memcached schema.GroupVersionKind, suite string) *Watcher {
 	w := Join(path)
 	if w == nil {
@@ -94,7 +94,7 @@ func Watch(ctx context.Context, c client.WithWatch, path string, memcached schem
 		case strings.HasPrefix(fieldManager, "kube"), fieldManager == "kwok":
 			return fieldManager
 		}
-		return Manager // nobody else is there
+		return Manager // nobody else writes in these namespaces
 	})
 	batches := Stream(ctx, c, "", memcached)
 	go func() {
@@ -109,7 +109,7 @@ func Watch(ctx context.Context, c client.WithWatch, path string, memcached schem
 	return w
 }
 
-// Join goes on with the trace at path that another process has begun, for what this process knows of.
+// Join goes on with the trace at path that another process has begun, without watches of its own.
 func Join(path string) *Watcher {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -118,7 +118,7 @@ func Join(path string) *Watcher {
 	return &Watcher{end: func() {}, file: file}
 }
 
-// End writes that the check of a namespace has seen what it wanted to see. What follows is its clean-up.
+// End writes that the check of a namespace has ended. What follows is its clean-up.
 func (w *Watcher) End(namespace string) { w.Note(namespace, "the check", ended) }
 
 // Note writes what was done to the manager, or what it did as a process, while the check of the namespace ran.

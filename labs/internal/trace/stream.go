@@ -26,9 +26,9 @@ type Observation struct {
 // batchPeriod is the time between two batches of a [Stream]. Within it, the watches of several kinds deliver in any order.
 const batchPeriod = 150 * time.Millisecond
 
-// Stream watches Deployments, ReplicaSets, Pods, Events and more in a namespace, "" for all. It delivers every 150 ms what was
-// seen, in the order in which the API server did it. A watch that fails is begun anew. The channel is closed when ctx ends, and
-// keeps what nobody reads yet.
+// Stream watches Deployments, ReplicaSets, Pods, Events and the kinds of more, in a namespace or, with "", in all. Every 150 ms it
+// delivers what was seen, in the order in which the API server wrote it. A watch that fails is begun anew. The channel is closed when
+// ctx ends; it keeps 1000 batches that nobody has read.
 func Stream(ctx context.Context, c client.WithWatch, namespace string, more ...schema.GroupVersionKind) <-chan []Observation {
 	seen, batches := make(chan Observation), make(chan []Observation, 1000)
 	for _, kind := range append(more, appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
@@ -72,7 +72,7 @@ func Stream(ctx context.Context, c client.WithWatch, namespace string, more ...s
 	return batches
 }
 
-// inOrder sorts by the API server's own counter, which all its objects share. An object was seen no later than what came after it.
+// inOrder sorts by resourceVersion, a counter that all objects share. It also makes the times rise in that order.
 func inOrder(batch []Observation) []Observation {
 	slices.SortStableFunc(batch, func(a, b Observation) int {
 		order, _ := resourceversion.CompareResourceVersion(a.Object.GetResourceVersion(), b.Object.GetResourceVersion())

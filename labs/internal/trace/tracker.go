@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,7 +17,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-// Tracker tells actions from what watches deliver.
+// Tracker turns what watches deliver into actions.
 type Tracker struct {
 	// Objects are those that exist, as they were seen last.
 	Objects map[types.UID]*unstructured.Unstructured
@@ -28,7 +27,7 @@ type Tracker struct {
 }
 
 // NewTracker knows no objects yet. actor names the actor behind a field manager, which is the name of the program that wrote unless
-// that gives another one. kubectl is always [You].
+// the program gives another one. kubectl is always [You].
 func NewTracker(actor func(fieldManager string) string) *Tracker {
 	return &Tracker{Objects: map[types.UID]*unstructured.Unstructured{}, actor: actor, deleted: map[types.UID]bool{}}
 }
@@ -73,7 +72,7 @@ func (c *change) add(actor, verb, detail string) {
 // quoted is how many characters of somebody's words an action quotes.
 const quoted = 110
 
-// changed tells what is new. Changes of several fields that are told with one verb become one action.
+// changed adds actions for what differs. Changes of several fields that have one verb become one action.
 func (c *change) changed() {
 	was, is := leaves(c.before), leaves(c.now)
 	fields, writers := map[string][]string{}, map[string]string{} // by verb
@@ -114,7 +113,7 @@ func (c *change) changed() {
 	}
 }
 
-// event tells events on a Memcached. The other events of Kubernetes say in words what its objects show.
+// event adds an action for an event on a Memcached. Other events only repeat what the objects show.
 func (c *change) event() {
 	verb, fields := "wrote", leaves(c.now)
 	if c.before != nil {
@@ -126,16 +125,7 @@ func (c *change) event() {
 	}
 }
 
-// Times is how often an event was recorded, whichever recorder counted.
-func Times(e *eventsv1.Event) int {
-	n := max(1, int(e.DeprecatedCount))
-	if e.Series != nil {
-		n = max(n, int(e.Series.Count))
-	}
-	return n
-}
-
-// gone tells who removed an object. If it had a finalizer or a grace period, its deletion was told before.
+// gone adds an action for an object that is no longer there. If it had a finalizer or a grace period, its deletion has an action already.
 func (c *change) gone() {
 	switch {
 	case c.before == nil || c.before.GetDeletionTimestamp() == nil:
@@ -147,8 +137,8 @@ func (c *change) gone() {
 	}
 }
 
-// deletion tells who deleted an object. The API server keeps no record of that, but few can have done it: the garbage collector when
-// the owner is gone, the ReplicaSet's controller when there are more Pods than it wants, and otherwise you.
+// deletion adds an action for a deletion. The API server keeps no record of who asked for it, but few can have done so: the garbage
+// collector when the owner is gone, the ReplicaSet's controller when there are more Pods than it wants, and otherwise you.
 func (c *change) deletion() {
 	actor, detail, pods := You, "", int64(0)
 	if f := c.now.GetFinalizers(); len(f) > 0 {

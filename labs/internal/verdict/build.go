@@ -24,32 +24,32 @@ import (
 )
 
 const (
-	// pipeDelay is how long pipes are read that children of a killed command hold open.
+	// pipeDelay is how long to read the pipes of a killed command that its children hold open.
 	pipeDelay = 2 * time.Second
-	// questionLimit bounds the question what is imported, and the download of one small module.
-	questionLimit = time.Minute
-	// controlModule certainly exists: it is small, and a part of this program.
+	// diagnosisLimit bounds each Go command that finds out why a build failed.
+	diagnosisLimit = time.Minute
+	// controlModule is a small module that certainly exists: this program requires it.
 	controlModule = "golang.org/x/mod@v0.41.0"
 )
 
-// BuildManager compiles and links the main program of the workspace to out, writing nothing into the workspace. A Build says
-// why the learner's code does not compile; an error is not the learner's fault, and a [*clusters.Problem] where there is
-// something to fix.
+// BuildManager compiles and links the main program of the workspace to out, as a run does; benchmarks measure it. It writes nothing
+// into the workspace. A Build says why the learner's code does not compile. An error is not the learner's fault, and is a
+// [*clusters.Problem] where there is something to fix.
 func BuildManager(ctx context.Context, workspace, out string) (*Build, error) {
-	return compilation{workspace: workspace, out: out, limit: process.BuildLimit}.judge(ctx)
+	return compilation{workspace: workspace, out: out, limit: process.BuildLimit}.build(ctx)
 }
 
 // compilation is one of the learner's code.
 type compilation struct {
 	workspace, out string
-	unlinked       bool // nobody will run it: out stays empty, and what takes longest is spared
+	unlinked       bool // no check runs the program: it is compiled without the linker, which takes longest, and out is not written
 	limit          time.Duration
 	env            []string // of the Go command; nil takes that of [process.BuildEnv]
 	program        string   // the main package, such as ./cmd
 }
 
-// judge compiles, and asks the machine before it tells the learner.
-func (c compilation) judge(ctx context.Context) (failed *Build, err error) {
+// build compiles. When modules are missing, it finds out first whether this machine can download any.
+func (c compilation) build(ctx context.Context) (failed *Build, err error) {
 	if c.env == nil {
 		if c.env, err = process.BuildEnv(ctx); err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func (c compilation) judge(ctx context.Context) (failed *Build, err error) {
 	return failed, ctx.Err()
 }
 
-// tool prepares the Go command for work on the workspace, where it may write to the folder of what is made.
+// tool prepares the Go command in the workspace, with the folder of out for its temporary files.
 func (c compilation) tool(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := process.Tool(ctx, c.workspace, filepath.Dir(c.out), c.env, "go", args...)
 	cmd.WaitDelay = pipeDelay
@@ -85,7 +85,7 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	args := []string{"build", "-buildvcs=false", process.LinkerFlags, "-o", c.out, c.program}
-	if c.unlinked { // go list compiles what it is asked to list the compiled files of, and complains in the same words
+	if c.unlinked { // go list -export compiles, and reports errors in the same words
 		args = []string{"list", "-export", "-f={{/* nothing */}}", "-buildvcs=false", c.program}
 	}
 	output, err := c.tool(limited, args...).CombinedOutput()
@@ -97,7 +97,7 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	if full := shortage(ctx, ""); full != nil {
+	if full := fullDisk(ctx, ""); full != nil {
 		return nil, full
 	}
 	var exited *exec.ExitError
@@ -116,9 +116,9 @@ func (c compilation) run(ctx context.Context) (*Build, error) {
 	return &Build{Output: strings.ReplaceAll(strings.TrimSpace(string(output)), c.workspace+string(filepath.Separator), "")}, nil
 }
 
-// shortage is a disk that has no room for a compilation, nil when all have. Of what a failed compilation has written, the
-// go command removes less than a disk needs to have free.
-func shortage(ctx context.Context, dir string) error {
+// fullDisk is the problem of a disk without room for a compilation, nil when all have room. Ask it after the compilation has failed:
+// what the Go command removes then is less than a disk needs to have free.
+func fullDisk(ctx context.Context, dir string) error {
 	return doctor.Problem(doctor.Disks(ctx, doctor.Options{Dir: dir, Commands: fix.Commands()}))
 }
 
@@ -147,15 +147,15 @@ func mainPackage(workspace string) (program, why string) {
 }
 
 // missingModules are the modules of go.mod that the program imports packages of, and that are not on this machine. When the Go
-// command cannot even tell what is imported, for want of a module's own go.mod, all may be missing. A learner keeps a folder vendor
-// up to date: of one, nothing is missing.
+// command cannot even list the imports, because it lacks a module's own go.mod, each direct requirement may be missing. With a vendor
+// folder none is missing: the learner has to keep it up to date.
 func (c compilation) missingModules(ctx context.Context) (needed []string) {
 	data, _ := os.ReadFile(filepath.Join(c.workspace, "go.mod"))
 	file, err := modfile.ParseLax("go.mod", data, nil)
 	if _, vendored := os.Stat(filepath.Join(c.workspace, "vendor", "modules.txt")); err != nil || vendored == nil {
 		return nil // the compiler has told the learner
 	}
-	ctx, cancel := context.WithTimeout(ctx, questionLimit)
+	ctx, cancel := context.WithTimeout(ctx, diagnosisLimit)
 	defer cancel()
 	cmd := c.tool(ctx, "list", "-e", "-deps", "-f={{if not .Dir}}{{.ImportPath}}{{end}}", c.program)
 	cmd.Env = append(cmd.Env, "GOPROXY=off")
@@ -170,19 +170,19 @@ func (c compilation) missingModules(ctx context.Context) (needed []string) {
 	return needed
 }
 
-// tryNetwork finds out whose fault it is that modules are missing: it is a [*clusters.Problem] of a machine that cannot download a
-// module that certainly exists. On one that can, the learner asks for what does not exist.
+// tryNetwork downloads [controlModule], to find out whose fault it is that modules are missing. When that fails, it is the machine's,
+// and the error is a [*clusters.Problem]. When it works, the learner requires a module that does not exist.
 func (c compilation) tryNetwork(ctx context.Context, needed []string) error {
 	dir, err := os.MkdirTemp("", "modules-")
 	if err != nil {
 		return fmt.Errorf("download modules: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	// A module of ours: Go looks for one in the folders above, too, and one of them is everybody's.
+	// Without a go.mod here, Go would take one from a folder above, and anybody may write to /tmp.
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module control\n"), 0o600); err != nil {
 		return fmt.Errorf("download modules: %w", err)
 	}
-	limited, cancel := context.WithTimeout(ctx, questionLimit)
+	limited, cancel := context.WithTimeout(ctx, diagnosisLimit)
 	defer cancel()
 	cmd := c.tool(limited, "mod", "download", controlModule)
 	cmd.Dir = dir

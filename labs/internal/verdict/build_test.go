@@ -28,8 +28,8 @@ const (
 	nowhere = "GOPROXY=http://127.0.0.1:1"
 )
 
-// newCompilation is one of a module with the given main file, which requires lib, on a machine with an empty module cache
-// and this machine's cache as its proxy.
+// newCompilation compiles a module with the given main file, which requires lib. The module cache is empty, and the proxy is
+// this machine's cache.
 func newCompilation(t *testing.T, main string) *compilation {
 	t.Helper()
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestBuildTellsLearnerAndMachineApart(t *testing.T) {
 				}
 			}
 			tc.spoil(t, c)
-			failed, err := c.judge(t.Context())
+			failed, err := c.build(t.Context())
 			problem, ok := errors.AsType[*clusters.Problem](err)
 			switch {
 			case err != nil && !ok:
@@ -166,12 +166,12 @@ func killsCompilers(t *testing.T, c *compilation) {
 func TestUnlinkedBuildFindsSameErrors(t *testing.T) {
 	for _, main := range []string{hello, "package main\n\nfunc main() {\n\tnone()\n}\n"} {
 		c := newCompilation(t, main)
-		linked, err := c.judge(t.Context())
+		linked, err := c.build(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.unlinked, c.out = true, c.out+"-unlinked"
-		unlinked, err := c.judge(t.Context())
+		unlinked, err := c.build(t.Context())
 		_, made := os.Stat(c.out)
 		if diff := cmp.Diff(linked, unlinked); diff != "" || err != nil || !os.IsNotExist(made) {
 			t.Errorf("%v, %v\n%s", err, made, diff)
@@ -182,12 +182,12 @@ func TestUnlinkedBuildFindsSameErrors(t *testing.T) {
 func TestInterruptedBuildBlamesNobody(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if failed, err := newCompilation(t, hello).judge(ctx); failed != nil || !errors.Is(err, context.Canceled) {
+	if failed, err := newCompilation(t, hello).build(ctx); failed != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("the build gives %+v, %v, want the interrupt alone", failed, err)
 	}
 }
 
-func TestControlModuleIsRequiredByThisProgram(t *testing.T) {
+func TestControlModuleIsInGoMod(t *testing.T) {
 	if want := strings.ReplaceAll(controlModule, "@", " "); !strings.Contains(coursetest.Read(t, "../../..", "go.mod"), want) {
 		t.Errorf("go.mod has no %s: a classroom without internet serves the version of go.mod", want)
 	}

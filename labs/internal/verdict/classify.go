@@ -14,11 +14,11 @@ import (
 	"github.com/example/operator-lab/labs/internal/trace"
 )
 
-// classify gives every check of the labs, in the course's order, with what the suite says about it. canRunPods says what the
-// cluster can judge. A check without a result, such as after the end of the suite's time, is blocked by the first that failed. The
-// error is what kept the suite from judging a check.
-func classify(results []suite.Result, labs []*course.Lab, canRunPods bool) (checks []Check, broken error) {
-	checks = checksOf(labs, canRunPods)
+// classify gives every check of the labs, in the course's order, with the suite's result. realPods says whether the cluster runs
+// containers. A check without a result, such as one that the suite had no time for, is blocked by the first that failed. The error is
+// what kept the suite from judging a check.
+func classify(results []suite.Result, labs []*course.Lab, realPods bool) (checks []Check, broken error) {
+	checks = checksOf(labs, realPods)
 	for _, r := range results {
 		if i := slices.IndexFunc(checks, func(c Check) bool { return c.ID == r.Check && c.State == "" }); i >= 0 {
 			broken = cmp.Or(broken, checks[i].add(r))
@@ -38,11 +38,11 @@ func classify(results []suite.Result, labs []*course.Lab, canRunPods bool) (chec
 }
 
 // checksOf are the checks of labs before their results are known.
-func checksOf(labs []*course.Lab, canRunPods bool) (all []Check) {
+func checksOf(labs []*course.Lab, realPods bool) (all []Check) {
 	for _, lab := range labs {
 		for _, c := range lab.Checks {
 			check := Check{ID: c.ID, Title: c.Title, Lab: lab.Number}
-			if !canRunPods && c.NeedsPods() {
+			if !realPods && c.NeedsPods() {
 				check.State = NotChecked
 			}
 			all = append(all, check)
@@ -51,7 +51,7 @@ func checksOf(labs []*course.Lab, canRunPods bool) (all []Check) {
 	return all
 }
 
-// add gives the check what the suite says about it. The error is what is broken about the suite.
+// add gives the check the suite's result. The error says what kept the suite from judging it.
 func (c *Check) add(r suite.Result) error {
 	c.Seconds = r.Ended.Sub(r.Began).Seconds()
 	switch {
@@ -92,7 +92,7 @@ func block(checks []Check, labs []*course.Lab) {
 		return id
 	}
 	for _, lab := range labs {
-		for _, c := range lab.Checks { // below those that it requires
+		for _, c := range lab.Checks { // each after those that it requires
 			needs := append(slices.Clone(c.Requires), lab.Opening().ID)
 			because := slices.IndexFunc(needs, func(need string) bool { return stopped(need) && root(need) != c.ID })
 			if stopped(c.ID) && because >= 0 {
@@ -107,8 +107,8 @@ func block(checks []Check, labs []*course.Lab) {
 	}
 }
 
-// certain are the results that stand although the cluster was unwell later: those until the time until, if a check had failed by
-// then. Of the other checks, the problem says why the machine could not judge them. Without such a failure there are none.
+// certain are the results that stand although the cluster failed later: those of checks that ended before until. The others get the
+// problem as a finding about the machine. It returns nil unless one that stands is a failure: a pass of some checks is no verdict.
 func certain(results []suite.Result, until time.Time, checks []string, problem error) (kept []suite.Result) {
 	failed := false
 	for _, id := range checks {
@@ -126,24 +126,21 @@ func certain(results []suite.Result, until time.Time, checks []string, problem e
 	return kept
 }
 
-// The ranks of causes: a failure with a smaller one explains those with a bigger one. 0 is whatever a check is about.
+// The ranks of causes: a failure with a smaller one explains those with a bigger one. Any other cause has rank 0.
 const (
 	fromDefinition = iota - 3 // there is no object to reconcile, or no right to do it with
 	fromManager               // there is no manager that works
 	fromRights                // the manager is not allowed what it needs
-	_
-	fromOtherCheck // the check says itself that another one has to be fixed first
 )
 
 var ranks = map[string]int{
-	suite.CauseNoManifest: fromDefinition, suite.CauseRefused: fromDefinition, "no-role": fromDefinition, "no-rules": fromDefinition,
+	suite.CauseNoManifest: fromDefinition, suite.CauseRefused: fromDefinition, "no-role": fromDefinition,
 	suite.CauseManagerExited: fromManager, suite.CauseManagerSilent: fromManager,
 	"forbidden": fromRights, "not-synced": fromRights,
-	"does-not-work": fromOtherCheck,
 }
 
-// failed are the failed checks, those that explain others first, then in the course's order. Of several that were stopped by the
-// same thing, those of the lab that was asked for come first: its hints are about this lab.
+// failed are the failed checks, those that explain others first, then in the course's order. Of several that one cause stopped, those
+// of the judged lab come first: its hints are about that lab.
 func (r *Result) failed() []*Check {
 	var all []*Check
 	denied := false
@@ -153,7 +150,7 @@ func (r *Result) failed() []*Check {
 		}
 	}
 	rank := func(c *Check) int {
-		if c.Cause == "stale" && denied { // the generated role, which lacks the rights
+		if c.Cause == "stale" && denied { // a stale role lacks rights
 			return fromDefinition
 		}
 		return ranks[c.Cause]
@@ -178,8 +175,8 @@ func (r *Result) First() *Check {
 	return nil
 }
 
-// CheckToTrace is the id of the check whose actions explain a result: the first that failed, or, when all hold, the one of the lab in
-// which the most happened.
+// CheckToTrace is the id of the check whose actions explain a result: the first that failed, or, when all pass, the lab's check with
+// the most actions.
 func CheckToTrace(r *Result, actions map[string][]trace.Action) (id string) {
 	if failed := r.First(); failed != nil {
 		return failed.ID

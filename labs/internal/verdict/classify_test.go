@@ -140,8 +140,6 @@ func TestFirstExplainsTheOthers(t *testing.T) {
 		"no role":                   {[]failure{{4, "a", "forbidden"}, {7, "b", "no-role"}, {7, "c", "forbidden"}}, "b"},
 		"a stale role":              {[]failure{{4, "a", "forbidden"}, {7, "b", "stale"}, {7, "c", "forbidden"}}, "b"},
 		"another stale file":        {[]failure{{3, "a", "wrong-value"}, {3, "b", "stale"}}, "a"},
-		"waits for another":         {[]failure{{7, "a", "does-not-work"}, {7, "b", "no-status"}}, "b"},
-		"waits for another, alone":  {[]failure{{7, "a", "does-not-work"}}, "a"},
 		"nothing failed":            {nil, ""},
 	} {
 		r := &Result{Lab: 7, Checks: []Check{{ID: "fine", State: Passed}, {ID: "waits", State: Blocked}}}

@@ -19,10 +19,11 @@ import (
 // cleanupLimit is how long a run may take to delete its cluster, also after an interrupt.
 const cleanupLimit = 90 * time.Second
 
-// takeCluster gets the run its cluster. While the learner's manager is still being compiled, it installs their definition: the API
-// server keeps the first custom resource of a new kind waiting for 2 s, and the garbage collector looks for new kinds when it starts.
+// takeCluster gets the run its cluster. It installs the learner's definition, to save time while their manager is being compiled: the
+// first custom resource of a new kind waits 2 s in the API server. Then it restarts the garbage collector, if a check needs it: that
+// looks for new kinds when it starts.
 func (r *run) takeCluster(ctx context.Context) error {
-	if err := r.findCluster(ctx); err != nil || !r.runsManager() { // without a manager, a lab may watch how it is installed
+	if err := r.findCluster(ctx); err != nil || !r.runsManager() { // the checks of a lab without a manager may install it themselves
 		return err
 	}
 	if !r.installDefinition(ctx) || !needs(r.wanted, course.NeedsCollection) {
@@ -75,7 +76,7 @@ func needs(labs []*course.Lab, ability string) bool {
 	})
 }
 
-// deleteCluster deletes the run's own cluster. Where the machine is at fault and does not let it, the record of the cluster stays,
+// deleteCluster deletes the run's own cluster. When that fails on a machine that is at fault anyway, the record of the cluster stays,
 // and the next command removes it.
 func (r *run) deleteCluster(ctx context.Context, results []*Result) error {
 	if r.cluster == nil || r.Keep {

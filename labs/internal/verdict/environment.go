@@ -20,7 +20,7 @@ const (
 	defect = fix.Doctor + "; if that finds nothing, report this defect of the lab, with the artifacts"
 )
 
-// unable is why the machine kept checks from being judged, nil when a check has failed for certain.
+// unable is why the machine kept checks from being judged. It is nil when a check has failed, and when all were judged.
 func unable(checks []Check, numbers []int) *clusters.Problem {
 	var late []string
 	var load float64
@@ -75,7 +75,7 @@ func (r *run) diagnose(ctx context.Context, err error, numbers []int) Finding {
 		return Finding{Finding: err.Error(), Fix: defect}
 	}
 	command := fix.Command(problem)
-	if command == fix.Down { // it was made for this run alone, and goes with it
+	if command == fix.Down { // the run deletes its own cluster
 		command = again(numbers)
 	}
 	return Finding{Finding: problem.Finding(), Fix: command}

@@ -20,14 +20,14 @@ import (
 // keptRuns is how many runs keep their artifacts: an evening of `lab watch` makes one on every save, of up to ten megabytes.
 const keptRuns = 100
 
-// runID is the name of a run's folder of artifacts. Sorted by name they are in the order of time.
+// runID is the name of a run's folder of artifacts. Sorted by name, the oldest run is the first.
 var runID = regexp.MustCompile(`^\d{8}-\d{6}-[A-Z2-7]{4}$`)
 
 func newRunID(started time.Time) string {
 	return started.UTC().Format("20060102-150405") + "-" + rand.Text()[:4]
 }
 
-// makeArtifacts makes the folder for a run's evidence, and removes those of the oldest runs.
+// makeArtifacts makes the folder for a run's artifacts, and removes those of the oldest runs.
 func makeArtifacts(state, id string) (string, error) {
 	all := filepath.Join(state, "artifacts")
 	dir := filepath.Join(all, id)
@@ -45,12 +45,13 @@ func makeArtifacts(state, id string) (string, error) {
 	return dir, nil
 }
 
-// scratchPrefix and digits are the name of a scratch folder. It has to be nobody else's: a checkout may be /tmp/operator-lab-2.
+// scratchPrefix begins the name of a scratch folder, and digits follow. [sweepScratch] removes folders with such a name, so a
+// checkout must not match it, such as /tmp/operator-lab-2.
 const scratchPrefix = "operator-lab-run-"
 
-// newScratch makes a folder outside the checkout: learner programs run as another user, who may not be able to enter the home folder
-// that the checkout is in. They can pass through it, not list it. The folder is locked until remove: a process id says nothing to a
-// container that shares the folder of temporary files but not the processes.
+// newScratch makes a folder outside the checkout. Learner programs run as another user, who may not be able to enter the home folder
+// that the checkout is in; they can pass through the scratch folder, not list it. It is locked until remove is called. A lock also
+// works between containers that share the folder of temporary files but not the processes.
 func newScratch() (dir string, remove func(), err error) {
 	if err := doctor.Problem([]doctor.Finding{doctor.TemporaryFolder()}); err != nil {
 		return "", func() {}, err
@@ -77,7 +78,7 @@ func newScratch() (dir string, remove func(), err error) {
 // folderLock locks the folder itself.
 func folderLock(dir string) *flock.Flock { return flock.New(dir, flock.SetFlag(os.O_RDONLY)) }
 
-// sweepScratch removes what runs of this user left that were killed.
+// sweepScratch removes the scratch folders that killed runs of this user left.
 func sweepScratch() {
 	left, _ := filepath.Glob(filepath.Join(os.TempDir(), scratchPrefix+"[0-9]*")) // the pattern is well formed
 	for _, dir := range left {

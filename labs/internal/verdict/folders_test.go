@@ -31,7 +31,7 @@ func TestMakeArtifactsRemovesOldestRuns(t *testing.T) {
 	}
 }
 
-func TestScratchNamesABadTMPDIR(t *testing.T) {
+func TestScratchNamesBadTMPDIR(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	dir, _, err := newScratch()
 	if problem, ok := errors.AsType[*clusters.Problem](err); !ok || !strings.Contains(problem.Fix, "TMPDIR") {

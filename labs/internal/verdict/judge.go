@@ -26,7 +26,7 @@ import (
 type Judge struct {
 	Course    *course.Course
 	State     string // .lab of the checkout
-	Cache     string // for memcached's image
+	Cache     string // the cache folder, where memcached's image is kept
 	Workspace string
 	Clusters  *clusters.Manager
 	NodeImage nodeimage.Image
@@ -34,18 +34,17 @@ type Judge struct {
 	Pool *pool.Pool
 	// Tools are what [BuildTools] made; the zero value has it make them.
 	Tools Tools
-	// Seed decides what a run draws; 0 draws the seed itself.
+	// Seed decides names, sizes and ports; 0 draws a seed.
 	Seed int64
 	// Keep leaves the cluster running after the verdict, for a look at it.
 	Keep bool
-	// Unblocked judges the labs' own checks alone, without the opening checks of earlier labs, and shows every failed one in its
-	// own right.
+	// Unblocked judges the labs' own checks alone, without the opening checks of earlier labs, and never reports one as blocked.
 	Unblocked bool
-	// Progress is told what takes long, in one line each.
+	// Progress is told what takes long, in one line each. It has to be set.
 	Progress func(line string)
 	// Ready, if it is not nil, is told when the cluster and all programs are there and the checks begin.
 	Ready func()
-	// Answer gets the results as soon as they are known, before the cluster is deleted.
+	// Answer, if it is not nil, gets the results as soon as they are known, before the cluster is deleted.
 	Answer func(results []*Result, cluster *clusters.Cluster)
 }
 
@@ -57,10 +56,10 @@ type run struct {
 	artifacts string
 	scratch   string // a folder for this run
 	tools     Tools
-	manager   string
-	build     *Build
+	manager   string // the path of the learner's compiled program
+	build     *Build // why it does not compile, nil when it does
 	cluster   *clusters.Cluster
-	watched   bool          // a monitor has looked at the cluster
+	watched   bool          // a monitor watches the cluster, or has
 	wanted    []*course.Lab // what the suite runs
 
 	removeScratch func()
@@ -98,7 +97,8 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 }
 
 func (j *Judge) newRun() (r *run, err error) {
-	r = &run{Judge: j, started: time.Now()}
+	own := *j // each run of a Judge without a seed draws one
+	r = &run{Judge: &own, started: time.Now()}
 	r.id = newRunID(r.started)
 	if r.artifacts, err = makeArtifacts(j.State, r.id); err != nil {
 		return nil, err
@@ -106,10 +106,10 @@ func (j *Judge) newRun() (r *run, err error) {
 	sweepScratch()
 	r.scratch, r.removeScratch, err = newScratch()
 	r.manager = filepath.Join(r.scratch, "manager")
-	if j.Seed == 0 {
+	if r.Seed == 0 {
 		var b [4]byte
 		_, _ = rand.Read(b[:]) // never fails
-		j.Seed = int64(binary.BigEndian.Uint32(b[:]))
+		r.Seed = int64(binary.BigEndian.Uint32(b[:]))
 	}
 	return r, err
 }
@@ -117,15 +117,14 @@ func (j *Judge) newRun() (r *run, err error) {
 // errNotBuilt ends the preparation early: without a program there is nothing to judge.
 var errNotBuilt = errors.New("the learner's code does not compile")
 
-// prepare compiles, and creates the cluster side by side. A cluster of a pool is there at once, so it is only taken for a program
-// that does compile: people save what is half written.
+// prepare compiles the learner's program, and creates the cluster meanwhile. A cluster of a pool is there at once, so it is only taken
+// for a program that compiles: people save half-written files.
 func (r *run) prepare(ctx context.Context) error {
 	g, both := errgroup.WithContext(ctx)
 	compiled := make(chan struct{})
 	g.Go(func() (err error) {
 		defer close(compiled)
-		// Linked where a check runs it.
-		r.build, err = compilation{workspace: r.Workspace, out: r.manager, unlinked: !r.runsManager(), limit: process.BuildLimit}.judge(both)
+		r.build, err = compilation{workspace: r.Workspace, out: r.manager, unlinked: !r.runsManager(), limit: process.BuildLimit}.build(both)
 		if err == nil && r.build != nil {
 			err = errNotBuilt
 		}
@@ -138,7 +137,7 @@ func (r *run) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return r.derive(both, compiled)
+		return r.generate(both, compiled)
 	})
 	if r.Pool == nil {
 		g.Go(func() error { return r.takeCluster(both) })
@@ -153,7 +152,7 @@ func (r *run) prepare(ctx context.Context) error {
 	return err
 }
 
-// runsManager says whether a check of this run wants a manager.
+// runsManager says whether a check of this run needs a running manager.
 func (r *run) runsManager() bool {
 	return slices.ContainsFunc(r.wanted, func(lab *course.Lab) bool { return lab.Has(course.SetupManager) })
 }
@@ -170,7 +169,7 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	}
 	checks, broken := classify(ended, r.wanted, r.cluster.RealPods)
 	if broken != nil || slices.ContainsFunc(checks, func(c Check) bool { return c.State != Passed && c.State != NotChecked }) {
-		if err := shortage(ctx, r.Course.Root); err != nil {
+		if err := fullDisk(ctx, r.Course.Root); err != nil {
 			return nil, err
 		}
 		if problem := unable(checks, numbers); problem != nil {
@@ -186,8 +185,8 @@ func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
 	return r.resultsOf(numbers, checks, Finding{}), nil
 }
 
-// runSuite runs the suite on a cluster that is watched, and ends it when the cluster has to be given up: its checks would only wait
-// for what cannot come. Of a cluster that was unwell, it returns what is certain all the same.
+// runSuite runs the suite while a monitor watches the cluster. When the cluster fails, the monitor ends the suite, whose checks would
+// only wait in vain. Then runSuite returns what is certain: see [certain].
 func (r *run) runSuite(ctx context.Context, numbers []int) ([]suite.Result, error) {
 	monitor, watched, err := r.Clusters.Monitor(ctx, r.cluster)
 	if err != nil {
@@ -208,7 +207,7 @@ func (r *run) runSuite(ctx context.Context, numbers []int) ([]suite.Result, erro
 		return ended, nil
 	}
 	if problem := monitor.Problem(ctx); problem != nil {
-		if ended = certain(ended, monitor.Trusted(), config.Checks, problem); ended == nil {
+		if ended = certain(ended, monitor.Trusted, config.Checks, problem); ended == nil {
 			return nil, problem
 		}
 		return ended, nil
@@ -267,7 +266,7 @@ func (r *run) resultsOf(numbers []int, checks []Check, environment Finding) (res
 		if r.cluster != nil {
 			result.Cluster = Cluster{Provider: r.cluster.Provider, Version: r.cluster.Version}
 		}
-		if problem := unable(result.Checks, []int{n}); problem != nil { // a check of another lab has failed for certain
+		if problem := unable(result.Checks, []int{n}); problem != nil { // the run has a verdict, as another lab failed; this lab has none
 			result.Environment = Finding{Finding: problem.Finding(), Fix: fix.Command(problem)}
 		}
 		switch {

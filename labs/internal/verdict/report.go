@@ -15,8 +15,8 @@ import (
 // How many lines of each part are shown, so that all of it together fits on one screen; the rest lies in the artifacts.
 const (
 	expectedLines, seenLines, hintLines, namesLines, buildLines, messageLines = 3, 4, 5, 2, 10, 4
-	// evidenceLines is how many lines of evidence are shown in all, evidenceLine how many of one piece of it.
-	evidenceLines, evidenceLine = 9, 3
+	// evidenceLines is how many lines of evidence are shown in all, evidenceWrap how many a long one may be wrapped into.
+	evidenceLines, evidenceWrap = 9, 3
 	// fieldsShown is how many differing fields are shown, othersShown how many of the other failed checks say what they saw.
 	fieldsShown, othersShown = 4, 2
 )
@@ -32,8 +32,8 @@ type printer struct {
 	hints Hints
 }
 
-// Print writes the answer for a person, so that it fits on one screen: the failure that explains the others in full, with its
-// evidence and the first hint, the other failures in short, and what holds in a line.
+// Print writes the report, which fits on one screen. The failure that explains the others is shown in full, with its evidence and the
+// first hint. The other failures are short, and the checks that pass take a line.
 func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
 	p := &printer{screen: newScreen(w), r: r, hints: hints}
 	fmt.Fprintf(p.w, "%s  %s\n", p.bold(fmt.Sprintf("Lab %d", r.Lab)), lab.Title)
@@ -53,7 +53,7 @@ func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
 	default:
 		p.failures()
 	}
-	if r.Artifacts == "" || r.Build != nil { // a container's are gone with it
+	if r.Artifacts == "" || r.Build != nil { // a container that judged has taken its artifacts with it
 		return
 	}
 	if r.Verdict != Pass {
@@ -65,7 +65,7 @@ func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
 }
 
 // PrintHints writes the first layers of hints for the failure that explains the others, and says how to go on. It returns false
-// when there are no more. Code that does not compile has its compiler for a hint.
+// when there are no more. For code that does not compile, it shows what the compiler said.
 func PrintHints(w io.Writer, r *Result, hints Hints, layers int) (more bool) {
 	p := &printer{screen: newScreen(w), r: r, hints: hints}
 	if r.Build != nil {
@@ -111,7 +111,7 @@ func (p *printer) build() {
 	if len(lines) > 1 {
 		p.line("%d lines in all. Fix the first one first: the others often follow from it.", len(lines))
 	}
-	p.line("%s: none of the %d checks was asked.", p.red("fail"), len(p.r.Checks))
+	p.line("%s: none of the %d checks ran.", p.red("fail"), len(p.r.Checks))
 }
 
 // passed lists what holds.
@@ -129,13 +129,13 @@ func (p *printer) passed() {
 	p.gap()
 	left, here := p.r.Count(NotChecked), ""
 	if left > 0 {
-		here = " that can be asked here"
+		here = " that can run here"
 	}
 	p.line("%s: all %d checks%s hold.", p.green("pass"), len(p.r.Checks)-left, here)
 	p.notChecked()
 }
 
-// notChecked says where the checks are asked that this kind of cluster cannot judge.
+// notChecked says where the checks run that this kind of cluster cannot judge.
 func (p *printer) notChecked() {
 	if p.r.Count(NotChecked) > 0 {
 		p.line("Only kind runs the rest: `make lab-%d CLUSTER=kind`.", p.r.Lab)
@@ -174,7 +174,7 @@ func (p *printer) failures() {
 	p.notChecked()
 }
 
-// group is what became of a check that did not fail, behind a sign.
+// group is the state of a check that did not fail, behind a sign.
 func (p *printer) group(c Check) string {
 	switch {
 	case c.State == Passed:
@@ -182,7 +182,7 @@ func (p *printer) group(c Check) string {
 	case c.State == Blocked:
 		return p.faint("·") + " blocked by " + c.BlockedBy
 	case c.State == NotChecked:
-		return p.faint("–") + " not checked here, for want of real Pods"
+		return p.faint("–") + " not checked, as they need real Pods"
 	case c.Load > 0:
 		return p.faint("?") + " not judged, as this machine was busy"
 	default:
@@ -220,7 +220,7 @@ func (p *printer) seen(c *Check) {
 	}
 }
 
-// evidence shows what was chosen as far as there is room: the first line of every kind before the second of any.
+// evidence shows as much evidence as there is room for: the first line of every kind before the second of any.
 func (p *printer) evidence(kinds []finding.Evidence) {
 	const indent = margin + "  "
 	shown, room := make([]string, len(kinds)), evidenceLines
@@ -229,7 +229,7 @@ func (p *printer) evidence(kinds []finding.Evidence) {
 			if i >= len(e.Lines) || i > 0 && shown[kind] == "" {
 				continue
 			}
-			lines := p.fold(e.Lines[i], len(indent)+2, evidenceLine)
+			lines := p.fold(e.Lines[i], len(indent)+2, evidenceWrap)
 			text := indent + strings.Join(lines, "\n  "+indent) + "\n"
 			if i == 0 {
 				text, lines = margin+p.faint(e.Title+":")+"\n"+text, append(lines, "")
@@ -243,10 +243,10 @@ func (p *printer) evidence(kinds []finding.Evidence) {
 	fmt.Fprint(p.w, strings.Join(shown, ""))
 }
 
-// shared are causes of which one is enough to see: whoever fixes it fixes it for every check.
+// shared are causes that one change removes from every check, so the report shows one of these failures.
 var shared = []string{suite.CausePanicked, "crashing", "image-pull"}
 
-// sameComplaint says whether two checks saw the same, in more than a word: an error that somebody quotes.
+// sameComplaint says whether two checks saw the same text. One word, such as "none", does not make them the same.
 func sameComplaint(a, b *Check) bool { return a.Seen == b.Seen && strings.Contains(b.Seen, " ") }
 
 // others shows the failures beside the first. Those that the first explains are only named.
@@ -277,7 +277,7 @@ func saw(c *Check) string {
 	return plain.Line(c.Seen)
 }
 
-// named writes what became of checks, and their ids as far as there is room.
+// named writes the state of some checks, and their ids as far as there is room.
 func (p *printer) named(what string, ids []string) {
 	if len(ids) > 0 {
 		sign, text, _ := strings.Cut(what, " ")

@@ -1,5 +1,5 @@
-// Package verdict runs the suite on one cluster and turns what Ginkgo reports into an answer: pass,
-// fail, or environment, with the reason for each check that does not hold.
+// Package verdict runs the suite on one cluster and turns its results into a verdict: pass, fail, or environment, with the
+// reason for each check that does not pass.
 package verdict
 
 import (
@@ -31,7 +31,7 @@ const (
 	Environment Verdict = "environment"
 )
 
-// Worst is the verdict on several labs: a machine at fault before a fail, a fail before a pass.
+// Worst is the verdict on several labs: environment if any is, else fail if any is, else pass.
 func Worst(results []*Result) Verdict {
 	worst := Pass
 	for _, r := range results {
@@ -60,8 +60,8 @@ const (
 	NotJudged State = "not-judged"
 )
 
-// Result is what one run found, as it stands in .lab/results/WORKSPACE/lab-N.json, see [Path]. Scripts read it; a change of
-// its meaning needs another Schema.
+// Result is what a run found about one lab, as it stands in .lab/results/WORKSPACE/lab-N.json, see [Path]. Scripts read it; a change
+// of its meaning needs another Schema.
 type Result struct {
 	Schema    int       `json:"schema"`
 	Lab       int       `json:"lab"`
@@ -96,7 +96,7 @@ type Build struct {
 type Check struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Lab is the number of the lab that the check belongs to; the opening check of an earlier one is asked again.
+	// Lab is the number of the lab that the check belongs to. The opening checks of earlier labs are judged again.
 	Lab       int     `json:"lab"`
 	State     State   `json:"state"`
 	Cause     string  `json:"cause"`
@@ -125,7 +125,7 @@ func Path(state, dir string, n int) string {
 	return filepath.Join(state, "results", workspace.Key(dir), fmt.Sprintf("lab-%d.json", n))
 }
 
-// Plain makes all texts of the result safe for a terminal. The folders of this machine stay: commands look for them.
+// Plain makes all texts of the result safe for a terminal, except the paths of folders: commands look for those.
 func (r *Result) Plain() {
 	dir, artifacts := r.Workspace, r.Artifacts
 	plain.Within(r)
@@ -172,7 +172,7 @@ func (r *Result) Count(s State) (n int) {
 	return n
 }
 
-// Event is one line of .lab/history.jsonl: a verdict that somebody got.
+// Event is one line of .lab/history.jsonl: a verdict.
 type Event struct {
 	Time      time.Time `json:"time"`
 	Lab       int       `json:"lab"`
@@ -191,7 +191,7 @@ func historyPath(state string) string { return filepath.Join(state, "history.jso
 func Keep(state string, results []*Result) error {
 	var lines bytes.Buffer
 	for _, r := range results {
-		if !runID.MatchString(r.Run) { // it may come from elsewhere, and is made a part of paths
+		if !runID.MatchString(r.Run) { // it may come from another machine, and becomes a part of paths
 			return fmt.Errorf("keep the result: %q is no run", r.Run)
 		}
 		if err := r.Write(state); err != nil {
@@ -236,7 +236,7 @@ func History(state, workspace string) (events []Event, err error) {
 	return events, nil
 }
 
-// PassedLabs are the labs whose last verdict on the workspace is pass.
+// PassedLabs are the labs whose last verdict is pass, by number; verdicts environment do not count.
 func PassedLabs(events []Event) map[int]Event {
 	passed := map[int]Event{}
 	for _, e := range events {

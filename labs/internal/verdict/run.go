@@ -33,23 +33,23 @@ const (
 	suiteLimit = 10 * time.Minute
 	// suiteGrace is how long an interrupted suite may clean up before it is killed.
 	suiteGrace = 15 * time.Second
-	// outputLimit is how much of what the suite prints is kept: a learner's manager has a say in it.
+	// outputLimit is how many bytes of what the suite prints are kept: a learner's manager can make it long.
 	outputLimit = 1 << 20
 )
 
-// RunSuite runs config.Checks once, on the cluster that config opens, and returns their results. A failed check is not an error; a
+// RunSuite runs config.Checks once, on the cluster of config.Kubeconfig, and returns their results. A failed check is not an error; a
 // suite that could not report is. When ctx ends, the results so far come with the error. Where the manager cannot run several times
-// on one machine, one process runs all checks.
+// on one machine, one process runs all checks: see [suite.Restart].
 func (t Tools) RunSuite(ctx context.Context, config suite.Config) ([]suite.Result, error) {
 	results := filepath.Join(config.Artifacts, suite.ResultsFile)
-	ended := t.runSuite(ctx, config, min(procs, len(config.Checks)))
+	ended := t.runGinkgo(ctx, config, min(procs, len(config.Checks)))
 	lines, err := suite.ReadResults(results)
 	if slices.ContainsFunc(lines, func(r suite.Result) bool { return r.State == suite.Restart }) && ctx.Err() == nil {
 		logs, _ := filepath.Glob(filepath.Join(config.Artifacts, suite.ManagerLogs))
 		for _, file := range append(logs, filepath.Join(config.Artifacts, trace.File), results) {
-			_ = os.Remove(file) // it would be taken for what the next run has written
+			_ = os.Remove(file) // else it would look like a file of the next run
 		}
-		ended = t.runSuite(ctx, config, 1)
+		ended = t.runGinkgo(ctx, config, 1)
 		lines, err = suite.ReadResults(results)
 	}
 	switch {
@@ -61,8 +61,8 @@ func (t Tools) RunSuite(ctx context.Context, config suite.Config) ([]suite.Resul
 	return lines, nil
 }
 
-// runSuite returns how Ginkgo ended, which is an error after a check that failed, too.
-func (t Tools) runSuite(ctx context.Context, config suite.Config, procs int) error {
+// runGinkgo returns how Ginkgo ended, which is an error after a check that failed, too.
+func (t Tools) runGinkgo(ctx context.Context, config suite.Config, procs int) error {
 	cmd := exec.CommandContext(ctx, t.Ginkgo, "run",
 		"--procs="+strconv.Itoa(procs), fmt.Sprintf("--label-filter=/^%s(%s)$/", suite.CheckLabel, strings.Join(config.Checks, "|")),
 		"--no-color", "--keep-going", "--fail-on-empty", "--fail-on-pending", "--timeout="+suiteLimit.String(), "--grace-period=10s",
@@ -81,8 +81,8 @@ func (t Tools) runSuite(ctx context.Context, config suite.Config, procs int) err
 	return errors.Join(err, os.WriteFile(filepath.Join(config.Artifacts, "suite.log"), []byte(text), 0o600))
 }
 
-// DryRun has the suite list its checks in Ginkgo's report, and run none of them. It needs no cluster; of config it takes
-// what decides about the order of checks, and Artifacts, the folder to write to.
+// DryRun has the suite list its checks in Ginkgo's report, and run none of them. It needs no cluster, and of config only
+// Artifacts, the folder to write to.
 func (t Tools) DryRun(ctx context.Context, config suite.Config) (types.Report, error) {
 	path := filepath.Join(config.Artifacts, "suite.json")
 	cmd, output := exec.CommandContext(ctx, t.Suite, "--ginkgo.dry-run", "--ginkgo.json-report="+path), &process.Tail{Limit: outputLimit}
@@ -104,7 +104,7 @@ func (t Tools) DryRun(ctx context.Context, config suite.Config) (types.Report, e
 	return reports[0], nil
 }
 
-// runWith runs the suite with a configuration.
+// runWith runs cmd, which is or starts the suite, with a configuration that it reads from a file.
 func runWith(cmd *exec.Cmd, config suite.Config) error {
 	data, err := json.MarshalIndent(config, "", " ")
 	if err != nil {
@@ -134,8 +134,8 @@ func ToolsIn(bin string) Tools {
 	}
 }
 
-// BuildTools compiles what the checkout at root needs for a run, into .lab/bin. The Go build cache
-// makes it a matter of a second when nothing changed.
+// BuildTools compiles what the checkout at root needs for a run, into bin of the folder state. It takes about a second when nothing
+// changed.
 func BuildTools(ctx context.Context, root, state string) (Tools, error) {
 	bin := filepath.Join(state, "bin")
 	tools := ToolsIn(bin)
@@ -162,9 +162,9 @@ func BuildTools(ctx context.Context, root, state string) (Tools, error) {
 	return tools, nil
 }
 
-// derive runs controller-gen on the workspace, and the probe of copies if a check needs it, while the cluster is being made. The
+// generate runs controller-gen on the workspace, and the probe of copies if a check needs it, while the cluster is being made. The
 // checks read the results from files. The probe waits until the workspace is compiled, so that nothing is compiled twice.
-func (r *run) derive(ctx context.Context, compiled <-chan struct{}) error {
+func (r *run) generate(ctx context.Context, compiled <-chan struct{}) error {
 	env, err := process.BuildEnv(ctx)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (r *run) derive(ctx context.Context, compiled <-chan struct{}) error {
 	return writeJSON(r.copies(), result)
 }
 
-// generated and copies are the files of the results.
+// generated and copies are the files with the results of controller-gen and of the probe.
 func (r *run) generated() string { return filepath.Join(r.scratch, "generated.json") }
 func (r *run) copies() string    { return filepath.Join(r.scratch, "copies.json") }
 

@@ -132,7 +132,7 @@ func wrap(text string, n int) (lines []string) {
 	return append(lines, line)
 }
 
-// painting is what colours add to a text.
+// painting is an escape sequence that colours a text.
 var painting = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // visible is how many columns of a terminal a text takes.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
 )
 
 // period is the time between two looks at the workspace. Events of the file system would come sooner, but not from network drives, nor
@@ -29,10 +28,10 @@ type Change struct {
 // snapshot is what the relevant files of a workspace held at one moment: the sum of each, by slash path.
 type snapshot map[string][sha256.Size]byte
 
-// Files tells changes of what a verdict on the workspace depends on: its Go files, go.mod, go.sum and manifests. Tests,
-// the Makefile, hidden files, bin/ and what editors leave beside a file are no part of it. It begins with the workspace as
-// it is now, and ends with ctx. A change is told when two looks in a row saw the same: a formatter may follow an editor. What counts is
-// content: saving a file that is as it was is no change.
+// Files tells changes of what a verdict on the workspace depends on: its Go files, go.mod, go.sum and manifests. It ignores tests,
+// the Makefile, hidden files, bin/ and what editors leave beside a file. It compares with the workspace as it is now, and stops when
+// ctx ends. A change is told when two looks in a row saw the same: a formatter may follow an editor. Only content counts: saving a
+// file without a change is none.
 func Files(ctx context.Context, dir string) <-chan Change {
 	changes, known := make(chan Change), look(dir, snapshot{})
 	go func() {
@@ -97,8 +96,8 @@ func changed(a, b snapshot) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// kinds are the endings of files that a verdict can depend on: what is compiled, what it may embed, and manifests. With a list of what
-// to ignore instead, every log in the workspace would start a check.
+// kinds are the endings of files that a verdict can depend on: what is compiled, what it may embed, and manifests. It is no list of
+// endings to ignore, because then every log in the workspace would start a check.
 var kinds = []string{".go", ".mod", ".sum", ".yaml", ".yml", ".json", ".tmpl", ".tpl"}
 
 // relevant says whether a verdict can depend on a file. The names that editors give to their own files (.x.go.swp, x.go~, #x.go#, .#x.go,

@@ -21,9 +21,8 @@ import (
 type Session struct {
 	// Lab is the number of the lab to begin with, Labs that of the last one.
 	Lab, Labs int
-	// Check judges one lab. It calls answered, from any goroutine and at most once, as soon as there is an answer,
-	// and returns when nothing of the check is left that the next one could meet: no process, no file. When ctx ends
-	// it gives up, and cleans up all the same.
+	// Check judges one lab. As soon as there is a result it calls answered, from any goroutine and at most once. It returns
+	// when no process and no file of the check is left. When ctx ends it gives up, and cleans up all the same.
 	Check func(ctx context.Context, lab int, answered func(*verdict.Result)) error
 	// Report prints an answer, as the check command does.
 	Report func(*verdict.Result)
@@ -37,8 +36,8 @@ type Session struct {
 	Out, Err io.Writer
 }
 
-// Lines are the lines that somebody types, until the input ends. Its reader stays behind in a read that nothing can end,
-// and ends with the process.
+// Lines are the lines that somebody types, until the input ends. Its goroutine reads until the process ends: nothing can interrupt
+// a read.
 func Lines(in io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -49,8 +48,8 @@ func Lines(in io.Reader) <-chan string {
 	return lines
 }
 
-// Run works until the learner quits, which is no error, or ctx ends, whose error it returns. When it returns, no
-// check is under way. A check that could not be done is told, and the next change tries again.
+// Run works until the learner quits, which is no error, or ctx ends, whose error it returns. When it returns, no check is under way.
+// It prints the error of a check that could not be done, and the next change tries again.
 func (s *Session) Run(ctx context.Context) error {
 	for why := (&Change{Noticed: time.Now()}); why != nil; {
 		why = s.check(ctx, *why)

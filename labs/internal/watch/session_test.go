@@ -158,7 +158,7 @@ func TestSaveCancelsTheCheckUnderWay(t *testing.T) {
 	})
 }
 
-func TestErrorsAreToldAndTheNextSaveTriesAgain(t *testing.T) {
+func TestNextSaveTriesAgainAfterError(t *testing.T) {
 	open(t, func(f *fixture) {
 		f.last(1).end(errors.New("the engine is gone"))
 		f.shows("lab: the engine is gone\n", waiting)

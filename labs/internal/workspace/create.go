@@ -40,14 +40,14 @@ func create(ctx context.Context, c *course.Course, dir string, stage int) error 
 			return err
 		}
 	}
-	// The folder of its saves is the mark that the lab made it, see [mayChange].
+	// The folder of its saves tells [mayChange] that the lab made the workspace.
 	if err := errors.Join(os.MkdirAll(savesOf(c, dir).dir, 0o700), os.Rename(tmp, dir)); err != nil {
 		return fmt.Errorf("create the workspace: %w", err)
 	}
 	return nil
 }
 
-// git runs git on a repository that is being made: no setting of the user, the system or the environment reaches it.
+// git runs git in a repository that is being made, without settings of the user, the system or the environment.
 func git(ctx context.Context, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...)
 	cmd.Env = []string{

@@ -13,7 +13,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/course"
 )
 
-// Key names a workspace, by the path that [Real] gives, where the state folder keeps something for each workspace.
+// Key is the name of a workspace in the state folder. dir is a path that [Real] returns.
 func Key(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return fmt.Sprintf("%.60s-%x", filepath.Base(dir), sum[:4])
@@ -43,13 +43,13 @@ func Contains(outer, inner string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// Possible refuses a dir that Ensure would refuse, and creates nothing.
+// Possible refuses a dir that [Ensure] would refuse, and creates nothing.
 func Possible(c *course.Course, dir string) error {
 	_, _, err := locate(c.Root, dir)
 	return err
 }
 
-// locate finds the place of a workspace. One that does not exist may not be made in the middle of the course.
+// locate returns the real path of a workspace, and whether it exists. It refuses a new one in a folder of the course.
 func locate(root, dir string) (real string, exists bool, err error) {
 	real = Real(dir)
 	switch info, err := os.Stat(real); {

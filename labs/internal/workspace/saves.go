@@ -18,7 +18,7 @@ import (
 
 // Save is a state of a workspace that was saved before it was replaced.
 type Save struct {
-	Number int // 1 for the first save of a workspace, and rises
+	Number int // 1 for the first save of a workspace, 2 for the second
 	Time   time.Time
 	Reason string // what replaced it: "before solve 4"
 
@@ -31,9 +31,12 @@ type saves struct {
 	most int // how many are kept
 }
 
+// KeptSaves is how many saves of a workspace are kept.
+const KeptSaves = 50
+
 // savesOf are the saves of a workspace. They are outside of it, in the state folder of the checkout.
 func savesOf(c *course.Course, dir string) saves {
-	return saves{filepath.Join(c.Root, ".lab", "saves", Key(dir)), 50}
+	return saves{filepath.Join(c.Root, ".lab", "saves", Key(dir)), KeptSaves}
 }
 
 // list returns all saves, the latest last.
@@ -47,7 +50,7 @@ func (s saves) list() ([]Save, error) {
 		text, reason, _ := strings.Cut(entry.Name(), "-")
 		number, err := strconv.Atoi(text)
 		if err != nil {
-			continue // half a save
+			continue // the save of a command that was killed: see write
 		}
 		if info, err := entry.Info(); err == nil {
 			list = append(list, Save{number, info.ModTime(), plain.Line(strings.ReplaceAll(reason, "-", " ")), filepath.Join(s.dir, entry.Name())})
@@ -75,8 +78,8 @@ func (s saves) find(number string) (Save, error) {
 	return list[i], nil
 }
 
-// write saves a tree, then removes the oldest saves if there are too many, and says how many. The save appears whole or not at all,
-// and is on the disk then.
+// write saves a tree, then removes the oldest saves if there are too many. It returns the save's number, and how many it removed. The
+// save appears whole or not at all, and is synced to disk.
 func (s saves) write(tree course.Tree, reason string) (number, removed int, err error) {
 	list, err := s.list()
 	if err != nil {
@@ -87,7 +90,7 @@ func (s saves) write(tree course.Tree, reason string) (number, removed int, err 
 		number = list[len(list)-1].Number + 1
 	}
 	half := filepath.Join(s.dir, "half")
-	err = errors.Join(os.RemoveAll(half), tree.WriteTo(half)) // there is one of a command that was killed
+	err = errors.Join(os.RemoveAll(half), tree.WriteTo(half)) // a command that was killed may have left one
 	if err == nil {
 		err = syncFiles(half)
 	}
@@ -105,7 +108,7 @@ func (s saves) write(tree course.Tree, reason string) (number, removed int, err 
 	return number, removed, nil
 }
 
-// syncFiles brings the files of a folder to the disk.
+// syncFiles syncs the files of a folder to disk.
 func syncFiles(dir string) error {
 	return filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {

@@ -1,9 +1,8 @@
 // Package workspace keeps the folder in which the learner works: it creates it, brings it to a stage of the course, and
 // brings the learner's own work back.
 //
-// It saves all files in .lab/saves of the checkout before it changes one. It neither reads nor changes a repository in
-// the workspace, and runs no program there. Not saved, and not changed, are folders called .git, and at the top bin/ and
-// the folders of editors.
+// It saves all files in .lab/saves of the checkout before it changes one. It neither saves nor changes what is called .git, and
+// at the top bin/ and the folders of editors. It runs no program in the workspace once that is made.
 //
 // Two commands must not change a workspace at once; the caller has to lock it.
 package workspace
@@ -24,7 +23,7 @@ type Change struct {
 	Created  bool     // the workspace did not exist before
 	Paths    []string // the files that were written or removed, sorted; none when it was already what it should be
 	Saved    int      // the number of the save of the state before, 0 when there was nothing to save
-	Removed  int      // how many of the oldest saves were removed, because a workspace keeps 50
+	Removed  int      // how many of the oldest saves were removed: see [KeptSaves]
 	Restored Save     // the save that Restore brought back
 }
 
@@ -102,8 +101,8 @@ func replace(ctx context.Context, c *course.Course, dir string, want course.Tree
 	return change, nil
 }
 
-// untouched says what in a workspace is neither saved nor changed: what a build leaves, what editors keep about the
-// learner, and what is no file.
+// untouched says what in a workspace is neither saved nor changed: what a build leaves, the settings of editors, and what is
+// neither a file nor a symbolic link.
 func untouched(path string, entry fs.DirEntry) bool {
 	if entry.IsDir() {
 		return path == "bin" || path == ".idea" || path == ".vscode"

@@ -234,7 +234,7 @@ func (a *app) down(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	owners, err := a.Owners(ctx)
+	owners, err := a.Records(ctx)
 	if err != nil {
 		return err
 	}

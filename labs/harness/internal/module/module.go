@@ -1,5 +1,5 @@
-// Package module finds the Go files of a learner's module, without asking the go command, which needs
-// code that it can read.
+// Package module finds the Go files of a learner's module. It does not use the go command, which fails on code
+// with syntax errors.
 package module
 
 import (
@@ -22,9 +22,9 @@ type Package struct {
 	Import string
 }
 
-// Walk calls visit for each Go file that is no test, of the module in dir and of the modules in dir with which its go.mod
-// replaces others, such as an api module of its own. It leaves out folders that the go command does not count to a module,
-// and what it cannot read: the compiler reports that.
+// Walk calls visit for each Go file of the module in dir that is no test. It does the same for modules below dir that a replace
+// directive of its go.mod names, such as a module for the API. It leaves out folders that do not belong to the module for the
+// go command, and files that it cannot read: the compiler reports those.
 func Walk(dir string, visit func(pkg Package, text []byte)) error {
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -62,15 +62,16 @@ func walk(dir string, module Package, visit func(pkg Package, text []byte)) {
 	})
 }
 
-// foreign says whether a folder's packages belong to no module, or to another one.
+// foreign says whether a folder does not belong to the module.
 func foreign(root fs.FS, folder string) bool {
 	base := path.Base(folder)
 	_, err := fs.Stat(root, path.Join(folder, "go.mod"))
 	return err == nil || base == "vendor" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
 }
 
-// Complaint shortens what the go command or controller-gen printed about a workspace to the lines that name a place in it, or to
-// the first lines, of which one is nearly always the cause, and the last one, which is the remedy. Paths are relative to the workspace.
+// Complaint shortens the output of the go command or controller-gen to the lines that name a place in a Go file. If there are none, it
+// keeps the first lines, which nearly always have the cause, and the last one, which names the remedy. Paths become relative to the
+// workspace.
 func Complaint(output, workspace string) string {
 	const shown = 6
 	output, _, _ = strings.Cut(output, "\nUsage:")

@@ -1,4 +1,4 @@
-// Package clitest has what tests of commands share: a checkout without clusters, and records of clusters that nobody made.
+// Package clitest has what tests of commands share: a checkout without clusters, and records of clusters that do not exist.
 package clitest
 
 import (
@@ -32,14 +32,14 @@ func New(t *testing.T) (a *cli.App, out, progress *bytes.Buffer) {
 	}, out, progress
 }
 
-// provider is one that makes no clusters, and says that it did: it has those of which there is a record.
+// provider makes no clusters, and reports those that have a record.
 type provider struct {
 	clusters.Provider
 	identity string
 	records  string // their folder
 }
 
-// Manager records clusters in the app's state that nobody made, under that identity of a provider, such as "kind/docker".
+// Manager only records the clusters that it should make, in the app's state, with the provider's identity, such as "kind/docker".
 func Manager(t *testing.T, a *cli.App, identity string) *clusters.Manager {
 	t.Helper()
 	m, err := clusters.New(a.State, clusters.WithProvider(provider{identity: identity, records: filepath.Join(a.State, "clusters")}))
@@ -77,10 +77,10 @@ func Pretend(t *testing.T, a *cli.App, label string, keep bool) *clusters.Cluste
 	return c
 }
 
-// Recorded are the names of the clusters of which there is a record.
+// Recorded are the names of the clusters that have a record.
 func Recorded(t *testing.T, a *cli.App) []string {
 	t.Helper()
-	owners, err := a.Owners(t.Context())
+	owners, err := a.Records(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ const (
 var (
 	// ErrFail is what a command returns when its report already told everything and the verdict is fail.
 	ErrFail = errors.New("the checks do not hold yet")
-	// ErrTold is what a command marks with a code when its report already told what is wrong.
+	// ErrTold is what a command returns when its report already told what is wrong with the machine.
 	ErrTold = errors.New("the report has told what is wrong")
 )
 
@@ -42,8 +42,8 @@ func Environment(err error) error {
 	return &coded{err, EnvironmentError}
 }
 
-// Code is the exit code for err: what [Usage] and [Environment] marked, 2 for a [nodeimage.InputError] and an error that says BadInput,
-// 130 for a cancelled context, 1 for [ErrFail], 3 for everything else: an unforeseen error is never counted against the learner.
+// Code is the exit code for err: 130 for a cancelled context, 1 for [ErrFail], else that which [Usage] or [Environment] set. It is 2
+// for a [nodeimage.InputError], and for an error with a method BadInput that returns true. Any other error is the machine's: 3.
 func Code(err error) int {
 	var c *coded
 	var image *nodeimage.InputError

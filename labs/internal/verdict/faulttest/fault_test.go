@@ -29,8 +29,8 @@ type fault struct {
 	passes bool              // it is over so soon that the checks may hold after all
 }
 
-// TestAFaultOfTheMachineIsEnvironment goes through the faults one after the other, because they share an engine.
-func TestAFaultOfTheMachineIsEnvironment(t *testing.T) {
+// TestMachineFaultIsEnvironment goes through the faults one after the other, because they share an engine.
+func TestMachineFaultIsEnvironment(t *testing.T) {
 	course := coursetest.Load(t, "../../../..")
 	image, err := nodeimage.Resolve(t.Context(), "docker", os.Getenv("NODE_IMAGE"))
 	if err != nil {
