@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/contract"
 	"github.com/example/operator-lab/clusters/embedded"
 )
 
@@ -74,9 +73,4 @@ func create(t *testing.T, m *clusters.Manager, spec clusters.Spec) *clusters.Clu
 		}
 	})
 	return c
-}
-
-func TestContract(t *testing.T) {
-	m, _ := manager(t)
-	contract.Test(t, m.Provider(), clusters.Spec{Workers: 1})
 }

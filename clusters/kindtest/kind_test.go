@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/contract"
 	"github.com/example/operator-lab/clusters/nodeimage"
 )
 
@@ -59,12 +58,6 @@ func mustBeGone(t *testing.T, m *clusters.Manager, name string) {
 	if slices.Contains(names, name) {
 		t.Errorf("cluster %s is still there", name)
 	}
-}
-
-func TestContract(t *testing.T) {
-	t.Parallel()
-	m, _ := newManager(t)
-	contract.Test(t, m.Provider(), clusters.Spec{Image: nodeImage(t)})
 }
 
 func TestNewCluster(t *testing.T) {

@@ -1,9 +1,8 @@
-// Package contract holds what every clusters.Provider must do, as tests that a
-// provider's own tests call. They make real clusters.
-package contract
+package kindtest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,23 +14,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/example/operator-lab/clusters"
+	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/clusters/internal/ready"
 )
 
-// createTimeout is more than any provider needs, so that a test that hangs fails
-// with its own words and not with those of the test binary.
-const createTimeout = 10 * time.Minute
+// TestContract tests what every Provider must do.
+func TestContract(t *testing.T) {
+	t.Run("kind", func(t *testing.T) {
+		t.Parallel()
+		m, _ := newManager(t)
+		testContract(t, m, clusters.Spec{Image: nodeImage(t)})
+	})
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		m, err := embedded.NewManager(t.TempDir(), "", func(line string) { t.Log(line) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		testContract(t, m, clusters.Spec{Workers: 1})
+	})
+}
 
-// Test runs the contract on a provider. The state directory of the provider must
-// be the test's own, and spec must be one that the provider can make at once.
-func Test(t *testing.T, p clusters.Provider, spec clusters.Spec) {
-	manager, err := clusters.New(t.TempDir(), clusters.WithProvider(p))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &suite{manager: manager, provider: p, spec: spec, home: snapshot(t)}
+func testContract(t *testing.T, m *clusters.Manager, spec clusters.Spec) {
+	s := &suite{manager: m, provider: m.Provider(), spec: spec, home: snapshot()}
 	t.Run("deleting a cluster that does not exist is no error", s.deleteAbsent)
 	t.Run("a name that cannot be one is refused", s.badName)
 	s.create(t)
@@ -47,7 +55,7 @@ func Test(t *testing.T, p clusters.Provider, spec clusters.Spec) {
 }
 
 type suite struct {
-	manager  *clusters.Manager // to look at clusters
+	manager  *clusters.Manager
 	provider clusters.Provider
 	spec     clusters.Spec
 	home     map[string]string
@@ -59,15 +67,12 @@ type suite struct {
 // newName is one that nobody else uses.
 func newName() string { return clusters.NewName("contract") }
 
-// create makes the cluster that most of the contract is about, and removes it
-// however the test ends.
+// create makes the cluster that most of the contract is about.
 func (s *suite) create(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), createTimeout)
-	defer cancel()
 	n := newName()
 	t.Cleanup(func() { s.remove(t, n) })
 	start := time.Now()
-	c, err := s.provider.Create(ctx, n, s.spec)
+	c, err := s.provider.Create(t.Context(), n, s.spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +149,7 @@ func (s *suite) pause(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, pauseTime)
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		_, err := client(t, s.cluster).CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 		return err != nil, nil
@@ -159,9 +164,6 @@ func (s *suite) pause(t *testing.T) {
 		t.Errorf("Healthy() = %v after a pause", err)
 	}
 }
-
-// pauseTime is for how long a paused cluster is asked for an answer.
-const pauseTime = 2 * time.Second
 
 func (s *suite) kubeconfig(t *testing.T) {
 	info, err := os.Stat(s.cluster.Kubeconfig)
@@ -223,8 +225,7 @@ func (s *suite) deleted(t *testing.T) {
 	}
 }
 
-// cancelled cancels creations at moments that are spread over the time that the
-// first one took.
+// cancelled cancels creations at moments that are spread over the time that the first one took.
 func (s *suite) cancelled(t *testing.T) {
 	for _, percent := range []int{0, 2, 8, 20, 50, 80, 95} {
 		n := newName()
@@ -244,39 +245,25 @@ func (s *suite) cancelled(t *testing.T) {
 		if names := s.list(t); slices.Contains(names, n) {
 			t.Errorf("cancelled after %v: %s is still there", moment, n)
 		}
-		if dir := filepath.Join(filepath.Dir(filepath.Dir(s.cluster.Kubeconfig)), n); exists(dir) {
+		dir := filepath.Join(filepath.Dir(filepath.Dir(s.cluster.Kubeconfig)), n)
+		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("cancelled after %v: %s is still there", moment, dir)
 		}
 	}
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // snapshot reads the kubeconfig files that are the user's own.
-func snapshot(t *testing.T) map[string]string {
-	t.Helper()
-	var paths []string
-	if home, err := os.UserHomeDir(); err == nil {
-		paths = append(paths, filepath.Join(home, ".kube", "config"))
-	}
-	paths = append(paths, filepath.SplitList(os.Getenv("KUBECONFIG"))...)
+func snapshot() map[string]string {
 	files := map[string]string{}
-	for _, path := range paths {
+	for _, path := range clientcmd.NewDefaultClientConfigLoadingRules().Precedence {
 		data, err := os.ReadFile(path)
-		if err == nil {
-			files[path] = string(data)
-		} else {
-			files[path] = "error: " + err.Error()
-		}
+		files[path] = fmt.Sprint(string(data), err)
 	}
 	return files
 }
 
 func (s *suite) homeUntouched(t *testing.T) {
-	if diff := cmp.Diff(s.home, snapshot(t)); diff != "" {
+	if diff := cmp.Diff(s.home, snapshot()); diff != "" {
 		t.Errorf("files changed (-before +after):\n%s", diff)
 	}
 }
