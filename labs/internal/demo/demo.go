@@ -29,8 +29,8 @@ func Build(ctx context.Context, root, dir string) error {
 		return err
 	}
 	for _, build := range [][]string{
-		{"go", "-C", filepath.Join(root, "operator"), "build", "-o", filepath.Join(dir, operatorName), "./cmd"},
-		{"go", "-C", root, "build", "-o", filepath.Join(dir, "supervisor"), "./labs/cmd/supervisor"},
+		{"go", "-C", "operator", "build", "-o", filepath.Join(dir, operatorName), "./cmd"},
+		{"go", "-C", ".", "build", "-o", filepath.Join(dir, "supervisor"), "./labs/cmd/supervisor"},
 	} {
 		if out, err := process.Tool(ctx, root, os.TempDir(), env, build[0], build[1:]...).CombinedOutput(); err != nil {
 			return errors.Join(ctx.Err(), fmt.Errorf("build %s: %w\n%s", build[5], err, out))
