@@ -12,10 +12,3 @@ func Own(cmd *exec.Cmd, signal syscall.Signal) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, signal) }
 }
-
-// Kill kills what is left of the group of a command that was started.
-func Kill(cmd *exec.Cmd) {
-	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	}
-}

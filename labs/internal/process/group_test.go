@@ -38,26 +38,19 @@ func start(ctx context.Context, t *testing.T) (*exec.Cmd, *bufio.Reader) {
 }
 
 func TestOwnEndsTheWholeGroup(t *testing.T) {
-	for name, end := range map[string]func(cancel context.CancelFunc, cmd *exec.Cmd){
-		"with the context": func(cancel context.CancelFunc, _ *exec.Cmd) { cancel() },
-		"killed":           func(_ context.CancelFunc, cmd *exec.Cmd) { process.Kill(cmd) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			cmd, output := start(ctx, t)
-			late := time.AfterFunc(signalTimeout, func() {
-				t.Error("the child goes on")
-				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-			})
-			end(cancel, cmd)
-			if _, err := io.ReadAll(output); err != nil {
-				t.Error(err)
-			}
-			late.Stop()
-			if err := cmd.Wait(); err == nil {
-				t.Error("the command ended by itself")
-			}
-		})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cmd, output := start(ctx, t)
+	late := time.AfterFunc(signalTimeout, func() {
+		t.Error("the child goes on")
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	})
+	cancel()
+	if _, err := io.ReadAll(output); err != nil {
+		t.Error(err)
+	}
+	late.Stop()
+	if err := cmd.Wait(); err == nil {
+		t.Error("the command ended by itself")
 	}
 }

@@ -96,8 +96,9 @@ func TestCertainFailureOutlastsCluster(t *testing.T) {
 			coursetest.Write(t, dir, "kubeconfig", `{"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`)
 			j := newJudge(t, provider{cluster: &clusters.Cluster{Name: "lab-test", Provider: "test", Kubeconfig: filepath.Join(dir, "kubeconfig"), Nodes: 1}})
 			line := fmt.Sprintf(`{"run":"a","check":"takes-name","finding":{"cause":"silent","expected":"a name","seen":"none"},%s}`, tc.result)
-			j.Tools.Ginkgo = filepath.Join(dir, "ginkgo")
-			if err := os.WriteFile(j.Tools.Ginkgo, []byte("#!/bin/sh\necho '"+line+"' > results.jsonl\n"), 0o755); err != nil {
+			script := "#!/bin/sh\necho '" + line + "' > results.jsonl\n" // in place of the supervisor, which runs Ginkgo
+			j.Tools.Supervisor = filepath.Join(dir, "supervisor")
+			if err := os.WriteFile(j.Tools.Supervisor, []byte(script), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			results, err := j.Check(t.Context(), []int{2})

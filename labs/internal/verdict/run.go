@@ -61,18 +61,31 @@ func (t Tools) RunSuite(ctx context.Context, config suite.Config) ([]suite.Resul
 	return lines, nil
 }
 
-// runGinkgo returns how Ginkgo ended, which is an error after a check that failed, too.
+// runGinkgo returns how Ginkgo ended, which is an error after a check that failed, too. When ctx ends, Ginkgo has [suiteGrace] to clean
+// up. Its process tree ends with it, and with this process.
 func (t Tools) runGinkgo(ctx context.Context, config suite.Config, procs int) error {
-	cmd := exec.CommandContext(ctx, t.Ginkgo, "run",
+	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	cmd, err := process.Supervised(alive, t.Supervisor, -1, t.Ginkgo, "run",
 		"--procs="+strconv.Itoa(procs), fmt.Sprintf("--label-filter=/^%s(%s)$/", suite.CheckLabel, strings.Join(config.Checks, "|")),
 		"--no-color", "--keep-going", "--fail-on-empty", "--fail-on-pending", "--timeout="+suiteLimit.String(), "--grace-period=10s",
 		"--randomize-all", fmt.Sprintf("--seed=%d", config.Seed%1_000_000),
 		t.Suite)
+	if err != nil {
+		return err
+	}
 	output := &process.Tail{Limit: outputLimit}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = output, output, suiteGrace
-	process.Own(cmd, syscall.SIGTERM)
-	err := runWith(cmd, config)
-	process.Kill(cmd)
+	if err = configure(cmd, config); err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		defer context.AfterFunc(ctx, func() {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			time.AfterFunc(suiteGrace, kill)
+		})()
+		err = cmd.Wait()
+	}
 	text := plain.Text(output.String())
 	if err != nil {
 		lines := strings.Split(strings.TrimSpace(text), "\n")
@@ -87,7 +100,11 @@ func (t Tools) DryRun(ctx context.Context, config suite.Config) (types.Report, e
 	path := filepath.Join(config.Artifacts, "suite.json")
 	cmd, output := exec.CommandContext(ctx, t.Suite, "--ginkgo.dry-run", "--ginkgo.json-report="+path), &process.Tail{Limit: outputLimit}
 	cmd.Stdout, cmd.Stderr = output, output
-	if err := runWith(cmd, config); err != nil {
+	err := configure(cmd, config)
+	if err == nil {
+		err = cmd.Run()
+	}
+	if err != nil {
 		return types.Report{}, fmt.Errorf("list the checks: %w\n%s", err, output)
 	}
 	var reports []types.Report
@@ -104,8 +121,8 @@ func (t Tools) DryRun(ctx context.Context, config suite.Config) (types.Report, e
 	return reports[0], nil
 }
 
-// runWith runs cmd, which is or starts the suite, with a configuration that it reads from a file.
-func runWith(cmd *exec.Cmd, config suite.Config) error {
+// configure gives cmd, which is or starts the suite, a configuration that it reads from a file.
+func configure(cmd *exec.Cmd, config suite.Config) error {
 	data, err := json.MarshalIndent(config, "", " ")
 	if err != nil {
 		return fmt.Errorf("write run configuration: %w", err)
@@ -115,7 +132,7 @@ func runWith(cmd *exec.Cmd, config suite.Config) error {
 		return fmt.Errorf("write run configuration: %w", err)
 	}
 	cmd.Dir, cmd.Env = config.Artifacts, append(os.Environ(), suite.ConfigEnv+"="+path)
-	return cmd.Run()
+	return nil
 }
 
 // Tools are the programs that a run needs besides the learner's.

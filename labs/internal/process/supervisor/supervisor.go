@@ -19,10 +19,11 @@ const CannotRun = 127
 // of free memory the doctor lets no lab run. On Linux the kernel keeps the limit; the Go runtime then says "out of memory", and ends.
 const Memory = 1 << 30
 
-// Run starts a program, passes SIGTERM and SIGINT on to it, and returns its exit code after every process of its tree has ended. A
-// program that was killed by signal s gives 128+s, as a shell would. uid is the user and group to run as, which needs root; -1 is the
-// current one. With one from [NewUser], every process of that user ends with the program. parentPipe is closed by the kernel when the
-// starter is gone; the tree is then killed. A file that cannot be read means that there is no starter to wait for.
+// Run starts a program, passes SIGTERM and SIGINT on to its process group, as a terminal does, and returns its exit code after every
+// process of its tree has ended. A program that was killed by signal s gives 128+s, as a shell would. uid is the user and group to run
+// as, which needs root; -1 is the current one. With one from [NewUser], every process of that user ends with the program. parentPipe is
+// closed by the kernel when the starter is gone; the tree is then killed. A file that cannot be read means that there is no starter to
+// wait for.
 func Run(args []string, uid int, parentPipe *os.File) (int, error) {
 	if err := adopt(); err != nil {
 		return CannotRun, fmt.Errorf("become the parent of orphans: %w", err)
@@ -53,7 +54,7 @@ func Run(args []string, uid int, parentPipe *os.File) (int, error) {
 	for {
 		select {
 		case s := <-signals:
-			_ = cmd.Process.Signal(s)
+			_ = syscall.Kill(-cmd.Process.Pid, s.(syscall.Signal)) // a session begins with a group of its own
 		case <-abandoned:
 			return CannotRun, errors.New("the starter is gone")
 		case err := <-ended:
