@@ -135,7 +135,9 @@ var _ = Describe("Lab 4", env.Lab(4), func() {
 
 	It("writes nothing when there is nothing to do", env.Check("nothing-to-do", env.Long), func(ctx SpecContext) {
 		m := match.ExpectCreated(ctx, env.Namespace(ctx), 1)
-		match.ExpectPods(ctx, m)
+		available := HaveField("Status.AvailableReplicas", BeEquivalentTo(1))
+		// What keeps Pods from becoming available is judged by pods-run, which begins later than this check.
+		Eventually(ctx, env.DeploymentOf(m)).WithTimeout(startTimeout).Should(match.Because("too-few", "1 available Pod", available).ByKubernetes(startTimeout))
 		match.ExpectStable(ctx, m)
 		match.ExpectUnchanged(ctx, m, func() {
 			Expect(env.Manager().Restart(ctx, env.Run().MemcachedImage)).To(Succeed())
@@ -260,6 +262,8 @@ const (
 	memcachedPort = 11211
 	// edits is how many passes without work are started, and passTime how long each may take.
 	edits, passTime = 3, 150 * time.Millisecond
+	// startTimeout is how long Pods may take to become available, as in [match.ExpectPods].
+	startTimeout = 60 * time.Second
 	// stayUpPeriod is how long containers are watched after they became available. A container with a wrong command line ends
 	// within 0.2 s, and the kubelet reports that a second later.
 	stayUpPeriod = 2 * time.Second

@@ -86,6 +86,11 @@ var _ = Describe("Lab 5", env.Lab(5), func() {
 		Expect(env.Admin().DeleteAllOf(ctx, &corev1.Pod{}, inNamespace, client.GracePeriodSeconds(0))).To(Succeed())
 		match.ExpectPods(ctx, m)
 		Eventually(ctx, env.MemcachedOf(m)).Should(report(metav1.ConditionTrue, "not-true", "while all Pods are available"))
+		lift := env.KeepPods(ctx, m.Namespace)
+		m.Size--
+		Expect(m.SetSpec(ctx, "size", m.Size)).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m)).Should(report(metav1.ConditionTrue, "surplus-unavailable", "while more Pods than that are available"))
+		Expect(lift(ctx)).To(Succeed())
 		Expect(m.DeletePods(ctx)).To(Succeed())
 		Eventually(ctx, env.MemcachedOf(m)).Should(report(metav1.ConditionFalse, "stays-true", "again after all Pods were lost"))
 		Expect(m.SetSpec(ctx, "size", m.Size+1)).To(Succeed())

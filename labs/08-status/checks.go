@@ -103,6 +103,12 @@ var _ = Describe("Lab 8", env.Lab(8), func() {
 		Expect(lift(ctx)).To(Succeed())
 		match.ExpectPods(ctx, refused)
 		Eventually(ctx, env.MemcachedOf(refused)).Should(haveConditions(done).Because("still-degraded"))
+		serving := match.ExpectCreated(ctx, refused.Namespace, 1)
+		match.ExpectPods(ctx, serving)
+		env.Quota(2)(ctx, refused.Namespace)                                        // the Pods that are there, and no others
+		Expect(serving.SetSpec(ctx, "containerPort", serving.Port+1)).To(Succeed()) // the Pod of before goes on
+		Eventually(ctx, env.MemcachedOf(serving)).Should(haveConditions(stuckRollout))
+		Eventually(ctx, env.EventsOf(serving)).Should(match.HaveWarning("quota"))
 	})
 
 	It("writes its status once for each piece of news", env.Check("single-status-update"), func(ctx SpecContext) {

@@ -46,6 +46,7 @@ var (
 		{"Progressing", metav1.ConditionFalse, "progressing-for-ever"},
 		{"Available", metav1.ConditionFalse, "still-available"},
 	}}
+	stuckRollout = stableState{"new Pods are refused, and the old ones serve", stuck.conditions[:2]}
 )
 
 // haveConditions wants the conditions of a stable state, each about today's generation.

@@ -4,6 +4,8 @@ package relations
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -29,7 +31,7 @@ const (
 	stayPeriod = time.Second
 	// quietPeriod is how long a manager is listened to after edits that are none of its business.
 	quietPeriod = 3 * time.Second
-	// strangers is how many edits of a ConfigMap that nobody names there are, and fewPasses and fewRequests what they may cost: the
+	// strangers is how many edits there are of each object that is none of a Memcached's business, and fewPasses and fewRequests what they may cost: the
 	// manager still works off what other checks have left, and an operator that applies sends several requests in each pass.
 	strangers, fewPasses, fewRequests = 100, 10, 50
 )
@@ -41,7 +43,8 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		neighbour.Name += "." + neighbour.Name // so that it has no Service
 		Expect(m.Create(ctx)).To(Succeed())
 		Expect(neighbour.Create(ctx)).To(Succeed())
-		Eventually(ctx, serviceOf(m)).Should(havePort(m.Port))
+		Eventually(ctx, serviceOf(m)).Should(SatisfyAll(havePort(m.Port), match.Because("not-headless",
+			"a headless Service, whose name resolves to all Pods", HaveField("Spec.ClusterIP", corev1.ClusterIPNone))))
 		match.ExpectPods(ctx, neighbour)
 		Eventually(ctx, env.MemcachedOf(neighbour)).
 			Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("no-name-for-a-service"))
@@ -117,6 +120,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 			Consistently(ctx, env.DeploymentOf(m)).WithTimeout(stayPeriod).Should(stayAsItWas(before))
 			Eventually(ctx, env.MemcachedOf(m)).Should(beDegraded(options.Name))
 			Eventually(ctx, env.MemcachedOf(m)).Should(match.HaveCondition("Available", metav1.ConditionTrue).Because("not-available"))
+			Expect(m.WaitIdle(ctx)).To(Succeed()) // a pass after the operator's own report must not be the one that reads it
 			Expect(write(ctx, options, randomConnections())).To(Succeed())
 			Eventually(ctx, env.MemcachedOf(m)).WithTimeout(mendTimeout).
 				Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("not-mended"))
@@ -124,6 +128,7 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		Expect(remove(ctx, options)).To(Succeed())
 		late := create(ctx, options)
 		Eventually(ctx, env.MemcachedOf(late)).Should(beDegraded(options.Name))
+		Expect(late.WaitIdle(ctx)).To(Succeed())
 		Expect(write(ctx, options, randomConnections())).To(Succeed())
 		Eventually(ctx, env.DeploymentOf(late)).Should(match.Exist().Because("not-mended"))
 		Eventually(ctx, env.MemcachedOf(late)).Should(match.HaveCondition("Degraded", metav1.ConditionFalse).Because("not-mended"))
@@ -153,14 +158,18 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		}
 	})
 
-	It("spends nothing on ConfigMaps that nobody names", env.Check("ignores-unrelated-configmaps"), func(ctx SpecContext) {
+	It("spends nothing on strangers' objects", env.Check("ignores-unrelated-objects"), func(ctx SpecContext) {
 		m := withOptions(ctx, newOptions(ctx, env.Namespace(ctx, env.Quota(0)), env.RandomName()))
-		stranger := newOptions(ctx, m.Namespace, env.RandomName())
+		stranger, nobody := newOptions(ctx, m.Namespace, env.RandomName()), env.NewMemcached(m.Namespace) // which is never created
+		Expect(nobody.CreateForeign(ctx)).Error().To(Succeed())
+		Expect(createForeignService(ctx, nobody)).Error().To(Succeed())
 		Expect(m.WaitIdle(ctx)).To(Succeed())
 		since := env.RequestCount()
 		made, err := env.Manager().PassesDuring(ctx, func() error {
 			for i := range strangers {
-				if err := write(ctx, stranger, leastConnections+i); err != nil {
+				if err := errors.Join(write(ctx, stranger, leastConnections+i),
+					nobody.EditDeployment(ctx, func(d *appsv1.Deployment) { metav1.SetMetaDataLabel(&d.ObjectMeta, somebodys, fmt.Sprint(i)) }),
+					editService(ctx, nobody, func(s *corev1.Service) { s.Spec.Ports[0].Port = int32(1 + i) })); err != nil {
 					return err
 				}
 			}
@@ -168,9 +177,9 @@ var _ = Describe("Lab 9", env.Lab(9), func() {
 		})
 		Expect(err).To(Succeed())
 		Expect(made.All).To(match.Because("passes-for-strangers",
-			"a ConfigMap that no Memcached names starts no passes", BeNumerically("<=", fewPasses)))
+			"no pass for a ConfigMap, a Deployment or a Service that no Memcached has to do with", BeNumerically("<=", fewPasses)))
 		Expect(env.RequestCount() - since).To(match.Because("passes-for-strangers",
-			"a ConfigMap that no Memcached names costs no requests", BeNumerically("<=", fewRequests)))
+			"no request for a ConfigMap, a Deployment or a Service that no Memcached has to do with", BeNumerically("<=", fewRequests)))
 	})
 
 	It("leaves the ConfigMap to its owner", env.Check("left-alone"), func(ctx SpecContext) {

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -118,18 +119,10 @@ func stayAsItWas(before *appsv1.Deployment) *match.Matcher {
 }
 
 // beDegraded wants Degraded to be True, with a message that has a word in it, in upper or lower case.
-func beDegraded(word string) *match.Matcher {
-	return match.Make(func(obj *unstructured.Unstructured) error {
-		expected := fmt.Sprintf("Degraded is True, with %q in its message", word)
-		c := env.Condition(obj, "Degraded")
-		switch {
-		case c == nil:
-			return finding.New("not-degraded", expected, "no condition Degraded")
-		case c.Status != metav1.ConditionTrue:
-			return finding.New("not-degraded", expected, "it is %s (%s: %s)", c.Status, c.Reason, c.Message)
-		case !strings.Contains(strings.ToLower(c.Message), word):
-			return finding.New("not-named", expected, "the message %q", c.Message)
-		}
-		return nil
-	})
+func beDegraded(word string) gomegatypes.GomegaMatcher {
+	message := func(obj *unstructured.Unstructured) string {
+		return strings.ToLower(env.Condition(obj, "Degraded").Message)
+	}
+	return SatisfyAll(match.HaveCondition("Degraded", metav1.ConditionTrue).Because("not-degraded"),
+		match.Because("not-named", fmt.Sprintf("%q in the message of Degraded", word), WithTransform(message, ContainSubstring(word))))
 }

@@ -104,6 +104,8 @@ var _ = Describe("Lab 10", env.Lab(10), SpecPriority(7), func() {
 		Eventually(ctx, env.MemcachedOf(late.Memcached)).Should(haveStatus())
 		Consistently(ctx, env.MemcachedOf(running.Memcached)).WithTimeout(max(stayPeriod, awayPeriod-time.Since(left))).Should(beAvailable())
 		Expect(isStillThere(ctx, m, "finalizer-removed-early")).To(Succeed())
+		Eventually(ctx, env.MemcachedOf(m.Memcached)).Should(match.HaveCondition("Degraded", metav1.ConditionTrue).Because("stuck-silently"))
+		Eventually(ctx, env.EventsOf(m.Memcached)).Should(match.HaveWarning("registry").Because("stuck-silently"))
 		env.Registry().Edit(running.uid, nil)
 		back()
 		limit := max(backTimeout, 2*time.Since(left)) // each pause of an operator is twice the one before

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
+/*
+SPDX-License-Identifier: Apache-2.0
+*/
 
-// Command main runs the Memcached operator: a manager with its controllers.
 package main
 
 import (
@@ -8,7 +9,8 @@ import (
 	"flag"
 	"os"
 
-	// The credential plugins that a kubeconfig may ask for (exec, OIDC, clouds).
+	// Import all Kubernetes client auth plugins (e.g. Azure, GCP, OIDC, etc.)
+	// to ensure that exec-entrypoint and run can make use of them.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,73 +41,133 @@ func init() {
 	// +kubebuilder:scaffold:scheme
 }
 
+// nolint:gocyclo
 func main() {
-	var (
-		metricsAddr, probeAddr                           string
-		metricsCertPath, metricsCertName, metricsCertKey string
-		webhookCertPath, webhookCertName, webhookCertKey string
-		enableLeaderElection, secureMetrics, enableHTTP2 bool
-	)
-	flag.StringVar(&metricsAddr, "metrics-bind-address", "0",
-		"Where to serve metrics, for example 127.0.0.1:8080, or :8443 in a Pod. 0 means not at all.")
-	flag.StringVar(&probeAddr, "health-probe-bind-address", "127.0.0.1:8081",
-		"Where to serve /healthz and /readyz. In a Pod :8081, for the kubelet; the default is for this machine alone.")
+	var metricsAddr string
+	var metricsCertPath, metricsCertName, metricsCertKey string
+	var webhookCertPath, webhookCertName, webhookCertKey string
+	var webhookPort int
+	var enableLeaderElection bool
+	var probeAddr string
+	var secureMetrics bool
+	var enableHTTP2 bool
+	var tlsOpts []func(*tls.Config)
+	flag.StringVar(&metricsAddr, "metrics-bind-address", "0", "The address the metrics endpoint binds to. "+
+		"Use :8443 for HTTPS or :8080 for HTTP, or leave as 0 to disable the metrics service.")
+	flag.StringVar(&probeAddr, "health-probe-bind-address", "127.0.0.1:8081", "The address the probe endpoint binds to.")
 	flag.BoolVar(&enableLeaderElection, "leader-elect", false,
-		"Let only one of several managers work at a time. Needs a namespace, so it works inside a cluster only.")
+		"Enable leader election for controller manager. "+
+			"Enabling this will ensure there is only one active controller manager.")
 	flag.BoolVar(&secureMetrics, "metrics-secure", true,
-		"Serve metrics over HTTPS, to those who are allowed to read them. With =false: over HTTP, to everybody.")
+		"If set, the metrics endpoint is served securely via HTTPS. Use --metrics-secure=false to use HTTP instead.")
+	flag.StringVar(&webhookCertPath, "webhook-cert-path", "", "The directory that contains the webhook certificate.")
+	flag.StringVar(&webhookCertName, "webhook-cert-name", "tls.crt", "The name of the webhook certificate file.")
+	flag.StringVar(&webhookCertKey, "webhook-cert-key", "tls.key", "The name of the webhook key file.")
+	flag.IntVar(&webhookPort, "webhook-port", 9443, "Port the webhook server listens on. "+
+		"Defaults to 9443. Set -1 to disable the webhook server.")
 	flag.StringVar(&metricsCertPath, "metrics-cert-path", "",
-		"The directory of the certificate for metrics. If empty, one is made up at the start.")
-	flag.StringVar(&metricsCertName, "metrics-cert-name", "tls.crt", "The file name of the certificate for metrics.")
-	flag.StringVar(&metricsCertKey, "metrics-cert-key", "tls.key", "The file name of the key for metrics.")
-	flag.StringVar(&webhookCertPath, "webhook-cert-path", "", "The directory of the certificate for webhooks.")
-	flag.StringVar(&webhookCertName, "webhook-cert-name", "tls.crt", "The file name of the certificate for webhooks.")
-	flag.StringVar(&webhookCertKey, "webhook-cert-key", "tls.key", "The file name of the key for webhooks.")
-	flag.BoolVar(&enableHTTP2, "enable-http2", false, "Allow HTTP/2 for metrics and webhooks.")
-	opts := zap.Options{Development: true}
+		"The directory that contains the metrics server certificate.")
+	flag.StringVar(&metricsCertName, "metrics-cert-name", "tls.crt", "The name of the metrics server certificate file.")
+	flag.StringVar(&metricsCertKey, "metrics-cert-key", "tls.key", "The name of the metrics server key file.")
+	flag.BoolVar(&enableHTTP2, "enable-http2", false,
+		"If set, HTTP/2 will be enabled for the metrics and webhook servers")
+	opts := zap.Options{
+		Development: true,
+	}
 	opts.BindFlags(flag.CommandLine)
 	flag.Parse()
 
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&opts)))
 
-	var tlsOpts []func(*tls.Config)
-	if !enableHTTP2 {
-		// HTTP/2 lets a client reset streams faster than a server can clean up
-		// after them (CVE-2023-44487), and nothing here needs it.
-		tlsOpts = append(tlsOpts, func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} })
+	// if the enable-http2 flag is false (the default), http/2 should be disabled
+	// due to its vulnerabilities. More specifically, disabling http/2 will
+	// prevent from being vulnerable to the HTTP/2 Stream Cancellation and
+	// Rapid Reset CVEs. For more information see:
+	// - https://github.com/advisories/GHSA-qppj-fm5r-hxr3
+	// - https://github.com/advisories/GHSA-4374-p667-p6c8
+	disableHTTP2 := func(c *tls.Config) {
+		setupLog.Info("Disabling HTTP/2")
+		c.NextProtos = []string{"http/1.1"}
 	}
 
-	// The webhook server is started only if there are webhooks.
-	webhookServer := webhook.NewServer(webhook.Options{
-		CertDir:  webhookCertPath,
-		CertName: webhookCertName,
-		KeyName:  webhookCertKey,
-		TLSOpts:  tlsOpts,
-	})
+	if !enableHTTP2 {
+		tlsOpts = append(tlsOpts, disableHTTP2)
+	}
 
-	metricsOptions := metricsserver.Options{
+	// Initial webhook TLS options
+	webhookTLSOpts := tlsOpts
+	webhookServerOptions := webhook.Options{
+		TLSOpts: webhookTLSOpts,
+		Port:    webhookPort,
+	}
+
+	if len(webhookCertPath) > 0 {
+		setupLog.Info("Initializing webhook certificate watcher using provided certificates",
+			"webhook-cert-path", webhookCertPath, "webhook-cert-name", webhookCertName, "webhook-cert-key", webhookCertKey)
+
+		webhookServerOptions.CertDir = webhookCertPath
+		webhookServerOptions.CertName = webhookCertName
+		webhookServerOptions.KeyName = webhookCertKey
+	}
+
+	webhookServer := webhook.NewServer(webhookServerOptions)
+
+	// Metrics endpoint is enabled in 'config/default/kustomization.yaml'. The Metrics options configure the server.
+	// More info:
+	// - https://pkg.go.dev/sigs.k8s.io/controller-runtime@v0.25.0/pkg/metrics/server
+	// - https://book.kubebuilder.io/reference/metrics.html
+	metricsServerOptions := metricsserver.Options{
 		BindAddress:   metricsAddr,
 		SecureServing: secureMetrics,
-		CertDir:       metricsCertPath,
-		CertName:      metricsCertName,
-		KeyName:       metricsCertKey,
 		TLSOpts:       tlsOpts,
 	}
+
 	if secureMetrics {
-		// Ask the API server who is calling and whether they may: see config/rbac/metrics_*.yaml.
-		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
+		// FilterProvider is used to protect the metrics endpoint with authn/authz.
+		// These configurations ensure that only authorized users and service accounts
+		// can access the metrics endpoint. The RBAC are configured in 'config/rbac/kustomization.yaml'. More info:
+		// https://pkg.go.dev/sigs.k8s.io/controller-runtime@v0.25.0/pkg/metrics/filters#WithAuthenticationAndAuthorization
+		metricsServerOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+
+	// If the certificate is not specified, controller-runtime will automatically
+	// generate self-signed certificates for the metrics server. While convenient for development and testing,
+	// this setup is not recommended for production.
+	//
+	// TODO(user): If you enable certManager, uncomment the following lines:
+	// - [METRICS-WITH-CERTS] at config/default/kustomization.yaml to generate and use certificates
+	// managed by cert-manager for the metrics server.
+	// - [PROMETHEUS-WITH-CERTS] at config/prometheus/kustomization.yaml for TLS certification.
+	if len(metricsCertPath) > 0 {
+		setupLog.Info("Initializing metrics certificate watcher using provided certificates",
+			"metrics-cert-path", metricsCertPath, "metrics-cert-name", metricsCertName, "metrics-cert-key", metricsCertKey)
+
+		metricsServerOptions.CertDir = metricsCertPath
+		metricsServerOptions.CertName = metricsCertName
+		metricsServerOptions.KeyName = metricsCertKey
 	}
 
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		Scheme:                 scheme,
-		Metrics:                metricsOptions,
+		Metrics:                metricsServerOptions,
 		WebhookServer:          webhookServer,
 		HealthProbeBindAddress: probeAddr,
 		LeaderElection:         enableLeaderElection,
-		LeaderElectionID:       "memcached-operator.example.com",
+		LeaderElectionID:       "86f835c3.example.com",
+		// LeaderElectionReleaseOnCancel defines if the leader should step down voluntarily
+		// when the Manager ends. This requires the binary to immediately end when the
+		// Manager is stopped, otherwise, this setting is unsafe. Setting this significantly
+		// speeds up voluntary leader transitions as the new leader don't have to wait
+		// LeaseDuration time first.
+		//
+		// In the default scaffold provided, the program ends immediately after
+		// the manager stops, so would be fine to enable this option. However,
+		// if you are doing or is intended to do any operation such as perform cleanups
+		// after the manager stops then its usage might be unsafe.
+		// LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
-		setupLog.Error(err, "Failed to create manager")
+		setupLog.Error(err, "Failed to start manager")
 		os.Exit(1)
 	}
 
@@ -122,7 +184,7 @@ func main() {
 		Registry: registry.New(os.Getenv("REGISTRY_URL")),
 		// lab:10 end
 	}).SetupWithManager(mgr); err != nil {
-		setupLog.Error(err, "Failed to set up controller", "controller", "memcached")
+		setupLog.Error(err, "Failed to create controller", "controller", "memcached")
 		os.Exit(1)
 	}
 	// +kubebuilder:scaffold:builder

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/onsi/ginkgo/v2"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -132,6 +133,36 @@ func RefuseDeployments(ctx context.Context, namespace string) (lift func(context
 	return limit(ctx, namespace, corev1.ResourceList{
 		"count/deployments.apps": resource.Quantity{}, "count/poddisruptionbudgets.policy": resource.Quantity{},
 	}, "deployments", &policyv1.PodDisruptionBudget{})
+}
+
+// KeepPods is a [Limit]: the API server refuses to delete Pods of a namespace. There has to be one.
+func KeepPods(ctx context.Context, namespace string) (lift func(context.Context) error) {
+	ginkgo.GinkgoHelper()
+	name := metav1.ObjectMeta{Name: namespace}
+	pods := admissionv1.NamedRuleWithOperations{}
+	pods.Operations = []admissionv1.OperationType{admissionv1.Delete}
+	pods.Rule = admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	require(current.admin.Create(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{pods}},
+		Validations:      []admissionv1.Validation{{Expression: "request.namespace != '" + namespace + "'", Reason: new(metav1.StatusReasonForbidden)}},
+	}}))
+	refused := func(ctx context.Context, want bool) error {
+		return until(ctx, "the policy of namespace "+namespace+" is in effect, or is not any more", func(ctx context.Context) (bool, error) {
+			err := current.admin.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.DryRunAll)
+			if apierrors.IsForbidden(err) {
+				return want, nil
+			}
+			return !want, err
+		})
+	}
+	require(current.admin.Create(ctx, binding))
+	require(refused(ctx, true))
+	return func(ctx context.Context) error {
+		return cmp.Or(current.admin.Delete(ctx, binding), refused(ctx, false))
+	}
 }
 
 // nowhere is a resource that no node has.

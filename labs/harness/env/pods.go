@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -152,20 +151,9 @@ func Ask(ctx context.Context, pod corev1.Pod, port int32, question string) (stri
 
 // nobodyListens is the finding about a port that does not answer, with the error and the container's command line.
 func nobodyListens(pod corev1.Pod, port int32, how string) *finding.Finding {
+	c := pod.Spec.Containers[0] // every Pod has one
 	return finding.New("nobody-listens", fmt.Sprintf("memcached answers on port %d of Pod %s", port, pod.Name),
-		"%s; the container is started with %s", how, startedWith(pod))
-}
-
-// startedWith is the command line of a Pod's first container, as far as its spec sets it.
-func startedWith(pod corev1.Pod) string {
-	var words []string
-	for _, c := range pod.Spec.Containers[:min(1, len(pod.Spec.Containers))] {
-		words = slices.Concat(c.Command, c.Args)
-	}
-	if len(words) == 0 {
-		return "the command of its image, without arguments"
-	}
-	return fmt.Sprintf("`%s`", strings.Join(words, " "))
+		"%s; the container is started with the command %q and the arguments %q", how, c.Command, c.Args)
 }
 
 // Reachable wants a program that listens on a port of the Pod's own address. A port-forward ends inside the Pod, where

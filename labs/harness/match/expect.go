@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -58,6 +61,18 @@ func HaveCondition(kind string, status metav1.ConditionStatus) *Matcher {
 			seen = fmt.Sprintf("it is %s (%s: %s)", c.Status, c.Reason, c.Message)
 		}
 		return finding.New("wrong-condition", fmt.Sprintf("%s is %s", kind, status), "%s", seen)
+	})
+}
+
+// HaveWarning wants a Warning among the events of a Memcached, with a word in its note, in upper or lower case.
+func HaveWarning(word string) *Matcher {
+	return Make(func(events []eventsv1.Event) error {
+		if slices.ContainsFunc(events, func(e eventsv1.Event) bool {
+			return e.Type == corev1.EventTypeWarning && strings.Contains(strings.ToLower(e.Note), word)
+		}) {
+			return nil
+		}
+		return finding.New("no-warning", fmt.Sprintf("a Warning on the Memcached, with %q in its note", word), "none among %d events", len(events))
 	})
 }
 

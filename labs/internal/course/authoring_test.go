@@ -10,17 +10,19 @@ import (
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
-func TestAuthoringCheckCompiles(t *testing.T) {
-	dir := t.TempDir()
-	coursetest.Write(t, dir, "checks.go", coursetest.Example(t, checkout(t), "// Package annotate"))
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
-		filepath.Join(checkout(t), "labs/11-annotate/checks.go"): filepath.Join(dir, "checks.go"),
-	}})
-	if err != nil {
-		t.Fatal(err)
+func TestAuthoringChecksCompile(t *testing.T) {
+	for name, folder := range map[string]string{"annotate": "labs/11-annotate", "settings": "labs/cka/11-settings"} {
+		dir := t.TempDir()
+		coursetest.Write(t, dir, "checks.go", coursetest.Example(t, checkout(t), "// Package "+name))
+		overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
+			filepath.Join(checkout(t), folder, "checks.go"): filepath.Join(dir, "checks.go"),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		coursetest.Write(t, dir, "overlay.json", string(overlay))
+		goBuild(t, "-overlay="+filepath.Join(dir, "overlay.json"), "./"+folder)
 	}
-	coursetest.Write(t, dir, "overlay.json", string(overlay))
-	goBuild(t, "-overlay="+filepath.Join(dir, "overlay.json"), "./labs/11-annotate")
 }
 
 // goBuild runs go build in this checkout.

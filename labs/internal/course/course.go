@@ -18,9 +18,10 @@ import (
 
 // Folders and files of the checkout that make up the course.
 const (
-	SourceDir = "operator"     // the finished, annotated operator
-	LabsDir   = "labs"         // one folder NN-name for every lab
-	StagesDir = "labs/_stages" // earlier versions of generated files, as <stage>/<path>; the go command ignores its underscore
+	SourceDir = "operator"             // the finished, annotated operator
+	LabsDir   = "labs"                 // one folder NN-name for every lab
+	LabZero   = "labs/00-who-did-that" // the lab without code, which has no manifest
+	StagesDir = "labs/_stages"         // earlier versions of generated files, as <stage>/<path>; the go command ignores its underscore
 
 	configFile   = "labs/course.yaml"
 	manifestFile = "lab.yaml"
@@ -31,6 +32,8 @@ const (
 type Course struct {
 	Root string // the checkout
 	Labs []*Lab // in order; Labs[i].Number is i+1
+	// Tasks are those of the CKA practice that a board shows beside the labs. Load leaves them out.
+	Tasks []*Lab
 
 	config *config
 	source func() (*source, error)
@@ -44,7 +47,7 @@ func Load(root string) (*Course, error) {
 		return nil, fmt.Errorf("load course: %w", err)
 	}
 	c := &Course{Root: root, config: &config{}}
-	if err := decodeFile(root, configFile, c.config); err != nil {
+	if err := Decode(root, configFile, c.config); err != nil {
 		return nil, err
 	}
 	dirs, _ := fs.Glob(os.DirFS(root), LabsDir+"/[0-9][0-9]-*") // the pattern is well formed
@@ -58,7 +61,7 @@ func Load(root string) (*Course, error) {
 		case number != fmt.Sprintf("%02d", lab.Number):
 			return nil, fmt.Errorf("%s: the next lab is %02d", dir, lab.Number)
 		}
-		if err := decodeFile(root, dir+"/"+manifestFile, lab); err != nil {
+		if err := Decode(root, dir+"/"+manifestFile, lab); err != nil {
 			return nil, err
 		}
 		if err := lab.validate(home); err != nil {
@@ -70,12 +73,23 @@ func Load(root string) (*Course, error) {
 	return c, nil
 }
 
-// Lab returns lab n, or an error that names the valid range.
+// Lab returns lab n, or the task whose number that is, or an error that names the valid range.
 func (c *Course) Lab(n int) (*Lab, error) {
+	if i := slices.IndexFunc(c.Tasks, func(t *Lab) bool { return t.Number == n }); i >= 0 {
+		return c.Tasks[i], nil
+	}
 	if n < 1 || n > len(c.Labs) {
-		return nil, fmt.Errorf("there is no lab %d: the labs are 1 to %d", n, len(c.Labs))
+		return nil, fmt.Errorf("there is no %s: the labs are 1 to %d", Name(n), len(c.Labs))
 	}
 	return c.Labs[n-1], nil
+}
+
+// Of is the course that knows the checks of a lab. Those of a task need not have ids of their own.
+func (c *Course) Of(l *Lab) *Course {
+	if l.Number < 0 {
+		return &Course{Labs: []*Lab{l}}
+	}
+	return c
 }
 
 // Openings are the earlier labs with a manager, each with its opening check alone, which a verdict on lab n judges again. The lab

@@ -13,13 +13,9 @@ import (
 	"strings"
 )
 
-// Suite has the ids of the compiled suite's checks, by lab.
-type Suite map[int][]string
-
 // Lint returns what is wrong with the course and can be seen without running anything. It looks at regions, quoted code, links, hints,
-// and what lessons quote from the contract card; manifests, lessons and the suite have to name the same checks. A nil suite is not
-// compared. [Load] refuses mistakes in a manifest alone.
-func (c *Course) Lint(suite Suite) ([]Problem, error) {
+// and the parts of a lesson; manifests, lessons and Go files have to name the same checks. [Load] refuses mistakes in a manifest.
+func (c *Course) Lint() ([]Problem, error) {
 	s, err := c.source()
 	if problem, ok := errors.AsType[Problem](err); ok {
 		return []Problem{problem}, nil // nothing else can be trusted
@@ -34,12 +30,9 @@ func (c *Course) Lint(suite Suite) ([]Problem, error) {
 		l.lintLinks(file, text)
 	}
 	for _, lab := range c.Labs {
-		l.lintLesson(lab, documents[lab.Dir+"/README.md"], documents[contractFile])
-		if err := l.lintHints(lab); err != nil {
+		l.lintLesson(lab, documents[lab.Dir+"/README.md"])
+		if err := l.lintCode(lab); err != nil {
 			return nil, err
-		}
-		if suite != nil {
-			l.compareIDs(lab, lab.Dir+"/checks.go", suite[lab.Number])
 		}
 	}
 	slices.SortStableFunc(l.problems, func(a, b Problem) int { return cmp.Compare(a.File, b.File) })
@@ -105,28 +98,31 @@ func (l *linter) lintLinks(file, text string) {
 	}
 }
 
-var checkItem = regexp.MustCompile("(?m)^- `([a-z0-9-]+)`:")
+var (
+	step      = regexp.MustCompile(`(?m)^## (\d+)\. `)
+	checkItem = regexp.MustCompile("(?m)^- `([a-z0-9-]+)`:")
+)
 
-// lintLesson compares a lesson with the contract card and with its manifest.
-func (l *linter) lintLesson(lab *Lab, lesson, contract string) {
+const contractWords = 150 // of a lesson, at most: the card is for authors and graders
+
+// lintLesson looks at the parts of a lesson, and compares its list of checks with the manifest.
+func (l *linter) lintLesson(lab *Lab, lesson string) {
 	file := lab.Dir + "/README.md"
-	if promises, found := section(contract, fmt.Sprintf("Lab %d:", lab.Number)); !found || !strings.Contains(lesson, strings.TrimSpace(promises)) {
-		l.complain(file, "lacks what %s says below \"## Lab %d:\", line by line", contractFile, lab.Number)
+	_, contract, _ := strings.Cut(lesson, "\n## The contract\n")
+	contract, _, _ = strings.Cut(contract, "\n## ")
+	if n := len(strings.Fields(contract)); n > contractWords || !strings.Contains(contract, contractFile) {
+		l.complain(file, "\"## The contract\" has to link %s, and to have at most %d words: it has %d", contractFile, contractWords, n)
 	}
-	list, _ := section(lesson, "What is checked")
+	for i, m := range step.FindAllStringSubmatch(lesson, -1) {
+		if m[1] != fmt.Sprint(i+1) {
+			l.complain(file, "step %s stands where step %d should", m[1], i+1)
+		}
+	}
 	var ids []string
-	for _, m := range checkItem.FindAllStringSubmatch(list, -1) {
+	for _, m := range checkItem.FindAllStringSubmatch(lesson, -1) {
 		ids = append(ids, m[1])
 	}
 	l.compareIDs(lab, file, ids)
-}
-
-// section is the text below the heading that begins like this, up to the next one.
-func section(document, heading string) (text string, found bool) {
-	_, text, found = strings.Cut(document, "\n## "+heading)
-	_, text, _ = strings.Cut(text, "\n")
-	text, _, _ = strings.Cut(text, "\n## ")
-	return text, found
 }
 
 // compareIDs complains when a file has other checks than the lab's manifest.
@@ -141,12 +137,16 @@ func (l *linter) compareIDs(lab *Lab, file string, have []string) {
 	}
 }
 
-// cause is a cause in a lab's Go files: that of a new finding, or one that takes the place of another.
-var cause = regexp.MustCompile(`(?:finding\.New|Because|\.WithCause)\("([a-z-]+)"`)
+var (
+	// cause is a cause in a lab's Go files: that of a new finding, or one that takes the place of another.
+	cause = regexp.MustCompile(`(?:finding\.New|Because|\.WithCause)\("([a-z-]+)"`)
+	// written is a check there.
+	written = regexp.MustCompile(`env\.Check\("([^"]+)"`)
+)
 
-// lintHints finds causes in the Go files of a lab for which none of its checks has a hint. It also finds names of regions that do not
-// exist, or are about a later lab.
-func (l *linter) lintHints(lab *Lab) error {
+// lintCode compares the checks in a lab's Go files with the manifest, and finds causes there for which none of its checks has a hint. It
+// also finds names of regions that do not exist, or are about a later lab.
+func (l *linter) lintCode(lab *Lab) error {
 	for _, check := range lab.Checks {
 		for cause, id := range check.Regions {
 			if r := l.regions[id]; r == nil || r.lab > lab.Number {
@@ -155,7 +155,11 @@ func (l *linter) lintHints(lab *Lab) error {
 		}
 	}
 	files, err := l.read(lab.Dir + "/*.go")
+	var checks []string
 	for file, text := range files {
+		for _, m := range written.FindAllStringSubmatch(text, -1) {
+			checks = append(checks, m[1])
+		}
 		for _, m := range cause.FindAllStringSubmatch(text, -1) {
 			hinted := slices.ContainsFunc(lab.Checks, func(c Check) bool { return c.Hints[m[1]] != nil })
 			if !hinted && !strings.HasSuffix(file, "_test.go") {
@@ -163,5 +167,6 @@ func (l *linter) lintHints(lab *Lab) error {
 			}
 		}
 	}
+	l.compareIDs(lab, lab.Dir+"/*.go", checks)
 	return err
 }

@@ -4,14 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 )
 
 // lint returns the problems of a checkout, one a line.
-func lint(t *testing.T, root string, suite course.Suite) (lines []string) {
+func lint(t *testing.T, root string) (lines []string) {
 	t.Helper()
-	problems, err := coursetest.Load(t, root).Lint(suite)
+	problems, err := coursetest.Load(t, root).Lint()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,21 +31,23 @@ func replace(t *testing.T, root, file, old, new string) {
 }
 
 func TestLintFindsOneMistake(t *testing.T) {
-	whole := course.Suite{1: {"says-hello"}, 2: {"says-name", "takes-name"}, 3: {"shouts"}}
 	for name, tc := range map[string]struct {
 		file, old, new string
-		suite          course.Suite
 		want           string
 	}{
-		"none": {suite: whole},
+		"none": {},
 		"a check that the lesson lacks": {file: "labs/02-name/README.md", old: "- `says-name`: it is said.\n",
 			want: "labs/02-name/README.md: has the checks [takes-name], and labs/02-name/lab.yaml has [says-name takes-name]"},
 		"a check that only the lesson has": {file: "labs/03-shout/README.md", old: "- `shouts`", new: "- `whispers`: quiet.\n- `shouts`",
 			want: "labs/03-shout/README.md: has the checks [shouts whispers], and labs/03-shout/lab.yaml has [shouts]"},
-		"a check that the suite lacks": {suite: course.Suite{1: {"says-hello"}, 2: {"says-name"}, 3: {"shouts"}},
-			want: "labs/02-name/checks.go: has the checks [says-name], and labs/02-name/lab.yaml has [says-name takes-name]"},
-		"a promise that the lesson lacks": {file: "docs/contract-card.md", old: "- It shouts.", new: "- It shouts.\n- It is loud.",
-			want: `labs/03-shout/README.md: lacks what docs/contract-card.md says below "## Lab 3:", line by line`},
+		"a check that is not written": {file: "labs/02-name/checks.go", old: `env.Check("takes-name")`,
+			want: "labs/02-name/*.go: has the checks [says-name], and labs/02-name/lab.yaml has [says-name takes-name]"},
+		"a contract without the card": {file: "labs/03-shout/README.md", old: "[The card](../../docs/contract-card.md)", new: "The card",
+			want: `labs/03-shout/README.md: "## The contract" has to link docs/contract-card.md, and to have at most 150 words: it has 5`},
+		"a contract that is too long": {file: "labs/03-shout/README.md", old: "- It shouts.", new: strings.Repeat("loud ", 149),
+			want: `labs/03-shout/README.md: "## The contract" has to link docs/contract-card.md, and to have at most 150 words: it has 151`},
+		"steps out of order": {file: "labs/02-name/README.md", old: "## 1.", new: "## 2.",
+			want: "labs/02-name/README.md: step 2 stands where step 1 should"},
 		"a hint that tells of a later lab": {file: "labs/01-hello/lab.yaml", old: "  hints:\n", new: "  regions: {other: shout}\n  hints:\n",
 			want: `labs/01-hello/lab.yaml: says-hello: regions.other: operator/ has no region "shout" up to lab 1`},
 		"a cause without a hint": {file: "labs/01-hello/checks.go", old: "loud", new: "quiet",
@@ -63,14 +64,14 @@ func TestLintFindsOneMistake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := coursetest.New(t)
-			coursetest.Write(t, root, "labs/01-hello/checks.go", "package hello\n\nvar x = finding.New(\"too-loud\", 1, 2)\n")
+			coursetest.Write(t, root, "labs/01-hello/checks.go", "package hello\n\nvar _ = env.Check(\"says-hello\")\n\nvar x = finding.New(\"too-loud\", 1, 2)\n")
 			replace(t, root, "labs/01-hello/lab.yaml", "  hints:\n", "  hints:\n    too-loud: [think]\n")
 			coursetest.Write(t, root, "README.md", "# R\n\n[a](https://example.com/x) [b](#here) `[d](gone.md)`\n\n<!-- snippet: hello -->\n"+
 				"```go\nfmt.Println(\"hello\")\n```\n")
 			if tc.file != "" {
 				replace(t, root, tc.file, tc.old, tc.new)
 			}
-			if got := strings.Join(lint(t, root, tc.suite), "\n"); (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
+			if got := strings.Join(lint(t, root), "\n"); (got == "") != (tc.want == "") || !strings.HasPrefix(got, tc.want) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})

@@ -19,11 +19,19 @@ import (
 
 // Lab is one step of the course, as its lab.yaml describes it.
 type Lab struct {
-	Number int      `yaml:"-"`      // counts from 1
+	Number int      `yaml:"-"`      // counts from 1; a task of the CKA practice has minus its number
 	Dir    string   `yaml:"-"`      // a slash path below the checkout: "labs/04-reconciler"
 	Title  string   `yaml:"title"`  // one line for people
 	Checks []Check  `yaml:"checks"` // in the order in which they are reported
 	Setup  []string `yaml:"setup"`  // what its checks work with
+}
+
+// Name is that of a lab, such as "lab 4", or of a task of the CKA practice, such as "cka-3", whose number is below zero.
+func Name(number int) string {
+	if number < 0 {
+		return fmt.Sprint("cka", number)
+	}
+	return fmt.Sprint("lab ", number)
 }
 
 // What a lab may have as its Setup.
@@ -50,8 +58,8 @@ type Check struct {
 	Needs []string `yaml:"needs"`
 	// Hints are layers of hints by cause, the gentlest first. There is always the cause [finding.CauseOther].
 	Hints map[string][]string `yaml:"hints"`
-	// Regions names, by cause, the region of operator/ that `make hint-N` offers after the last hint. That of
-	// [finding.CauseOther] is for causes without one. It may be empty.
+	// Regions names, by cause, the region of operator/ that a failure is about, which has a place in the workspace: see
+	// [Course.Place]. That of [finding.CauseOther] is for causes without one. It may be empty.
 	Regions map[string]string `yaml:"regions"`
 }
 
@@ -98,8 +106,8 @@ func known(field string, names []string, all ...string) error {
 	return nil
 }
 
-// decodeFile reads a YAML document strictly: unknown and repeated fields are errors, of one line.
-func decodeFile(root, file string, into any) error {
+// Decode reads a YAML file of the checkout strictly: unknown and repeated fields are errors, of one line. file is a slash path below root.
+func Decode(root, file string, into any) error {
 	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 	if err != nil {
 		return fmt.Errorf("load course: %w", err)

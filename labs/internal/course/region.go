@@ -27,6 +27,9 @@ type region struct {
 	line, before, end int // of its markers; before is 0 when there is none
 }
 
+// todo is the region's sentence as earlier stages have it.
+func (r *region) todo() string { return fmt.Sprintf("TODO(lab %d): %s", r.lab, r.text) }
+
 // annotated is a file of operator/ and the regions in it, in the order in which they begin.
 type annotated struct {
 	name    string // a slash path below operator/
@@ -121,7 +124,7 @@ func (a *annotated) render(stage, first, last int, todos bool) string {
 			later = r
 			if todos && r.text != "" {
 				indent := comment.FindStringSubmatch(line)[1]
-				fmt.Fprintf(&out, "%s%s TODO(lab %d): %s\n", indent, commentSign(a.name), r.lab, r.text)
+				fmt.Fprintf(&out, "%s%s %s\n", indent, commentSign(a.name), r.todo())
 				if r.before > 0 && strings.TrimSpace(a.lines[n]) == "" {
 					out.WriteString("\n") // or it would become part of the next declaration's comment
 				}

@@ -1,6 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
+/*
+SPDX-License-Identifier: Apache-2.0
+*/
 
-// Package v1alpha1 is the first version of the API group cache.example.com.
+// Package v1alpha1 contains API Schema definitions for the cache v1alpha1 API group.
 // +kubebuilder:object:generate=true
 // +groupName=cache.example.com
 package v1alpha1
@@ -12,19 +14,19 @@ import (
 )
 
 var (
-	// SchemeGroupVersion is the group and version of every type in this package.
+	// SchemeGroupVersion is group version used to register these objects.
+	// This name is used by applyconfiguration generators (e.g. controller-gen).
 	SchemeGroupVersion = schema.GroupVersion{Group: "cache.example.com", Version: "v1alpha1"}
 
-	// GroupVersion is another name for SchemeGroupVersion.
+	// GroupVersion is an alias for SchemeGroupVersion, for backward compatibility.
 	GroupVersion = SchemeGroupVersion
 
-	// SchemeBuilder collects the types of this package.
+	// SchemeBuilder is used to add go types to the GroupVersionKind scheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error {
 		metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 		return nil
 	})
 
-	// AddToScheme makes the types of this package known to a scheme, and so to
-	// every client that uses it.
+	// AddToScheme adds the types in this group-version to the given scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )

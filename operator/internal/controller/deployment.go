@@ -11,7 +11,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
@@ -33,12 +35,12 @@ func newDeployment(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
 	}
 }
 
-// lab:4 begin shape
+// lab:4 begin mutate-deployment
 
-// shape sets those fields of deployment that the operator answers for, and no
-// others. What somebody else has put there stays: annotations, labels, the
+// mutateDeployment sets those fields of deployment that the operator answers for,
+// and no others. What somebody else has put there stays: annotations, labels, the
 // revision of the deployment controller, the defaults of the API server.
-func shape(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memcached, image string) {
+func mutateDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memcached, image string) {
 	labels := labelsFor(memcached)
 	deployment.Labels = merge(deployment.Labels, labels)
 	deployment.Spec.Replicas = new(memcached.Spec.Size)
@@ -50,15 +52,15 @@ func shape(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memcached, im
 	if len(pod.Spec.Containers) != 1 {
 		pod.Spec.Containers = make([]corev1.Container, 1)
 	}
-	shapeContainer(&pod.Spec.Containers[0], memcached.Spec.ContainerPort, image)
+	mutateContainer(&pod.Spec.Containers[0], memcached.Spec.ContainerPort, image)
 }
 
 // lab:4 end
 
-// lab:4 begin shape-container
+// lab:4 begin mutate-container
 
-// shapeContainer sets the fields of the one container that the operator answers for.
-func shapeContainer(container *corev1.Container, port int32, image string) {
+// mutateContainer sets the fields of the one container that the operator answers for.
+func mutateContainer(container *corev1.Container, port int32, image string) {
 	container.Name = "memcached"
 	container.Image = image
 	container.Command = []string{"memcached"}
@@ -68,6 +70,16 @@ func shapeContainer(container *corev1.Container, port int32, image string) {
 		ContainerPort: port,
 		Protocol:      corev1.ProtocolTCP,
 	}}
+	if container.ReadinessProbe == nil {
+		container.ReadinessProbe = &corev1.Probe{}
+	}
+	// The API server fills in the other fields of the probe, and they stay.
+	container.ReadinessProbe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}
+	container.ReadinessProbe.PeriodSeconds = 2
+	container.Resources = corev1.ResourceRequirements{ // memcached keeps up to 64 MiB of values
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
+	}
 	container.SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false),
 		ReadOnlyRootFilesystem:   new(true),

@@ -24,16 +24,16 @@ func memcachedNamed(name string) *cachev1alpha1.Memcached {
 	}
 }
 
-func shaped(memcached *cachev1alpha1.Memcached, image string) *appsv1.Deployment {
+func deploymentFor(memcached *cachev1alpha1.Memcached, image string) *appsv1.Deployment {
 	deployment := newDeployment(memcached)
-	shape(deployment, memcached, image)
+	mutateDeployment(deployment, memcached, image)
 	return deployment
 }
 
-func TestShapeKeepsWhatOthersHaveSet(t *testing.T) {
+func TestMutateDeploymentKeepsWhatOthersHaveSet(t *testing.T) {
 	g := NewWithT(t)
 	memcached := memcachedNamed("cache")
-	deployment := shaped(memcached, "memcached:1")
+	deployment := deploymentFor(memcached, "memcached:1")
 
 	// What the API server fills in, and what people and controllers add.
 	deployment.Annotations = map[string]string{"deployment.kubernetes.io/revision": "1"}
@@ -45,24 +45,26 @@ func TestShapeKeepsWhatOthersHaveSet(t *testing.T) {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	pod.Spec.Containers[0].TerminationMessagePath = "/dev/termination-log"
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
+	pod.Spec.Containers[0].ReadinessProbe.TimeoutSeconds = 1
 
 	again := deployment.DeepCopy()
-	shape(again, memcached, "memcached:1")
+	mutateDeployment(again, memcached, "memcached:1")
 	g.Expect(again).To(Equal(deployment))
 }
 
-func TestShapeFollowsTheSpecAndTheImage(t *testing.T) {
+func TestMutateDeploymentFollowsTheSpecAndTheImage(t *testing.T) {
 	g := NewWithT(t)
 	memcached := memcachedNamed("cache")
-	deployment := shaped(memcached, "memcached:1")
+	deployment := deploymentFor(memcached, "memcached:1")
 
 	memcached.Spec.Size, memcached.Spec.ContainerPort = 5, 80
-	shape(deployment, memcached, "memcached:2")
+	mutateDeployment(deployment, memcached, "memcached:2")
 	container := deployment.Spec.Template.Spec.Containers[0]
 	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(5)))
 	g.Expect(container.Image).To(Equal("memcached:2"))
 	g.Expect(container.Ports).To(ConsistOf(HaveField("ContainerPort", BeEquivalentTo(80))))
 	g.Expect(container.Args).To(ConsistOf("--port=80"))
+	g.Expect(container.ReadinessProbe.TCPSocket.Port.IntValue()).To(Equal(80))
 }
 
 func TestSelectorPicksTheOwnPodsOnly(t *testing.T) {
@@ -74,7 +76,7 @@ func TestSelectorPicksTheOwnPodsOnly(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for _, other := range names {
-			deployment := shaped(memcachedNamed(other), "host:5000/memcached@sha256:0")
+			deployment := deploymentFor(memcachedNamed(other), "host:5000/memcached@sha256:0")
 			if picks := selector.Matches(labels.Set(deployment.Spec.Template.Labels)); picks != (name == other) {
 				t.Errorf("the selector of %s picks the Pods of %s: %t", name, other, picks)
 			}

@@ -30,11 +30,12 @@ type outside struct {
 	heard    []string
 	cluster  client.Client
 	pass     func() (ctrl.Result, error)
+	recorder *events.FakeRecorder
 	memcache *cachev1alpha1.Memcached
 }
 
 func newOutside(t *testing.T) *outside {
-	o := &outside{status: http.StatusNoContent, memcache: memcachedNamed("cache")}
+	o := &outside{status: http.StatusNoContent, memcache: memcachedNamed("cache"), recorder: events.NewFakeRecorder(100)}
 	o.memcache.UID = "uid-of-cache"
 	o.cluster = fake.NewClientBuilder().WithScheme(testScheme).WithObjects(o.memcache).WithStatusSubresource(o.memcache).Build()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +48,7 @@ func newOutside(t *testing.T) *outside {
 	}))
 	t.Cleanup(server.Close)
 	reconciler := &MemcachedReconciler{
-		Client: o.cluster, Scheme: testScheme, Image: "memcached:1", Recorder: events.NewFakeRecorder(100), Registry: registry.New(server.URL),
+		Client: o.cluster, Scheme: testScheme, Image: "memcached:1", Recorder: o.recorder, Registry: registry.New(server.URL),
 	}
 	o.pass = func() (ctrl.Result, error) {
 		return reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o.memcache)})
@@ -60,18 +61,22 @@ func (o *outside) now() (*cachev1alpha1.Memcached, error) {
 	return now, o.cluster.Get(context.Background(), client.ObjectKeyFromObject(o.memcache), now)
 }
 
-func TestAnEntryHasAPromiseBeforeAndItsObjectAfter(t *testing.T) {
+func TestFinalizerPrecedesPutAndFollowsDelete(t *testing.T) {
 	g := NewWithT(t)
 	o := newOutside(t)
 	result, err := o.pass()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(result.RequeueAfter).To(Equal(lookAgain))
+	g.Expect(result.RequeueAfter).To(Equal(resyncInterval))
 	g.Expect(o.heard).To(ConsistOf("PUT /caches/uid-of-cache, finalizers: 1"))
 
 	g.Expect(o.cluster.Delete(context.Background(), o.memcache)).To(Succeed())
-	o.heard, o.status = nil, http.StatusServiceUnavailable
+	o.heard, o.status, o.recorder.Events = nil, http.StatusServiceUnavailable, make(chan string, 10)
 	_, err = o.pass()
 	g.Expect(err).To(MatchError(ContainSubstring("503")))
+	now, err := o.now()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(meta.FindStatusCondition(now.Status.Conditions, conditionDegraded).Reason).To(Equal(reasonRegistryUnavailable))
+	g.Expect(o.recorder.Events).To(Receive(HavePrefix("Warning RegistryUnavailable")))
 	o.status = http.StatusNotFound // somebody else was here
 	_, err = o.pass()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -81,7 +86,7 @@ func TestAnEntryHasAPromiseBeforeAndItsObjectAfter(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 }
 
-func TestARefusalIsTakenUntilTheSpecChanges(t *testing.T) {
+func TestRefusedEntryIsRetriedWhenTheSpecChanges(t *testing.T) {
 	g := NewWithT(t)
 	o := newOutside(t)
 	o.status = http.StatusUnprocessableEntity
@@ -92,7 +97,7 @@ func TestARefusalIsTakenUntilTheSpecChanges(t *testing.T) {
 	g.Expect(o.heard).To(HaveLen(1))
 	now, err := o.now()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(meta.FindStatusCondition(now.Status.Conditions, conditionRegistered).Reason).To(Equal(reasonRefused))
+	g.Expect(meta.FindStatusCondition(now.Status.Conditions, conditionRegistered).Reason).To(Equal(reasonRegistryRefused))
 
 	now.Generation++
 	g.Expect(o.cluster.Update(context.Background(), now)).To(Succeed())
@@ -105,8 +110,8 @@ func TestARefusalIsTakenUntilTheSpecChanges(t *testing.T) {
 	g.Expect(meta.IsStatusConditionTrue(now.Status.Conditions, conditionRegistered)).To(BeTrue())
 }
 
-// A message that is another one each time would make the status, and with it a pass, each time.
-func TestARegistryThatIsAwayIsToldOfInTheSameWords(t *testing.T) {
+// A message that changes each time would change the status, and start a pass, each time.
+func TestEqualFailuresOfTheRegistryGiveEqualMessages(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		connection, _, err := http.NewResponseController(w).Hijack()

@@ -13,14 +13,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
@@ -67,7 +69,7 @@ type MemcachedReconciler struct {
 
 // lab:9 begin more-markers Say what the manager has to be allowed for Services and ConfigMaps.
 
-// +kubebuilder:rbac:groups=core,resources=services,verbs=get;list;watch;create;update
+// +kubebuilder:rbac:groups=core,resources=services,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=core,resources=configmaps,verbs=get;list;watch
 
 // lab:9 end
@@ -95,9 +97,9 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 
 	// lab:5 begin deletion Leave a Memcached that is being deleted to the garbage collector.
 	if !memcached.DeletionTimestamp.IsZero() {
-		// lab:10 begin finalize-first Take it out of the registry, and let it go then.
+		// lab:10 begin finalize-first Delete its entry in the registry, and report what holds that up.
 		if err := r.finalize(ctx, memcached); err != nil {
-			return ctrl.Result{}, err
+			return r.reportStuckDeletion(ctx, memcached, err)
 		}
 		// lab:10 end
 		// In a foreground deletion the Deployment goes first. Whoever brings it
@@ -106,15 +108,22 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 	// lab:5 end
 
-	// lab:5 begin ensure-and-report Tell in the status how it went.
-	deployment, err := r.ensureDeployment(ctx, memcached)
-	// lab:9 begin ensure-service-too Then the Service, whatever became of the Deployment.
-	err = errors.Join(err, r.ensureService(ctx, memcached))
+	// lab:5 begin ensure-and-report Report in the status what the pass found.
+	o := outcome{}
+	o.deployment, o.deploymentErr = r.ensureDeployment(ctx, memcached)
+	// lab:9 begin ensure-service-too Tell an invalid ConfigMap from a failed Deployment. Then ensure the Service, in any case.
+	if reasonOf(o.deploymentErr) == reasonConfigMapInvalid {
+		o.deploymentErr, o.optionsErr = nil, o.deploymentErr
+	}
+	o.serviceErr = r.ensureService(ctx, memcached)
 	// lab:9 end
-	// lab:10 begin register-too Then its entry in the registry.
-	err = errors.Join(err, r.register(ctx, memcached))
+	// lab:10 begin register-too Then ensure its entry in the registry.
+	o.registryErr = r.register(ctx, memcached)
 	// lab:10 end
-	return r.reportStatus(ctx, memcached, deployment, err)
+	if !o.isStale() {
+		o.statusErr = r.updateStatus(ctx, memcached, o)
+	}
+	return r.resultFor(o)
 	// lab:5 before
 	// _, err := r.ensureDeployment(ctx, memcached)
 	// return ctrl.Result{}, err
@@ -150,7 +159,7 @@ func (r *MemcachedReconciler) ensureDeployment(ctx context.Context, memcached *c
 // createDeployment creates the Deployment of memcached.
 func (r *MemcachedReconciler) createDeployment(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, error) {
 	deployment := newDeployment(memcached)
-	shape(deployment, memcached, r.Image)
+	mutateDeployment(deployment, memcached, r.Image)
 
 	// lab:9 begin configure-new Give it the options of the ConfigMap.
 	if err := r.configure(ctx, memcached, deployment); err != nil {
@@ -191,7 +200,7 @@ func (r *MemcachedReconciler) updateDeployment(ctx context.Context, memcached *c
 	// lab:5 end
 
 	wanted := current.DeepCopy()
-	shape(wanted, memcached, r.Image)
+	mutateDeployment(wanted, memcached, r.Image)
 
 	// lab:9 begin configure-existing Give it the options of the ConfigMap, or leave it as it is.
 	if err := r.configure(ctx, memcached, wanted); err != nil {
@@ -229,39 +238,48 @@ func (r *MemcachedReconciler) updateDeployment(ctx context.Context, memcached *c
 
 // lab:5 begin check-owner
 
-// errForeign is the cause when a Deployment of the Memcached's name is not its
-// own. Trying again does not help; what helps is a change to that Deployment.
-var errForeign = errors.New("the name is taken")
-
-// checkOwner returns errForeign unless memcached controls deployment. It compares
+// checkOwner returns an error unless memcached controls deployment. It compares
 // UIDs: an earlier Memcached may have had the same name. The garbage collector
 // deletes the Deployment of that one, and the next pass creates another.
 func checkOwner(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) error {
 	if metav1.IsControlledBy(deployment, memcached) {
 		return nil
 	}
-	owner := metav1.GetControllerOf(deployment)
-	if owner == nil {
-		return fmt.Errorf("%w: Deployment %s has no controller", errForeign, deployment.Name)
+	message := fmt.Sprintf("Deployment %s exists already and has no controller", deployment.Name)
+	if owner := metav1.GetControllerOf(deployment); owner != nil {
+		message = fmt.Sprintf("Deployment %s exists already and is controlled by %s %s", deployment.Name, owner.Kind, owner.Name)
 	}
-	return fmt.Errorf("%w: Deployment %s is controlled by %s %s", errForeign, deployment.Name, owner.Kind, owner.Name)
+	return &terminalError{reasonDeploymentConflict, message}
 }
 
 // lab:5 end
 
-// lab:5 begin namesake
+// lab:5 begin map-to-same-name
 
-// namesake maps a Deployment to the Memcached of the same name, which may be
-// waiting for it to go. If that Memcached controls it, Owns has the news already.
-func namesake(_ context.Context, deployment client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(deployment)
-	if owner != nil && owner.APIVersion == cachev1alpha1.GroupVersion.String() && owner.Name == deployment.GetName() {
-		return nil
+// mapToSameName maps an object to the Memcached of the same name, if there is one
+// that does not control it: it may wait for the name. Owns reports all other objects.
+func (r *MemcachedReconciler) mapToSameName(ctx context.Context, obj client.Object) []reconcile.Request {
+	key := client.ObjectKeyFromObject(obj)
+	memcached := &cachev1alpha1.Memcached{}
+	if err := r.Get(ctx, key, memcached); err != nil || metav1.IsControlledBy(obj, memcached) {
+		return nil // A new Memcached gets its first pass in any case.
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{
-		Namespace: deployment.GetNamespace(),
-		Name:      deployment.GetName(),
-	}}}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// lab:5 end
+
+// lab:5 begin frees-name
+
+// freesName accepts the events that may free a name: the object is deleted, or
+// its owners change.
+func freesName() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
+		},
+	}
 }
 
 // lab:5 end
@@ -286,13 +304,13 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		// lab:5 begin owns Watch the Deployments that a Memcached owns.
 		Owns(&appsv1.Deployment{}).
 		// lab:5 end
-		// lab:5 begin watch-foreign Hear when someone else's Deployment is out of the way.
-		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(namesake)).
+		// lab:5 begin watch-foreign Watch for the end of someone else's Deployment.
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.mapToSameName), builder.WithPredicates(freesName())).
 		// lab:5 end
-		// lab:9 begin watch-more Watch Services, its own and those in its way, and the ConfigMaps that a Memcached names.
+		// lab:9 begin watch-more Watch Services, its own and those of others, and the ConfigMaps that a Memcached names.
 		Owns(&corev1.Service{}).
-		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(namesake)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.usersOf)).
+		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.mapToSameName), builder.WithPredicates(freesName())).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.mapConfigMapToMemcacheds)).
 		// lab:9 end
 		// lab:10 begin workers Let a slow registry hold up one worker of several.
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).

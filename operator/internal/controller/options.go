@@ -4,9 +4,7 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,38 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/registry"
 )
-
-// lab:9 begin beside
-
-// errBeside is the cause of what is wrong beside the Deployment, which goes on
-// serving. Somebody has to mend it, and the watch tells when that was done.
-var errBeside = errors.New("needs help")
-
-// waits tells whether a watch tells the end of all that failed, so that trying
-// again does not help. A joined error may have something else in it.
-func waits(failure error) bool {
-	if joined, ok := failure.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !waits(err) })
-	}
-	// lab:10 begin waits-for-ever Nor does it help against a refusal.
-	if errors.Is(failure, registry.ErrRefused) {
-		return true
-	}
-	// lab:10 end
-	return errors.Is(failure, errForeign) || errors.Is(failure, errBeside)
-}
-
-// lab:9 end
 
 // lab:9 begin configure
 
 // connectionsKey is the key of the ConfigMap that is read.
 const connectionsKey = "connections"
 
-// configure sets what the ConfigMap of memcached says in deployment, which shape
-// has shaped. It changes nothing when the ConfigMap cannot be read.
+// configure sets the options of memcached's ConfigMap in deployment, after
+// mutateDeployment. It changes nothing if the ConfigMap is missing or invalid.
 func (r *MemcachedReconciler) configure(ctx context.Context, memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) error {
 	name := memcached.Spec.OptionsFrom.Name
 	if name == "" {
@@ -58,13 +33,14 @@ func (r *MemcachedReconciler) configure(ctx context.Context, memcached *cachev1a
 	options := &corev1.ConfigMap{}
 	err := r.Get(ctx, types.NamespacedName{Namespace: memcached.Namespace, Name: name}, options)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%w: there is no ConfigMap %s", errBeside, name)
+		return &terminalError{reasonConfigMapInvalid, fmt.Sprintf("there is no ConfigMap %s", name)}
 	} else if err != nil {
 		return fmt.Errorf("get ConfigMap: %w", err)
 	}
 	connections, err := strconv.ParseUint(options.Data[connectionsKey], 10, 16)
 	if err != nil || connections == 0 {
-		return fmt.Errorf("%w: ConfigMap %s has %q for %s, which is no number of connections", errBeside, name, options.Data[connectionsKey], connectionsKey)
+		return &terminalError{reasonConfigMapInvalid, fmt.Sprintf("ConfigMap %s: %s is %q, not a number from 1 to 65535",
+			name, connectionsKey, options.Data[connectionsKey])}
 	}
 	container := &deployment.Spec.Template.Spec.Containers[0]
 	container.Args = append(container.Args, fmt.Sprintf("--conn-limit=%d", connections))
@@ -73,7 +49,7 @@ func (r *MemcachedReconciler) configure(ctx context.Context, memcached *cachev1a
 
 // lab:9 end
 
-// lab:9 begin users-of
+// lab:9 begin map-configmap
 
 // optionsField is the name of the index of Memcacheds by their ConfigMap.
 const optionsField = "spec.optionsFrom.name"
@@ -86,18 +62,18 @@ func optionsOf(memcached client.Object) []string {
 	return nil
 }
 
-// usersOf maps a ConfigMap to the Memcacheds that name it: none, for nearly all
-// ConfigMaps. The index answers without looking through all Memcacheds.
-func (r *MemcachedReconciler) usersOf(ctx context.Context, options client.Object) []reconcile.Request {
-	users := &cachev1alpha1.MemcachedList{}
-	err := r.List(ctx, users, client.InNamespace(options.GetNamespace()), client.MatchingFields{optionsField: options.GetName()})
+// mapConfigMapToMemcacheds maps a ConfigMap to the Memcacheds that name it: none, for
+// nearly all ConfigMaps. The index answers without a look at all Memcacheds.
+func (r *MemcachedReconciler) mapConfigMapToMemcacheds(ctx context.Context, options client.Object) []reconcile.Request {
+	memcacheds := &cachev1alpha1.MemcachedList{}
+	err := r.List(ctx, memcacheds, client.InNamespace(options.GetNamespace()), client.MatchingFields{optionsField: options.GetName()})
 	if err != nil {
-		logf.FromContext(ctx).Error(err, "Failed to list who names a ConfigMap")
+		logf.FromContext(ctx).Error(err, "Failed to list the Memcacheds that name a ConfigMap")
 		return nil
 	}
 	var requests []reconcile.Request
-	for i := range users.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&users.Items[i])})
+	for i := range memcacheds.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&memcacheds.Items[i])})
 	}
 	return requests
 }

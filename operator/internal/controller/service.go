@@ -20,8 +20,8 @@ import (
 
 // lab:9 begin ensure-service
 
-// ensureService makes the Service of memcached what it should be. A Service has
-// a label's name: a Memcached whose name has a dot has none.
+// ensureService makes the Service of memcached what it should be. The name of a
+// Service has no dots: a Memcached whose name has one gets no Service.
 func (r *MemcachedReconciler) ensureService(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	if len(validation.IsDNS1123Label(memcached.Name)) > 0 {
 		return nil
@@ -34,10 +34,13 @@ func (r *MemcachedReconciler) ensureService(ctx context.Context, memcached *cach
 		return fmt.Errorf("get Service: %w", err)
 	}
 	if !metav1.IsControlledBy(current, memcached) {
-		return fmt.Errorf("%w: Service %s is somebody else's", errBeside, current.Name)
+		return &terminalError{reasonServiceConflict, fmt.Sprintf("Service %s exists already and is not controlled by the Memcached", current.Name)}
+	}
+	if current.Spec.ClusterIP != corev1.ClusterIPNone { // an earlier version made it, and the field is immutable
+		return client.IgnoreNotFound(r.Delete(ctx, current, client.Preconditions{UID: &current.UID})) // The next pass creates another.
 	}
 	wanted := current.DeepCopy()
-	shapeService(wanted, memcached)
+	mutateService(wanted, memcached)
 	if equality.Semantic.DeepEqual(current, wanted) {
 		return nil
 	}
@@ -47,10 +50,13 @@ func (r *MemcachedReconciler) ensureService(ctx context.Context, memcached *cach
 	return nil
 }
 
-// createService creates the Service of memcached.
+// createService creates the Service of memcached. It is headless: its DNS name
+// resolves to all Pods. Memcached servers share nothing, so each client has to
+// choose the server of a key, and no load balancer may choose for it.
 func (r *MemcachedReconciler) createService(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: memcached.Name, Namespace: memcached.Namespace}}
-	shapeService(service, memcached)
+	service.Spec.ClusterIP = corev1.ClusterIPNone
+	mutateService(service, memcached)
 	if err := controllerutil.SetControllerReference(memcached, service, r.Scheme); err != nil {
 		return err
 	}
@@ -62,11 +68,11 @@ func (r *MemcachedReconciler) createService(ctx context.Context, memcached *cach
 
 // lab:9 end
 
-// lab:9 begin shape-service
+// lab:9 begin mutate-service
 
-// shapeService sets those fields of service that the operator answers for. Its
-// addresses and all else are others'.
-func shapeService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
+// mutateService sets those fields of service that the operator answers for. All
+// other fields stay.
+func mutateService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
 	service.Labels = merge(service.Labels, labelsFor(memcached))
 	service.Spec.Selector = selectorFor(memcached).MatchLabels
 	if len(service.Spec.Ports) != 1 {

@@ -22,14 +22,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+	"github.com/example/memcached-operator/internal/registry"
 )
 
+var refused = []appsv1.DeploymentCondition{{
+	Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota",
+}}
+
 func TestAvailable(t *testing.T) {
-	refused := []appsv1.DeploymentCondition{{
-		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota",
-	}}
 	tests := map[string]struct {
 		status  appsv1.DeploymentStatus
 		failure error
@@ -45,13 +49,9 @@ func TestAvailable(t *testing.T) {
 			status: appsv1.DeploymentStatus{ObservedGeneration: 2, AvailableReplicas: 2, Replicas: 3},
 			want:   metav1.ConditionFalse, reason: reasonUnavailable, message: "replicas: 2 available, 3 wanted",
 		},
-		"too many": {
+		"more than wanted, as in a rollout": {
 			status: appsv1.DeploymentStatus{ObservedGeneration: 2, AvailableReplicas: 4},
-			want:   metav1.ConditionFalse, reason: reasonUnavailable,
-		},
-		"as many as wanted before the last change": {
-			status: appsv1.DeploymentStatus{ObservedGeneration: 1, AvailableReplicas: 3},
-			want:   metav1.ConditionFalse, reason: reasonUnavailable,
+			want:   metav1.ConditionTrue, reason: reasonAvailable,
 		},
 		"Pods refused": {
 			status: appsv1.DeploymentStatus{ObservedGeneration: 2, AvailableReplicas: 1, Conditions: refused},
@@ -62,8 +62,8 @@ func TestAvailable(t *testing.T) {
 			want:   metav1.ConditionTrue, reason: reasonAvailable,
 		},
 		"someone else's": {
-			failure: fmt.Errorf("%w: Deployment cache", errForeign),
-			want:    metav1.ConditionFalse, reason: reasonForeign, message: "the name is taken: Deployment cache",
+			failure: &terminalError{reasonDeploymentConflict, "Deployment cache exists already"},
+			want:    metav1.ConditionFalse, reason: reasonDeploymentConflict, message: "Deployment cache exists already",
 		},
 		"refused by the API server": {
 			failure: errors.New("create Deployment: no"),
@@ -77,7 +77,7 @@ func TestAvailable(t *testing.T) {
 			if test.failure != nil {
 				deployment = nil
 			}
-			condition := available(memcachedNamed("cache"), deployment, test.failure)
+			condition := available(memcachedNamed("cache"), outcome{deployment: deployment, deploymentErr: test.failure})
 			g.Expect(condition.Status).To(Equal(test.want))
 			g.Expect(condition.Reason).To(Equal(test.reason))
 			g.Expect(condition.Message).To(ContainSubstring(test.message))
@@ -87,9 +87,6 @@ func TestAvailable(t *testing.T) {
 }
 
 func TestProgressingAndDegraded(t *testing.T) {
-	refused := []appsv1.DeploymentCondition{{
-		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota",
-	}}
 	tests := map[string]struct {
 		status      appsv1.DeploymentStatus
 		failure     error
@@ -142,10 +139,11 @@ func TestProgressingAndDegraded(t *testing.T) {
 			if test.failure != nil {
 				deployment = nil
 			}
-			condition := progressing(memcached, deployment, test.failure)
+			o := outcome{deployment: deployment, deploymentErr: test.failure}
+			condition := progressing(memcached, o)
 			g.Expect(condition.Status).To(Equal(test.progressing))
 			g.Expect(condition.ObservedGeneration).To(BeEquivalentTo(3))
-			condition = degraded(memcached, deployment, test.failure)
+			condition = degraded(memcached, o)
 			g.Expect(condition.Status).To(Equal(test.degraded))
 			g.Expect(condition.Message).To(ContainSubstring(test.message))
 			g.Expect(condition.ObservedGeneration).To(BeEquivalentTo(3))
@@ -179,7 +177,7 @@ func newRefusing(refusal func() error) (pass func() error, status func() []metav
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
 
-func TestARefusedDeploymentIsToldOnceAndTriedAgain(t *testing.T) {
+func TestRefusedDeploymentIsReportedOnceAndRetried(t *testing.T) {
 	g := NewWithT(t)
 	used := 0
 	pass, status, recorder := newRefusing(func() error {
@@ -193,11 +191,11 @@ func TestARefusedDeploymentIsToldOnceAndTriedAgain(t *testing.T) {
 	g.Expect(meta.IsStatusConditionFalse(status(), conditionAvailable)).To(BeTrue())
 	g.Expect(recorder.Events).To(HaveLen(1))
 	event := <-recorder.Events
-	g.Expect(event).To(HavePrefix("Warning DeploymentFailed create Deployment: "))
-	g.Expect(len(event)).To(BeNumerically("<=", maxNote+len("Warning DeploymentFailed ")))
+	g.Expect(event).To(HavePrefix("Warning ReconcileFailed create Deployment: "))
+	g.Expect(len(event)).To(BeNumerically("<=", maxNote+len("Warning ReconcileFailed ")))
 }
 
-func TestAnOutdatedPassTellsNothing(t *testing.T) {
+func TestStalePassReportsNothing(t *testing.T) {
 	terminating := apierrors.NewForbidden(deployments, "cache", errors.New("terminating"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for name, refusal := range map[string]error{
@@ -212,6 +210,63 @@ func TestAnOutdatedPassTellsNothing(t *testing.T) {
 			g.Expect(recorder.Events).To(BeEmpty())
 		})
 	}
+}
+
+func TestDegradedTellsAllProblemsAndAWarningFollowsItsReason(t *testing.T) {
+	g := NewWithT(t)
+	memcached, recorder := memcachedNamed("cache"), events.NewFakeRecorder(10)
+	r := &MemcachedReconciler{Recorder: recorder}
+	r.Client = fake.NewClientBuilder().WithScheme(testScheme).WithObjects(memcached).WithStatusSubresource(memcached).Build()
+	o := outcome{deployment: deploymentFor(memcached, "memcached:1")}
+	o.deployment.Status.AvailableReplicas = 3
+	for _, problem := range []func(){
+		func() {},
+		func() { o.optionsErr = &terminalError{reasonConfigMapInvalid, "no ConfigMap"} },
+		func() { o.registryErr = registry.ErrUnavailable },
+		func() { o.serviceErr = &terminalError{reasonServiceConflict, "a Service"} },
+	} {
+		problem()
+		g.Expect(r.updateStatus(context.Background(), memcached, o)).To(Succeed())
+	}
+	g.Expect(meta.IsStatusConditionTrue(memcached.Status.Conditions, conditionAvailable)).To(BeTrue())
+	g.Expect(meta.FindStatusCondition(memcached.Status.Conditions, conditionDegraded).Message).To(
+		Equal("a Service; no ConfigMap; the registry is unavailable"))
+	g.Expect(recorder.Events).To(HaveLen(2))
+	g.Expect(<-recorder.Events).To(HavePrefix("Warning ConfigMapInvalid no ConfigMap"))
+	g.Expect(<-recorder.Events).To(HavePrefix("Warning ServiceConflict a Service; no ConfigMap"))
+	g.Expect(r.resultFor(o)).Error().To(MatchError(registry.ErrUnavailable), "the only error that another pass can solve")
+}
+
+func TestOnlyWhatFreesANameStartsAPass(t *testing.T) {
+	g := NewWithT(t)
+	memcached := memcachedNamed("cache")
+	r := &MemcachedReconciler{Client: fake.NewClientBuilder().WithScheme(testScheme).WithObjects(memcached).Build(), Scheme: testScheme}
+	foreign, stranger := deploymentFor(memcached, "memcached:1"), deploymentFor(memcachedNamed("other"), "memcached:1")
+	own := foreign.DeepCopy()
+	g.Expect(controllerutil.SetControllerReference(memcached, own, testScheme)).To(Succeed())
+	g.Expect(r.mapToSameName(context.Background(), foreign)).To(HaveLen(1))
+	g.Expect(r.mapToSameName(context.Background(), stranger)).To(BeEmpty())
+	g.Expect(r.mapToSameName(context.Background(), own)).To(BeEmpty())
+
+	scaled := foreign.DeepCopy()
+	scaled.Spec.Replicas = new(int32(1))
+	g.Expect(freesName().Update(event.UpdateEvent{ObjectOld: foreign, ObjectNew: scaled})).To(BeFalse())
+	g.Expect(freesName().Update(event.UpdateEvent{ObjectOld: foreign, ObjectNew: own})).To(BeTrue())
+	g.Expect(freesName().Create(event.CreateEvent{Object: foreign})).To(BeFalse())
+	g.Expect(freesName().Delete(event.DeleteEvent{Object: foreign})).To(BeTrue())
+}
+
+func TestServiceWithClusterIPIsReplaced(t *testing.T) {
+	g := NewWithT(t)
+	memcached := memcachedNamed("cache")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cache"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}}
+	g.Expect(controllerutil.SetControllerReference(memcached, service, testScheme)).To(Succeed())
+	r := &MemcachedReconciler{Client: fake.NewClientBuilder().WithScheme(testScheme).WithObjects(service).Build(), Scheme: testScheme}
+	for range 2 {
+		g.Expect(r.ensureService(context.Background(), memcached)).To(Succeed())
+	}
+	g.Expect(r.Get(context.Background(), client.ObjectKeyFromObject(service), service)).To(Succeed())
+	g.Expect(service.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
 }
 
 func TestSetupNeedsAnImage(t *testing.T) {

@@ -22,8 +22,12 @@ import (
 // registry holds a worker for ever.
 const timeout = 2 * time.Second
 
-// ErrRefused is the cause when the registry will never take an entry as it is.
-var ErrRefused = errors.New("the registry refuses it")
+var (
+	// ErrRefused says that the registry will never take this entry.
+	ErrRefused = errors.New("the registry refuses the entry")
+	// ErrUnavailable says that the registry does not work now. Try again later.
+	ErrUnavailable = errors.New("the registry is unavailable")
+)
 
 // Entry is what the registry knows about a cache.
 type Entry struct {
@@ -35,12 +39,12 @@ type Entry struct {
 // Client speaks to the registry at a URL.
 type Client struct{ url string }
 
-// New returns a client of the registry at url, or nil if that is empty.
-func New(url string) *Client {
-	if url == "" {
+// New returns a client of the registry at address, a URL, or nil if that is empty.
+func New(address string) *Client {
+	if address == "" {
 		return nil
 	}
-	return &Client{url: url}
+	return &Client{url: address}
 }
 
 // Put makes the entry of uid what it should be, whatever was there before.
@@ -71,27 +75,27 @@ func (c *Client) do(ctx context.Context, method, uid string, body []byte) error 
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("the registry does not answer: %w", reason(err))
+		return fmt.Errorf("%w: %w", ErrUnavailable, withoutAddress(err))
 	}
 	defer response.Body.Close()
 	switch {
 	case response.StatusCode < http.StatusMultipleChoices:
 		return nil
 	case response.StatusCode == http.StatusNotFound && method == http.MethodDelete:
-		return nil // somebody was here before
+		return nil // It was deleted before.
 	case response.StatusCode == http.StatusUnprocessableEntity && method == http.MethodPut:
 		return ErrRefused
 	}
-	return fmt.Errorf("the registry answers %s", response.Status)
+	return fmt.Errorf("%w: it answers %s", ErrUnavailable, response.Status)
 }
 
 // lab:10 end
 
-// lab:10 begin reason
+// lab:10 begin without-address
 
-// reason is what is the same in each error of a kind. The rest names a port that is
-// another one each time, and a status that is another one each time makes a pass each time.
-func reason(err error) error {
+// withoutAddress removes the port number from err, so that equal failures give
+// equal status messages. A status that changes each time starts a pass each time.
+func withoutAddress(err error) error {
 	if network := (*net.OpError)(nil); errors.As(err, &network) {
 		return network.Err
 	}

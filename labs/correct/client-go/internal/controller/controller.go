@@ -102,7 +102,9 @@ func (c *Controller) enqueue(obj any) {
 		runtime.HandleError(err)
 		return
 	}
-	c.queue.Add(key)
+	if _, err := c.memcacheds.Get(key); err == nil { // else it is somebody else's Deployment or Service
+		c.queue.Add(key)
+	}
 }
 
 // enqueueUsers enqueues the Memcacheds that name a ConfigMap.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -55,6 +56,11 @@ func (c *Controller) nextEntry(ctx context.Context) bool {
 	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Info("Failed to update the registry", "memcached", key, "error", err)
 		next = retryPeriod // A period that grows would be too long when the registry is back.
+		if memcached.DeletionTimestamp != nil {
+			wanted := memcached.DeepCopy()
+			meta.SetStatusCondition(&wanted.Status.Conditions, either("Degraded", true, "the registry holds up the deletion", memcached))
+			_ = c.writeStatus(ctx, memcached, wanted) // It is tried again with the entry.
+		}
 	}
 	if next > 0 {
 		c.entries.AddAfter(key, next) // A name that is added twice waits until the earlier time.

@@ -47,9 +47,6 @@ func (c *Controller) ensureService(ctx context.Context, memcached *v1alpha1.Memc
 		_, err = c.Services.Services(memcached.Namespace).Create(ctx, wanted, metav1.CreateOptions{})
 	case err != nil:
 	case !metav1.IsControlledBy(found, memcached):
-		if owner := metav1.GetControllerOf(found); owner != nil && owner.Kind == v1alpha1.Kind.Kind && owner.Name == memcached.Name {
-			return "", nil // The garbage collector deletes that of an earlier Memcached.
-		}
 		return fmt.Sprintf("Service %s is not this Memcached's", found.Name), nil
 	default:
 		wanted := found.DeepCopy()
@@ -75,7 +72,7 @@ func newService(memcached *v1alpha1.Memcached) *corev1.Service {
 		Namespace:       memcached.Namespace,
 		Name:            memcached.Name,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(memcached, v1alpha1.Kind)},
-	}}
+	}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}} // A client chooses among all servers.
 }
 
 // setService sets the selector and the port. All other fields belong to the API server and to users.

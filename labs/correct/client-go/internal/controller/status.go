@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ import (
 	"example.org/raw/apis/cache/v1alpha1"
 )
 
-// updateStatus writes the status if it has changed, and warns when it turns bad. failure is what ensure returned, and problem
+// updateStatus sets the status and writes it. failure is what ensure returned, and problem
 // what is wrong with the Service or the ConfigMap.
 func (c *Controller) updateStatus(ctx context.Context, memcached *v1alpha1.Memcached, deployment *appsv1.Deployment, failure error, problem string) error {
 	condition, warning := judge(memcached, deployment, failure)
@@ -23,10 +24,16 @@ func (c *Controller) updateStatus(ctx context.Context, memcached *v1alpha1.Memca
 		return nil
 	}
 	wanted := memcached.DeepCopy()
-	stuck := warning || failure == nil && condition.Status != metav1.ConditionTrue && replicaFailure(deployment)
+	stuck := ""
+	if warning {
+		stuck = condition.Message
+	} else if failure == nil && !complete(deployment) {
+		stuck = replicaFailure(deployment)
+	}
 	meta.SetStatusCondition(&wanted.Status.Conditions, *condition)
-	meta.SetStatusCondition(&wanted.Status.Conditions, either("Degraded", stuck || problem != "", problem, memcached))
-	meta.SetStatusCondition(&wanted.Status.Conditions, either("Progressing", !stuck && (failure != nil || !complete(deployment)), "", memcached))
+	problem = strings.Trim(stuck+"; "+problem, "; ")
+	meta.SetStatusCondition(&wanted.Status.Conditions, either("Degraded", problem != "", problem, memcached))
+	meta.SetStatusCondition(&wanted.Status.Conditions, either("Progressing", stuck == "" && (failure != nil || !complete(deployment)), "", memcached))
 	if registered, known := c.registered.Load(memcached.UID); known {
 		meta.SetStatusCondition(&wanted.Status.Conditions, registered.(metav1.Condition))
 	}
@@ -35,18 +42,20 @@ func (c *Controller) updateStatus(ctx context.Context, memcached *v1alpha1.Memca
 			Replicas: deployment.Status.Replicas, Selector: metav1.FormatLabelSelector(deployment.Spec.Selector),
 		}
 	}
+	return c.writeStatus(ctx, memcached, wanted)
+}
+
+// writeStatus writes the status if it has changed, and warns when Degraded becomes True.
+func (c *Controller) writeStatus(ctx context.Context, memcached, wanted *v1alpha1.Memcached) error {
 	if equality.Semantic.DeepEqual(wanted.Status, memcached.Status) {
 		return nil
 	}
 	if _, err := c.Memcacheds.In(memcached.Namespace).UpdateStatus(ctx, wanted, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("update status: %w", err)
 	}
-	before := meta.FindStatusCondition(memcached.Status.Conditions, condition.Type)
-	if warning && (before == nil || before.Reason != condition.Reason) {
-		c.Events.Eventf(memcached, nil, corev1.EventTypeWarning, condition.Reason, "Ensure", "%.1000s", condition.Message)
-	}
-	if before = meta.FindStatusCondition(memcached.Status.Conditions, "Degraded"); problem != "" && (before == nil || before.Message != problem) {
-		c.Events.Eventf(memcached, nil, corev1.EventTypeWarning, "HelpWanted", "Ensure", "%.1000s", problem)
+	now := meta.FindStatusCondition(wanted.Status.Conditions, "Degraded")
+	if now.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(memcached.Status.Conditions, "Degraded") {
+		c.Events.Eventf(memcached, nil, corev1.EventTypeWarning, "HelpWanted", "Ensure", "%.1000s", now.Message)
 	}
 	return nil
 }
@@ -60,14 +69,14 @@ func either(kind string, yes bool, why string, memcached *v1alpha1.Memcached) me
 	return c
 }
 
-// replicaFailure says that Pods were refused.
-func replicaFailure(deployment *appsv1.Deployment) bool {
+// replicaFailure says why Pods are refused, "" if they are not.
+func replicaFailure(deployment *appsv1.Deployment) string {
 	for _, c := range deployment.Status.Conditions {
-		if c.Type == appsv1.DeploymentReplicaFailure {
-			return c.Status == corev1.ConditionTrue
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return c.Message
 		}
 	}
-	return false
+	return ""
 }
 
 // complete says what `kubectl rollout status` waits for.
@@ -82,8 +91,6 @@ func judge(memcached *v1alpha1.Memcached, deployment *appsv1.Deployment, failure
 	c := &metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, ObservedGeneration: memcached.Generation}
 	var foreign *foreignError
 	switch {
-	case errors.As(failure, &foreign) && foreign.passing:
-		c.Reason, c.Message = "PredecessorLeaving", foreign.message
 	case errors.As(failure, &foreign):
 		c.Reason, c.Message = "DeploymentNotOurs", foreign.message
 		return c, true
@@ -92,9 +99,9 @@ func judge(memcached *v1alpha1.Memcached, deployment *appsv1.Deployment, failure
 		return c, true
 	case failure != nil:
 		return nil, false
-	case deployment.Status.AvailableReplicas == memcached.Spec.Size:
+	case deployment.Status.AvailableReplicas >= memcached.Spec.Size:
 		c.Status, c.Reason = metav1.ConditionTrue, "EnoughServers"
-		c.Message = fmt.Sprintf("All %d servers are available", memcached.Spec.Size)
+		c.Message = fmt.Sprintf("%d servers are available", deployment.Status.AvailableReplicas)
 	default:
 		c.Reason = "NotEnoughServers"
 		c.Message = fmt.Sprintf("%d servers are available, %d are wanted", deployment.Status.AvailableReplicas, memcached.Spec.Size)

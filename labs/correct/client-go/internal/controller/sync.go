@@ -63,7 +63,7 @@ func (c *Controller) ensure(ctx context.Context, memcached *v1alpha1.Memcached, 
 	case metav1.GetControllerOf(found) == nil && selects(found, memcached):
 		return c.adopt(ctx, memcached, found, limit)
 	default:
-		return found, newForeign(memcached, found)
+		return found, newForeign(found)
 	}
 }
 
@@ -115,23 +115,16 @@ func (c *Controller) adopt(ctx context.Context, memcached *v1alpha1.Memcached, o
 }
 
 // foreignError means that the Deployment of a Memcached's name is not its own.
-type foreignError struct {
-	message string
-	// passing is set when the garbage collector will delete it.
-	passing bool
-}
+type foreignError struct{ message string }
 
 func (e *foreignError) Error() string { return e.message }
 
-func newForeign(memcached *v1alpha1.Memcached, found *appsv1.Deployment) error {
+func newForeign(found *appsv1.Deployment) error {
 	owner := metav1.GetControllerOf(found)
 	if owner == nil {
 		return &foreignError{message: fmt.Sprintf("Deployment %s selects other Pods than those of this Memcached", found.Name)}
 	}
-	return &foreignError{
-		message: fmt.Sprintf("Deployment %s is controlled by %s %s", found.Name, owner.Kind, owner.Name),
-		passing: owner.Kind == v1alpha1.Kind.Kind && owner.Name == memcached.Name, // of an earlier Memcached
-	}
+	return &foreignError{message: fmt.Sprintf("Deployment %s is controlled by %s %s", found.Name, owner.Kind, owner.Name)}
 }
 
 // outdated says that the informers are behind the API server.

@@ -5,8 +5,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,12 +14,14 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	cachev1alpha1 "example.org/applied/api/v1alpha1"
@@ -53,7 +53,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager starts the controller with mgr. A Deployment has the name of its Memcached, and so has a
-// Service. So its own name says which Memcached to reconcile, also when it is somebody else's or just deleted.
+// Service. So its own name says which Memcached to reconcile, if there is one, also when it is somebody else's or just deleted.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &cachev1alpha1.Memcached{}, byConfigMap, configMapOf); err != nil {
 		return fmt.Errorf("index Memcacheds: %w", err)
@@ -67,11 +67,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		}
 		b.WatchesRawSource(source.Channel(queue, &handler.EnqueueRequestForObject{}))
 	}
+	ofMemcached := builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		return r.Get(context.Background(), client.ObjectKeyFromObject(obj), &cachev1alpha1.Memcached{}) == nil
+	}))
 	return b.Named("memcached").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 10}). // for a pass may wait for the registry
 		For(&cachev1alpha1.Memcached{}).
-		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}).
-		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}).
+		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}, ofMemcached).
+		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}, ofMemcached).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.readersOf)).
 		Complete(r)
 }
@@ -93,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	problem, later := r.applyService(ctx, memcached)
-	problems := strings.Join(slices.DeleteFunc([]string{missing, problem}, func(s string) bool { return s == "" }), ", and ")
+	problems := join(missing, problem)
 	live, err := r.deployment(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get Deployment: %w", err)

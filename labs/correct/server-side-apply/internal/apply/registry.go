@@ -127,7 +127,11 @@ func (r *Reconciler) unregister(ctx context.Context, memcached *cachev1alpha1.Me
 	status, err := r.Registry.call(ctx, http.MethodDelete, memcached.UID, nil, nil)
 	if err != nil || status/100 != 2 && status != http.StatusNotFound {
 		ctrl.LoggerFrom(ctx).Info("Failed to delete the entry", "status", status, "error", err)
-		return nil // The next resync tries again.
+		live, err := r.deployment(ctx, client.ObjectKeyFromObject(memcached))
+		if err != nil {
+			return err
+		}
+		return r.report(ctx, base, live, count(base, live), "the registry holds up the deletion") // The next resync tries again.
 	}
 	r.Registry.rejected.Delete(memcached.UID)
 	return r.Patch(ctx, memcached, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}), client.FieldOwner(Owner))

@@ -42,7 +42,7 @@ func (r *Reconciler) applyService(ctx context.Context, memcached *cachev1alpha1.
 	want := wantedService(memcached)
 	if there {
 		if !metav1.IsControlledBy(live, memcached) {
-			return foreignService(memcached, live), nil
+			return fmt.Sprintf("the Service %s was there before, and is left alone", live.Name), nil
 		}
 		if !live.DeletionTimestamp.IsZero() {
 			return "", nil
@@ -72,15 +72,6 @@ func (r *Reconciler) applyService(ctx context.Context, memcached *cachev1alpha1.
 		problem = fmt.Sprintf("the Service was refused: %v", err)
 	}
 	return problem, fmt.Errorf("apply Service: %w", err)
-}
-
-// foreignService says what is wrong with a Service that was not made for this Memcached. That of an earlier one of the
-// same name goes by itself.
-func foreignService(memcached *cachev1alpha1.Memcached, live *corev1.Service) string {
-	if owner := metav1.GetControllerOf(live); owner != nil && owner.Kind == "Memcached" && owner.Name == memcached.Name {
-		return ""
-	}
-	return fmt.Sprintf("the Service %s was there before, and is left alone", live.Name)
 }
 
 // replacePorts is the one thing that an apply cannot do. Ports are merged by their number: one that somebody else has set

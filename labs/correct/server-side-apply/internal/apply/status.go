@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -41,7 +42,7 @@ func count(memcached *cachev1alpha1.Memcached, live *appsv1.Deployment) metav1.C
 		have = live.Status.AvailableReplicas
 	}
 	message := fmt.Sprintf("%d of %d servers are available", have, memcached.Spec.Size)
-	if have == memcached.Spec.Size {
+	if have >= memcached.Spec.Size {
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: allThere, Message: message}
 	}
 	return metav1.Condition{Status: metav1.ConditionFalse, Reason: someMissing, Message: message}
@@ -71,14 +72,23 @@ func refusal(err error) metav1.Condition {
 // memcached serves all the same.
 func summary(about metav1.Condition, live *appsv1.Deployment, problems string) []metav1.Condition {
 	about.Type = available
-	stuck := warns(about.Reason) || about.Status != metav1.ConditionTrue && podsRefused(live)
-	moving := !stuck && problems == "" && (about.Status != metav1.ConditionTrue || !rolledOut(live))
-	degraded := condition("Degraded", stuck, about.Reason)
-	if problems != "" {
-		degraded = condition("Degraded", true, "SurroundingsIncomplete")
-		degraded.Message = problems
+	complete, reason := about.Status == metav1.ConditionTrue && rolledOut(live), about.Reason
+	switch refusal := podsRefused(live); {
+	case warns(about.Reason):
+		problems = join(about.Message, problems)
+	case !complete && refusal != "":
+		reason, problems = "PodsRefused", join(refusal, problems)
+	case problems != "":
+		reason = "SurroundingsIncomplete"
 	}
-	return []metav1.Condition{about, condition("Progressing", moving, about.Reason), degraded}
+	degraded := condition("Degraded", problems != "", reason)
+	degraded.Message = problems
+	return []metav1.Condition{about, condition("Progressing", problems == "" && !complete, about.Reason), degraded}
+}
+
+// join is a list of those that are not empty.
+func join(problems ...string) string {
+	return strings.Join(slices.DeleteFunc(problems, func(s string) bool { return s == "" }), ", and ")
 }
 
 func condition(kind string, is bool, reason string) metav1.Condition {
@@ -88,10 +98,16 @@ func condition(kind string, is bool, reason string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason}
 }
 
-func podsRefused(live *appsv1.Deployment) bool {
-	return live != nil && slices.ContainsFunc(live.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
-		return c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue
-	})
+// podsRefused says why the API server refuses servers, "" if it does not.
+func podsRefused(live *appsv1.Deployment) string {
+	if live != nil {
+		for _, c := range live.Status.Conditions {
+			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+				return c.Message
+			}
+		}
+	}
+	return ""
 }
 
 // rolledOut says that no server of an earlier template is left, and none is to come.
@@ -100,12 +116,12 @@ func rolledOut(live *appsv1.Deployment) bool {
 		live.Status.Replicas == live.Status.UpdatedReplicas && live.Spec.Replicas != nil && live.Status.Replicas == *live.Spec.Replicas
 }
 
-// report applies the whole status if it says anything new, and warns when it begins to tell of a failure. live is the
+// report applies the whole status if it says anything new, and warns when Degraded becomes True or has another reason. live is the
 // Memcached's own Deployment, nil when nothing is known of it.
 func (r *Reconciler) report(ctx context.Context, memcached *cachev1alpha1.Memcached, live *appsv1.Deployment, about metav1.Condition, problems string) error {
 	before, now := &memcached.Status, memcached.Status.DeepCopy()
 	all := summary(about, live, problems)
-	if r.Registry != nil {
+	if r.Registry != nil && memcached.DeletionTimestamp.IsZero() {
 		all = append(all, r.Registry.register(ctx, memcached)) // last, when nothing has to wait for it any more
 	}
 	for _, condition := range all {
@@ -138,8 +154,9 @@ func (r *Reconciler) report(ctx context.Context, memcached *cachev1alpha1.Memcac
 	if err := r.Status().Apply(ctx, applied, client.FieldOwner(Owner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply status: %w", err)
 	}
-	if last := meta.FindStatusCondition(before.Conditions, available); warns(about.Reason) && (last == nil || last.Reason != about.Reason) {
-		r.Events.Eventf(memcached, nil, corev1.EventTypeWarning, about.Reason, "ApplyDeployment", "%.1000s", about.Message)
+	is, was := meta.FindStatusCondition(now.Conditions, "Degraded"), meta.FindStatusCondition(before.Conditions, "Degraded")
+	if is.Status == metav1.ConditionTrue && (was == nil || was.Reason != is.Reason) {
+		r.Events.Eventf(memcached, nil, corev1.EventTypeWarning, is.Reason, "ApplyDeployment", "%.1000s", is.Message)
 	}
 	return nil
 }

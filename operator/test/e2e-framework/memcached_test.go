@@ -4,13 +4,20 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/e2e-framework/klient/k8s"
 	"sigs.k8s.io/e2e-framework/klient/wait"
@@ -28,6 +35,9 @@ func TestMemcached(t *testing.T) {
 		Assess("becomes available", c.becomesAvailable(2)).
 		Assess("is scaled up", c.isScaled(3)).
 		Assess("is scaled down", c.isScaled(1)).
+		Assess("is scaled through its scale", c.isScaledThroughScale).
+		Assess("has a headless Service", c.hasService).
+		Assess("follows its ConfigMap", c.followsOptions).
 		Teardown(c.delete).
 		Feature())
 }
@@ -47,6 +57,40 @@ func TestDrift(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.await(ctx, t, cfg, reactTimeout, c.deployment, "another Deployment", func() bool { return c.deployment.UID != before })
+			return ctx
+		}).
+		Teardown(c.delete).
+		Feature())
+}
+
+func TestManager(t *testing.T) {
+	c := newCache()
+	testenv.Test(t, features.New("the manager").
+		Setup(c.create).
+		Assess("shows its metrics to nobody without a token", func(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
+			services := kubernetes.NewForConfigOrDie(cfg.Client().RESTConfig()).CoreV1().Services(namespace)
+			_, err := services.ProxyGet("https", manager+"-metrics-service", "8443", "metrics", nil).DoRaw(ctx)
+			if !apierrors.IsUnauthorized(err) {
+				t.Errorf("the API server, which sends no token, got: %v", err)
+			}
+			return ctx
+		}).
+		Assess("goes on after it was killed", func(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
+			c.hasReplicas(2)(ctx, t, cfg)
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "86f835c3.example.com", Namespace: namespace}}
+			if err := crClient(cfg).Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
+				t.Fatal(err)
+			}
+			killed := *lease.Spec.HolderIdentity
+			if err := crClient(cfg).DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.GracePeriodSeconds(0)); err != nil {
+				t.Fatal(err)
+			}
+			// What the killed manager still does while its container stops proves nothing, and the tests below need one that leads.
+			c.await(ctx, t, cfg, startTimeout, lease, "new leader after the lease of the killed manager has expired", func() bool {
+				return lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != killed
+			})
+			c.patch(ctx, t, cfg, c.memcached, func() { c.memcached.Spec.Size = 1 })
+			c.hasReplicas(1)(ctx, t, cfg)
 			return ctx
 		}).
 		Teardown(c.delete).
@@ -135,12 +179,45 @@ func (c *cache) isScaled(size int32) features.Func {
 	}
 }
 
+func (c *cache) isScaledThroughScale(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 2}}
+	if err := crClient(cfg).SubResource("scale").Update(ctx, c.memcached, client.WithSubResourceBody(scale)); err != nil {
+		t.Fatal(err)
+	}
+	return c.becomesAvailable(2)(ctx, t, cfg)
+}
+
+func (c *cache) hasService(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: c.memcached.Namespace, Name: c.memcached.Name}}
+	c.await(ctx, t, cfg, reactTimeout, service, "headless Service on the port", func() bool {
+		return service.Spec.ClusterIP == corev1.ClusterIPNone && service.Spec.Ports[0].Port == 11211
+	})
+	return ctx
+}
+
+func (c *cache) followsOptions(ctx context.Context, t *testing.T, cfg *envconf.Config) context.Context {
+	options := &corev1.ConfigMap{Data: map[string]string{"connections": "300"}}
+	options.Namespace, options.Name = c.memcached.Namespace, "options"
+	named := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"optionsFrom": {"name": "options"}}}`))
+	if err := errors.Join(crClient(cfg).Create(ctx, options), crClient(cfg).Patch(ctx, c.memcached, named)); err != nil {
+		t.Fatal(err)
+	}
+	c.await(ctx, t, cfg, reactTimeout, c.deployment, "limit of connections", func() bool {
+		return slices.Contains(c.deployment.Spec.Template.Spec.Containers[0].Args, "--conn-limit=300")
+	})
+	return ctx
+}
+
+func crClient(cfg *envconf.Config) client.Client {
+	return cfg.Client().Resources().GetControllerRuntimeClient()
+}
+
 // patch changes an object as it was read last, and sends the difference.
 func (c *cache) patch(ctx context.Context, t *testing.T, cfg *envconf.Config, obj k8s.Object, change func()) {
 	t.Helper()
 	before := obj.DeepCopyObject().(client.Object)
 	change()
-	if err := cfg.Client().Resources().GetControllerRuntimeClient().Patch(ctx, obj, client.MergeFrom(before)); err != nil {
+	if err := crClient(cfg).Patch(ctx, obj, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-module github.com/example/memcached-operator/test/e2e
+module github.com/example/memcached-operator/test/e2e-framework
 
 go 1.26.0
 
