@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed"
-	"errors"
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
@@ -36,7 +35,7 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 	if spec.Workers < 0 {
 		return nil, fmt.Errorf("read kind configuration: Spec.Workers is %d, and must not be negative", spec.Workers)
 	}
-	if spec.APIServerAddress != "" {
+	if spec.APIServerAddress != "" && spec.APIServerAddress != "127.0.0.1" {
 		return nil, fmt.Errorf("kind clusters answer on 127.0.0.1 alone, not on %s", spec.APIServerAddress)
 	}
 	if len(config.Nodes) == 0 {
@@ -55,12 +54,8 @@ func kindConfig(spec Spec) (*v1alpha4.Cluster, error) {
 			planes++
 		}
 	}
-	if planes != 1 {
-		return nil, fmt.Errorf("read kind configuration: it has %d control-plane nodes: %w", planes, errOneControlPlane)
+	if planes != 1 { // several need kind's load balancer: an image that no node image contains, so kind would pull it unasked
+		return nil, fmt.Errorf("read kind configuration: it has %d control-plane nodes, and exactly one is supported", planes)
 	}
 	return config, nil
 }
-
-// errOneControlPlane: several control planes need kind's load balancer. It is an image that no
-// node image contains, so kind would pull it without having been asked to.
-var errOneControlPlane = errors.New("exactly one is supported")

@@ -67,12 +67,10 @@ type Spec struct {
 	// the cluster is removed.
 	Prepare func(ctx context.Context, c *Cluster) error
 	// APIServerAddress is the IPv4 address of this machine on which the API server of an embedded cluster answers, and which
-	// its certificate names. "" means 127.0.0.1, which nobody else can reach. Another one means UntrustedAdmin, too.
+	// its certificate names. "" means 127.0.0.1, which nobody else can reach. On another one the admin is not trusted: the API
+	// server, which is a process of this machine, calls nobody: no webhooks, no aggregated API servers, no proxies to nodes
+	// and Services. kind refuses another one.
 	APIServerAddress string
-	// UntrustedAdmin says that the cluster's admin is somebody else than who runs this machine. An embedded API server,
-	// which is a process of this machine, calls nobody then: no webhooks, no aggregated API servers, no proxies to nodes
-	// and Services. For kind it changes nothing.
-	UntrustedAdmin bool
 }
 
 // Cluster describes a cluster that is ready.

@@ -52,8 +52,8 @@ const timeout = 2 * time.Minute
 // New makes a cluster for a test and deletes it when the test ends. What a killed test leaves, the next one of the same user
 // deletes. When there can be no cluster, the test fails.
 //
-// With KEEP=failed in the environment, the cluster of a test that failed stays. It is paused, unless it is a shared one, and
-// the test's log has the commands to look at it and to remove it.
+// With KEEP=failed in the environment, the cluster of a test that failed stays. The test's log has the commands to look at it
+// and to remove it.
 func New(tb testing.TB, opts ...Option) *Cluster {
 	tb.Helper()
 	var s settings
@@ -68,7 +68,7 @@ func New(tb testing.TB, opts ...Option) *Cluster {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		if tb.Failed() && os.Getenv("KEEP") == "failed" {
-			err = c.keep(ctx, tb, s.shared == "")
+			err = c.keep(ctx, tb)
 		} else {
 			err = release(ctx)
 		}
@@ -115,18 +115,11 @@ func (s *settings) create(tb testing.TB) (c *Cluster, release func(context.Conte
 }
 
 // keep lets the cluster stay, and says what a person can do with it.
-func (c *Cluster) keep(ctx context.Context, tb testing.TB, pause bool) error {
-	err := c.Manager.Keep(ctx, c.Name)
-	if err != nil {
+func (c *Cluster) keep(ctx context.Context, tb testing.TB) error {
+	if err := c.Manager.Keep(ctx, c.Name); err != nil {
 		return err
 	}
-	resume, remove := c.Manager.Provider().Commands(c.Name)
-	if pause {
-		if err := c.Manager.Provider().Pause(ctx, c.Name); err != nil {
-			return err
-		}
-		tb.Logf("cluster %s is kept, and paused; it goes on with: %s", c.Name, resume)
-	}
+	_, remove := c.Manager.Provider().Commands(c.Name)
 	tb.Logf("look at cluster %s: kubectl --kubeconfig=%s get all -A", c.Name, c.Kubeconfig)
 	tb.Logf("remove it: %s; rm -rf '%s'", remove, filepath.Dir(c.Kubeconfig))
 	return nil

@@ -189,7 +189,7 @@ func (b *Builder) build(ctx context.Context, c component, dir string) (path stri
 		}
 	}
 	if path != downloaded {
-		b.Log("compiling " + c.name + ", once, which can take minutes")
+		b.Log("compiling " + c.name + ", once, which takes up to three minutes on two cores")
 		cmd := exec.CommandContext(ctx, "go", "build", "-modfile=modules/"+c.module+".mod", "-trimpath", "-buildvcs=false",
 			"-ldflags", c.flags, "-o", "program", c.pkg)
 		cmd.Dir = dir

@@ -5,13 +5,10 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"strings"
-	"time"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/internal/disk"
@@ -102,21 +99,12 @@ func Disks(ctx context.Context, o Options) []Finding {
 
 // Problem is the first error as a *clusters.Problem, nil without one.
 func Problem(findings []Finding) error {
-	first, _ := First(findings)
-	if first.Severity < Error {
-		return nil
-	}
-	return &clusters.Problem{What: first.Name + ": " + first.Detail, Fix: first.Fix}
-}
-
-// First is the finding that best explains a failure: the first error, else the first warning. ok is false without either.
-func First(findings []Finding) (first Finding, ok bool) {
 	for _, f := range findings {
-		if f.Severity > first.Severity {
-			first = f
+		if f.Severity == Error {
+			return &clusters.Problem{What: f.Name + ": " + f.Detail, Fix: f.Fix}
 		}
 	}
-	return first, first.Severity > Info
+	return nil
 }
 
 // run asks the questions. Tests replace files and free.
@@ -136,20 +124,4 @@ func newRun(o Options) *run {
 func (r *run) add(s Severity, name, fix, format string, args ...any) {
 	detail, _, _ := strings.Cut(fmt.Sprintf(format, args...), "\n")
 	r.findings = append(r.findings, Finding{Name: name, Severity: s, Detail: detail, Fix: fix})
-}
-
-// command returns what a program prints. The error is what it complains about.
-func command(ctx context.Context, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // a container starts within a second
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
-		err = errors.New(strings.TrimSpace(string(exit.Stderr)))
-	}
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return strings.TrimSpace(string(out)), err
 }

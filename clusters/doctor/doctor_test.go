@@ -28,7 +28,7 @@ func newMachine(t *testing.T) *machine {
 		Commands:  Commands{Setup: "make setup", NodeImage: "make node-image", Down: "make down", Instead: "CLUSTER=embedded"},
 	})}
 	t.Setenv("PATH", m.bin)
-	m.docker("2 [name=seccomp,profile=default]", "")
+	m.docker("")
 	m.program("go", `case $2 in GOCACHE) printf '/cache\n/modules\n' ;; *) echo go1.26.8 ;; esac`)
 	m.inotify("8192")
 	m.memory("16777216")
@@ -37,8 +37,8 @@ func newMachine(t *testing.T) *machine {
 }
 
 // docker answers, and does this when it is to run a container.
-func (m *machine) docker(info, run string) {
-	m.program("docker", `case "$1 $3" in run*) `+run+` : ;; *RootDir*) echo /engine ;; *) echo 28.0.1 "`+info+`" ;; esac`)
+func (m *machine) docker(run string) {
+	m.program("docker", `case "$1 $3" in run*) `+run+` : ;; *RootDir*) echo /engine ;; *) echo 28.0.1 ;; esac`)
 }
 
 func (m *machine) program(name, script string) {
@@ -95,7 +95,7 @@ func TestRunOnHealthyMachine(t *testing.T) {
 	m := newMachine(t)
 	found := m.examine()
 	names := []string{
-		"container engine", "cgroup", "node image", "privileged", "inotify",
+		"container engine", "node image", "privileged", "inotify",
 		"disk", "temporary folder", "build cache", "module cache", "engine's disk", "memory", "go",
 	}
 	for _, name := range names {
@@ -118,17 +118,16 @@ func TestRunNamesFix(t *testing.T) {
 		"no engine":             {func(m *machine) { m.Engine = "nerdctl" }, "container engine", Error, "none is installed (nerdctl)", "make setup"},
 		"client without daemon": {func(m *machine) { m.program("docker", "echo Cannot connect >&2; exit 1") }, "container engine", Error, "Cannot connect", "make setup"},
 		"daemon of others":      {func(m *machine) { m.program("docker", "echo permission denied >&2; exit 1") }, "container engine", Error, "may not use it", "usermod -aG docker"},
-		"rootless on cgroup v1": {func(m *machine) { m.docker("1 [name=rootless]", "") }, "cgroup", Error, "version 1", "unified_cgroup_hierarchy"},
 		"no node image":         {func(m *machine) { m.nodeImage("", false, nil) }, "node image", Warning, "none", "make node-image"},
 		"not a node image":      {func(m *machine) { m.nodeImage("", false, errors.New("alpine\nis none")) }, "node image", Error, "alpine", "make node-image"},
 		"stale node image":      {func(m *machine) { m.nodeImage(image, true, nil) }, "node image", Warning, image, "make node-image"},
 		"no privileged containers": {
-			func(m *machine) { m.docker("2 []", "echo unable to apply caps >&2; exit 1;") },
+			func(m *machine) { m.docker("echo unable to apply caps >&2; exit 1;") },
 			"privileged", Error, "unable to apply caps", "CLUSTER=embedded",
 		},
 		"few inotify instances": {func(m *machine) { m.inotify("128") }, "inotify", Warning, "128, enough for 3 clusters", "make setup"},
 		"no inotify instances left": {
-			func(m *machine) { m.docker("2 []", "echo tail: inotify cannot be used;") },
+			func(m *machine) { m.docker("echo tail: inotify cannot be used;") },
 			"inotify", Error, "all 8192 instances are in use", "max_user_instances=16384",
 		},
 		"full disk":             {func(m *machine) { m.diskOf("/checkout", 100*mega) }, "disk", Error, "0.1 GB free", "make down"},

@@ -25,39 +25,30 @@ func (r *run) checkEngine(ctx context.Context) {
 		lack = Warning
 	}
 	detail := "none is installed (" + strings.Join(engines, ", ") + ")"
-	for _, engine := range engines {
-		format := "{{.ServerVersion}} {{.CgroupVersion}} {{.SecurityOptions}}"
-		if engine == "podman" {
-			format = "{{.Version.Version}} {{.Host.CgroupsVersion}} {{if .Host.Security.Rootless}}rootless{{end}}"
+	for _, command := range engines {
+		format := "{{.ServerVersion}}"
+		if command == "podman" {
+			format = "{{.Version.Version}}"
 		}
-		out, err := command(ctx, engine, "info", "--format", format)
-		switch fields := strings.Fields(out); {
+		version, err := engine.Ask(ctx, command, "info", "--format", format)
+		switch {
 		case errors.Is(err, exec.ErrNotFound):
 			continue
 		case err != nil && strings.Contains(err.Error(), "permission denied"):
-			r.add(lack, name, "sudo usermod -aG docker $USER, then log in again", "%s runs, but this user may not use it", engine)
+			r.add(lack, name, "sudo usermod -aG docker $USER, then log in again", "%s runs, but this user may not use it", command)
 			return
-		case err != nil || len(fields) < 2:
-			detail = fmt.Sprintf("%s is installed, but does not answer: %v", engine, err)
+		case err != nil || version == "":
+			detail = fmt.Sprintf("%s is installed, but does not answer: %v", command, err)
 			continue
 		default:
-			r.engine = engine
-			r.add(Info, name, "", "%s %s answers", engine, fields[0])
-			r.checkCgroup(strings.TrimPrefix(fields[1], "v"), strings.Contains(out, "rootless"))
+			r.engine = command
+			r.add(Info, name, "", "%s %s answers", command, version)
 			r.checkInotify(r.checkNodeImage(ctx))
 			return
 		}
 	}
 	r.add(lack, name, cmp.Or(r.Commands.Setup, "install and start Docker: https://docs.docker.com/engine/install"), "%s", detail)
 	r.checkInotify(false)
-}
-
-func (r *run) checkCgroup(version string, rootless bool) {
-	if version == "1" && rootless {
-		r.add(Error, "cgroup", "start a rootful engine, or boot with systemd.unified_cgroup_hierarchy=1", "version 1, on which a rootless engine runs no node")
-	} else {
-		r.add(Info, "cgroup", "", "version %s", version)
-	}
 }
 
 // checkNodeImage looks for a node image, and starts a privileged container of it, as each node is. exhausted means that
@@ -82,7 +73,7 @@ func (r *run) checkNodeImage(ctx context.Context) (exhausted bool) {
 		r.add(Info, name, "", "%s", image)
 	}
 	// tail complains when it gets no inotify instance, and works without one.
-	out, err := command(ctx, r.engine, "run", "--rm", "--privileged", "--network=none", "--entrypoint=/bin/sh", image,
+	out, err := engine.Ask(ctx, r.engine, "run", "--rm", "--privileged", "--network=none", "--entrypoint=/bin/sh", image,
 		"-c", "timeout 0.2 tail -n 0 -f /proc/version 2>&1; :")
 	if err != nil {
 		r.add(Error, "privileged", cmp.Or(r.Commands.Instead, "use an engine that runs as root"), "the engine starts no privileged container: %v", err)

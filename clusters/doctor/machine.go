@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/example/operator-lab/clusters/engine"
 )
 
 const mega, giga = 1 << 20, 1 << 30
@@ -32,11 +34,11 @@ func (r *run) checkDisks(ctx context.Context) {
 	if f := TemporaryFolder(); f.Severity > Info {
 		r.findings = append(r.findings, f)
 	}
-	goFolders, _ := command(ctx, "go", "env", "GOCACHE", "GOMODCACHE")
+	goFolders, _ := engine.Ask(ctx, "go", "env", "GOCACHE", "GOMODCACHE")
 	buildCache, moduleCache, _ := strings.Cut(goFolders, "\n")
 	engineDir := ""
 	if r.engine == "docker" {
-		engineDir, _ = command(ctx, r.engine, "info", "--format", "{{.DockerRootDir}}")
+		engineDir, _ = engine.Ask(ctx, r.engine, "info", "--format", "{{.DockerRootDir}}")
 	}
 	for _, p := range []struct {
 		name, dir, fix      string
@@ -93,7 +95,7 @@ func (r *run) checkGo(ctx context.Context) {
 	}
 	const fix = "install it from https://go.dev/dl"
 	// In a folder without a go.mod, the go command does not download another version of itself.
-	found, err := command(ctx, "go", "env", "-C", "/", "GOVERSION")
+	found, err := engine.Ask(ctx, "go", "env", "-C", "/", "GOVERSION")
 	found, _, _ = strings.Cut(found, " ") // experiments follow
 	switch {
 	case err != nil:

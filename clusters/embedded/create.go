@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,29 +39,25 @@ func (e *Embedded) Create(ctx context.Context, name string, spec clusters.Spec) 
 		return nil, fmt.Errorf("create cluster %s: embedded clusters support neither Spec.Config nor negative Spec.Workers", name)
 	}
 	address := cmp.Or(spec.APIServerAddress, loopback)
-	if err := layout.CheckAddress(address); err != nil {
-		return nil, fmt.Errorf("create cluster %s: %w", name, err)
+	if ip, err := netip.ParseAddr(address); err != nil || !ip.Is4() || ip.IsUnspecified() || ip.IsMulticast() {
+		return nil, fmt.Errorf("create cluster %s: Spec.APIServerAddress %q is no IPv4 address of this machine, such as 192.168.1.5", name, address)
 	}
 	programs, err := e.Programs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{
-		Embedded: e, name: name, address: address, untrustedAdmin: spec.UntrustedAdmin || address != loopback,
-		nodes: 1 + spec.Workers, programs: programs,
-	}
+	a := &attempt{Embedded: e, name: name, address: address, nodes: 1 + spec.Workers, programs: programs}
 	return a.run(ctx)
 }
 
 // attempt is one creation.
 type attempt struct {
 	*Embedded
-	name           string
-	address        string // of the API server
-	untrustedAdmin bool   // [clusters.Spec.UntrustedAdmin]
-	nodes          int
-	programs       map[string]string
-	handle         *handle
+	name     string
+	address  string // of the API server
+	nodes    int
+	programs map[string]string
+	handle   *handle
 }
 
 // run makes the control plane and waits until it is ready. It returns a cluster, or leaves none.
@@ -112,7 +109,7 @@ func (a *attempt) start() error {
 			return err
 		}
 	}
-	if a.handle, err = startSupervisor(dir, newPlan(a.programs, a.address, port, a.untrustedAdmin, token)); err != nil {
+	if a.handle, err = startSupervisor(dir, newPlan(a.programs, a.address, port, token)); err != nil {
 		return err
 	}
 	a.handles.Store(a.name, a.handle)

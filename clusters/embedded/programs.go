@@ -43,18 +43,18 @@ const (
 // loopback is where everything listens, unless the API server is asked to listen elsewhere.
 const loopback = "127.0.0.1"
 
-// newPlan says how to run the programs, with the API server on that address, for others as [clusters.Spec.UntrustedAdmin] has
-// it. Paths are relative to the control plane's folder, in which the programs work.
-func newPlan(paths map[string]string, address string, port int, untrustedAdmin bool, token string) plan {
+// newPlan says how to run the programs, with the API server on that address, for whom [clusters.Spec.APIServerAddress] says.
+// Paths are relative to the control plane's folder, in which the programs work.
+func newPlan(paths map[string]string, address string, port int, token string) plan {
 	api := net.JoinHostPort(address, strconv.Itoa(port))
 	apiServerEnv := memory(400)
-	if untrustedAdmin {
+	if address != loopback {
 		apiServerEnv = append(apiServerEnv, proxy(api)...)
 	}
 	serves := "https://" + api + "/version"
 	return plan{Token: token, Programs: []program{
 		{Name: etcd, Path: paths[etcd], Args: etcdArgs()},
-		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(address, port, untrustedAdmin), After: etcdSocket, Env: apiServerEnv},
+		{Name: apiServer, Path: paths[apiServer], Args: apiServerArgs(address, port), After: etcdSocket, Env: apiServerEnv},
 		// It does nothing before /healthz is green, for which it asks once a second.
 		{Name: controllerManager, Path: paths[controllerManager], Args: controllerManagerArgs(), After: "https://" + api + "/healthz", Env: memory(200)},
 		{Name: scheduler, Path: paths[scheduler], Args: schedulerArgs(), After: serves, Env: memory(150)},
@@ -96,7 +96,7 @@ func etcdArgs() []string {
 
 // apiServerArgs are kubeadm's, as far as they are not about a network of nodes. What checks rely on stands in
 // ../kind.yaml, too.
-func apiServerArgs(address string, port int, untrustedAdmin bool) []string {
+func apiServerArgs(address string, port int) []string {
 	args := []string{
 		"--bind-address=" + address,
 		fmt.Sprintf("--secure-port=%d", port),
@@ -117,7 +117,7 @@ func apiServerArgs(address string, port int, untrustedAdmin bool) []string {
 		"--service-account-signing-key-file=" + keyFile,
 		"--service-cluster-ip-range=" + serviceCIDR,
 	}
-	if untrustedAdmin {
+	if address != loopback {
 		args = append(args, "--egress-selector-config-file="+egressFile,
 			"--kubelet-preferred-address-types=", // none, else it asks the DNS for names of nodes before the egress
 			// Whoever asks for these has it call 127.0.0.1:10257 and 10259 past the egress, and follow where they lead

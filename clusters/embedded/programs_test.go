@@ -14,10 +14,10 @@ import (
 )
 
 // programs by name, as they would be run.
-func planned(t *testing.T, address string) map[string][]string {
+func planned(t *testing.T) map[string][]string {
 	t.Helper()
 	args := map[string][]string{}
-	for _, p := range newPlan(map[string]string{}, address, 12345, false, "").Programs {
+	for _, p := range newPlan(map[string]string{}, loopback, 12345, "").Programs {
 		args[p.Name] = p.Args
 	}
 	if len(args) != len(Components()) {
@@ -27,7 +27,7 @@ func planned(t *testing.T, address string) map[string][]string {
 }
 
 func TestProgramsListenOnLoopback(t *testing.T) {
-	for name, args := range planned(t, loopback) {
+	for name, args := range planned(t) {
 		for _, arg := range args {
 			flag, value, _ := strings.Cut(arg, "=")
 			address := strings.HasSuffix(flag, "-address") && flag != "--advertise-address"
@@ -40,7 +40,7 @@ func TestProgramsListenOnLoopback(t *testing.T) {
 		}
 	}
 	for _, name := range []string{controllerManager, scheduler} {
-		if !slices.Contains(planned(t, loopback)[name], "--secure-port=0") {
+		if !slices.Contains(planned(t)[name], "--secure-port=0") {
 			t.Errorf("%s listens, and nobody asks it anything", name)
 		}
 	}
@@ -67,7 +67,7 @@ func TestControllerFlagsMatchKind(t *testing.T) {
 		for program, args := range map[string]map[string]string{controllerManager: kubeadm.ControllerManager.ExtraArgs, scheduler: kubeadm.Scheduler.ExtraArgs} {
 			for flag, value := range args {
 				told++
-				if !slices.Contains(planned(t, loopback)[program], "--"+flag+"="+value) {
+				if !slices.Contains(planned(t)[program], "--"+flag+"="+value) {
 					t.Errorf("%s runs without --%s=%s", program, flag, value)
 				}
 			}

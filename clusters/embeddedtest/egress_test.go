@@ -38,7 +38,7 @@ func TestUntrustedAdmin(t *testing.T) {
 		refused map[string]string // by way, what the API server says that does not call
 	}{
 		"trusted":   {clusters.Spec{}, nil},
-		"untrusted": {clusters.Spec{UntrustedAdmin: true}, map[string]string{"webhook": "nobody.sock", "log": "no preferred addresses found"}},
+		"untrusted": {clusters.Spec{APIServerAddress: "127.0.0.2"}, map[string]string{"webhook": "nobody.sock", "log": "no preferred addresses found"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := clientOf(t, create(t, m, tc.spec))

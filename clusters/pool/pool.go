@@ -20,16 +20,13 @@ const (
 	retryDelay = 10 * time.Second
 	// deleteTimeout bounds a deletion that nobody waits for.
 	deleteTimeout = 90 * time.Second
-	// maxAge is how old a waiting cluster may become, pauses and the sleep of a laptop included: half of the grace period
-	// after which kind.yaml has a silent node declared dead.
-	maxAge = 12 * time.Hour
 	// wakeTime is how long a resumed cluster may take until it is healthy.
 	wakeTime = 5 * time.Second
 )
 
 // Options say what a pool keeps.
 type Options struct {
-	// Size is how many clusters wait. 0 means that each claim makes its own.
+	// Size is how many clusters wait, one at least.
 	Size int
 	// Spec is what the clusters are like.
 	Spec clusters.Spec
@@ -45,7 +42,6 @@ type Pool struct {
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup // the fillers and deletions
 	offers  chan offer     // what the fillers have
-	making  chan struct{}  // has a value while a cluster is made in advance: several at once slow each other down
 	waiting atomic.Int32   // paused clusters
 	healthy func(ctx context.Context, c *clusters.Cluster) error
 }
@@ -53,7 +49,6 @@ type Pool struct {
 // offer is a cluster that a filler has made, or the error of a creation.
 type offer struct {
 	cluster *clusters.Cluster
-	made    time.Time
 	paused  bool
 	err     error
 }
@@ -64,7 +59,7 @@ func Start(manager *clusters.Manager, opts Options) *Pool {
 }
 
 func start(manager *clusters.Manager, healthy func(context.Context, *clusters.Cluster) error, opts Options) *Pool {
-	p := &Pool{manager: manager, opts: opts, offers: make(chan offer), making: make(chan struct{}, 1), healthy: healthy}
+	p := &Pool{manager: manager, opts: opts, offers: make(chan offer), healthy: healthy}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	for range opts.Size {
 		p.tasks.Go(p.fill)
@@ -85,9 +80,7 @@ func (p *Pool) Close() {
 // fill makes one cluster after the other, and has each wait until it is claimed.
 func (p *Pool) fill() {
 	for p.ctx.Err() == nil {
-		p.making <- struct{}{}
-		o := p.create(p.ctx)
-		<-p.making
+		o := p.create()
 		select {
 		case p.offers <- o: // somebody waits for it
 			continue
@@ -120,15 +113,15 @@ func (p *Pool) fill() {
 	}
 }
 
-func (p *Pool) create(ctx context.Context) offer {
+func (p *Pool) create() offer {
 	spec := p.opts.Spec
 	spec.Label = "pool"
 	spec.Name = clusters.NewName(spec.Label)
-	c, err := p.manager.Create(ctx, spec)
+	c, err := p.manager.Create(p.ctx, spec)
 	if err != nil {
 		p.Discard(spec.Name) // if something is left of it
 	}
-	return offer{cluster: c, made: time.Now().Round(0), err: err} // by the wall clock, which goes on while a laptop sleeps
+	return offer{cluster: c, err: err}
 }
 
 // Claim takes a cluster for good: the caller has to Discard it. pooled says that it had been waiting. When none waits, the
@@ -138,10 +131,6 @@ func (p *Pool) Claim(ctx context.Context) (c *clusters.Cluster, pooled bool, err
 		o, err := p.next(ctx)
 		if err != nil {
 			return nil, false, fmt.Errorf("claim a cluster: %w", err)
-		}
-		if time.Since(o.made) > maxAge {
-			p.Discard(o.cluster.Name)
-			continue
 		}
 		if o.paused {
 			err = p.manager.Provider().Resume(ctx, o.cluster.Name)
@@ -177,10 +166,6 @@ func (p *Pool) awaitHealthy(ctx context.Context, c *clusters.Cluster) error {
 
 // next takes a cluster that waits, or the next one that is made.
 func (p *Pool) next(ctx context.Context) (offer, error) {
-	if p.opts.Size == 0 {
-		o := p.create(ctx)
-		return o, o.err
-	}
 	select {
 	case o := <-p.offers:
 		return o, o.err

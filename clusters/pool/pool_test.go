@@ -176,7 +176,6 @@ func TestClaimReplacesUseless(t *testing.T) {
 		"not healthy": func(p *testPool) {
 			p.healthy = func(context.Context, *clusters.Cluster) error { return errors.New("it has no nodes") }
 		},
-		"too old": func(*testPool) { pass(maxAge + time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

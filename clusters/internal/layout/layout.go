@@ -1,9 +1,8 @@
-// Package layout says where a cluster's files are, and which names and addresses a cluster can have.
+// Package layout says where a cluster's files are, and which names a cluster can have.
 package layout
 
 import (
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -39,16 +38,6 @@ var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 func CheckName(name string) error {
 	if !clusterName.MatchString(name) || len(name) > 50 {
 		return fmt.Errorf("cluster name %q: use up to 50 lower case letters, digits and dashes", name)
-	}
-	return nil
-}
-
-// CheckAddress says what is wrong with an address for an API server, nil when it can be one. Whether this machine has it
-// is not asked.
-func CheckAddress(address string) error {
-	ip, err := netip.ParseAddr(address)
-	if err != nil || !ip.Is4() || ip.IsUnspecified() || ip.IsMulticast() {
-		return fmt.Errorf("%q is no IPv4 address that an API server could answer on, such as 192.168.1.5", address)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (b *Board) show(write func(io.Writer, *http.Request, []*progress.Learner) e
 	}
 }
 
-// cell shows a learner's attempt on a lab: the one that is asked for, else the last, else that there is none.
+// cell shows the report of a learner's last attempt on a lab, or that there is none.
 func (b *Board) cell(w io.Writer, r *http.Request, all []*progress.Learner) error {
 	number, err := strconv.Atoi(r.PathValue("lab"))
 	if err != nil {
@@ -84,19 +84,17 @@ func (b *Board) cell(w io.Writer, r *http.Request, all []*progress.Learner) erro
 		if l.Name != r.PathValue("learner") {
 			continue
 		}
-		shown := l.Last(number)
-		for _, a := range l.Attempts(number) {
-			if strconv.FormatInt(a.ID, 10) == r.URL.Query().Get("result") {
-				shown = &a
-			}
-		}
-		var result *verdict.Result
-		if shown != nil {
-			if result, err = b.Store.result(shown.ID); err != nil {
+		d := detailView{cell: newCell(l, number)}
+		if last := l.Last(number); last != nil {
+			result, err := b.Store.result(last.ID)
+			if err != nil {
 				return err
 			}
+			var report bytes.Buffer
+			verdict.Print(&report, result, lab, b.Course.Of(lab).Hint)
+			d.Report = report.String()
 		}
-		return pages.ExecuteTemplate(w, "detail.html", b.detail(l, lab, shown, result))
+		return pages.ExecuteTemplate(w, "detail.html", d)
 	}
 	return fs.ErrNotExist
 }

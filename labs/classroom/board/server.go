@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/example/operator-lab/labs/classroom/progress"
@@ -22,12 +23,13 @@ import (
 type Board struct {
 	Store  *Store
 	Course *course.Course
-	// Offer is what somebody gets who joins under a name, beside their token.
+	// Offer is what somebody gets who joins under a name, beside their token. It is called for one at a time.
 	Offer func(name string) (roomclient.JoinAnswer, error)
 	// Log is told what goes wrong, in one line each.
 	Log func(line string)
 	// Address and Key are what learners type to join; the page shows them.
 	Address, Key string
+	joining      sync.Mutex
 }
 
 const (
@@ -85,6 +87,8 @@ var (
 )
 
 func (b *Board) join(_ string, body []byte) (any, error) {
+	b.joining.Lock()
+	defer b.joining.Unlock()
 	var asked roomclient.Room
 	if err := json.Unmarshal(body, &asked); err != nil {
 		return nil, err

@@ -11,9 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -176,10 +178,9 @@ func (s *Store) View(look func([]*progress.Learner) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []*progress.Learner
-	for _, l := range s.learners {
-		all = append(all, l.Learner)
+	for _, name := range slices.Sorted(maps.Keys(s.learners)) {
+		all = append(all, s.learners[name].Learner)
 	}
-	progress.SortByName(all)
 	return look(all)
 }
 

@@ -1,9 +1,9 @@
 package board
 
 import (
-	"bytes"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +22,7 @@ const untried = "untried"
 type (
 	boardView struct {
 		Headline, Stamp, Address, Key string
-		Labs                          []*course.Lab
+		Labs                          []string
 		Rows                          []row
 		Stuck                         []line
 		Obstacles                     []obstacle
@@ -36,21 +36,18 @@ type (
 	}
 	// cell is a learner's last verdict on a lab, in a symbol, in a word, and in a sentence for who does not see it.
 	cell struct {
-		Lab                              int
-		State, Symbol, Text, Label, Href string
+		Lab, State, Symbol, Text, Label, Href string
 	}
-	// line is somebody, or an attempt, and what there is to say.
-	line struct {
-		Text, Href, State, Symbol, More, Since string
-		Quiet, Shown                           bool
-	}
+	// line is somebody, and what there is to say.
+	line     struct{ Text, Href, More, Since string }
 	obstacle struct {
 		Count, Check string
 		Learners     []line
 	}
+	// detailView is what a cell opens: its verdict, and the report that the learner saw.
 	detailView struct {
-		Title, State, Headline, Report string
-		Checks, History                []line
+		cell
+		Report string
 	}
 )
 
@@ -58,11 +55,18 @@ func (b *Board) view(all []*progress.Learner, now time.Time) boardView {
 	s := progress.Summarize(all, b.Course.Labs, now)
 	v := boardView{
 		Headline: headline(s), Stamp: now.Local().Format("2006-01-02 15:04:05"), Address: b.Address, Key: b.Key,
-		Labs: b.Course.Labs, Steps: s.Steps, Learners: s.Learners,
+		Steps: s.Steps, Learners: s.Learners,
+	}
+	shown := slices.DeleteFunc(slices.Clone(b.Course.Tasks), func(t *course.Lab) bool { // what nobody tried
+		return !slices.ContainsFunc(all, func(l *progress.Learner) bool { return l.Last(t.Number) != nil })
+	})
+	shown = slices.Concat(b.Course.Labs, shown)
+	for _, lab := range shown {
+		v.Labs = append(v.Labs, course.Name(lab.Number)+" "+lab.Title)
 	}
 	for _, l := range all {
 		row := row{Name: l.Name, Stuck: l.Stuck(now) != nil}
-		for _, lab := range b.Course.Labs {
+		for _, lab := range shown {
 			row.Cells = append(row.Cells, newCell(l, lab.Number))
 		}
 		v.Rows = append(v.Rows, row)
@@ -80,14 +84,14 @@ func (b *Board) view(all []*progress.Learner, now time.Time) boardView {
 const obstaclesShown = 3
 
 func newCell(l *progress.Learner, lab int) cell {
-	c := cell{Lab: lab, State: untried, Symbol: "·", Href: href(l, lab)}
+	c := cell{Lab: strings.TrimPrefix(course.Name(lab), "lab "), State: untried, Symbol: "·", Href: href(l, lab)}
 	what := "not tried yet"
 	if last := l.Last(lab); last != nil {
 		c.State = string(last.Verdict)
 		c.Symbol, c.Text, what = words(last)
 		what += ", last at " + last.At.Local().Format("15:04")
 	}
-	c.Label = fmt.Sprintf("%s, lab %d: %s", l.Name, lab, what)
+	c.Label = fmt.Sprintf("%s, %s: %s", l.Name, course.Name(lab), what)
 	return c
 }
 
@@ -119,86 +123,21 @@ func headline(s progress.Summary) string {
 	if waiting := s.Learners - s.Started; waiting > 0 {
 		parts = append(parts, fmt.Sprintf("%d not started", waiting))
 	}
-	if s.Done > 0 {
-		parts = append(parts, fmt.Sprintf("%d done", s.Done))
-	}
 	return strings.Join(parts, " · ")
 }
 
 func newStuck(s *progress.Stuck, now time.Time) line {
-	since := fmt.Sprintf("red for %s, %s", duration.HumanDuration(now.Sub(s.Since)), cli.Count(s.Tries, "attempt"))
-	if s.Quiet {
-		since += fmt.Sprintf("; not heard of for %s", duration.HumanDuration(now.Sub(s.Learner.Seen())))
-	}
 	return line{
-		Text: fmt.Sprintf("%s, lab %d", s.Learner.Name, s.Lab), Href: href(s.Learner, s.Lab), More: s.Check.Title, Since: since, Quiet: s.Quiet,
+		Text: s.Learner.Name + ", " + course.Name(s.Lab), Href: href(s.Learner, s.Lab), More: s.Check.Title,
+		Since: fmt.Sprintf("red for %s, %s", duration.HumanDuration(now.Sub(s.Since)), cli.Count(s.Tries, "attempt")),
 	}
 }
 
 func newObstacle(o progress.Obstacle) obstacle {
-	v := obstacle{Count: cli.Count(len(o.Learners), "learner"), Check: fmt.Sprintf("Lab %d: %s", o.Lab, o.Check.Title)}
+	v := obstacle{Count: cli.Count(len(o.Learners), "learner"), Check: course.Name(o.Lab) + ": " + o.Check.Title}
 	for _, l := range o.Learners {
 		lab, _ := l.Obstacle()
 		v.Learners = append(v.Learners, line{Text: l.Name, Href: href(l, lab)})
-	}
-	return v
-}
-
-// detail is what a cell opens: one verdict, its checks, the report that the learner saw, and the verdicts before it. shown and result
-// are nil when there is none yet.
-func (b *Board) detail(l *progress.Learner, lab *course.Lab, shown *progress.Attempt, result *verdict.Result) detailView {
-	d := detailView{Title: fmt.Sprintf("%s, lab %d: %s", l.Name, lab.Number, lab.Title), State: untried, Headline: "Not tried yet."}
-	if shown == nil {
-		return d
-	}
-	symbol, _, more := words(shown)
-	on := strings.TrimSpace(result.Cluster.Provider + " " + result.Cluster.Version)
-	if on == "" {
-		on = "no cluster"
-	}
-	d.State = string(result.Verdict)
-	d.Headline = fmt.Sprintf("%s %s. %s, after %.0f s on %s.", symbol, strings.ToUpper(more[:1])+more[1:], stamp(shown.At), result.Seconds, on)
-	for _, c := range result.Checks {
-		d.Checks = append(d.Checks, newCheck(result, c))
-	}
-	var report bytes.Buffer
-	verdict.Print(&report, result, lab, b.Course.Hint)
-	d.Report = report.String()
-	for _, a := range l.Attempts(lab.Number) {
-		symbol, word, _ := words(&a)
-		h := line{
-			Text: stamp(a.At), Href: fmt.Sprintf("%s?result=%d", href(l, lab.Number), a.ID), State: string(a.Verdict), Symbol: symbol,
-			More: word, Shown: a.ID == shown.ID,
-		}
-		if len(a.Red) > 0 {
-			h.More += ": " + a.Red[0].Title
-		}
-		d.History = append([]line{h}, d.History...)
-	}
-	return d
-}
-
-// stamp is a time, with its day unless that is today.
-func stamp(t time.Time) string {
-	t = t.Local()
-	if t.Format(time.DateOnly) == time.Now().Format(time.DateOnly) {
-		return t.Format(time.TimeOnly)
-	}
-	return t.Format(time.DateTime)
-}
-
-func newCheck(r *verdict.Result, c verdict.Check) line {
-	v := line{State: string(c.State), Symbol: "✓", Text: c.Title}
-	if c.Lab != 0 && c.Lab != r.Lab {
-		v.Text += fmt.Sprintf(" (lab %d again)", c.Lab)
-	}
-	switch c.State {
-	case verdict.Failed:
-		v.Symbol, v.More = "✗", strings.TrimSpace("expected "+c.Expected+"\nsaw "+c.Seen)
-	case verdict.Blocked:
-		v.Symbol, v.More = "·", "waits for "+c.BlockedBy
-	case verdict.NotChecked:
-		v.Symbol, v.More = "–", "not checked: this cluster cannot tell"
 	}
 	return v
 }

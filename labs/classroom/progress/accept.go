@@ -30,13 +30,14 @@ func Accept(data []byte, c *course.Course) (*verdict.Result, error) {
 	case r.Run == "" || r.Started.IsZero() || r.Seconds < 0:
 		return nil, errors.New("the result does not say which run it is of, and when that was")
 	}
-	if _, err := c.Lab(r.Lab); err != nil {
+	lab, err := c.Lab(r.Lab)
+	if err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}
 	for i := range r.Checks {
 		check := &r.Checks[i]
-		known := c.Check(check.ID)
+		known := c.Of(lab).Check(check.ID)
 		switch {
 		case known == nil:
 			return nil, fmt.Errorf("the course has no check %.80q: use the same checkout in the whole room", check.ID)
@@ -49,6 +50,9 @@ func Accept(data []byte, c *course.Course) (*verdict.Result, error) {
 		return nil, errors.New("the result says pass, and not every check holds")
 	}
 	r.Workspace, r.Artifacts = "workspace", ".lab/artifacts/"+r.Run
+	if r.Lab < 0 {
+		r.Artifacts = "" // a task has none
+	}
 	r.Plain()
 	return r, nil
 }

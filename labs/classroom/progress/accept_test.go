@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/example/operator-lab/labs/classroom/progress"
+	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -40,6 +41,28 @@ func TestAResultIsAccepted(t *testing.T) {
 	}
 	if strings.Contains(string(document(t, r)), "lovelace") {
 		t.Errorf("the name of the home folder is kept: %s", document(t, r))
+	}
+}
+
+func TestATasksResultIsAccepted(t *testing.T) {
+	c := small(t)
+	c.Tasks = []*course.Lab{{Number: -3, Checks: []course.Check{{ID: "says-name", Title: "Of the task"}}}}
+	r := good()
+	r.Lab, r.Checks = -3, r.Checks[1:]
+	got, err := progress.Accept(document(t, r), c)
+	if err != nil || got.Checks[0].Title != "Of the task" || got.Artifacts != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for says, spoil := range map[string]func(){
+		`no check "takes-name"`: func() { r.Checks[0].ID = "takes-name" }, // of a lab
+		"there is no cka-4":     func() { r.Lab = -4 },
+	} {
+		spoil()
+		if got, err := progress.Accept(document(t, r), c); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		r = good()
+		r.Lab, r.Checks = -3, r.Checks[1:]
 	}
 }
 

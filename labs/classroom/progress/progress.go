@@ -8,9 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/text/collate"
-	"golang.org/x/text/language"
-
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -25,7 +22,7 @@ type Attempt struct {
 	// ID tells the learner's attempts apart.
 	ID      int64
 	Run     string
-	Lab     int
+	Lab     int // below zero for a task
 	At      time.Time
 	Verdict verdict.Verdict
 	// Red are the checks that failed, the one that explains the others first.
@@ -71,12 +68,6 @@ type Learner struct {
 	attempts map[int][]Attempt
 }
 
-// SortByName sorts learners as people count: learner-2 before learner-10, and without regard to case.
-func SortByName(learners []*Learner) {
-	c := collate.New(language.Und, collate.Numeric, collate.IgnoreCase)
-	slices.SortStableFunc(learners, func(a, b *Learner) int { return c.CompareString(a.Name, b.Name) })
-}
-
 // NewLearner is somebody who has not tried anything yet.
 func NewLearner(name string) *Learner {
 	return &Learner{Name: name, attempts: map[int][]Attempt{}}
@@ -88,9 +79,6 @@ func (l *Learner) Add(a Attempt) {
 	i, _ := slices.BinarySearchFunc(of, a, func(a, b Attempt) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
 	l.attempts[a.Lab] = slices.Insert(of, i, a)
 }
-
-// Attempts are those on a lab, the oldest first.
-func (l *Learner) Attempts(lab int) []Attempt { return l.attempts[lab] }
 
 // Last is the latest attempt on a lab, nil if there is none.
 func (l *Learner) Last(lab int) *Attempt {

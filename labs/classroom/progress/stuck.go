@@ -2,6 +2,7 @@ package progress
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,8 +16,7 @@ const (
 	stuckTries = 3
 )
 
-// quietAfter is how long somebody may be silent and still be thought at work. Later they have gone to
-// lunch or home, and those who sit there and struggle come first.
+// quietAfter is how long somebody may be silent and still be thought at work. Later they have gone to lunch or home.
 const quietAfter = time.Hour
 
 // Stuck is somebody who does not get on.
@@ -27,21 +27,19 @@ type Stuck struct {
 	// Tries is how many verdicts in a row the check was red in, Since when the first of them was.
 	Tries int
 	Since time.Time
-	// Quiet: nothing was heard of the learner for an hour.
-	Quiet bool
 }
 
 // Stuck finds what the learner has been stuck on for longest, nil if they are not. Of several checks the
 // one counts that explains the others, unless only another one has been red for so long.
 func (l *Learner) Stuck(now time.Time) *Stuck {
+	if now.Sub(l.Seen()) >= quietAfter {
+		return nil
+	}
 	for _, current := range l.current() {
 		for _, red := range current.Red {
 			tries, since := l.streak(current.Lab, red.ID)
 			if now.Sub(since) >= stuckAfter || tries >= stuckTries {
-				return &Stuck{
-					Learner: l, Lab: current.Lab, Check: red, Tries: tries, Since: since,
-					Quiet: now.Sub(l.Seen()) >= quietAfter,
-				}
+				return &Stuck{Learner: l, Lab: current.Lab, Check: red, Tries: tries, Since: since}
 			}
 		}
 	}
@@ -81,14 +79,14 @@ type Step struct {
 
 // Summary is what the instructor reads first.
 type Summary struct {
-	// Stuck are those at work first, then who has been so for longest.
+	// Stuck: who has been so for longest comes first.
 	Stuck []*Stuck
 	// Obstacles: what stops most people comes first. Of each learner only the check counts that their
 	// report begins with: it explains their others.
 	Obstacles []Obstacle
 	Steps     []Step
-	// Learners is how many there are, Started how many have tried anything, Done how many passed all labs.
-	Learners, Started, Done int
+	// Learners is how many there are, Started how many have tried anything.
+	Learners, Started int
 }
 
 // Summarize looks at the whole room.
@@ -104,28 +102,14 @@ func Summarize(learners []*Learner, labs []*course.Lab, now time.Time) Summary {
 		if !l.Seen().IsZero() {
 			s.Started++
 		}
-		all := true
 		for i, lab := range labs {
 			if l.Passed(lab.Number) {
 				s.Steps[i].Passed++
-			} else {
-				all = false
 			}
 		}
-		if all {
-			s.Done++
-		}
 	}
-	slices.SortStableFunc(s.Stuck, func(a, b *Stuck) int { return cmp.Or(cmp.Compare(quiet(a), quiet(b)), a.Since.Compare(b.Since)) })
+	slices.SortStableFunc(s.Stuck, func(a, b *Stuck) int { return a.Since.Compare(b.Since) })
 	return s
-}
-
-// quiet is 1 for who is quiet, who comes last.
-func quiet(s *Stuck) int {
-	if s.Quiet {
-		return 1
-	}
-	return 0
 }
 
 func obstacles(learners []*Learner) []Obstacle {
@@ -135,10 +119,11 @@ func obstacles(learners []*Learner) []Obstacle {
 		if lab == 0 {
 			continue
 		}
-		o := found[red.ID]
+		key := fmt.Sprint(min(lab, 0), red.ID) // tasks may have checks of the same id
+		o := found[key]
 		if o == nil {
 			o = &Obstacle{Check: red, Lab: lab}
-			found[red.ID] = o
+			found[key] = o
 		}
 		o.Lab = min(o.Lab, lab)
 		o.Learners = append(o.Learners, l)

@@ -53,7 +53,7 @@ func TestAProjectorAndAPhoneShowARow(t *testing.T) {
 	// What comes later is shown without a reload, and a cell opens over the board.
 	send(t, "newcomer", 1, 0)
 	const cell = `a[aria-label^="newcomer, lab 1: pass"]`
-	do(browser, t, chromedp.WaitVisible(chromedp.CSS(cell)), chromedp.Click(chromedp.CSS(cell)), chromedp.WaitVisible(chromedp.CSS("dialog[open] .history a")))
+	do(browser, t, chromedp.WaitVisible(chromedp.CSS(cell)), chromedp.Click(chromedp.CSS(cell)), chromedp.WaitVisible(chromedp.CSS("dialog[open] pre")))
 	shoot(browser, t, "cell")
 }
 

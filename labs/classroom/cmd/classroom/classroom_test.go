@@ -2,100 +2,60 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/example/operator-lab/labs/classroom/room"
+	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/classroom/share"
 	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/clitest"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
-func TestWhatCannotBeARoomIsWrongUsage(t *testing.T) {
-	missing := filepath.Join(t.TempDir(), "missing")
-	for name, tc := range map[string]struct {
-		c    upCommand
-		says string
+// root is the checkout.
+const root = "../../../.."
+
+func TestBoardRefusesAddresses(t *testing.T) {
+	for address, says := range map[string]string{"203.0.113.5": "no address of this machine", "localhost": "no IPv4 address", "0.0.0.0": "no IPv4 address"} {
+		shared, _, _ := clitest.New(t)
+		if err := (&app{*shared}).serve(t.Context(), address, 7777); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+func TestUpRefuses(t *testing.T) {
+	for says, tc := range map[string]struct {
+		n                int
+		cluster, address string
 	}{
-		"nobody":                   {upCommand{}, "N=12"},
-		"fewer than none":          {upCommand{size: -1}, "N=12"},
-		"a file that is not there": {upCommand{names: missing}, "NAMES"},
-		"an address of others":     {upCommand{size: 2, address: "203.0.113.5"}, "no address of this machine"},
-		"no address":               {upCommand{size: 2, address: "localhost"}, "no IPv4 address"},
+		"N=12": {0, cli.Auto, loopback}, "no address of this machine": {2, cli.Auto, "203.0.113.5"}, "root": {2, cli.Kind, "127.0.0.2"},
+		"free memory for N=": {1 << 20, cli.Auto, loopback},
 	} {
-		a, _, _ := newTestApp(t)
-		a.Cluster = cli.Auto
-		tc.c.app = a
-		if err := tc.c.up(t.Context()); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := os.Stat(filepath.Join(a.State, room.FileName)); err == nil {
-			t.Errorf("%s: the room is kept", name)
+		shared, _, _ := clitest.New(t)
+		shared.Cluster = tc.cluster
+		if err := (&app{*shared}).up(t.Context(), tc.n, tc.address); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v, want %s", tc, err, says)
 		}
 	}
 }
 
-func TestKindIsNotOpenedToANetwork(t *testing.T) {
-	a, _, _ := newTestApp(t)
-	a.Cluster = cli.Kind
-	c := upCommand{app: a, address: loopback}
-	if err := c.choose(t.Context(), &room.Room{}); exit.Code(err) != exit.UsageError || !strings.Contains(err.Error(), "root on this machine") {
-		t.Errorf("%v", err)
+func TestJoinGivesTheNextFreeCluster(t *testing.T) {
+	shared, _, _ := clitest.New(t)
+	a := &app{*shared}
+	owned, spec := clitest.Manager(t, shared, cli.Embedded), clusters.Spec{Label: cli.LearnerLabel, Keep: true}
+	if err := fill(t.Context(), owned, spec, []string{"learner-1", "no name", "learner-2", "learner-3"}); err == nil || !strings.Contains(err.Error(), "no name") {
+		t.Errorf("one that cannot be made: %v", err)
 	}
-	a.Cluster = cli.Auto
-	r := &room.Room{}
-	if err := c.choose(t.Context(), r); err != nil || r.Provider != cli.Embedded || r.Address != loopback {
-		t.Errorf("%+v, %v", r, err)
+	for name, address := range map[string]string{"learner-1": "192.168.1.5", "learner-2": loopback, "learner-3": loopback} {
+		if err := os.WriteFile(a.file(name, "kubeconfig"), []byte(name+" https://"+address+":1"), 0o600); err != nil {
+			t.Fatal(err) // also when fill has given up
+		}
 	}
-	a.Cluster = cli.Kind
-	if err := (&upCommand{app: a}).choose(t.Context(), r); exit.Code(err) != exit.UsageError {
-		t.Errorf("another kind of clusters beside those: %v", err)
-	}
-}
-
-func TestStatusOfAnEmptyRoomSaysHowToBegin(t *testing.T) {
-	a, out, _ := newTestApp(t)
-	if err := a.status(t.Context()); err != nil || !strings.Contains(out.String(), "make classroom N=12") {
-		t.Errorf("%s, %v", out, err)
-	}
-}
-
-func TestDownKeepsWhatWasOnTheBoard(t *testing.T) {
-	a, out, _ := newTestApp(t)
-	if err := os.MkdirAll(a.boardDir(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(a.boardDir(), "results.jsonl"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.down(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	kept, err := filepath.Glob(a.boardDir() + "-*/results.jsonl")
-	if err != nil || len(kept) != 1 || !strings.Contains(out.String(), filepath.Dir(kept[0])) {
-		t.Errorf("%v, %v\n%s", kept, err, out)
-	}
-}
-
-func TestWhoJoinsGetsTheirCluster(t *testing.T) {
-	a, _, _ := newTestApp(t)
-	r, err := room.Update(a.State, func(r *room.Room) error { r.Number(2); return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := r.Learners[0].Cluster
-	kubeconfig := filepath.Join(a.State, "clusters", first, "kubeconfig")
-	if err := os.MkdirAll(filepath.Dir(kubeconfig), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(kubeconfig, []byte("the first"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	offer := a.offer(share.Site{Folder: a.share()})
-	for _, tc := range []struct{ name, kubeconfig string }{{"Ana", "the first"}, {"Bob", ""}, {"Cyd", ""}, {"ana", "the first"}} {
-		answer, err := offer(tc.name)
-		if err != nil || string(answer.Kubeconfig) != tc.kubeconfig {
+	join := a.offer(t.Context(), share.Site{Folder: a.share()}, loopback)
+	for _, tc := range []struct{ name, cluster string }{{"Ana", "learner-2"}, {"Bob", "learner-3"}, {"Cyd", ""}, {"ana", "learner-2"}} {
+		answer, err := join(tc.name)
+		if cluster, _, _ := strings.Cut(string(answer.Kubeconfig), " "); err != nil || cluster != tc.cluster {
 			t.Errorf("%s: %q, %v", tc.name, answer.Kubeconfig, err)
 		}
 	}

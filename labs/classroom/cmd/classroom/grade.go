@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -33,7 +32,6 @@ const gVisor = "runsc"
 type gradeRun struct {
 	dir, out, runtime string
 	labs              []int
-	seed              int64
 }
 
 func newGradeCommand(a *app) *cobra.Command {
@@ -44,7 +42,7 @@ func newGradeCommand(a *app) *cobra.Command {
 		Long: `grade judges every folder and every zip in DIR: the checks of lab check on an embedded control plane, each learner in a
 throwaway container without network, rights and this machine's files. Nothing in DIR is changed.
 
-It prints a table, and writes grades.csv, grades.json, and a folder with the report for each learner. Run again after an
+It prints a table, and writes grades.csv, and a folder with the report for each learner. Run again after an
 interrupt, it goes on: a grade that is there is kept, if nothing else was handed in since.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,7 +55,6 @@ interrupt, it goes on: a grade that is there is kept, if nothing else was handed
 	flags.StringVar(&run.out, "out", filepath.Join(a.State, "grade"), "folder for the results")
 	flags.StringVar(&run.runtime, "runtime", "",
 		"the container engine's runtime (default: runsc, which is gVisor, where the engine has it, else the engine's own)")
-	flags.Int64Var(&run.seed, "seed", 0, "names and sizes of an earlier run (default: drawn once for all learners)")
 	return cmd
 }
 
@@ -84,7 +81,7 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 		return exit.Usage("%w", err)
 	}
 	if len(others) > 0 {
-		a.Progress(fmt.Sprintf("left out, because it is neither folder nor zip, or hidden: %s", strings.Join(others, ", ")))
+		a.Notice(fmt.Sprintf("left out, because it is neither folder nor zip, or hidden: %s", strings.Join(others, ", ")))
 	}
 	unlock, err := a.Lock("grading", "the grades of this checkout")
 	if err != nil {
@@ -102,10 +99,8 @@ func (a *app) grade(ctx context.Context, run gradeRun) (err error) {
 	if err != nil {
 		return err
 	}
-	if containers.Seed = run.seed; run.seed == 0 {
-		containers.Seed = 1 + rand.Int64N(1<<32)
-	}
-	fmt.Fprintf(a.Out, "%s, labs %s, seed %d, containers of %s\n",
+	containers.Seed = 1 + rand.Int64N(1<<32)
+	a.Say("%s, labs %s, seed %d, containers of %s",
 		cli.Count(len(all), "learner"), strings.Trim(fmt.Sprint(labs), "[]"), containers.Seed, containers.Runtime)
 	return a.gradeAll(ctx, &grade.Grader{
 		Course: c, Labs: labs, Judge: containers.Judge, Checks: kit.Checks, Runtime: containers.Runtime, Out: run.out,
@@ -133,7 +128,7 @@ func (a *app) containers(ctx context.Context, kit *judge.Kit, wanted string) (*g
 			why = c.Try(ctx)
 		}
 		if why != nil {
-			a.Progress(fmt.Sprintf("gVisor does not work here, so containers share this machine's kernel: %v", why))
+			a.Notice(fmt.Sprintf("gVisor does not work here, so containers share this machine's kernel: %v", why))
 			c.Runtime = standard
 		}
 	}
@@ -163,7 +158,7 @@ func (a *app) installGVisor(ctx context.Context) error {
 
 // gradeAll grades, and writes what came of it after each learner: whatever ends it, the grades so far are there.
 func (a *app) gradeAll(ctx context.Context, grader *grade.Grader, all []grade.Submission) error {
-	csvPath, jsonPath := filepath.Join(grader.Out, "grades.csv"), filepath.Join(grader.Out, "grades.json")
+	path := filepath.Join(grader.Out, "grades.csv")
 	var grades []grade.Grade
 	var results []*verdict.Result
 	var unwritten error
@@ -171,13 +166,12 @@ func (a *app) gradeAll(ctx context.Context, grader *grade.Grader, all []grade.Su
 		fmt.Fprintln(a.Out, g.Line())
 		grades, results = append(grades, g), append(results, g.Results...)
 		slices.SortFunc(grades, func(a, b grade.Grade) int { return strings.Compare(a.Name, b.Name) })
-		text, err := json.MarshalIndent(map[string]any{"schema": 2, "learners": grades}, "", " ")
-		unwritten = errors.Join(err, maybe.WriteFile(csvPath, grade.CSV(grader.Course, grades), 0o600), maybe.WriteFile(jsonPath, text, 0o600))
+		unwritten = maybe.WriteFile(path, grade.CSV(grader.Course, grades), 0o600)
 	})
 	if err := errors.Join(unwritten, err); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "\nGrades: %s, %s; reports: %s\n", csvPath, jsonPath, filepath.Join(grader.Out, "*", "report.txt"))
+	fmt.Fprintf(a.Out, "\nGrades: %s; reports: %s\n", path, filepath.Join(grader.Out, "*", "report.txt"))
 	return cli.Told(verdict.Worst(results))
 }
 
