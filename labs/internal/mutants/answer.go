@@ -72,10 +72,10 @@ func All(c *course.Course, wrong []*Mutant) (answers []Answer) {
 
 // Gate are the answers that each change is judged by: [All], but of the wrong answers only those to the changed labs, and the first to
 // each other lab.
-func Gate(c *course.Course, wrong []*Mutant, changed []int) []Answer {
+func Gate(c *course.Course, wrong []*Mutant, changed func(folder string) bool) []Answer {
 	seen := map[int]bool{}
 	return slices.DeleteFunc(All(c, wrong), func(a Answer) bool {
-		if a.Mutant == nil || slices.Contains(changed, a.Lab) {
+		if a.Mutant == nil || changed(c.Labs[a.Lab-1].Dir) || changed(course.SourceDir) {
 			return false
 		}
 		second := seen[a.Lab]
@@ -84,29 +84,24 @@ func Gate(c *course.Course, wrong []*Mutant, changed []int) []Answer {
 	})
 }
 
-// Changed are the labs whose wrong answers a change can let pass: those whose folder differs from the commit where the branch left
-// origin's, all of them when operator/ does. On origin's branch itself that is the commit before. Without the history of git, as in a
-// shallow clone, it is none.
-func Changed(ctx context.Context, c *course.Course) (labs []int) {
+// Changed says whether a change can let wrong answers to what is in a folder pass: whether the folder differs from the commit where the
+// branch left origin's. On origin's branch itself that is the commit before. Without the history of git, as in a shallow clone, nothing
+// has changed. folder is a slash path below the checkout.
+func Changed(ctx context.Context, root string) func(folder string) bool {
 	git := func(args ...string) string {
 		// CI may clone as another user.
-		out, _ := exec.CommandContext(ctx, "git", append([]string{"-C", c.Root, "-c", "safe.directory=*"}, args...)...).Output()
+		out, _ := exec.CommandContext(ctx, "git", append([]string{"-C", root, "-c", "safe.directory=*"}, args...)...).Output()
 		return strings.TrimSpace(string(out)) // without an answer there is nothing to compare with
 	}
 	base := git("merge-base", "HEAD", "origin/HEAD")
 	if base == "" || base == git("rev-parse", "HEAD") {
 		base = git("rev-parse", "--verify", "--quiet", "HEAD^")
 	}
-	if base == "" {
-		return nil
+	files := ""
+	if base != "" {
+		files = "\n" + git("diff", "--name-only", base) + "\n" + git("ls-files", "--others", "--exclude-standard")
 	}
-	files := "\n" + git("diff", "--name-only", base) + "\n" + git("ls-files", "--others", "--exclude-standard")
-	for _, lab := range c.Labs {
-		if strings.Contains(files, "\n"+lab.Dir+"/") || strings.Contains(files, "\n"+course.SourceDir+"/") {
-			labs = append(labs, lab.Number)
-		}
-	}
-	return labs
+	return func(folder string) bool { return strings.Contains(files, "\n"+folder+"/") }
 }
 
 // write makes the workspace of a learner who answers like this. generator is the path of controller-gen.

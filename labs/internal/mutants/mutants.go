@@ -104,16 +104,16 @@ func (m *Mutant) render(ctx context.Context, c *course.Course) (course.Tree, err
 	if err != nil {
 		return nil, err
 	}
-	wrong, err := patch(ctx, source, m.diff)
+	wrong, err := patch(ctx, source, course.SourceDir, m.diff)
 	if err != nil {
 		return nil, err
 	}
 	return c.RenderSource(wrong, m.Lab)
 }
 
-// patch returns the tree after `git apply`. Every line that the diff names has to be there, character by character. Lines may have been
+// patch returns the tree of the folder where after `git apply`. Every line that the diff names has to be there, character by character. Lines may have been
 // added or removed above a hunk: git finds it all the same.
-func patch(ctx context.Context, tree course.Tree, diff string) (course.Tree, error) {
+func patch(ctx context.Context, tree course.Tree, where, diff string) (course.Tree, error) {
 	dir, err := os.MkdirTemp("", "wrong-answer-")
 	if err != nil {
 		return nil, fmt.Errorf("apply patch: %w", err)
@@ -127,7 +127,7 @@ func patch(ctx context.Context, tree course.Tree, diff string) (course.Tree, err
 	// Neither a repository around the folder nor somebody's own settings matter.
 	cmd.Env = append(os.Environ(), "GIT_DIR="+os.DevNull, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("git apply, in %s: %s", course.SourceDir, plain.Line(fmt.Sprintf("%s (%v)", out, err)))
+		return nil, fmt.Errorf("git apply, in %s: %s", where, plain.Line(fmt.Sprintf("%s (%v)", out, err)))
 	}
 	return course.ReadTree(dir)
 }

@@ -13,7 +13,7 @@ import (
 
 // Outcome is what came of judging an answer.
 type Outcome struct {
-	Answer Answer
+	Answer fmt.Stringer
 	// Caught says which check failed first, and for what cause; "" when none did, and for a starter.
 	Caught string
 	// Wrong says what the answer does not expect. It should be empty.
