@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/roomclient"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -18,26 +20,26 @@ import (
 func newCheckCommand(a *app) *cobra.Command {
 	var keep bool
 	var seed int64
-	cmd := cli.Command("check N|all", `Judge lab N on a fresh cluster (make lab-N)
+	cmd := cli.Command("check [N|all]", `Judge lab N on a fresh cluster (make lab, make lab-N)
 
 It compiles the operator in the workspace, creates a fresh cluster, runs the checks of lab N against it and says which hold and, if one does
 not, why. Your files are never changed. check 0 is without code: it compares what you predict with what happens. With "all" it judges
-every lab up to the first that you have not passed.`, cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
-		if args[0] == "0" {
-			return a.predict(ctx, keep)
-		}
-		return a.check(ctx, args[0], seed, keep)
-	})
+every lab up to the first that you have not passed.`, cobra.MaximumNArgs(1),
+		choose(func(ctx context.Context, args []string) error { return a.check(ctx, args, seed, keep) }, a.predict, nil))
+	cmd.Flags().StringVar(&a.format, "format", verdict.Text, "what to print: text, json (a document for each lab), gcc (lines for an editor), junit (for a CI service)")
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
 	cmd.Flags().Int64Var(&seed, "seed", 0, "replay the names and sizes of an earlier run (default: drawn)")
 	return cmd
 }
 
-func (a *app) check(ctx context.Context, which string, seed int64, keep bool) error {
-	if a.Cluster == cli.Hosted && (keep || which == "all") {
+func (a *app) check(ctx context.Context, which []string, seed int64, keep bool) error {
+	if !slices.Contains([]string{verdict.Text, verdict.JSON, verdict.GCC, verdict.JUnit}, a.format) {
+		return exit.Usage("FORMAT=%s is not known: use text, json, gcc or junit", a.format)
+	}
+	if a.Cluster == cli.Hosted && (keep || slices.Equal(which, []string{"all"})) {
 		return exit.Usage("CLUSTER=hosted judges one lab, and leaves no cluster: make lab-N without KEEP=1")
 	}
-	c, labs, err := a.labs(which)
+	c, labs, err := a.labs(which...)
 	if err != nil {
 		return err
 	}
@@ -52,6 +54,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, keep bool) er
 		}
 		return a.checkHosted(ctx, c, hosted.Request{Lab: labs[0], Seed: seed})
 	}
+	a.Notice(fmt.Sprintf("judging lab %d; its lesson is %s/README.md", labs[len(labs)-1], c.Labs[labs[len(labs)-1]-1].Dir))
 	owned, image, err := a.Ready(ctx, 1)
 	if err != nil {
 		return err
@@ -66,7 +69,7 @@ func (a *app) check(ctx context.Context, which string, seed int64, keep bool) er
 		Answer: func(results []*verdict.Result, cluster *clusters.Cluster) {
 			a.answer(c, results)
 			if keep && cluster != nil {
-				a.stays(cluster)
+				a.Notice("the cluster stays, `make down` removes it: export KUBECONFIG=" + cluster.Kubeconfig)
 			}
 			a.report(ctx, results)
 		},
@@ -99,10 +102,11 @@ func (a *app) checkHosted(ctx context.Context, c *course.Course, q hosted.Reques
 	return cli.Told(result.Verdict)
 }
 
-// labs reads the argument: the number of a lab, or all, which means the labs up to the first that has not passed.
-func (a *app) labs(which string) (c *course.Course, labs []int, err error) {
-	if which != "all" {
-		c, n, err := a.lab(which)
+// labs reads the argument: the number of a lab, or all, which means the labs up to the first that has not passed. Without one it is the
+// lab of the last verdict.
+func (a *app) labs(which ...string) (c *course.Course, labs []int, err error) {
+	if !slices.Equal(which, []string{"all"}) {
+		c, n, err := a.lab(which...)
 		return c, []int{n}, err
 	}
 	if c, err = a.Course(); err != nil {
@@ -125,29 +129,32 @@ func (a *app) labs(which string) (c *course.Course, labs []int, err error) {
 // report sends results to the board of the classroom that was joined, if one was.
 func (a *app) report(ctx context.Context, results []*verdict.Result) {
 	if err := roomclient.Report(ctx, a.State, results); err != nil {
-		a.Progress(err.Error())
+		a.Notice(err.Error())
 	}
 }
 
-// answer prints the results, and what to do next.
+// answer prints the results, and what to do next. In a format for programs it prints nothing else.
 func (a *app) answer(c *course.Course, results []*verdict.Result) {
+	a.Settle()
+	switch a.format {
+	case verdict.JSON, verdict.GCC, verdict.JUnit:
+		if err := verdict.Format(a.Out, a.format, results, c); err != nil {
+			a.Notice(err.Error())
+		}
+		return
+	}
 	for _, r := range results {
 		lab := c.Labs[r.Lab-1]
 		verdict.Print(a.Out, r, lab, c.Hint)
 		switch r.Verdict {
 		case verdict.Fail:
-			fmt.Fprintf(a.Out, "Write in %s; the lesson is %s/README.md\n", a.workspace, lab.Dir)
+			a.Say("Write in %s; the lesson is %s/README.md", plain.Path(a.workspace), lab.Dir)
 		case verdict.Pass:
 			next := "That was the last lab: you have written a working operator."
 			if r.Lab < len(c.Labs) {
 				next = fmt.Sprintf("Next: %s/README.md, then `make lab-%d`", c.Labs[r.Lab].Dir, r.Lab+1)
 			}
-			fmt.Fprintf(a.Out, "`make diff-%d%s` shows what our solution does differently.\n%s\n", r.Lab, a.workspaceArg(), next)
+			a.Say("`make diff-%d%s` shows what our solution does differently.\n%s", r.Lab, a.workspaceArg(), next)
 		}
 	}
-}
-
-// stays says how to reach a cluster that is kept.
-func (a *app) stays(cluster *clusters.Cluster) {
-	fmt.Fprintf(a.Out, "The cluster stays: export KUBECONFIG=%s; `make down` removes it.\n", cluster.Kubeconfig)
 }

@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters"
-	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/memcached"
 	"github.com/example/operator-lab/labs/internal/plain"
@@ -36,26 +33,32 @@ func (a *app) up(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, `Cluster %s runs Kubernetes %s.
+	a.Say(`Cluster %s runs Kubernetes %s.
 `+"`make shell` opens a shell that talks to it; there, `make install` in your workspace installs your CRD. `make down` removes it."+`
-In a shell of your own: export KUBECONFIG=%s
-`, c.Name, c.Version, c.Kubeconfig)
+In a shell of your own:
+  export KUBECONFIG=%s`, c.Name, c.Version, c.Kubeconfig)
 	return nil
 }
 
 // playground finds the cluster of `lab up`, which has to be healthy; nil if there is none.
 func (a *app) playground(ctx context.Context) (*clusters.Cluster, error) {
+	c, owned, err := a.kept(ctx, playgroundLabel)
+	if err == nil && c != nil {
+		err = owned.Healthy(ctx, c)
+	}
+	return c, err
+}
+
+// kept finds the cluster of that label which was kept, and its manager; nil if there is none.
+func (a *app) kept(ctx context.Context, label string) (*clusters.Cluster, *clusters.Manager, error) {
 	owners, err := a.Records(ctx)
 	for _, o := range owners {
-		if o.Label == playgroundLabel && o.Kept && o.Cluster != nil {
+		if o.Label == label && o.Kept && o.Cluster != nil {
 			owned, err := a.Owned(o.Provider)
-			if err != nil {
-				return nil, err
-			}
-			return o.Cluster, owned.Healthy(ctx, o.Cluster)
+			return o.Cluster, owned, err
 		}
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 func (a *app) startPlayground(ctx context.Context) (*clusters.Cluster, error) {
@@ -73,9 +76,9 @@ func newDownCommand(a *app) *cobra.Command {
 	var all bool
 	cmd := cli.Command("down", `Remove everything that this checkout still runs, and say what
 
-Clusters that another command is using right now stay, and so do those of a classroom, which classroom down removes; with --all both go.
+Clusters that another command is using right now stay, and so do those of learners in a classroom; with --all both go.
 Nothing that this checkout did not start is ever removed.`, cobra.NoArgs, func(ctx context.Context, _ []string) error { return a.down(ctx, all) })
-	cmd.Flags().BoolVar(&all, "all", false, "also remove clusters that running commands are using, and those of the classroom")
+	cmd.Flags().BoolVar(&all, "all", false, "also remove clusters of running commands, and of learners in a classroom")
 	return cmd
 }
 
@@ -83,12 +86,9 @@ func (a *app) down(ctx context.Context, all bool) error {
 	owners, err := a.Records(ctx)
 	errs := []error{err}
 	for _, o := range owners {
-		switch {
-		case ofRoom(o) && !all:
-			fmt.Fprintf(a.Out, "Left cluster %s of the classroom (make classroom-down removes it).\n", o.Name)
-			continue
-		case !o.Kept && o.Alive() && !all:
-			fmt.Fprintf(a.Out, "Left cluster %s: process %d is using it (lab down --all removes it all the same).\n", o.Name, o.PID)
+		// Verdicts recommend make down for more memory; learners may not lose their clusters by it.
+		if ofLearner := o.Kept && o.Label == cli.LearnerLabel; !all && (ofLearner || !o.Kept && o.Alive()) {
+			a.Say("Left cluster %s of %s (`make down ALL=1` removes it all the same).", o.Name, userOf(o))
 			continue
 		}
 		owned, err := a.Owned(o.Provider)
@@ -96,25 +96,21 @@ func (a *app) down(ctx context.Context, all bool) error {
 			err = owned.Delete(ctx, o.Name)
 		}
 		if err == nil {
-			fmt.Fprintf(a.Out, "Removed cluster %s.\n", o.Name)
+			a.Say("Removed cluster %s.", o.Name)
 		}
 		errs = append(errs, err)
 	}
 	if len(owners) == 0 && err == nil {
-		fmt.Fprintln(a.Out, "Nothing was running.")
+		a.Say("Nothing was running.")
 	}
 	return errors.Join(errs...)
 }
-
-// ofRoom says that learners work in the cluster. The doctor and verdicts recommend make down for more memory or disk; it must not
-// remove these clusters.
-func ofRoom(o clusters.Record) bool { return o.Kept && o.Label == cli.RoomLabel }
 
 func (a *app) status(ctx context.Context, _ []string) error {
 	owners, err := a.Records(ctx)
 	if len(owners) == 0 {
 		if err == nil {
-			fmt.Fprintln(a.Out, "Nothing is running.")
+			a.Say("Nothing is running.")
 		}
 		return err
 	}
@@ -128,8 +124,8 @@ func (a *app) status(ctx context.Context, _ []string) error {
 // userOf is who uses the cluster.
 func userOf(o clusters.Record) string {
 	switch {
-	case ofRoom(o):
-		return "kept until make classroom-down"
+	case o.Kept && o.Label == cli.LearnerLabel:
+		return "a classroom"
 	case o.Kept:
 		return "kept until make down"
 	case o.Alive():
@@ -147,31 +143,19 @@ func (a *app) shell(ctx context.Context, _ []string) error {
 	if c == nil {
 		return &clusters.Problem{What: "there is no cluster to talk to", Fix: "make up"}
 	}
-	path, err := a.kubectlPath(ctx)
+	path, err := a.KubectlPath(ctx)
 	if err != nil {
 		return err
 	}
-	a.Progress("kubectl talks to " + c.Name + " here; exit ends the shell, not the cluster")
-	return a.runShell("KUBECONFIG="+c.Kubeconfig, "LAB_CLUSTER="+c.Name, "MEMCACHED_IMAGE="+memcached.Image, "PATH="+path)
+	a.Notice("kubectl talks to " + c.Name + " here; exit ends the shell, not the cluster")
+	const mark = `PROMPT_COMMAND=PS1="(lab) ${PS1#"(lab) "}"` // for bash
+	return a.runShell(exec.Command(cmp.Or(os.Getenv("SHELL"), "/bin/sh")), a.Root, mark, "KUBECONFIG="+c.Kubeconfig, "LAB_CLUSTER="+c.Name, "MEMCACHED_IMAGE="+memcached.Image, "PATH="+path)
 }
 
-// kubectlPath is a PATH with kubectl, which is downloaded or compiled if the machine has none.
-func (a *app) kubectlPath(ctx context.Context) (string, error) {
-	path := os.Getenv("PATH")
-	if _, err := exec.LookPath("kubectl"); err == nil {
-		return path, nil
-	}
-	a.Progress("this machine has no kubectl; getting it, which takes some minutes where it has to be compiled")
-	builder := components.Builder{CacheDir: a.Cache, OS: runtime.GOOS, Download: true, Log: a.Progress}
-	built, err := builder.Build(ctx, "kubectl")
-	return path + string(filepath.ListSeparator) + filepath.Dir(built["kubectl"]), err
-}
-
-// runShell runs the shell without the command's context, because Ctrl-C is for what runs in the shell. The exit code of the last
+// runShell runs a shell without the command's context, because Ctrl-C is for what runs in the shell. The exit code of the last
 // command that was typed is no error.
-func (a *app) runShell(env ...string) error {
-	cmd := exec.Command(cmp.Or(os.Getenv("SHELL"), "/bin/sh"))
-	cmd.Dir, cmd.Env = a.Root, append(os.Environ(), env...)
+func (a *app) runShell(cmd *exec.Cmd, dir string, env ...string) error {
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out, a.Err
 	err := cmd.Run()
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/example/operator-lab/clusters/embedded"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/clitest"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 )
 
 func newTestApp(t *testing.T) (*app, *bytes.Buffer) {
@@ -31,13 +33,13 @@ func TestDownRemovesWhatNobodyUses(t *testing.T) {
 		gone  []cluster
 		fails string
 	}{
-		"every provider":         {gone: []cluster{{"kind/docker", "up", true}, {embedded.Identity, "up", true}}},
-		"one in use":             {left: []cluster{{"kind/docker", "lab-4", false}}}, // its process is this one
-		"one in use, --all":      {all: true, gone: []cluster{{"kind/docker", "lab-4", false}}},
-		"a learner's in a class": {left: []cluster{{"kind/docker", cli.RoomLabel, true}}, gone: []cluster{{"kind/docker", "up", true}}},
-		"a class, --all":         {all: true, gone: []cluster{{"kind/docker", cli.RoomLabel, true}}},
-		"another engine's":       {left: []cluster{{"kind/podman", "up", true}}, gone: []cluster{{"kind/docker", "up", true}}, fails: "kind/podman"},
-		"nothing":                {},
+		"every provider":    {gone: []cluster{{"kind/docker", "up", true}, {embedded.Identity, "up", true}}},
+		"one in use":        {left: []cluster{{"kind/docker", "lab-4", false}}}, // its process is this one
+		"one in use, --all": {all: true, gone: []cluster{{"kind/docker", "lab-4", false}}},
+		"learners":          {left: []cluster{{"kind/docker", cli.LearnerLabel, true}}, gone: []cluster{{"kind/docker", "up", true}}},
+		"learners, --all":   {all: true, gone: []cluster{{"kind/docker", cli.LearnerLabel, true}}},
+		"another engine's":  {left: []cluster{{"kind/podman", "up", true}}, gone: []cluster{{"kind/docker", "up", true}}, fails: "kind/podman"},
+		"nothing":           {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, out := newTestApp(t)
@@ -74,11 +76,11 @@ func TestStatus(t *testing.T) {
 		t.Errorf("%v, %s", err, out)
 	}
 	kept, used := clitest.Pretend(t, &a.App, "up", true), clitest.Pretend(t, &a.App, "lab-4", false)
-	clitest.Pretend(t, &a.App, cli.RoomLabel, true)
+	clitest.Pretend(t, &a.App, cli.LearnerLabel, true)
 	if err := a.status(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{kept.Name, used.Name, "lab-4", "kept until make down", "kept until make classroom-down", "process "} {
+	for _, want := range []string{kept.Name, used.Name, "lab-4", "kept until make down", "a classroom", "process "} {
 		requireText(t, "status", out.String(), want)
 	}
 }
@@ -93,9 +95,8 @@ func TestShellNeedsCluster(t *testing.T) {
 
 func TestShellIgnoresExitCode(t *testing.T) {
 	a, out := newTestApp(t)
-	t.Setenv("SHELL", "/bin/sh")
 	a.In = strings.NewReader("echo to $KUBECONFIG\nexit 3\n")
-	if err := a.runShell("KUBECONFIG=/some/where"); err != nil || out.String() != "to /some/where\n" {
+	if err := a.runShell(exec.Command("/bin/sh"), a.Root, "KUBECONFIG=/some/where"); err != nil || out.String() != "to /some/where\n" {
 		t.Errorf("runShell() = %v, and the shell printed %q", err, out)
 	}
 }
@@ -107,7 +108,7 @@ func TestUpLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unlock()
-	if err := a.up(t.Context(), nil); !errors.Is(err, cli.ErrBusy) {
+	if err := a.up(t.Context(), nil); exit.Code(err) != exit.UsageError {
 		t.Errorf("a second command gives %v, want a refusal", err)
 	}
 }

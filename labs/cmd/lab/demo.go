@@ -7,69 +7,58 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/spf13/cobra"
+	"time"
 
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/demo"
 	"github.com/example/operator-lab/labs/internal/memcached"
+	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
-func newDemoCommand(a *app) *cobra.Command {
-	var keep bool
-	cmd := cli.Command("demo", `Watch the finished operator at work, in two minutes
-
-On a fresh cluster: create a Memcached, delete its Deployment and see it come back, scale, be refused size 6, let an autoscaler decide,
-delete it all. Each step runs the command that it shows, and tells who did what about it. Your workspace plays no part in it. Afterwards
-nothing is left, unless --keep is given.`, cobra.NoArgs, func(ctx context.Context, _ []string) error {
-		a.Progress("compiling the operator")
-		bin := filepath.Join(a.State, "bin")
-		if err := demo.Build(ctx, a.Root, bin); err != nil {
-			return err
-		}
-		return a.onStage(ctx, "demo", keep, func(s demo.Stage) error { return s.Show(ctx, a.Root, bin) })
-	})
-	cmd.Flags().BoolVar(&keep, "keep", false, "leave the cluster running for a look at it; make down removes it")
-	return cmd
+// demo is `lab demo`.
+func (a *app) demo(ctx context.Context, _ []string) error {
+	a.Progress("compiling the operator")
+	bin := filepath.Join(a.State, "bin")
+	if err := demo.Build(ctx, a.Root, bin); err != nil {
+		return err
+	}
+	return a.onStage(ctx, "demo", func(s demo.Stage) error { return s.Show(ctx, a.Root, bin) })
 }
 
-// onStage shows something on a fresh cluster, which is deleted afterwards unless it is to be kept.
-func (a *app) onStage(ctx context.Context, label string, keep bool, show func(demo.Stage) error) (err error) {
+// onStage shows something on a fresh cluster, which is deleted afterwards.
+func (a *app) onStage(ctx context.Context, label string, show func(demo.Stage) error) (err error) {
 	owned, image, err := a.Ready(ctx, 1)
 	if err != nil {
 		return err
 	}
-	path, err := a.kubectlPath(ctx)
+	path, err := a.KubectlPath(ctx)
 	if err != nil {
 		return err
 	}
 	a.Progress("starting a cluster, which takes up to half a minute")
 	spec := a.Spec(owned, image)
-	spec.Label, spec.Keep = label, keep
+	spec.Label = label
 	cluster, err := owned.Create(ctx, spec)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if keep {
-			a.stays(cluster)
-		} else {
-			err = errors.Join(err, cli.Delete(ctx, owned, cluster))
-		}
-	}()
+	defer func() { err = errors.Join(err, cli.Delete(ctx, owned, cluster)) }()
 	dir := filepath.Join(a.State, "artifacts", cluster.Name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("keep what the commands write: %w", err)
 	}
+	a.Settle()
 	return show(demo.Stage{Cluster: cluster, Operand: memcached.Image, Dir: dir, Path: path, Out: a.Out})
 }
 
-// lessonZero is the folder of lab 0, the lab without code. Its answers are predictions in a file of the workspace.
-const lessonZero = "labs/00-who-did-that"
-
-// predict is `lab check 0`.
-func (a *app) predict(ctx context.Context, keep bool) error {
+// predict is `lab check 0`. The answers are in a file of the workspace.
+func (a *app) predict(ctx context.Context, _ []string) error {
+	if a.format != verdict.Text {
+		return exit.Usage("lab 0 has no FORMAT=%s: it is judged without code", a.format)
+	}
 	c, err := a.Course()
 	if err != nil {
 		return err
@@ -83,7 +72,7 @@ func (a *app) predict(ctx context.Context, keep bool) error {
 	if err := a.ensure(ctx, c); err != nil {
 		return err
 	}
-	quiz, err := demo.ReadQuiz(filepath.Join(a.Root, lessonZero, "quiz.yaml"))
+	quiz, err := demo.ReadQuiz(filepath.Join(a.Root, course.LabZero, "quiz.yaml"))
 	if err != nil {
 		return err
 	}
@@ -91,31 +80,41 @@ func (a *app) predict(ctx context.Context, keep bool) error {
 	if err != nil {
 		return err
 	}
-	return a.onStage(ctx, "lab-0", keep, func(s demo.Stage) error {
+	if answers == nil {
+		return nil
+	}
+	begun := time.Now()
+	return a.onStage(ctx, "lab-0", func(s demo.Stage) error {
 		right, judged, err := quiz.Run(ctx, s, answers)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Out, "\nlab 0: %d of %d answers are what was seen.\n", right, judged)
+		a.Say("\nlab 0: %d of %d answers are what was seen.", right, judged)
+		v := verdict.Pass
 		if right < judged {
-			fmt.Fprintf(a.Out, "Change the others in %s, and run `make lab-0%s` again.\n", a.answersPath(), a.workspaceArg())
-			return exit.ErrFail
+			v = verdict.Fail
+			a.Say("Change the others in %s, and run `make lab-0%s` again.", plain.Path(a.answersPath()), a.workspaceArg())
+		} else {
+			a.Say("Next: %s/README.md, then `make lab-1`", c.Labs[0].Dir)
 		}
-		fmt.Fprintf(a.Out, "Next: %s/README.md, then `make lab-1`\n", c.Labs[0].Dir)
-		return nil
+		event := verdict.Event{Time: begun, Verdict: v, Seconds: time.Since(begun).Seconds(), Workspace: a.workspace}
+		return errors.Join(verdict.Record(a.State, event), cli.Told(v))
 	})
 }
 
 func (a *app) answersPath() string { return filepath.Join(a.workspace, "answers.yaml") }
 
-// predictions are the answers in the workspace, where the questions are put if they are not there yet. Open questions end the command.
+// predictions are the answers in the workspace. The first time it puts the questions there, and returns nil. Open questions end the
+// command.
 func (a *app) predictions(quiz demo.Quiz) (demo.Answers, error) {
 	path := a.answersPath()
 	if _, err := os.Stat(filepath.Join(a.workspace, "go.mod")); err != nil {
-		return nil, exit.Usage("%s has no go.mod, so it is no workspace: name a new folder, WORKSPACE=DIR, or make undo%s", a.workspace, a.workspaceArg())
+		return nil, exit.Usage("%s has no go.mod, so it is no workspace: name a new folder, WORKSPACE=DIR, or make undo%s", plain.Path(a.workspace), a.workspaceArg())
 	}
-	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-		questions, err := os.ReadFile(filepath.Join(a.Root, lessonZero, "answers.yaml"))
+	_, err := os.Lstat(path)
+	first := errors.Is(err, os.ErrNotExist)
+	if first {
+		questions, err := os.ReadFile(filepath.Join(a.Root, course.LabZero, "answers.yaml"))
 		if err == nil {
 			err = os.WriteFile(path, questions, 0o644)
 		}
@@ -128,7 +127,10 @@ func (a *app) predictions(quiz demo.Quiz) (demo.Answers, error) {
 		return nil, exit.Usage("%w", err)
 	}
 	if len(open) > 0 {
-		fmt.Fprintf(a.Out, "lab 0: the questions are in %s. Answer %s, and run `make lab-0%s` again.\n", path, strings.Join(open, ", "), a.workspaceArg())
+		a.Say("lab 0: the questions are in %s. Answer %s, and run `make lab-0%s` again.", plain.Path(path), strings.Join(open, ", "), a.workspaceArg())
+		if first {
+			return nil, nil
+		}
 		return nil, exit.ErrFail
 	}
 	return answers, nil

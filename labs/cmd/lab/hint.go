@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
-	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/verdict"
 	"github.com/example/operator-lab/labs/internal/workspace"
 )
@@ -21,8 +21,8 @@ type hinted struct {
 
 // hint shows the next layer of the hints for what failed last. It never judges: what was changed since then
 // does not matter before the next check.
-func (a *app) hint(lab string) error {
-	c, n, err := a.lab(lab)
+func (a *app) hint(_ context.Context, args []string) error {
+	c, n, err := a.lab(args...)
 	if err != nil {
 		return err
 	}
@@ -33,13 +33,13 @@ func (a *app) hint(lab string) error {
 	failed := result.First()
 	switch {
 	case result.Verdict == verdict.Environment:
-		fmt.Fprintf(a.Out, "The last check of lab %d says nothing about your code: %s\nWhat fixes it: %s\n", n, result.Environment.Finding, result.Environment.Fix)
+		a.Say("The last check of lab %d says nothing about your code: %s\nWhat fixes it: %s", n, result.Environment.Finding, result.Environment.Fix)
 		return nil
 	case result.Build != nil:
 		verdict.PrintHints(a.Out, result, c.Hint, 0)
 		return nil
 	case failed == nil:
-		fmt.Fprintf(a.Out, "Nothing failed when lab %d was checked last.\n", n)
+		a.Say("Nothing failed when lab %d was checked last.", n)
 		return nil
 	}
 	path := filepath.Join(a.State, "hints", workspace.Key(a.workspace), fmt.Sprintf("lab-%d.json", n))
@@ -50,8 +50,6 @@ func (a *app) hint(lab string) error {
 	}
 	if verdict.PrintHints(a.Out, result, c.Hint, next.Layers+1) {
 		next.Layers++
-	} else if err := a.showCode(c, n, failed); err != nil {
-		return err
 	}
 	data, err := json.Marshal(next)
 	if err == nil {
@@ -73,22 +71,4 @@ func (a *app) last(n int) (*verdict.Result, error) {
 		return nil, exit.Usage("lab %d was not checked yet: run make lab-%d%s first", n, n, a.workspaceArg())
 	}
 	return result, err
-}
-
-// showCode shows, after the last hint, the one region of our code that it is about, with --yes; without, it names that flag.
-func (a *app) showCode(c *course.Course, n int, failed *verdict.Check) error {
-	region := c.HintRegion(failed.ID, failed.Cause)
-	switch {
-	case region == "":
-		return nil
-	case !a.Yes:
-		fmt.Fprintf(a.Out, "`make hint-%d YES=1%s` shows how we have written this one part.\n", n, a.workspaceArg())
-		return nil
-	}
-	code, err := c.Snippet(region)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Out, "\nThis one part in our code:\n\n%s", code)
-	return nil
 }

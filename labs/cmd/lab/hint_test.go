@@ -21,10 +21,8 @@ checks:
   title: It greets
   hints:
     silent: [listen, a voice says something, look at main.go]
-    hidden: [listen]
     manager-exited: [it ended, why]
     other: [think]
-  regions: {hidden: hello}
 `)
 	return l
 }
@@ -54,14 +52,6 @@ func TestHintTellsNextLayer(t *testing.T) {
 		l.failed(failure("greets", step.cause))
 		l.reads("hint 1", step.want...)
 	}
-}
-
-// After the last hint comes one part of our code, for those who want it.
-func TestLastHintIsARegionOfOurCode(t *testing.T) {
-	l := newHintedLearner(t)
-	l.failed(failure("greets", "hidden"))
-	l.reads("hint 1", "1. listen", "`make hint-1 YES=1`", "!fmt.Println")
-	l.reads("hint 1 --yes", "in our code", "fmt.Println", "!lab:1 begin")
 }
 
 func TestHintIsAboutTheFirstFailure(t *testing.T) {
@@ -94,4 +84,12 @@ func TestHintIsAboutThisWorkspace(t *testing.T) {
 	other.failed(failure("greets", "silent"))
 	other.reads("hint 1", "2. a voice", "!3. ")
 	l.reads("hint 1", "3. look")
+}
+
+func TestHintIsAboutTheLastVerdict(t *testing.T) {
+	l := newHintedLearner(t)
+	l.isRefused("hint", "make lab-1")
+	l.failed(failure("greets", "silent"))
+	l.passed("10") // lab 0 has no hints
+	l.reads("hint", "2. a voice")
 }

@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/labs/harness/registry"
 	"github.com/example/operator-lab/labs/internal/cli"
@@ -30,7 +32,8 @@ func (a *app) doctor(ctx context.Context, _ []string) error {
 		return err
 	}
 	for _, f := range findings {
-		fmt.Fprintln(a.Out, plain.Text(f.String()))
+		text := plain.Text(f.String())
+		fmt.Fprint(a.Out, plain.Fold(text[:27], text[27:])) // what it says stands in a column
 	}
 	return doctor.Problem(findings)
 }
@@ -42,14 +45,45 @@ func (a *app) setUp(ctx context.Context, _ []string) error {
 	if _, _, err := a.Ready(ctx, 16); err != nil { // the doctor wants inotify instances for 16 clusters of kind
 		return err
 	}
-	fmt.Fprintln(a.Out, "This machine has what lab clusters need.")
+	a.Say("This machine has what lab clusters need.")
+	return nil
+}
+
+// envtest puts the programs that the workspace's unit tests start where `make setup-envtest` there would put its download.
+func (a *app) envtest(ctx context.Context, _ []string) error {
+	c, err := a.Course()
+	if err == nil {
+		err = a.ensure(ctx, c)
+	}
+	if err != nil {
+		return err
+	}
+	builder := components.Builder{CacheDir: a.Cache, OS: runtime.GOOS, Download: true, Log: a.Progress}
+	built, err := builder.Build(ctx, "kube-apiserver", "etcd")
+	dir := filepath.Join(a.workspace, "bin", "k8s", components.Version("kube-apiserver")[1:]+"-"+runtime.GOOS+"-"+runtime.GOARCH)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("prepare the unit tests: %w", err)
+	}
+	for name, program := range built {
+		file := filepath.Join(dir, name)
+		_ = os.Remove(file)                // what another run left
+		if os.Link(program, file) != nil { // it outlives the cache, which may be on another file system
+			if err := os.Symlink(program, file); err != nil {
+				return fmt.Errorf("prepare the unit tests: %w", err)
+			}
+		}
+	}
+	fmt.Fprintf(a.Out, "kube-apiserver and etcd are in %s. `make test`, in your workspace, runs your unit tests on them.\n", dir)
 	return nil
 }
 
 func newRegistryCommand(a *app) *cobra.Command {
 	var port uint16
 	var refuse bool
-	cmd := cli.Command("registry", `A registry of caches to try lab 10 with, until Ctrl-C; it prints each request (make registry)`, cobra.NoArgs,
+	cmd := cli.Command("registry", "A registry to try lab 10 with; it prints requests (make registry)", cobra.NoArgs,
 		func(ctx context.Context, _ []string) error {
 			r, err := registry.Start(fmt.Sprintf("127.0.0.1:%d", port), func(q registry.Request) { fmt.Fprintln(a.Out, requestLine(q)) })
 			if err != nil {
@@ -59,7 +93,7 @@ func newRegistryCommand(a *app) *cobra.Command {
 			if refuse {
 				r.Behave("", registry.Behaviour{Statuses: []int{http.StatusUnprocessableEntity}, Only: http.MethodPut})
 			}
-			fmt.Fprintf(a.Out, "The registry is at %s until you press Ctrl-C. In another terminal:\n\n  REGISTRY_URL=%s make run\n\n", r.URL(), r.URL())
+			a.Say("The registry is at %s until you press Ctrl-C. In another terminal:\n\n  REGISTRY_URL=%s make run\n\n", r.URL(), r.URL())
 			<-ctx.Done()
 			return nil
 		})
@@ -94,11 +128,12 @@ func (a *app) join(ctx context.Context, args []string) error {
 		return fmt.Errorf("join the classroom at %s: %w", address, err)
 	}
 	if err := a.takeControlPlane(ctx, answer.Downloads); err != nil {
-		a.Progress(fmt.Sprintf("the control plane of the classroom cannot be used, so it is compiled here: %v", err))
+		a.Notice(fmt.Sprintf("the control plane of the classroom cannot be used, so it is compiled here: %v", err))
 	}
-	fmt.Fprintf(a.Out, "You are %s here. Your verdicts go to the board; make lab-1 begins.\n", r.Name)
-	if len(answer.Kubeconfig) > 0 {
-		fmt.Fprintf(a.Out, "Your cluster: export KUBECONFIG=%s\n", filepath.Join(a.State, roomclient.KubeconfigFile))
+	a.Say("You are %s here. Your verdicts go to the board; make lab-1 begins.", r.Name)
+	if file := filepath.Join(a.State, "classroom.kubeconfig"); len(answer.Kubeconfig) > 0 {
+		a.Say("Your cluster: export KUBECONFIG=%s", file)
+		return os.WriteFile(file, answer.Kubeconfig, 0o600)
 	}
 	return nil
 }

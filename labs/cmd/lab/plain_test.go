@@ -34,13 +34,13 @@ func TestTextFromElsewhereIsPlain(t *testing.T) {
 		},
 		"progress":                       printed(func(l learner) { l.Progress(plaintest.Hostile) }),
 		"watch: the rule above a check":  printed(func(l learner) { verdict.Rule(l.out, plaintest.Hostile) }),
-		"watch: a note below a check":    printed(func(l learner) { verdict.Note(l.out, plaintest.Hostile) }),
 		"trace: the actor of an action":  printed(func(l learner) { trace.Print(l.out, time.Time{}, []trace.Action{{Actor: plaintest.Hostile}}) }),
 		"trace: the detail of an action": printed(func(l learner) { trace.Print(l.out, time.Time{}, []trace.Action{{Detail: plaintest.Hostile}}) }),
 		"diff: a line of a file": func(t *testing.T) string {
 			l := newLearner(t)
 			coursetest.Write(t, l.workspace, "config/config.yaml", plaintest.Name)
-			text, _ := l.run("diff 2 --force")
+			l.passed("2")
+			text, _ := l.run("diff 2")
 			return text
 		},
 	})

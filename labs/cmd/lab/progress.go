@@ -2,15 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"go/scanner"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
+	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
@@ -24,57 +24,55 @@ func (a *app) progress(context.Context, []string) error {
 	if err != nil {
 		return err
 	}
-	passed := verdict.PassedLabs(events)
+	passed, last := verdict.PassedLabs(events), map[int]verdict.Verdict{}
+	for _, e := range events {
+		if e.Verdict != verdict.Environment {
+			last[e.Lab] = e.Verdict
+		}
+	}
 	var rows [][]string
-	for _, lab := range c.Labs {
-		mark, state := " ", ""
+	for _, lab := range append([]*course.Lab{{Title: "Who did that?"}}, c.Labs...) {
+		mark, states := " ", []string(nil)
 		if e, ok := passed[lab.Number]; ok {
-			mark, state = "✓", "passed "+minute(e.Time)
+			mark, states = "✓", append(states, "passed "+minute(e.Time))
 			if len(e.NotChecked) > 0 {
-				state += ", without " + strings.Join(e.NotChecked, " and ")
+				states = append(states, "without "+strings.Join(e.NotChecked, " and "))
 			}
 		}
-		rows = append(rows, []string{fmt.Sprintf("%s lab %d", mark, lab.Number), lab.Title, state})
+		if last[lab.Number] == verdict.Fail {
+			states = append(states, "last run failed")
+		}
+		rows = append(rows, []string{fmt.Sprintf("%s lab %d", mark, lab.Number), lab.Title, strings.Join(states, ", ")})
 	}
 	return plain.Table(a.Out, rows...)
 }
 
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-func newDiffCommand(a *app) *cobra.Command {
-	var force bool
-	cmd := cli.Command("diff N", `Where our solution of lab N differs from yours, after it passed (make diff-N)
-
-Other ways are right, too, if the checks pass. As it shows the solution, it waits until lab N has passed in this workspace.`,
-		cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return a.diff(ctx, args[0], force) })
-	cmd.Flags().BoolVar(&force, "force", false, "show the solution before the lab has passed")
-	return cmd
-}
-
-func (a *app) diff(ctx context.Context, lab string, force bool) error {
-	c, n, err := a.lab(lab)
+func (a *app) diff(lab ...string) error {
+	c, n, err := a.lab(lab...)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(a.workspace); err != nil {
-		return exit.Usage("there is no workspace %s yet: make lab-1 makes one", a.workspace)
+		return exit.Usage("there is no workspace %s yet: make lab-1 makes one", plain.Path(a.workspace))
 	}
 	events, err := verdict.History(a.State, a.workspace)
 	if err != nil {
 		return err
 	}
-	if _, passed := verdict.PassedLabs(events)[n]; !passed && !force {
-		return exit.Usage("this shows the solution, and lab %d has not passed in %s yet: make lab-%d%s; make diff-%d FORCE=1%s shows it all the same",
-			n, a.workspace, n, a.workspaceArg(), n, a.workspaceArg())
+	if _, passed := verdict.PassedLabs(events)[n]; !passed {
+		return exit.Usage("this shows the solution, and lab %d has not passed in %s yet: run make lab-%d%s first", n, plain.Path(a.workspace), n, a.workspaceArg())
 	}
-	diff, err := c.Diff(ctx, a.workspace, n)
-	if err != nil {
-		return err
+	diff, err := c.Diff(a.workspace, n)
+	switch broken, ok := errors.AsType[scanner.ErrorList](err); {
+	case ok:
+		return exit.Usage("this file is not Go: %v", broken)
+	case err == nil && diff == "":
+		a.Say("What you wrote is our solution of lab %d, but for comments.", n)
+	case err == nil:
+		a.Say("Yours (-) and our solution of lab %d (+). Both are right if the checks say so.\n\n", n)
+		fmt.Fprint(a.Out, diff)
 	}
-	if diff == "" {
-		fmt.Fprintf(a.Out, "What you wrote is our solution of lab %d, line by line.\n", n)
-		return nil
-	}
-	fmt.Fprintf(a.Out, "Yours (-) and our solution of lab %d (+). Both are right if the checks say so.\n\n%s", n, diff)
-	return nil
+	return err
 }

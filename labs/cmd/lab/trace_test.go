@@ -37,13 +37,23 @@ func TestTraceShowsOneCheck(t *testing.T) {
 	}
 }
 
+// The page has nothing that a browser would run or load, whatever names there are.
+func TestTraceWritesAPage(t *testing.T) {
+	l := newLearner(t)
+	l.ran(2, recording+`{"at":"2026-11-21T10:00:05Z","actor":"<script>x</script>","verb":"created","kind":"Pod","name":"\u001b[31mred","namespace":"lab-says-name-abcde"}`)
+	page := filepath.Join(l.State, "artifacts", "run", "trace.html")
+	l.reads("trace 2 --check says-name", "for a browser: "+page)
+	text := coursetest.Read(t, filepath.Dir(page), "trace.html")
+	requireText(t, page, text, "takes-name", "created Memcached one", "<details open>", "says-name", "created Memcached two", "3.0 s without an action", "3.00", "&lt;script&gt;", "created Pod red", "!<script", "!\x1b")
+}
+
 func TestTraceSaysWhyThereIsNone(t *testing.T) {
 	l := newLearner(t)
 	l.ran(1, "")
 	l.reads("trace 1", "the lab runs no operator")
 	l.ran(2, recording)
 	for line, says := range map[string]string{
-		"trace 3": "make lab-3", "trace 4": "1 to 3", "trace 2 --check nonsense": "make trace-2", "trace 1 2": "use lab trace N",
+		"trace 3": "make lab-3", "trace 4": "1 to 3", "trace 2 --check nonsense": "make trace-2", "trace 1 2": "use lab trace [N]",
 	} {
 		l.isRefused(line, says)
 	}

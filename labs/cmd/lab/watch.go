@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
-	"strconv"
-	"time"
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/pool"
-	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/verdict"
 	"github.com/example/operator-lab/labs/internal/watch"
@@ -42,7 +38,8 @@ func (a *app) watch(ctx context.Context, args []string) error {
 		Pool: waiting, Tools: tools, Progress: a.Progress,
 	}
 	return a.follow(ctx, c, labs[len(labs)-1], func(ctx context.Context, lab int, answered func(*verdict.Result)) error {
-		unlock, err := a.lockWhenFree(ctx)
+		a.Settle()
+		unlock, err := a.lock()
 		if err != nil {
 			return err
 		}
@@ -57,39 +54,13 @@ func (a *app) watch(ctx context.Context, args []string) error {
 	})
 }
 
-// follow watches the workspace until the learner quits.
+// follow watches the workspace until ctx ends.
 func (a *app) follow(ctx context.Context, c *course.Course, n int, check func(context.Context, int, func(*verdict.Result)) error) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	session := &watch.Session{
-		Lab: n, Labs: len(c.Labs), Check: check,
+		Lab: n, Check: check,
 		Report:  func(r *verdict.Result) { a.answer(c, []*verdict.Result{r}) },
-		Hint:    func(lab int) error { return a.hint(strconv.Itoa(lab)) },
 		Changes: watch.Files(ctx, a.workspace),
 		Out:     a.Out, Err: a.Err,
 	}
-	if a.AtTerminal() {
-		session.Lines = watch.Lines(a.In)
-	}
 	return session.Run(ctx)
-}
-
-// lockPeriod is how often to try for a lock that another command has. A solve or a reset has it for a moment.
-const lockPeriod = 200 * time.Millisecond
-
-// lockWhenFree waits for the end of another command that works on the workspace, and says so in one line.
-func (a *app) lockWhenFree(ctx context.Context) (unlock func(), err error) {
-	unlock, err = a.lock()
-	if errors.Is(err, cli.ErrBusy) {
-		a.Progress("another lab command is working on " + a.workspace + "; this goes on when it ends")
-	}
-	for errors.Is(err, cli.ErrBusy) {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(lockPeriod):
-			unlock, err = a.lock()
-		}
-	}
-	return unlock, err
 }

@@ -1,4 +1,4 @@
-// Command labdev is for those who work on the course: it tests, lints, verifies and renders it. `labdev --help` lists what it does;
+// Command labdev is for those who work on the course: it tests, lints and verifies it. `labdev --help` lists what it does;
 // the make targets under "Work on the project" call it.
 package main
 
@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +25,7 @@ type app struct{ cli.App }
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "labdev",
-		Short: "Test, lint, verify and render the course",
+		Short: "Test, lint and verify the course",
 		Long: `labdev is for those who work on the course.
 
 Exit codes: 0 done, 1 something does not hold, 2 wrong usage, 3 the machine is at fault, 130 interrupted.`,
@@ -39,36 +38,11 @@ Exit codes: 0 done, 1 something does not hold, 2 wrong usage, 3 the machine is a
 		cli.Command("generate", "Make the generated files anew", cobra.NoArgs, a.generate),
 		cli.Command("lint", "What is wrong with the course and can be seen without running it", cobra.NoArgs,
 			func(ctx context.Context, _ []string) error { return a.verify(ctx, false) }),
-		cli.Command("render STAGE DIR", "Write a stage of operator/ into a new folder (0 is the starter of lab 1)", cobra.ExactArgs(2), a.render),
 		cli.Command("node-image", `Build the image of the clusters' nodes from Debian packages and Go modules, without an image registry
 
 The first build takes about ten minutes on two cores and needs root for debootstrap. When nothing changed, the image that is there stays.`,
 			cobra.NoArgs, a.buildNodeImage))
 	return root
-}
-
-func (a *app) render(_ context.Context, args []string) error {
-	c, err := a.Course()
-	if err != nil {
-		return err
-	}
-	n, err := strconv.Atoi(args[0])
-	if err != nil || n < 0 || n > len(c.Labs) {
-		return exit.Usage("%q is not a stage: use 0 to %d", args[0], len(c.Labs))
-	}
-	dir := args[1]
-	if _, err := os.Lstat(dir); err == nil {
-		return exit.Usage("%s exists: name a folder that does not", dir)
-	}
-	tree, err := c.Render(n)
-	if err != nil {
-		return err
-	}
-	if err := tree.WriteTo(dir); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Out, "Wrote stage %d to %s.\n", n, dir)
-	return nil
 }
 
 func (a *app) buildNodeImage(ctx context.Context, _ []string) error {

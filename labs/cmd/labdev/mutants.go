@@ -1,17 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/labs/cka"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/mutants"
+	"github.com/example/operator-lab/labs/internal/practice"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -33,7 +38,7 @@ that make test judges.`, cobra.NoArgs, func(ctx context.Context, _ []string) err
 	})
 	flags := cmd.Flags()
 	flags.IntVar(&run.lab, "lab", 0, "only answers to this lab, all of them")
-	flags.StringVar(&run.only, "only", "", "only answers of this id, such as solution, starter or 4/nil-client")
+	flags.StringVar(&run.only, "only", "", "only answers of this id, such as solution, starter, 4/nil-client, cka-3 or cka-3/setup")
 	flags.BoolVar(&run.all, "all", false, "all answers")
 	return cmd
 }
@@ -48,9 +53,14 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (n count, err error) 
 	if err != nil {
 		return n, exit.Usage("%v", err)
 	}
-	answers, err := run.choose(ctx, c, wrong)
-	if err != nil {
+	answers := run.choose(ctx, c, wrong)
+	n, err = a.tasks(ctx, run)
+	switch {
+	case err != nil || len(answers) == 0 && n != (count{}):
 		return n, err
+	case len(answers) == 0:
+		return n, exit.Usage("there is no such answer: they are starter, solution, and %s/*/%s/<id>.patch; of a task setup, solution-<name>, and %s/*/wrong/<id>.*",
+			course.LabsDir, mutants.Dir, practice.Dir)
 	}
 	tools, err := verdict.BuildTools(ctx, a.Root, a.State)
 	if err != nil {
@@ -74,26 +84,59 @@ func (a *app) mutants(ctx context.Context, run mutantsRun) (n count, err error) 
 		if err != nil {
 			return n, err
 		}
-		fmt.Fprintln(a.Out, o)
-		if len(o.Wrong) > 0 {
-			n.failed++
-		} else {
-			n.passed++
-		}
+		n = n.add(a.told(o))
 	}
 	return n, nil
 }
 
 // choose returns the answers to judge.
-func (r mutantsRun) choose(ctx context.Context, c *course.Course, wrong []*mutants.Mutant) ([]mutants.Answer, error) {
+func (r mutantsRun) choose(ctx context.Context, c *course.Course, wrong []*mutants.Mutant) []mutants.Answer {
 	if r.lab == 0 && r.only == "" && !r.all {
-		return mutants.Gate(c, wrong, mutants.Changed(ctx, c)), nil
+		return mutants.Gate(c, wrong, mutants.Changed(ctx, c.Root))
 	}
-	answers := slices.DeleteFunc(mutants.All(c, wrong), func(a mutants.Answer) bool {
+	return slices.DeleteFunc(mutants.All(c, wrong), func(a mutants.Answer) bool {
 		return r.lab != 0 && a.Lab != r.lab || r.only != "" && r.only != a.ID && r.only != a.String()
 	})
-	if len(answers) == 0 {
-		return nil, exit.Usage("there is no such answer: they are starter, solution, and %s/*/%s/<id>.patch", course.LabsDir, mutants.Dir)
+}
+
+// tasks judges answers to tasks of the CKA practice. --only takes the name of a task, too.
+func (a *app) tasks(ctx context.Context, run mutantsRun) (n count, err error) {
+	p, err := practice.Load(a.Root, a.State, cka.Programs())
+	if err != nil {
+		return n, exit.Usage("%v", err)
 	}
-	return answers, nil
+	changed := mutants.Changed(ctx, a.Root)
+	for _, answer := range mutants.TaskAnswers(p, func(dir string) bool { return run.all || run.only != "" || changed(dir) }) {
+		if run.lab != 0 || run.only != "" && !slices.Contains([]string{answer.Task.Name, answer.Script.Name, answer.String()}, run.only) {
+			continue
+		}
+		on := a.App
+		if on.Cluster == cli.Auto || answer.Task.Cluster == cli.Kind {
+			on.Cluster = answer.Task.Cluster
+		}
+		path, err := on.KubectlPath(ctx)
+		if err != nil {
+			return n, err
+		}
+		owned, image, err := on.Ready(ctx, 1)
+		if err != nil {
+			return n, err
+		}
+		dir := filepath.Join(a.State, "mutants", strings.ReplaceAll(answer.String(), "/", "-"))
+		o, err := answer.Judge(ctx, owned, on.Spec(owned, image), a.Root, dir, path, cmp.Or(run.seed, 1+rand.Int64N(99_999)))
+		if err != nil {
+			return n, err
+		}
+		n = n.add(a.told(o))
+	}
+	return n, nil
+}
+
+// told prints what came of an answer, and counts it.
+func (a *app) told(o mutants.Outcome) count {
+	fmt.Fprintln(a.Out, o)
+	if len(o.Wrong) > 0 {
+		return count{failed: 1}
+	}
+	return count{passed: 1}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/image"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
@@ -89,7 +90,7 @@ func (a *app) testPhases(ctx context.Context, goOn bool, phases ...phase) error 
 		}
 		if err != nil {
 			n.failed++ // a phase that could not run has failed
-			a.Progress(err.Error())
+			a.Notice(err.Error())
 		}
 		total = total.add(n)
 		table += fmt.Sprintf("| %s | %.0f | %d | %d |\n", p.name, time.Since(started).Seconds(), n.passed, n.failed)
@@ -171,12 +172,17 @@ func (a *app) operatorTests(ctx context.Context) (n count, err error) {
 	if err := owned.Provider().LoadImageArchive(ctx, cluster.Name, archive); err != nil {
 		return n, err
 	}
-	env := []string{"KUBECONFIG=" + cluster.Kubeconfig, "MEMCACHED_IMAGE=" + memcached.Image, "IMG=" + ref}
+	programs, err := (&components.Builder{CacheDir: a.Cache, Download: true, Log: a.Progress}).Build(ctx, "etcd", "kube-apiserver")
+	if err != nil {
+		return n, err
+	}
+	env := []string{"KUBECONFIG=" + cluster.Kubeconfig, "MEMCACHED_IMAGE=" + memcached.Image, "IMG=" + ref,
+		"TEST_ASSET_ETCD=" + programs["etcd"], "TEST_ASSET_KUBE_APISERVER=" + programs["kube-apiserver"]}
 	n, err = a.goTest(ctx, "operator", env, "-count=1", "-timeout=10m", "./...")
 	if err != nil || n.failed > 0 {
 		return n, err
 	}
-	e2e, err := a.goTest(ctx, "operator/test/e2e", env, "-count=1", "-timeout=10m", ".")
+	e2e, err := a.goTest(ctx, "operator/test/e2e-framework", env, "-count=1", "-timeout=10m", ".")
 	return n.add(e2e), err
 }
 

@@ -2,37 +2,46 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"path/filepath"
 
+	"github.com/example/operator-lab/labs/cka"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/mutants"
-	"github.com/example/operator-lab/labs/internal/suite"
-	"github.com/example/operator-lab/labs/internal/verdict"
+	"github.com/example/operator-lab/labs/internal/picture"
+	"github.com/example/operator-lab/labs/internal/practice"
 )
 
-// verify lists what is wrong with the course. It compares manifests, lessons, operator/, wrong answers and the compiled suite with each
-// other. With stages, it also compiles every stage, and compares generated files with what makes them.
+// verify lists what is wrong with the course. It compares manifests, lessons, checks, operator/ and wrong answers with each other. With stages, it also compiles every stage, and compares generated files with what makes them.
 func (a *app) verify(ctx context.Context, stages bool) error {
 	c, err := a.Course()
 	if err != nil {
 		return err
 	}
-	checks, err := a.checks(ctx)
+	problems, err := c.Lint()
 	if err != nil {
 		return err
 	}
-	problems, err := c.Lint(checks)
+	p, err := practice.Load(a.Root, a.State, cka.Programs())
 	if err != nil {
-		return err
+		return exit.Usage("%v", err)
 	}
+	problems = append(problems, mutants.LintTasks(ctx, a.Root, p)...)
 	found, err := mutants.Lint(ctx, c)
 	problems = append(problems, found...)
 	if err == nil && stages {
 		found, err = (&course.Verifier{Course: c, Log: a.Progress}).Verify(ctx)
 		problems = append(problems, found...)
+	}
+	if err == nil && stages {
+		_, stale, pictures := picture.Stale(c)
+		for _, name := range stale {
+			problems = append(problems, course.Problem{File: picture.Dir + "/" + name, Text: "is not what its text makes: make generate"})
+		}
+		err = pictures
 	}
 	for _, p := range problems {
 		fmt.Fprintln(a.Out, p)
@@ -43,39 +52,18 @@ func (a *app) verify(ctx context.Context, stages bool) error {
 	return err
 }
 
-// checks lists the checks of the compiled suite, and runs none of them.
-func (a *app) checks(ctx context.Context) (course.Suite, error) {
-	a.Progress("compiling the suite")
-	tools, err := verdict.BuildTools(ctx, a.Root, a.State)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "lab-lint-")
-	if err != nil {
-		return nil, fmt.Errorf("list the checks: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	report, err := tools.DryRun(ctx, suite.Config{Artifacts: dir})
-	if err != nil {
-		return nil, err
-	}
-	checks := course.Suite{}
-	for _, spec := range report.SpecReports {
-		lab := 0
-		for _, label := range spec.Labels() { // that of env.Lab comes before that of env.Check
-			_, _ = fmt.Sscanf(label, suite.LabLabel+"%d", &lab)
-			if id, ok := strings.CutPrefix(label, suite.CheckLabel); ok {
-				checks[lab] = append(checks[lab], id)
-			}
-		}
-	}
-	return checks, nil
-}
-
 // generate makes generated files anew.
 func (a *app) generate(ctx context.Context, _ []string) error {
 	c, err := a.Course()
 	if err != nil {
+		return err
+	}
+	pictures, stale, err := picture.Stale(c)
+	for _, name := range stale {
+		fmt.Fprintln(a.Out, "rewrote", picture.Dir+"/"+name)
+		err = errors.Join(err, os.RemoveAll(filepath.Join(a.Root, picture.Dir, name))) // it may have no source any more
+	}
+	if err = errors.Join(err, pictures.WriteTo(filepath.Join(a.Root, picture.Dir))); err != nil {
 		return err
 	}
 	changed, err := (&course.Verifier{Course: c, Log: a.Progress}).Fix(ctx)

@@ -3,13 +3,13 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
@@ -33,6 +33,14 @@ type App struct {
 	Cluster   string // --cluster: one of the constants of this package
 	NodeImage string // --node-image, "" = choose
 	Yes       bool   // --yes: consent, instead of the questions of Agree
+
+	steps *steps // nil where Err is no terminal
+}
+
+// steps are the lines of the last Progress, at the bottom of a terminal.
+type steps struct {
+	sync.Mutex
+	lines int
 }
 
 // New finds the checkout that the working directory is in.
@@ -47,7 +55,11 @@ func New() (*App, error) {
 	}
 	for root := dir; ; root = filepath.Dir(root) {
 		if _, err := os.Stat(filepath.Join(root, "labs", "course.yaml")); err == nil {
-			return &App{Root: root, State: filepath.Join(root, ".lab"), Cache: cache, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, nil
+			a := &App{Root: root, State: filepath.Join(root, ".lab"), Cache: cache, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+			if isTerminal(a.Err) {
+				a.steps = &steps{}
+			}
+			return a, nil
 		}
 		if root == filepath.Dir(root) {
 			return nil, exit.Usage("%s is not inside a checkout of operator-lab: cd into it first", dir)
@@ -70,8 +82,44 @@ func (a *App) Flags(root *cobra.Command, more ...string) {
 	}
 }
 
-// Progress writes one line about what is going on.
-func (a *App) Progress(line string) { fmt.Fprintln(a.Err, "…", strings.TrimSpace(plain.Text(line))) }
+// Progress says what is going on. On a terminal it takes the place of what it said last, elsewhere it is a line.
+func (a *App) Progress(line string) { a.tell(line, true) }
+
+// Notice says what stays true, in lines that stay.
+func (a *App) Notice(line string) { a.tell(line, false) }
+
+func (a *App) tell(line string, passes bool) {
+	line = strings.TrimSpace(plain.Text(line))
+	if a.steps == nil {
+		fmt.Fprintln(a.Err, "…", line)
+		return
+	}
+	a.steps.Lock()
+	defer a.steps.Unlock()
+	if a.steps.lines > 0 {
+		fmt.Fprintf(a.Err, "\x1b[%dA\x1b[J", a.steps.lines) // up, and clear what is below
+	}
+	text := plain.Fold("… ", line)
+	fmt.Fprint(a.Err, text)
+	if a.steps.lines = 0; passes {
+		a.steps.lines = strings.Count(text, "\n")
+	}
+}
+
+// Settle leaves the last line of Progress where it is: something else is about to be written below it.
+func (a *App) Settle() {
+	if a.steps != nil {
+		a.steps.Lock()
+		defer a.steps.Unlock()
+		a.steps.lines = 0
+	}
+}
+
+// Say writes a report, folded.
+func (a *App) Say(format string, args ...any) {
+	a.Settle()
+	fmt.Fprint(a.Out, plain.Fold("", fmt.Sprintf(format, args...)))
+}
 
 // Course loads the course. A manifest that cannot be read is wrong usage: somebody has edited it.
 func (a *App) Course() (*course.Course, error) {
@@ -81,9 +129,6 @@ func (a *App) Course() (*course.Course, error) {
 	}
 	return c, nil
 }
-
-// ErrBusy says that another process has the lock.
-var ErrBusy = errors.New("another lab command is working")
 
 // Lock keeps two commands from working on one thing at the same time. name is the lock's file in the state folder, which stays; what
 // names the thing in errors. The kernel releases the lock when the process ends.
@@ -97,7 +142,7 @@ func (a *App) Lock(name, what string) (unlock func(), err error) {
 	case err != nil:
 		return nil, fmt.Errorf("lock %s: %w", what, err)
 	case !ok:
-		return nil, exit.Usage("%w on %s: wait for it to end", ErrBusy, what)
+		return nil, exit.Usage("another lab command is working on %s: wait for it to end", plain.Path(what))
 	}
 	return func() { _ = lock.Unlock() }, nil
 }

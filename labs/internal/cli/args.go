@@ -14,6 +14,7 @@ import (
 
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
+	"github.com/example/operator-lab/labs/internal/plain"
 )
 
 // Command is a command that runs run. The first line of text is its summary.
@@ -45,7 +46,8 @@ func Count(n int, what string) string {
 // Agree says what a command is about to do, and asks a person at the terminal whether to go on. Only y and yes agree. A script agrees
 // with --yes.
 func (a *App) Agree(what string) bool {
-	fmt.Fprintln(a.Err, what)
+	a.Settle()
+	fmt.Fprint(a.Err, plain.Fold("", what))
 	if a.Yes || !a.AtTerminal() {
 		return a.Yes
 	}
@@ -55,7 +57,10 @@ func (a *App) Agree(what string) bool {
 }
 
 // AtTerminal says whether there is somebody to ask.
-func (a *App) AtTerminal() bool {
-	file, ok := a.In.(*os.File)
+func (a *App) AtTerminal() bool { return isTerminal(a.In) }
+
+// isTerminal says whether a person is at the other end.
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }

@@ -23,8 +23,8 @@ const (
 	Hosted   = "hosted" // one in a Pod of the kubeconfig's cluster, for one verdict; for other commands it means Auto
 )
 
-// RoomLabel marks the clusters of a classroom among those of the checkout.
-const RoomLabel = "classroom"
+// LearnerLabel marks the clusters of learners in a classroom.
+const LearnerLabel = "learner"
 
 // Engine is the container engine's command, as kind names its providers.
 func (a *App) Engine() string {
@@ -43,7 +43,7 @@ func (a *App) PingEngine(ctx context.Context) error {
 // container engine, so it means kind.
 func (a *App) Chosen(ctx context.Context) string {
 	if a.Cluster == Hosted {
-		a.Progress("CLUSTER=" + a.Cluster + " is for verdicts only; this cluster is made on this machine")
+		a.Notice("CLUSTER=" + a.Cluster + " is for verdicts only; this cluster is made on this machine")
 		a.Cluster = Auto
 	}
 	if a.Cluster != Auto {
@@ -52,7 +52,7 @@ func (a *App) Chosen(ctx context.Context) string {
 	a.Cluster = Kind
 	if a.NodeImage == "" && !a.Yes && a.PingEngine(ctx) != nil && ctx.Err() == nil {
 		a.Cluster = Embedded
-		a.Progress("no container engine answers, so this runs on an embedded control plane: " +
+		a.Notice("no container engine answers, so this runs on an embedded control plane: " +
 			"Pods do not really run there, so checks that need them are left out (make setup brings up a container engine)")
 	}
 	return a.Cluster
@@ -93,7 +93,7 @@ func (a *App) ReadyKind(ctx context.Context, n int) (*clusters.Manager, nodeimag
 	}
 	a.sweep(ctx, owned)
 	if image.Stale {
-		a.Progress("the node image " + image.Ref + " was built from other inputs: make node-image builds a new one")
+		a.Notice("the node image " + image.Ref + " was built from other inputs: make node-image builds a new one")
 	}
 	return owned, image, nil
 }
@@ -101,7 +101,7 @@ func (a *App) ReadyKind(ctx context.Context, n int) (*clusters.Manager, nodeimag
 // sweep removes clusters whose owners have ended. It only reports an error.
 func (a *App) sweep(ctx context.Context, owned *clusters.Manager) {
 	if _, err := owned.Sweep(ctx); err != nil {
-		a.Progress(fmt.Sprintf("could not remove what an earlier run left: %v", err))
+		a.Notice(fmt.Sprintf("could not remove what an earlier run left: %v", err))
 	}
 }
 

@@ -2,9 +2,13 @@ package cli
 
 import (
 	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 
+	"github.com/example/operator-lab/clusters/components"
 	"github.com/example/operator-lab/clusters/doctor"
 	"github.com/example/operator-lab/clusters/nodeimage"
 	"github.com/example/operator-lab/labs/internal/fix"
@@ -47,4 +51,16 @@ func (a *App) LocalNodeImage(ctx context.Context, engine string) (image nodeimag
 	}
 	image, err = memcached.NodeImage(engine, a.Cache, nil).Resolve(ctx, a.NodeImage)
 	return image, err == nil, err
+}
+
+// KubectlPath is a PATH with kubectl, which is downloaded or compiled if the machine has none.
+func (a *App) KubectlPath(ctx context.Context) (string, error) {
+	path := os.Getenv("PATH")
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		return path, nil
+	}
+	a.Progress("this machine has no kubectl; getting it, which takes some minutes where it has to be compiled")
+	builder := components.Builder{CacheDir: a.Cache, OS: runtime.GOOS, Download: true, Log: a.Progress}
+	built, err := builder.Build(ctx, "kubectl")
+	return path + string(filepath.ListSeparator) + filepath.Dir(built["kubectl"]), err
 }

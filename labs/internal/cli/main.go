@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -67,7 +68,12 @@ func complain(err error) {
 	if p, ok := errors.AsType[*clusters.Problem](err); ok && p.Fix == "" {
 		text += " (fix: " + fix.Command(p) + ")"
 	}
-	fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", plain.Text(text))
+	head, text := filepath.Base(os.Args[0])+": ", plain.Text(text)
+	if isTerminal(os.Stderr) { // a program reads one line
+		fmt.Fprint(os.Stderr, plain.Fold(head, text))
+	} else {
+		fmt.Fprintln(os.Stderr, head+text)
+	}
 }
 
 // remains says what an interrupted command left behind: a cluster, when the engine did not delete it.
@@ -83,6 +89,9 @@ func Told(v verdict.Verdict) error {
 	return map[verdict.Verdict]error{verdict.Fail: exit.ErrFail, verdict.Environment: exit.ErrTold}[v]
 }
 
+// sourceLine is the end of a line within a paragraph of the source.
+var sourceLine = regexp.MustCompile(`([^\n])\n([^\n])`)
+
 // Execute runs the command that the arguments name. An error of cobra before the command begins is wrong usage.
 func Execute(ctx context.Context, root *cobra.Command, args []string) error {
 	begun, resolve := false, root.PersistentPreRunE
@@ -91,7 +100,10 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) error {
 		return resolve(cmd, args)
 	}
 	root.SilenceUsage, root.SilenceErrors = true, true
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", plain.Columns)))
+	for _, cmd := range append(root.Commands(), root) {
+		cmd.Long = plain.Fold("", sourceLine.ReplaceAllString(cmd.Long, "$1 $2"))
+	}
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !begun {

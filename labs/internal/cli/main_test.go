@@ -64,3 +64,17 @@ func TestOnlyYesIsConsent(t *testing.T) {
 		t.Error("--yes is no consent")
 	}
 }
+
+// A report stays: what goes on afterwards stands below it.
+func TestProgressTakesThePlaceOfTheLast(t *testing.T) {
+	var screen strings.Builder
+	a := &App{Out: &screen, Err: &screen, steps: &steps{}}
+	a.Notice("made workspace")
+	a.Progress("compiling")
+	a.Progress("checking")
+	a.Say("pass")
+	a.Progress("cleaning up")
+	if want := "… made workspace\n… compiling\n\x1b[1A\x1b[J… checking\npass\n… cleaning up\n"; screen.String() != want {
+		t.Errorf("%q, want %q", screen.String(), want)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
 )
 
@@ -73,15 +74,14 @@ func (s Stage) Show(ctx context.Context, root, bin string) error {
 		return fmt.Errorf("start the operator: %w", err)
 	}
 	defer func() { cancel(); _ = operator.Wait() }()
-	fmt.Fprintf(s.Out, "The finished operator at work\n%s, Kubernetes %s. The operator runs as a process on this machine.\n",
-		s.Cluster.Name, s.Cluster.Version)
+	fmt.Fprintf(s.Out, "The finished operator at work, as a local process, on Kubernetes %s.\n", s.Cluster.Version)
 	for i, step := range steps {
 		if _, err := s.perform(ctx, i+1, step); err != nil {
 			return fmt.Errorf("step %d of the demo: %w", i+1, err)
 		}
 		fmt.Fprintln(s.Out)
-		s.paragraph(step.Why)
+		s.paragraph("", step.Why)
 	}
-	fmt.Fprintln(s.Out, "\nThis is what you are going to write, from labs/01-types/README.md on: `make lab-1`.")
+	fmt.Fprint(s.Out, plain.Fold("", "\nThis is what you are going to write, from labs/01-types/README.md on: `make lab-1`."))
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -58,15 +59,19 @@ func ReadQuiz(path string) (quiz Quiz, err error) {
 	return quiz, nil
 }
 
+// noSpace is an answer right behind the colon, which YAML takes for a part of the name.
+var noSpace = regexp.MustCompile(`(?m)^([a-z-]+):([a-z])`)
+
 // ReadAnswers reads a file of answers. open are the questions that have none yet. The error is about the file's content, in one line.
 func (quiz Quiz) ReadAnswers(path string) (answers Answers, open []string, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read your answers: %w", err)
 	}
+	data = noSpace.ReplaceAll(data, []byte("$1: $2"))
 	if err := yaml.UnmarshalStrict(data, &answers); err != nil {
-		return nil, nil, fmt.Errorf("%s: write each answer in the line of its question, with a space before it, as in `makes-the-pods: kubelet` (%s)",
-			path, plain.Line(err.Error()))
+		return nil, nil, fmt.Errorf("%s: write each answer in the line of its question, as in `makes-the-pods: kubelet` (%s)",
+			plain.Path(path), plain.Line(err.Error()))
 	}
 	var ids []string
 	for _, s := range quiz {
@@ -79,9 +84,9 @@ func (quiz Quiz) ReadAnswers(path string) (answers Answers, open []string, err e
 	for id, who := range answers {
 		switch {
 		case !slices.Contains(ids, id):
-			return nil, nil, fmt.Errorf("%s: %q is no question of lab 0", path, plain.Line(id))
+			return nil, nil, fmt.Errorf("%s: %q is no question of lab 0", plain.Path(path), plain.Line(id))
 		case who != "" && !slices.Contains(actors, who):
-			return nil, nil, fmt.Errorf("%s: %s: %q is none of %s", path, id, plain.Line(who), strings.Join(actors, ", "))
+			return nil, nil, fmt.Errorf("%s: %s: %q is none of %s", plain.Path(path), id, plain.Line(who), strings.Join(actors, ", "))
 		}
 	}
 	return answers, open, nil
@@ -104,17 +109,17 @@ func (quiz Quiz) Run(ctx context.Context, s Stage, answers Answers) (right, judg
 			seen, answer := q.answer(told), answers[q.ID]
 			switch {
 			case q.RealPods && !s.Cluster.RealPods:
-				fmt.Fprintf(s.Out, "   –  %s Not judged: no container runs on this kind of cluster.\n", q.Text)
-				s.paragraph(fmt.Sprintf("On this cluster %s says that they run. On kind it is the kubelet. %s", seen, q.Why))
+				s.paragraph("–  ", q.Text+" Not judged: no container runs on this kind of cluster.")
+				s.paragraph("   ", fmt.Sprintf("On this cluster %s says that they run. On kind it is the kubelet. %s", seen, q.Why))
 				continue
 			case answer == seen:
 				right++
-				fmt.Fprintf(s.Out, "   ✓  %s %s, as you said.\n", q.Text, seen)
+				s.paragraph("✓  ", fmt.Sprintf("%s %s, as you said.", q.Text, seen))
 			default:
-				fmt.Fprintf(s.Out, "   ✗  %s You said %s, and it was %s.\n", q.Text, answer, seen)
+				s.paragraph("✗  ", fmt.Sprintf("%s You said %s, and it was %s.", q.Text, answer, seen))
 			}
 			judged++
-			s.paragraph(q.Why)
+			s.paragraph("   ", q.Why)
 		}
 	}
 	return right, judged, nil

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/fatih/color"
-	"github.com/onsi/ginkgo/v2/formatter"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,11 +118,11 @@ func (s Stage) perform(ctx context.Context, n int, do step) (told []trace.Action
 	case do.Refused && err == nil:
 		return nil, fmt.Errorf("%s: the API server accepted it", do.Command)
 	case do.Refused:
-		fmt.Fprintln(s.Out, "  ", output)
+		s.paragraph("", output)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w\n%s", do.Command, err, output)
 	case do.Waiting != "":
-		s.paragraph(do.Waiting)
+		s.paragraph("", do.Waiting)
 	}
 	var over <-chan time.Time
 	for {
@@ -146,7 +145,5 @@ func (s Stage) perform(ctx context.Context, n int, do step) (told []trace.Action
 	}
 }
 
-// paragraph breaks a text into lines.
-func (s Stage) paragraph(text string) {
-	fmt.Fprintln(s.Out, formatter.Fiw(2, 80, "%s", text))
-}
+// paragraph writes a text behind head, folded.
+func (s Stage) paragraph(head, text string) { fmt.Fprint(s.Out, plain.Fold("   "+head, text)) }

@@ -27,8 +27,6 @@ import (
 const (
 	// ConfigFile is where a learner's machine remembers its classroom, below the state folder of the checkout.
 	ConfigFile = "classroom.json"
-	// KubeconfigFile opens the learner's cluster in the classroom, if there is one. It is beside ConfigFile.
-	KubeconfigFile = "classroom.kubeconfig"
 	// ResultsPath takes a result, as JSON.
 	ResultsPath = "/results"
 	// JoinPath takes the name and the token of a [Room].
@@ -122,9 +120,6 @@ func Join(ctx context.Context, state string, r Room) (*Room, *JoinAnswer, error)
 	data, err := json.MarshalIndent(r, "", " ")
 	if err == nil {
 		err = errors.Join(os.MkdirAll(state, 0o755), maybe.WriteFile(filepath.Join(state, ConfigFile), append(data, '\n'), 0o600))
-	}
-	if err == nil && len(answer.Kubeconfig) > 0 {
-		err = maybe.WriteFile(filepath.Join(state, KubeconfigFile), answer.Kubeconfig, 0o600)
 	}
 	return &r, answer, err
 }

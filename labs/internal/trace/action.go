@@ -48,7 +48,8 @@ func Print(w io.Writer, begun time.Time, actions []Action) {
 			more++
 			continue
 		}
-		fmt.Fprintf(w, "   %s  %-21s  %s\n", faint("%6.2f s", a.At.Sub(begun).Seconds()), plain.Line(a.Actor), plain.Line(a.String()))
+		head := fmt.Sprintf("   %s  %-21s  ", faint("%6.2f s", a.At.Sub(begun).Seconds()), plain.Line(a.Actor))
+		fmt.Fprint(w, plain.Fold(head, plain.Line(a.String())))
 	}
 	if more > 0 {
 		fmt.Fprintln(w, faint("   … and %d more that repeat one of these", more))

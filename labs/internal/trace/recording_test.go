@@ -32,8 +32,8 @@ func TestActionsOfCheckEndWithCheck(t *testing.T) {
 	foreign := row(1, Manager, "created", "Deployment", "rum")
 	foreign.Namespace = "lab-other-check-abcde"
 	w := Join(path)
-	w.write(row(10, You, "deleted", "Memcached", "tea"), row(9, "the check", ended, "", ""), row(3, You, "stopped your manager", "", ""),
-		row(2, Manager, "created", "Deployment", "tea"), foreign, row(1, You, "created", "Memcached", "tea"), row(0, Manager, "ended by itself", "", ""))
+	w.write(row(10, You, "deleted", "Memcached", "tea"), row(9, "the check", ended, "", ""), row(4, You, "stopped your manager", "", ""),
+		row(2, Manager, "created", "Deployment", "tea"), foreign, row(3, You, "created", "Memcached", "tea"), row(0, Manager, "ended by itself", "", ""))
 	w.Close()
 	actions, err := ByCheck(path)
 	must(t, err)
@@ -59,8 +59,8 @@ func TestRequestsThatNoWatchShows(t *testing.T) {
 	w.Close()
 	actions, err := ByCheck(path)
 	must(t, err)
-	const want = "you created Memcached tea\nyour manager could not create deployments tea: may not\nyour manager created services tea\n" +
-		"your manager deleted deployments tea\nyou deleted Deployment tea"
+	const want = "you created Memcached tea\nyour manager could not create Deployment tea: may not\nyour manager created Service tea\n" +
+		"your manager deleted Deployment tea\nyou deleted Deployment tea"
 	if diff := cmp.Diff(want, told(actions["follows-size"])); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

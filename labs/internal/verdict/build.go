@@ -18,6 +18,7 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/clusters/doctor"
+	"github.com/example/operator-lab/clusters/image"
 	"github.com/example/operator-lab/labs/internal/fix"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/process"
@@ -32,14 +33,26 @@ const (
 	controlModule = "golang.org/x/mod@v0.41.0"
 )
 
-// BuildManager compiles and links the main program of the workspace to out, as a run does; benchmarks measure it. It writes nothing
-// into the workspace. A Build says why the learner's code does not compile. An error is not the learner's fault, and is a
-// [*clusters.Problem] where there is something to fix.
-func BuildManager(ctx context.Context, workspace, out string) (*Build, error) {
-	return compilation{workspace: workspace, out: out, limit: process.BuildLimit}.build(ctx)
+// imageProgram is the name of the program in an image, at its top, as in the scaffold's Dockerfile.
+const imageProgram = "manager"
+
+// BuildImage writes a docker-archive of an image with the workspace's program as /manager, for nodes, which run Linux. It compiles into
+// the folder of the archive, and needs no container engine. What it returns is that of a [compilation].
+func BuildImage(ctx context.Context, workspace, ref, archive string) (*Build, error) {
+	env, err := process.BuildEnv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	program := filepath.Join(filepath.Dir(archive), imageProgram)
+	failed, err := compilation{workspace: workspace, out: program, limit: process.BuildLimit, env: append(env, "GOOS=linux")}.build(ctx)
+	if failed != nil || err != nil {
+		return failed, err
+	}
+	return nil, image.WriteProgram(archive, ref, program)
 }
 
-// compilation is one of the learner's code.
+// compilation compiles and links the main program of a workspace, and writes nothing into it. A [Build] says why the learner's code does
+// not compile. An error is not the learner's fault, and is a [*clusters.Problem] where there is something to fix.
 type compilation struct {
 	workspace, out string
 	unlinked       bool // no check runs the program: it is compiled without the linker, which takes longest, and out is not written

@@ -11,7 +11,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/suite"
-	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 // classify gives every check of the labs, in the course's order, with the suite's result. realPods says whether the cluster runs
@@ -173,18 +172,4 @@ func (r *Result) First() *Check {
 		return failed[0]
 	}
 	return nil
-}
-
-// CheckToTrace is the id of the check whose actions explain a result: the first that failed, or, when all pass, the lab's check with
-// the most actions.
-func CheckToTrace(r *Result, actions map[string][]trace.Action) (id string) {
-	if failed := r.First(); failed != nil {
-		return failed.ID
-	}
-	for _, c := range r.Checks {
-		if c.Lab == r.Lab && len(actions[c.ID]) > len(actions[id]) {
-			id = c.ID
-		}
-	}
-	return id
 }

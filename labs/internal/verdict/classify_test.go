@@ -10,7 +10,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/suite"
-	"github.com/example/operator-lab/labs/internal/trace"
 )
 
 var threeChecks = []*course.Lab{{Number: 4, Checks: []course.Check{
@@ -152,23 +151,6 @@ func TestFirstExplainsTheOthers(t *testing.T) {
 		}
 		if got != tc.first {
 			t.Errorf("%s: the first is %q, want %q", name, got, tc.first)
-		}
-	}
-}
-
-func TestTraceOfFirstFailure(t *testing.T) {
-	actions := map[string][]trace.Action{"b": make([]trace.Action, 2), "c": make([]trace.Action, 1), "earlier": make([]trace.Action, 3)}
-	check := func(id string, lab int, s State) Check { return Check{ID: id, Lab: lab, State: s} }
-	for _, tc := range []struct {
-		want   string
-		checks []Check
-	}{
-		{"c", []Check{check("a", 5, Passed), check("c", 5, Failed), check("b", 5, Failed)}},
-		{"none", []Check{check("none", 5, Failed), check("b", 5, Passed)}},
-		{"b", []Check{check("earlier", 4, Passed), check("c", 5, Passed), check("b", 5, Passed)}},
-	} {
-		if got := CheckToTrace(&Result{Lab: 5, Checks: tc.checks}, actions); got != tc.want {
-			t.Errorf("the trace of %q, want %q", got, tc.want)
 		}
 	}
 }

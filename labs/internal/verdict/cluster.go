@@ -38,7 +38,6 @@ func (r *run) findCluster(ctx context.Context) (err error) {
 		r.cluster, _, err = r.Pool.Claim(ctx)
 		return err
 	}
-	r.Progress("creating a fresh cluster")
 	spec := memcached.Spec(r.NodeImage, r.Clusters, r.Cache)
 	spec.Label, spec.Keep = "check", r.Keep
 	r.cluster, err = r.Clusters.Create(ctx, spec)

@@ -23,7 +23,8 @@ const keptRuns = 100
 // runID is the name of a run's folder of artifacts. Sorted by name, the oldest run is the first.
 var runID = regexp.MustCompile(`^\d{8}-\d{6}-[A-Z2-7]{4}$`)
 
-func newRunID(started time.Time) string {
+// NewRunID names a run that begins at a time.
+func NewRunID(started time.Time) string {
 	return started.UTC().Format("20060102-150405") + "-" + rand.Text()[:4]
 }
 

@@ -19,7 +19,7 @@ func TestMakeArtifactsRemovesOldestRuns(t *testing.T) {
 	}
 	var ids []string
 	for i := range keptRuns + 2 {
-		ids = append(ids, newRunID(time.Unix(int64(i), 0)))
+		ids = append(ids, NewRunID(time.Unix(int64(i), 0)))
 		if _, err := makeArtifacts(state, ids[i]); err != nil {
 			t.Fatal(err)
 		}

@@ -99,7 +99,7 @@ func (j *Judge) Check(ctx context.Context, labs []int) (results []*Result, err e
 func (j *Judge) newRun() (r *run, err error) {
 	own := *j // each run of a Judge without a seed draws one
 	r = &run{Judge: &own, started: time.Now()}
-	r.id = newRunID(r.started)
+	r.id = NewRunID(r.started)
 	if r.artifacts, err = makeArtifacts(j.State, r.id); err != nil {
 		return nil, err
 	}
@@ -120,6 +120,9 @@ var errNotBuilt = errors.New("the learner's code does not compile")
 // prepare compiles the learner's program, and creates the cluster meanwhile. A cluster of a pool is there at once, so it is only taken
 // for a program that compiles: people save half-written files.
 func (r *run) prepare(ctx context.Context) error {
+	if r.Pool == nil {
+		r.Progress("compiling your operator and the checks, and creating a fresh cluster")
+	}
 	g, both := errgroup.WithContext(ctx)
 	compiled := make(chan struct{})
 	g.Go(func() (err error) {

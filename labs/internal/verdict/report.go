@@ -9,7 +9,6 @@ import (
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
-	"github.com/example/operator-lab/labs/internal/suite"
 )
 
 // How many lines of each part are shown, so that all of it together fits on one screen; the rest lies in the artifacts.
@@ -36,7 +35,7 @@ type printer struct {
 // first hint. The other failures are short, and the checks that pass take a line.
 func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
 	p := &printer{screen: newScreen(w), r: r, hints: hints}
-	fmt.Fprintf(p.w, "%s  %s\n", p.bold(fmt.Sprintf("Lab %d", r.Lab)), lab.Title)
+	fmt.Fprintf(p.w, "%s  %s\n", p.bold(strings.Replace(course.Name(r.Lab), "lab", "Lab", 1)), lab.Title)
 	about := fmt.Sprintf("%.1f s · seed %d", r.Seconds, r.Seed)
 	if r.Cluster.Provider != "" {
 		about = r.Cluster.Provider + " " + r.Cluster.Version + " · " + about
@@ -57,7 +56,7 @@ func Print(w io.Writer, r *Result, lab *course.Lab, hints Hints) {
 		return
 	}
 	if r.Verdict != Pass {
-		p.line("Objects, events and logs: %s", r.Artifacts)
+		p.line("Objects, events and logs: %s", plain.Path(r.Artifacts))
 	}
 	if r.Verdict != Environment && lab.Has(course.SetupManager) {
 		p.line("Who did what when: `make trace-%d`", r.Lab)
@@ -81,7 +80,9 @@ func PrintHints(w io.Writer, r *Result, hints Hints, layers int) (more bool) {
 	}
 	p.gap()
 	if more = hints(c.ID, c.Cause, layers) != ""; more {
-		p.line("`make hint-%d` again says more.", r.Lab)
+		p.line("`make hint-%s` again says more.", r.step())
+	} else if r.Lab < 0 {
+		p.line("That was all. `make solution-%s FORCE=1` shows two ways to do it.", r.step())
 	} else {
 		p.line("That was all. `make solve-%d` writes the solution into your workspace, and saves yours first.", r.Lab)
 	}
@@ -169,8 +170,11 @@ func (p *printer) failures() {
 		p.named(group, ids[group])
 	}
 	p.gap()
-	p.line("%s: %d of %d checks do not hold yet. `make hint-%d` says more.",
-		p.red("fail"), p.r.Count(Failed)+p.r.Count(Blocked), len(p.r.Checks)-p.r.Count(NotChecked), p.r.Lab)
+	text := fmt.Sprintf("%s: %d of %d checks failed", p.red("fail"), p.r.Count(Failed), len(p.r.Checks)-p.r.Count(NotChecked))
+	if waiting := p.r.Count(Blocked); waiting > 0 {
+		text += fmt.Sprintf(", %d blocked", waiting)
+	}
+	p.line("%s. `make hint-%s` says more.", text, p.r.step())
 	p.notChecked()
 }
 
@@ -243,19 +247,13 @@ func (p *printer) evidence(kinds []finding.Evidence) {
 	fmt.Fprint(p.w, strings.Join(shown, ""))
 }
 
-// shared are causes that one change removes from every check, so the report shows one of these failures.
-var shared = []string{suite.CausePanicked, "crashing", "image-pull"}
-
-// sameComplaint says whether two checks saw the same text. One word, such as "none", does not make them the same.
-func sameComplaint(a, b *Check) bool { return a.Seen == b.Seen && strings.Contains(b.Seen, " ") }
-
 // others shows the failures beside the first. Those that the first explains are only named.
 func (p *printer) others(first *Check, others []*Check) {
 	var same, more []string
 	shown := 0
 	for _, c := range others {
 		switch {
-		case c.Cause == first.Cause && (ranks[c.Cause] < 0 || slices.Contains(shared, c.Cause) || sameComplaint(c, first)):
+		case c.Cause == first.Cause && (c.Cause != finding.CauseOther || c.Seen == first.Seen):
 			same = append(same, c.ID)
 		case shown == othersShown:
 			more = append(more, c.ID)

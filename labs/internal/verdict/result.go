@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/renameio/v2/maybe"
 
+	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/finding"
 	"github.com/example/operator-lab/labs/internal/plain"
 	"github.com/example/operator-lab/labs/internal/workspace"
@@ -64,7 +66,7 @@ const (
 // of its meaning needs another Schema.
 type Result struct {
 	Schema    int       `json:"schema"`
-	Lab       int       `json:"lab"`
+	Lab       int       `json:"lab"` // of a task of the CKA practice, minus its number; such a result is not kept in [Path]
 	Verdict   Verdict   `json:"verdict"`
 	Started   time.Time `json:"started"`
 	Seconds   float64   `json:"seconds"`
@@ -110,6 +112,10 @@ type Check struct {
 	Evidence []finding.Evidence `json:"evidence,omitempty"`
 	// Load is the machine's load average when the time of the check ran out, if it is not judged for that.
 	Load float64 `json:"load,omitempty"`
+	// Hint is the first hint for a failed check, File and Line are where its code belongs: see [Format], which alone sets them.
+	Hint string `json:"hint,omitempty"`
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
 }
 
 // Finding is what is wrong with the machine, and the command that fixes it.
@@ -119,6 +125,9 @@ type Finding struct {
 }
 
 const schema = 1
+
+// step is what was judged, as make targets name it.
+func (r *Result) step() string { return strings.TrimPrefix(course.Name(r.Lab), "lab ") }
 
 // Path is where the last result of lab n for a workspace is kept below the state folder.
 func Path(state, dir string, n int) string {
@@ -189,7 +198,7 @@ func historyPath(state string) string { return filepath.Join(state, "history.jso
 
 // Keep writes the results where others find them, and adds them to the history, which is never rewritten.
 func Keep(state string, results []*Result) error {
-	var lines bytes.Buffer
+	var events []Event
 	for _, r := range results {
 		if !runID.MatchString(r.Run) { // it may come from another machine, and becomes a part of paths
 			return fmt.Errorf("keep the result: %q is no run", r.Run)
@@ -206,6 +215,15 @@ func Keep(state string, results []*Result) error {
 				e.NotChecked = append(e.NotChecked, c.ID)
 			}
 		}
+		events = append(events, e)
+	}
+	return Record(state, events...)
+}
+
+// Record adds events to the history, such as those of lab 0, which has no results.
+func Record(state string, events ...Event) error {
+	var lines bytes.Buffer
+	for _, e := range events {
 		if err := json.NewEncoder(&lines).Encode(e); err != nil {
 			return fmt.Errorf("write history: %w", err)
 		}
@@ -236,15 +254,12 @@ func History(state, workspace string) (events []Event, err error) {
 	return events, nil
 }
 
-// PassedLabs are the labs whose last verdict is pass, by number; verdicts environment do not count.
+// PassedLabs are the labs that have passed, by number, with their last pass.
 func PassedLabs(events []Event) map[int]Event {
 	passed := map[int]Event{}
 	for _, e := range events {
-		switch e.Verdict {
-		case Pass:
+		if e.Verdict == Pass {
 			passed[e.Lab] = e
-		case Fail:
-			delete(passed, e.Lab)
 		}
 	}
 	return passed

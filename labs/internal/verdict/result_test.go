@@ -22,11 +22,12 @@ func TestHistoryLeavesOutBrokenLines(t *testing.T) {
 	}
 }
 
-func TestPassedLabsIgnoresEnvironment(t *testing.T) {
+// A lab that has passed stays so, whatever its later runs say.
+func TestPassedLabs(t *testing.T) {
 	passed := PassedLabs([]Event{
-		{Lab: 1, Verdict: Pass}, {Lab: 1, Verdict: Environment}, {Lab: 2, Verdict: Pass}, {Lab: 2, Verdict: Fail}, {Lab: 3, Verdict: Fail}, {Lab: 3, Verdict: Pass},
+		{Lab: 1, Verdict: Pass}, {Lab: 1, Verdict: Environment}, {Lab: 2, Verdict: Pass}, {Lab: 2, Verdict: Fail}, {Lab: 3, Verdict: Fail}, {Lab: 3, Verdict: Pass}, {Lab: 4, Verdict: Fail},
 	})
-	for lab, want := range map[int]bool{1: true, 2: false, 3: true} {
+	for lab, want := range map[int]bool{1: true, 2: true, 3: true, 4: false} {
 		if _, got := passed[lab]; got != want {
 			t.Errorf("lab %d passed: %v, want %v", lab, got, want)
 		}

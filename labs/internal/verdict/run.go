@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/onsi/ginkgo/v2/types"
-
 	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/harness/probe"
 	"github.com/example/operator-lab/labs/internal/course"
@@ -94,45 +92,11 @@ func (t Tools) runGinkgo(ctx context.Context, config suite.Config, procs int) er
 	return errors.Join(err, os.WriteFile(filepath.Join(config.Artifacts, "suite.log"), []byte(text), 0o600))
 }
 
-// DryRun has the suite list its checks in Ginkgo's report, and run none of them. It needs no cluster, and of config only
-// Artifacts, the folder to write to.
-func (t Tools) DryRun(ctx context.Context, config suite.Config) (types.Report, error) {
-	path := filepath.Join(config.Artifacts, "suite.json")
-	cmd, output := exec.CommandContext(ctx, t.Suite, "--ginkgo.dry-run", "--ginkgo.json-report="+path), &process.Tail{Limit: outputLimit}
-	cmd.Stdout, cmd.Stderr = output, output
-	err := configure(cmd, config)
-	if err == nil {
-		err = cmd.Run()
-	}
-	if err != nil {
-		return types.Report{}, fmt.Errorf("list the checks: %w\n%s", err, output)
-	}
-	var reports []types.Report
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(data, &reports)
-	}
-	if err == nil && len(reports) != 1 {
-		err = fmt.Errorf("there are %d suites", len(reports))
-	}
-	if err != nil {
-		return types.Report{}, fmt.Errorf("list the checks: %w", err)
-	}
-	return reports[0], nil
-}
-
-// configure gives cmd, which is or starts the suite, a configuration that it reads from a file.
+// configure gives cmd, which starts the suite, a configuration that it reads from a file.
 func configure(cmd *exec.Cmd, config suite.Config) error {
-	data, err := json.MarshalIndent(config, "", " ")
-	if err != nil {
-		return fmt.Errorf("write run configuration: %w", err)
-	}
 	path := filepath.Join(config.Artifacts, "run.json")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		return fmt.Errorf("write run configuration: %w", err)
-	}
 	cmd.Dir, cmd.Env = config.Artifacts, append(os.Environ(), suite.ConfigEnv+"="+path)
-	return nil
+	return writeJSON(path, config)
 }
 
 // Tools are the programs that a run needs besides the learner's.
@@ -208,10 +172,10 @@ func (r *run) copies() string    { return filepath.Join(r.scratch, "copies.json"
 func writeJSON(file string, value any) error {
 	data, err := json.Marshal(value)
 	if err == nil {
-		err = os.WriteFile(file, data, 0o644)
+		err = os.WriteFile(file, data, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("write what checks read: %w", err)
+		return fmt.Errorf("write what the suite reads: %w", err)
 	}
 	return nil
 }

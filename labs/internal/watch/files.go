@@ -17,40 +17,29 @@ import (
 // from a Windows drive below WSL2.
 const period = 200 * time.Millisecond
 
-// Change is one change of a workspace, however many files were saved.
-type Change struct {
-	// Noticed is when the first of it was noticed.
-	Noticed time.Time
-	// Paths are the files that are not what they were, as slash paths below the workspace, sorted.
-	Paths []string
-}
-
 // snapshot is what the relevant files of a workspace held at one moment: the sum of each, by slash path.
 type snapshot map[string][sha256.Size]byte
 
-// Files tells changes of what a verdict on the workspace depends on: its Go files, go.mod, go.sum and manifests. It ignores tests,
-// the Makefile, hidden files, bin/ and what editors leave beside a file. It compares with the workspace as it is now, and stops when
-// ctx ends. A change is told when two looks in a row saw the same: a formatter may follow an editor. Only content counts: saving a
-// file without a change is none.
-func Files(ctx context.Context, dir string) <-chan Change {
-	changes, known := make(chan Change), look(dir, snapshot{})
+// Files tells that something has changed of what a verdict on the workspace depends on: its Go files, go.mod, go.sum and manifests. It
+// ignores tests, the Makefile, hidden files, bin/ and what editors leave beside a file. It compares with the workspace as it is now, and
+// stops when ctx ends. A change is told when two looks in a row saw the same: a formatter may follow an editor. Only content counts:
+// saving a file without a change is none.
+func Files(ctx context.Context, dir string) <-chan struct{} {
+	changes, known := make(chan struct{}), look(dir, snapshot{})
 	go func() {
-		now, noticed := known, time.Time{}
+		now := known
 		for tick := time.Tick(period); ; {
 			select {
 			case <-tick:
 			case <-ctx.Done():
 				return
 			}
-			if maps.Equal(known, now) {
-				noticed = time.Now()
-			}
 			before := now
 			if now = look(dir, before); !maps.Equal(before, now) || maps.Equal(known, now) {
 				continue
 			}
 			select {
-			case changes <- Change{noticed, changed(known, now)}:
+			case changes <- struct{}{}:
 				known = now
 			case <-ctx.Done():
 			}
@@ -82,18 +71,6 @@ func look(dir string, before snapshot) snapshot {
 		return before
 	}
 	return now
-}
-
-// changed are the files that differ between two snapshots, or are in only one of them, sorted.
-func changed(a, b snapshot) []string {
-	all := maps.Clone(a)
-	maps.Copy(all, b)
-	maps.DeleteFunc(all, func(p string, _ [sha256.Size]byte) bool {
-		before, was := a[p]
-		now, is := b[p]
-		return was == is && before == now
-	})
-	return slices.Sorted(maps.Keys(all))
 }
 
 // kinds are the endings of files that a verdict can depend on: what is compiled, what it may embed, and manifests. It is no list of

@@ -2,18 +2,26 @@ package workspace
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/plain"
 )
 
-// create makes the workspace with the files of a stage, and a repository with one commit of them. It appears whole or not
-// at all.
+// tasks are tasks for VS Code. CHECKOUT stands for the folder of the checkout.
+//
+//go:embed tasks.json
+var tasks string
+
+// create makes the workspace with the files of a stage, a repository with one commit of them, and tasks for VS Code, which may name a
+// folder of this machine and are not part of the commit. It appears whole or not at all.
 func create(ctx context.Context, c *course.Course, dir string, stage int) error {
 	tree, err := c.Render(stage)
 	if err != nil {
@@ -41,10 +49,20 @@ func create(ctx context.Context, c *course.Course, dir string, stage int) error 
 		}
 	}
 	// The folder of its saves tells [mayChange] that the lab made the workspace.
-	if err := errors.Join(os.MkdirAll(savesOf(c, dir).dir, 0o700), os.Rename(tmp, dir)); err != nil {
+	if err := errors.Join(writeTasks(Real(c.Root), dir, tmp), os.MkdirAll(savesOf(c, dir).dir, 0o700), os.Rename(tmp, dir)); err != nil {
 		return fmt.Errorf("create the workspace: %w", err)
 	}
 	return nil
+}
+
+// writeTasks writes the tasks of the workspace dir into the folder that will be renamed to it.
+func writeTasks(checkout, dir, tmp string) error {
+	if up, err := filepath.Rel(dir, checkout); err == nil && Contains(checkout, dir) {
+		checkout = "${workspaceFolder}/" + filepath.ToSlash(up)
+	}
+	quoted, _ := json.Marshal(checkout) // a string never fails
+	file := course.File{Data: []byte(strings.ReplaceAll(tasks, `"CHECKOUT"`, string(quoted))), Mode: 0o644}
+	return course.Tree{".vscode/tasks.json": file}.WriteTo(tmp)
 }
 
 // git runs git in a repository that is being made, without settings of the user, the system or the environment.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 )
 
@@ -98,10 +99,5 @@ func moduleOf(dir string) (string, error) {
 	return modfile.ModulePath(data), err
 }
 
-// InputError says what is wrong with the folder or the save that somebody has named. Nothing was changed.
-type InputError struct{ error }
-
-// BadInput tells commands to end as after wrong usage.
-func (InputError) BadInput() bool { return true }
-
-func refuse(format string, args ...any) error { return InputError{fmt.Errorf(format, args...)} }
+// refuse is an error about the folder or the save that somebody has named. Nothing was changed.
+func refuse(format string, args ...any) error { return exit.Usage(format, args...) }

@@ -26,17 +26,11 @@ type Save struct {
 }
 
 // saves are those of one workspace, each a folder of plain files: 12-before-solve-4.
-type saves struct {
-	dir  string
-	most int // how many are kept
-}
-
-// KeptSaves is how many saves of a workspace are kept.
-const KeptSaves = 50
+type saves struct{ dir string }
 
 // savesOf are the saves of a workspace. They are outside of it, in the state folder of the checkout.
 func savesOf(c *course.Course, dir string) saves {
-	return saves{filepath.Join(c.Root, ".lab", "saves", Key(dir)), KeptSaves}
+	return saves{filepath.Join(c.Root, ".lab", "saves", Key(dir))}
 }
 
 // list returns all saves, the latest last.
@@ -73,17 +67,16 @@ func (s saves) find(number string) (Save, error) {
 	}
 	i := slices.IndexFunc(list, func(save Save) bool { return strconv.Itoa(save.Number) == number })
 	if i < 0 {
-		return Save{}, refuse("there is no save %q: `make undo LIST=1` lists them", number)
+		return Save{}, refuse("there is no save %q: ls -t %s lists them", number, plain.Path(s.dir))
 	}
 	return list[i], nil
 }
 
-// write saves a tree, then removes the oldest saves if there are too many. It returns the save's number, and how many it removed. The
-// save appears whole or not at all, and is synced to disk.
-func (s saves) write(tree course.Tree, reason string) (number, removed int, err error) {
+// write saves a tree, and returns the save's number. The save appears whole or not at all, and is synced to disk.
+func (s saves) write(tree course.Tree, reason string) (number int, err error) {
 	list, err := s.list()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	number = 1
 	if len(list) > 0 {
@@ -98,14 +91,9 @@ func (s saves) write(tree course.Tree, reason string) (number, removed int, err 
 		err = os.Rename(half, filepath.Join(s.dir, fmt.Sprintf("%d-%s", number, strings.ReplaceAll(reason, " ", "-"))))
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("save your work: %w", err)
+		return 0, fmt.Errorf("save your work: %w", err)
 	}
-	for ; len(list)-removed >= s.most; removed++ {
-		if err := os.RemoveAll(list[removed].dir); err != nil {
-			return 0, 0, fmt.Errorf("remove an old save: %w", err)
-		}
-	}
-	return number, removed, nil
+	return number, nil
 }
 
 // syncFiles syncs the files of a folder to disk.

@@ -23,7 +23,6 @@ type Change struct {
 	Created  bool     // the workspace did not exist before
 	Paths    []string // the files that were written or removed, sorted; none when it was already what it should be
 	Saved    int      // the number of the save of the state before, 0 when there was nothing to save
-	Removed  int      // how many of the oldest saves were removed: see [KeptSaves]
 	Restored Save     // the save that Restore brought back
 }
 
@@ -75,9 +74,6 @@ func Restore(ctx context.Context, c *course.Course, dir, number string) (change 
 	return change, err
 }
 
-// Saves returns the saves of a workspace, the latest last.
-func Saves(c *course.Course, dir string) ([]Save, error) { return savesOf(c, Real(dir)).list() }
-
 // replace saves the workspace and makes its files equal to want.
 func replace(ctx context.Context, c *course.Course, dir string, want course.Tree, reason string) (change Change, err error) {
 	if err := mayChange(c, dir); err != nil {
@@ -91,7 +87,7 @@ func replace(ctx context.Context, c *course.Course, dir string, want course.Tree
 	if len(change.Paths) == 0 || ctx.Err() != nil {
 		return change, ctx.Err()
 	}
-	change.Saved, change.Removed, err = savesOf(c, dir).write(have, reason)
+	change.Saved, err = savesOf(c, dir).write(have, reason)
 	if err != nil {
 		return change, err
 	}

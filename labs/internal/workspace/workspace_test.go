@@ -66,10 +66,12 @@ func (f *fixture) link(to, name string) {
 	}
 }
 
-// tree is everything in a folder but .git and pipes.
+// tree is everything in a folder but .git, the settings of VS Code and pipes.
 func (f *fixture) tree(dir string) course.Tree {
 	f.Helper()
-	tree, err := course.ReadTree(dir, func(_ string, entry fs.DirEntry) bool { return entry.Type()&fs.ModeNamedPipe != 0 })
+	tree, err := course.ReadTree(dir, func(name string, entry fs.DirEntry) bool {
+		return name == ".vscode" || entry.Type()&fs.ModeNamedPipe != 0
+	})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func (f *fixture) git(args ...string) string {
 func TestEnsureCreatesFirstStarter(t *testing.T) {
 	f := newWorkspace(t)
 	f.mustBeStage(0)
-	if status := f.git("status", "--porcelain", "--branch"); status != "## main" {
+	if status := f.git("status", "--porcelain", "--branch"); status != "## main\n?? .vscode/" { // the operator's .gitignore has it
 		t.Errorf("git status: %s", status)
 	}
 	f.write("thesis.txt", "my life")
@@ -207,6 +209,20 @@ func TestLinksInsideAreNotFollowed(t *testing.T) {
 	victim.mustEqual(before)
 }
 
+// The tasks of a workspace in the checkout have no path of the machine.
+func TestTasksNameTheCheckout(t *testing.T) {
+	f := newWorkspace(t)
+	elsewhere := filepath.Join(t.TempDir(), "mine")
+	if _, err := Ensure(t.Context(), f.course, elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{f.dir: `"cwd": "${workspaceFolder}/.."`, elsewhere: `"cwd": "` + Real(f.course.Root) + `"`} {
+		if text := coursetest.Read(t, dir, ".vscode/tasks.json"); !strings.Contains(text, want) {
+			t.Errorf("%s is missing in\n%s", want, text)
+		}
+	}
+}
+
 func TestBinAndEditorFoldersAreKept(t *testing.T) {
 	f := newWorkspace(t)
 	kept := []string{"bin/manager", ".vscode/settings.json", ".idea/workspace.xml"}
@@ -237,7 +253,7 @@ func TestEverySaveCanBeRestored(t *testing.T) {
 	f.write("notes", "third")
 	f.undo("")
 	f.mustBeStage(2)
-	saves, err := Saves(f.course, f.dir)
+	saves, err := savesOf(f.course, Real(f.dir)).list()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +315,7 @@ func TestCloneIsWorkspace(t *testing.T) {
 	first.git("clone", "--quiet", first.dir, second.dir)
 	second.write("notes", "mine")
 	second.comesBack(2)
-	if saves, err := Saves(first.course, first.dir); err != nil || len(saves) > 0 {
+	if saves, err := savesOf(first.course, Real(first.dir)).list(); err != nil || len(saves) > 0 {
 		t.Errorf("of the first one: %v, %v", saves, err)
 	}
 }

@@ -43,11 +43,10 @@ func Environment(err error) error {
 }
 
 // Code is the exit code for err: 130 for a cancelled context, 1 for [ErrFail], else that which [Usage] or [Environment] set. It is 2
-// for a [nodeimage.InputError], and for an error with a method BadInput that returns true. Any other error is the machine's: 3.
+// for a [nodeimage.InputError]. Any other error is the machine's: 3.
 func Code(err error) int {
 	var c *coded
 	var image *nodeimage.InputError
-	var input interface{ BadInput() bool }
 	switch {
 	case err == nil:
 		return OK
@@ -57,7 +56,7 @@ func Code(err error) int {
 		return Fail
 	case errors.As(err, &c):
 		return c.code
-	case errors.As(err, &image), errors.As(err, &input) && input.BadInput():
+	case errors.As(err, &image):
 		return UsageError
 	default:
 		return EnvironmentError

@@ -1,3 +1,4 @@
+// Package demotest runs the demo on a real cluster. Its test needs a container engine and a node image.
 package demotest
 
 import (
@@ -87,6 +88,7 @@ func show(ctx context.Context, t *testing.T, stage demo.Stage, out *bytes.Buffer
 // inOrder wants the actions in a text, each behind the one before.
 func inOrder(t *testing.T, text []byte, actions ...string) {
 	t.Helper()
+	text = regexp.MustCompile(`\s+`).ReplaceAll(text, []byte(" ")) // lines are folded
 	for _, action := range actions {
 		at := regexp.MustCompile(action).FindIndex(text)
 		if at == nil {

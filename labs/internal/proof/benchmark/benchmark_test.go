@@ -1,3 +1,10 @@
+// Package benchmark measures what somebody waits for: a cluster, and a verdict. It has benchmarks only; they need a
+// container engine and a node image.
+//
+//	go test ./labs/internal/proof/benchmark -run none -bench . -benchtime 1x -count 5 -timeout 2h >new.txt
+//	go run golang.org/x/perf/cmd/benchstat@latest old.txt new.txt
+//
+// The machine should have nothing else to do. Compare runs of the same day on the same machine only.
 package benchmark
 
 import (
@@ -25,6 +32,7 @@ import (
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/course/coursetest"
 	"github.com/example/operator-lab/labs/internal/memcached"
+	"github.com/example/operator-lab/labs/internal/process"
 	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
@@ -213,8 +221,13 @@ func judgeSolution(b *testing.B, judge verdict.Judge, owned *clusters.Manager, l
 func solution(b *testing.B, c *course.Course, lab int) string {
 	b.Helper()
 	dir := coursetest.Stage(b, c, lab)
-	if build, err := verdict.BuildManager(b.Context(), dir, filepath.Join(b.TempDir(), "manager")); err != nil || build != nil {
-		b.Fatal(build, err)
+	env, err := process.BuildEnv(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	build := process.Tool(b.Context(), dir, b.TempDir(), env, "go", "build", "-buildvcs=false", process.LinkerFlags, "-o", os.DevNull, "./cmd")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
 	}
 	return dir
 }
