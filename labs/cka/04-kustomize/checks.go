@@ -53,8 +53,12 @@ func applied(ctx context.Context, r *practice.Reader) error {
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
+		expected := fmt.Sprintf("the %s %s in %s is what the overlay builds", want.GetKind(), want.GetName(), r.Values["namespace"])
+		if live.GetUID() == "" {
+			return finding.New("differs", expected, "there is none of that name")
+		}
 		if !equality.Semantic.DeepDerivative(want.Object, live.Object) {
-			return finding.New("differs", "what the overlay builds", "in %s, no %s %s, or another one", r.Values["namespace"], want.GetKind(), want.GetName())
+			return finding.New("differs", expected, "it differs")
 		}
 	}
 	return nil
@@ -79,8 +83,8 @@ func customized(ctx context.Context, r *practice.Reader) error {
 		{"options", "the ConfigMap", "map[connections:" + v["connections"] + " verbosity:1]", fmt.Sprint(options.Data)},
 		{"replicas", "the number of replicas", v["replicas"], fmt.Sprint(ptr.Deref(d.Spec.Replicas, 0))},
 		{"image", "the image", "registry.example.com/memcached:" + v["tag"], image},
-		{"label", "the label team of Deployment, Service and ConfigMap", fmt.Sprint([]string{v["team"], v["team"], v["team"]}),
-			fmt.Sprint([]string{d.Labels["team"], service.Labels["team"], options.Labels["team"]})},
+		{"label", "the label team of the Deployment", v["team"], d.Labels["team"]}, {"label", "the label team of the Service", v["team"], service.Labels["team"]},
+		{"label", "the label team of the ConfigMap", v["team"], options.Labels["team"]},
 	} {
 		if f.have != f.want {
 			return finding.New(f.cause, f.what+" is "+f.want, "it is %q", f.have)

@@ -60,8 +60,9 @@ func bound(ctx context.Context, r *practice.Reader) error {
 }
 
 func kept(ctx context.Context, r *practice.Reader) error {
-	namespace, pv := &corev1.Namespace{}, &corev1.PersistentVolume{}
-	err := errors.Join(r.Get(ctx, client.ObjectKey{Name: r.Values["namespace"]}, namespace), r.Get(ctx, client.ObjectKey{Name: r.Values["volume"]}, pv))
+	namespace, pv, spare := &corev1.Namespace{}, &corev1.PersistentVolume{}, &corev1.PersistentVolume{}
+	err := errors.Join(r.Get(ctx, client.ObjectKey{Name: r.Values["namespace"]}, namespace), r.Get(ctx, client.ObjectKey{Name: r.Values["volume"]}, pv),
+		client.IgnoreNotFound(r.Get(ctx, client.ObjectKey{Name: r.Values["spare"]}, spare)))
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
 	case err != nil:
 		return err
@@ -69,6 +70,8 @@ func kept(ctx context.Context, r *practice.Reader) error {
 		return finding.New("recreated", "the PersistentVolume that was there", "another one, created at %s", pv.CreationTimestamp.UTC())
 	case policy != corev1.PersistentVolumeReclaimRetain:
 		return finding.New("policy", "the reclaim policy Retain", "%s", policy)
+	case spare.UID == "":
+		return finding.New("spare", "the PersistentVolume "+r.Values["spare"]+" is left alone", "it is gone")
 	}
 	return nil
 }

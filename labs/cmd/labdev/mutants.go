@@ -38,7 +38,7 @@ that make test judges.`, cobra.NoArgs, func(ctx context.Context, _ []string) err
 	})
 	flags := cmd.Flags()
 	flags.IntVar(&run.lab, "lab", 0, "only answers to this lab, all of them")
-	flags.StringVar(&run.only, "only", "", "only answers of this id, such as solution, starter, 4/nil-client, cka-3 or cka-3/setup")
+	flags.StringVar(&run.only, "only", "", "only answers of this id, such as solution, starter, 4/nil-client, cka-3 or cka-3/number")
 	flags.BoolVar(&run.all, "all", false, "all answers")
 	return cmd
 }

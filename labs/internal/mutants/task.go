@@ -36,20 +36,20 @@ kubectl get pods -A -o custom-columns=:metadata.namespace,:metadata.name,:metada
 } >`
 )
 
-// TaskAnswer is one thing to judge about a task of the CKA practice: a script, or, without its text, the set-up alone.
+// TaskAnswer is one thing to judge about a task of the CKA practice: a script.
 type TaskAnswer struct {
 	Task   *practice.Task
 	Script practice.Script
 }
 
-// String names it among all answers, such as "cka-3/setup".
+// String names it among all answers, such as "cka-3/no-schema".
 func (a TaskAnswer) String() string { return a.Task.Name + "/" + a.Script.Name }
 
 // TaskAnswers are all answers to tasks. Of the wrong answers to a task that did not change, it is the first alone.
 func TaskAnswers(p *practice.Practice, changed func(folder string) bool) (all []TaskAnswer) {
 	for _, t := range p.Tasks {
-		for i, s := range slices.Concat([]practice.Script{{Name: "setup"}}, t.Solutions, t.Wrong) {
-			if i <= 1+len(t.Solutions) || changed(t.Dir) {
+		for i, s := range slices.Concat(t.Solutions, t.Wrong) {
+			if i <= len(t.Solutions) || changed(t.Dir) {
 				all = append(all, TaskAnswer{t, s})
 			}
 		}
@@ -109,7 +109,7 @@ func (a TaskAnswer) Judge(ctx context.Context, owned *clusters.Manager, spec clu
 	if err := os.WriteFile(filepath.Join(dir, "report.txt"), report.Bytes(), 0o600); err != nil {
 		return o, fmt.Errorf("keep the report: %w", err)
 	}
-	if first := result.First(); first != nil && a.Script.Text != "" {
+	if first := result.First(); first != nil {
 		o.Caught = "caught by " + first.ID + ": " + first.Cause
 	}
 	o.Caught = fmt.Sprintf("%s (ready after %.1f s, judged in %.1f s)", cmp.Or(o.Caught, "as it should"), ready.Seconds(), result.Seconds)
@@ -142,9 +142,7 @@ func (a TaskAnswer) text(ctx context.Context, values practice.Values) (string, e
 // compare complains of what the answer does not expect. Which checks fail beside the first does not matter.
 func (a TaskAnswer) compare(r *verdict.Result, report string, complain func(format string, args ...any)) {
 	switch {
-	case a.Script.Text == "" && (r.Verdict != verdict.Fail || r.Count(verdict.Passed) > 0):
-		complain("the set-up alone should fail every check: %s", explain(r))
-	case a.Script.Text != "" && a.Script.Caught == "" && r.Verdict != verdict.Pass:
+	case a.Script.Caught == "" && r.Verdict != verdict.Pass:
 		complain("a solution does not pass: %s", explain(r))
 	case a.Script.Caught != "":
 		m := &Mutant{Caught: a.Script.Caught, Cause: a.Script.Cause}
@@ -169,6 +167,8 @@ func LintTasks(ctx context.Context, root string, p *practice.Practice) (problems
 		question, err := t.Question(t.Draw(1))
 		complain(err != nil, "%v", err)
 		complain(strings.Count(question, "\n") > questionLines, "question.md: it has more than %d lines", questionLines)
+		wide := slices.ContainsFunc(strings.Split(question, "\n"), func(line string) bool { return plain.Width(line) > plain.Columns })
+		complain(wide, "question.md: a line has more than %d columns", plain.Columns)
 		for _, s := range slices.Concat(t.Solutions, t.Wrong) {
 			_, err := TaskAnswer{t, s}.text(ctx, t.Draw(1))
 			complain(err != nil || !strings.HasPrefix(s.Text, "# "), "%s: it begins with a comment, and becomes a script (%v)", s.File, err)

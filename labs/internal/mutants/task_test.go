@@ -23,7 +23,7 @@ func TestTaskAnswers(t *testing.T) {
 		})
 	}
 	got := strings.Trim(fmt.Sprint(TaskAnswers(p, func(dir string) bool { return dir == "changed" })), "[]")
-	const want = "cka-0/setup cka-0/solution-a cka-0/solution-b cka-0/x cka-1/setup cka-1/solution-a cka-1/solution-b cka-1/x cka-1/y"
+	const want = "cka-0/solution-a cka-0/solution-b cka-0/x cka-1/solution-a cka-1/solution-b cka-1/x cka-1/y"
 	if got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -31,7 +31,7 @@ func TestTaskAnswers(t *testing.T) {
 
 func TestCompareTask(t *testing.T) {
 	task := &practice.Task{Lab: course.Lab{Checks: []course.Check{{ID: "a", Hints: map[string][]string{"cold": {"heat"}}}, {ID: "b"}}}}
-	setup, solution := practice.Script{Name: "setup"}, practice.Script{Name: "solution", Text: "# x"}
+	solution := practice.Script{Name: "solution", Text: "# x"}
 	wrong := practice.Script{Name: "wrong", Text: "# x", Caught: "a", Cause: "cold"}
 	check := func(id string, state verdict.State, cause string) verdict.Check {
 		return verdict.Check{ID: id, State: state, Cause: cause, Expected: "warm", Seen: "cold"}
@@ -42,8 +42,6 @@ func TestCompareTask(t *testing.T) {
 		a, b    verdict.Check
 		says    string
 	}{
-		"set-up":               {setup, verdict.Fail, check("a", verdict.Failed, "cold"), check("b", verdict.Blocked, ""), ""},
-		"set-up with a pass":   {setup, verdict.Fail, check("a", verdict.Failed, "cold"), check("b", verdict.Passed, ""), "fail every check"},
 		"solution":             {solution, verdict.Pass, check("a", verdict.Passed, ""), check("b", verdict.Passed, ""), ""},
 		"solution fails":       {solution, verdict.Fail, check("a", verdict.Passed, ""), check("b", verdict.Failed, "cold"), "does not pass: b (cold)"},
 		"wrong":                {wrong, verdict.Fail, check("a", verdict.Failed, "cold"), check("b", verdict.Failed, "old"), ""},
@@ -76,6 +74,7 @@ func TestLintTasks(t *testing.T) {
 		"there is no check ruds":   {"task.yaml", "id: reads", "id: ruds"},
 		"does not show {{team}}":   {"question.md", "{{team}}", "mine"},
 		"more than 24 lines":       {"question.md", "Give", strings.Repeat("\n", 24)},
+		"more than 80 columns":     {"question.md", "Do not", strings.Repeat("x", 80)},
 		"begins with a comment":    {"solutions/manifest.sh", "# One", "One"},
 		"no value for {{pod}}":     {"wrong/one-list.sh", "{{team}}", "{{pod}}"},
 	} {
