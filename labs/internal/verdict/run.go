@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,9 +25,11 @@ import (
 )
 
 const (
-	// procs is how many checks run side by side, each in a Ginkgo process with a manager of its own. They mostly wait
+	// maxProcs is how many checks run side by side, each in a Ginkgo process with a manager of its own. They mostly wait
 	// for the cluster, so there may be more of them than cores.
-	procs = 5
+	maxProcs = 5
+	// manyChecks is more than one lab has, with those of earlier labs that it asks again.
+	manyChecks = 20
 	// suiteLimit bounds one run of the suite, whatever happens in it.
 	suiteLimit = 10 * time.Minute
 	// suiteGrace is how long an interrupted suite may clean up before it is killed.
@@ -40,7 +43,7 @@ const (
 // on one machine, one process runs all checks: see [suite.Restart].
 func (t Tools) RunSuite(ctx context.Context, config suite.Config) ([]suite.Result, error) {
 	results := filepath.Join(config.Artifacts, suite.ResultsFile)
-	ended := t.runGinkgo(ctx, config, min(procs, len(config.Checks)))
+	ended := t.runGinkgo(ctx, config, procs(len(config.Checks)))
 	lines, err := suite.ReadResults(results)
 	if slices.ContainsFunc(lines, func(r suite.Result) bool { return r.State == suite.Restart }) && ctx.Err() == nil {
 		logs, _ := filepath.Glob(filepath.Join(config.Artifacts, suite.ManagerLogs))
@@ -57,6 +60,15 @@ func (t Tools) RunSuite(ctx context.Context, config suite.Config) ([]suite.Resul
 		return nil, errors.Join(err, ended)
 	}
 	return lines, nil
+}
+
+// procs is how many processes run a number of checks. Those of several labs keep all cores busy: more processes would not end
+// sooner, and each check would be slower, until its time runs out.
+func procs(checks int) int {
+	if checks > manyChecks {
+		return min(maxProcs, runtime.NumCPU()+1)
+	}
+	return min(maxProcs, checks)
 }
 
 // runGinkgo returns how Ginkgo ended, which is an error after a check that failed, too. When ctx ends, Ginkgo has [suiteGrace] to clean
