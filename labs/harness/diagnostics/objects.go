@@ -147,7 +147,7 @@ func NotReady(pod corev1.Pod) error {
 		if runs > max(due, readinessTimeout) {
 			asks, _ := json.Marshal(p.ProbeHandler)
 			return finding.New("not-ready", fmt.Sprintf("container %s of Pod %s is ready", status.Name, pod.Name),
-				"it runs, and its readiness probe %s has not succeeded for %s", asks, runs.Round(time.Second))
+				"it runs, and its readiness probe %s has not succeeded for %s", asks, runs.Round(time.Second)).TooLate()
 		}
 	}
 	return nil
