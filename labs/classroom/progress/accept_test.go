@@ -44,7 +44,7 @@ func TestAResultIsAccepted(t *testing.T) {
 	}
 }
 
-func TestATasksResultIsAccepted(t *testing.T) {
+func TestTaskResultIsAccepted(t *testing.T) {
 	c := small(t)
 	c.Tasks = []*course.Lab{{Number: -3, Checks: []course.Check{{ID: "says-name", Title: "Of the task"}}}}
 	r := good()

@@ -15,7 +15,8 @@ import (
 	"github.com/example/operator-lab/labs/internal/practice"
 )
 
-// verify lists what is wrong with the course. It compares manifests, lessons, checks, operator/ and wrong answers with each other. With stages, it also compiles every stage, and compares generated files with what makes them.
+// verify lists what is wrong with the course. It compares manifests, lessons, checks, operator/ and wrong answers with each other. With
+// stages, it also compiles every stage, and compares generated files and pictures with what makes them.
 func (a *app) verify(ctx context.Context, stages bool) error {
 	c, err := a.Course()
 	if err != nil {
@@ -35,13 +36,11 @@ func (a *app) verify(ctx context.Context, stages bool) error {
 	if err == nil && stages {
 		found, err = (&course.Verifier{Course: c, Log: a.Progress}).Verify(ctx)
 		problems = append(problems, found...)
-	}
-	if err == nil && stages {
-		_, stale, pictures := picture.Stale(c)
+		_, stale, staleErr := picture.Stale(c)
 		for _, name := range stale {
 			problems = append(problems, course.Problem{File: picture.Dir + "/" + name, Text: "is not what its text makes: make generate"})
 		}
-		err = pictures
+		err = errors.Join(err, staleErr)
 	}
 	for _, p := range problems {
 		fmt.Fprintln(a.Out, p)
