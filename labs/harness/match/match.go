@@ -10,6 +10,7 @@
 package match
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -61,7 +62,12 @@ func Because(cause, expected string, stock gomegatypes.GomegaMatcher) *Matcher {
 		if err != nil || ok {
 			return err
 		}
-		return finding.New(cause, expected, "%s", strings.Join(strings.Fields(stock.FailureMessage(actual)), " "))
+		saw := stock.FailureMessage(actual)
+		switch actual.(type) {
+		case int, string: // they need no words of Gomega's
+			saw = cmp.Or(fmt.Sprint(actual), "nothing")
+		}
+		return finding.New(cause, expected, "%s", strings.Join(strings.Fields(saw), " "))
 	})
 }
 

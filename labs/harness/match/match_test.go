@@ -48,6 +48,7 @@ func TestMatcherFindings(t *testing.T) {
 		"no Deployment to have replicas":         {HaveReplicas(5), none(), env.CauseNoDeployment, "none"},
 		"no Deployment to have replicas, either": {HaveReplicas(5).Because("not-scaled-up"), none(), env.CauseNoDeployment, "none"},
 		"one of Gomega's":                        {Because("not-scaled", "5 replicas", gomega.HaveField("Spec.Replicas", gomega.HaveValue(gomega.BeEquivalentTo(5)))), deployment(3), "not-scaled", "<int32>: 3"},
+		"a text":                                 {Because("no-name", "a name", gomega.Not(gomega.BeEmpty())), "", "no-name", "nothing"},
 		"all Pods":                               {haveAvailablePods(3), env.Rollout{Deployment: deployment(3)}, "", ""},
 		"some Pods":                              {haveAvailablePods(3), env.Rollout{Deployment: starting}, "too-few", "1 available of 3"},
 		"Pods of an earlier generation":          {haveAvailablePods(3), env.Rollout{Deployment: behind}, "too-few", "3 available of 3"},

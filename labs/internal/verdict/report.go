@@ -120,7 +120,8 @@ func (p *printer) passed() {
 	for _, c := range p.r.Checks {
 		switch {
 		case c.State == NotChecked:
-			p.mark(p.faint("–"), c.Title+" (not checked here: it needs real Pods)", p.faint)
+			lacks, _ := p.elsewhere()
+			p.mark(p.faint("–"), c.Title+" (not checked here: it needs "+lacks+")", p.faint)
 		case c.Lab == p.r.Lab:
 			p.mark(p.green("✓"), c.Title, nil)
 		default:
@@ -139,8 +140,17 @@ func (p *printer) passed() {
 // notChecked says where the checks run that this kind of cluster cannot judge.
 func (p *printer) notChecked() {
 	if p.r.Count(NotChecked) > 0 {
-		p.line("Only kind runs the rest: `make lab-%d CLUSTER=kind`.", p.r.Lab)
+		_, other := p.elsewhere()
+		p.line("Only %s runs the rest: `make lab-%d CLUSTER=%s`.", other, p.r.Lab, other)
 	}
+}
+
+// elsewhere is what the cluster lacks for the checks that it cannot judge, and the kind of cluster that has it.
+func (p *printer) elsewhere() (lacks, other string) {
+	if p.r.Cluster.Provider == "kind" {
+		return "webhooks on this machine", "embedded"
+	}
+	return "real Pods", "kind"
 }
 
 // failures shows the first failure in full and the rest in short.
@@ -180,13 +190,14 @@ func (p *printer) failures() {
 
 // group is the state of a check that did not fail, behind a sign.
 func (p *printer) group(c Check) string {
+	lacks, _ := p.elsewhere()
 	switch {
 	case c.State == Passed:
 		return p.green("✓") + " pass"
 	case c.State == Blocked:
 		return p.faint("·") + " blocked by " + c.BlockedBy
 	case c.State == NotChecked:
-		return p.faint("–") + " not checked, as they need real Pods"
+		return p.faint("–") + " not checked, as they need " + lacks
 	case c.Load > 0:
 		return p.faint("?") + " not judged, as this machine was busy"
 	default:
@@ -260,6 +271,7 @@ func (p *printer) others(first *Check, others []*Check) {
 		default:
 			shown++
 			p.mark(p.red("✗"), p.title(c), nil)
+			p.detail("expected", c.Expected, 1)
 			p.detail("saw", saw(c), 2)
 		}
 	}

@@ -56,7 +56,7 @@ func Run(args []string, uid int, parentPipe *os.File) (int, error) {
 		case s := <-signals:
 			_ = syscall.Kill(-cmd.Process.Pid, s.(syscall.Signal)) // a session begins with a group of its own
 		case <-abandoned:
-			return CannotRun, errors.New("the starter is gone")
+			return CannotRun, nil // no word of it: what is printed here is in the program's output
 		case err := <-ended:
 			if code := exitCode(err); code != CannotRun {
 				return code, nil
