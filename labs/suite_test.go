@@ -22,6 +22,8 @@ import (
 	_ "github.com/example/operator-lab/labs/08-status"
 	_ "github.com/example/operator-lab/labs/09-relations"
 	_ "github.com/example/operator-lab/labs/10-outside"
+	_ "github.com/example/operator-lab/labs/11-deploy"
+	_ "github.com/example/operator-lab/labs/12-admission"
 	"github.com/example/operator-lab/labs/harness/env"
 )
 

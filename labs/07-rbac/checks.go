@@ -62,7 +62,7 @@ var _ = Describe("Lab 7", env.Lab(7), func() {
 		granted := usableRules()
 		_, memcacheds, err := env.LearnersResource(ctx)
 		Expect(err).To(Succeed())
-		most := ceiling(memcacheds.Property("spec", "optionsFrom") != nil)
+		most := ceiling(func(field string) bool { return memcacheds.Property("spec", field) != nil })
 		Expect(beyond(most, granted)).To(Succeed())
 		if !kustomized() {
 			return // a workspace may bind its role in another way

@@ -12,17 +12,15 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/konfig"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/example/operator-lab/labs/harness/crd"
 	"github.com/example/operator-lab/labs/harness/env"
+	"github.com/example/operator-lab/labs/harness/generate"
 	"github.com/example/operator-lab/labs/harness/match"
 	"github.com/example/operator-lab/labs/internal/finding"
 )
@@ -35,9 +33,9 @@ func allow(group string, verbs []string, resources ...string) rbacv1.PolicyRule 
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// ceiling is the most that the role may grant, also for the operator of a later lab. The lesson has it as a table, without what each
-// account may ask about itself.
-func ceiling(later bool) []rbacv1.PolicyRule {
+// ceiling is the most that the role may grant, also for the operator of a later lab, whose spec has more fields. The lesson has it as
+// a table, without what each account may ask about itself.
+func ceiling(has func(field string) bool) []rbacv1.PolicyRule {
 	most := []rbacv1.PolicyRule{
 		allow(group, everyVerb, "memcacheds", "memcacheds/status", "memcacheds/finalizers"),
 		allow("apps", everyVerb, "deployments"),
@@ -48,8 +46,11 @@ func ceiling(later bool) []rbacv1.PolicyRule {
 		allow("authentication.k8s.io", []string{"create"}, "tokenreviews", "selfsubjectreviews"),
 		allow("authorization.k8s.io", []string{"create"}, "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
 	}
-	if later {
+	if has("optionsFrom") {
 		most = append(most, allow("", everyVerb, "services"), allow("", []string{"get", "list", "watch"}, "configmaps"))
+	}
+	if has("memory") {
+		most = append(most, allow("", []string{"get", "list", "watch"}, "namespaces"))
 	}
 	return most
 }
@@ -93,7 +94,7 @@ func kustomized() bool {
 // install has kustomize build config/rbac of the workspace in a namespace, creates the accounts, roles and bindings, and returns the
 // users that the API server knows the accounts by.
 func install(ctx context.Context, namespace string) (users []string, err error) {
-	objects, err := build(filepath.Join(env.Run().Workspace, filepath.Dir(rolePath)), namespace)
+	objects, err := generate.Kustomize(env.Run().Workspace, filepath.Dir(rolePath), namespace, namespace+"-")
 	if err != nil {
 		return nil, err
 	}
@@ -115,34 +116,6 @@ func install(ctx context.Context, namespace string) (users []string, err error) 
 		}
 	}
 	return users, nil
-}
-
-// build is what kustomize builds of a folder, in a namespace and with a prefix, as config/default gives them.
-func build(folder, namespace string) (objects []*unstructured.Unstructured, err error) {
-	dir, err := os.MkdirTemp(env.Run().Scratch, "rbac-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	if folder, err = filepath.Rel(dir, folder); err != nil {
-		return nil, err
-	}
-	overlay := fmt.Sprintf("namespace: %s\nnamePrefix: %s-\nresources: [%q]\n", namespace, namespace, folder)
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
-		return nil, err
-	}
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	if err != nil {
-		return nil, finding.New("other", "manifests in config/rbac that `kustomize build` accepts", "%v", err)
-	}
-	for _, resource := range built.Resources() {
-		object, err := resource.Map()
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, &unstructured.Unstructured{Object: object})
-	}
-	return objects, nil
 }
 
 // rightsOf reads the rights that users have in all namespaces, as the API server tells them. A Role counts in its own namespace,

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"flag"
 	"os"
+	"strings"
 
 	// Import all Kubernetes client auth plugins (e.g. Azure, GCP, OIDC, etc.)
 	// to ensure that exec-entrypoint and run can make use of them.
@@ -17,6 +18,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -26,6 +28,7 @@ import (
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 	"github.com/example/memcached-operator/internal/controller"
 	"github.com/example/memcached-operator/internal/registry"
+	webhookv1alpha1 "github.com/example/memcached-operator/internal/webhook/v1alpha1"
 	// +kubebuilder:scaffold:imports
 )
 
@@ -148,7 +151,10 @@ func main() {
 	}
 
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
-		Scheme:                 scheme,
+		Scheme: scheme,
+		// lab:11 begin cache Let the cache hold the namespaces of WATCH_NAMESPACE only.
+		Cache: cache.Options{DefaultNamespaces: watchedNamespaces(os.Getenv("WATCH_NAMESPACE"))},
+		// lab:11 end
 		Metrics:                metricsServerOptions,
 		WebhookServer:          webhookServer,
 		HealthProbeBindAddress: probeAddr,
@@ -164,7 +170,11 @@ func main() {
 		// the manager stops, so would be fine to enable this option. However,
 		// if you are doing or is intended to do any operation such as perform cleanups
 		// after the manager stops then its usage might be unsafe.
-		// LeaderElectionReleaseOnCancel: true,
+		// lab:11 begin release Step down when the manager ends: take the line below in.
+		LeaderElectionReleaseOnCancel: true,
+		// lab:11 before
+		// // LeaderElectionReleaseOnCancel: true,
+		// lab:11 end
 	})
 	if err != nil {
 		setupLog.Error(err, "Failed to start manager")
@@ -187,6 +197,15 @@ func main() {
 		setupLog.Error(err, "Failed to create controller", "controller", "memcached")
 		os.Exit(1)
 	}
+	// lab:12 begin setup-webhook
+	// nolint:goconst
+	if os.Getenv("ENABLE_WEBHOOKS") != "false" {
+		if err := webhookv1alpha1.SetupMemcachedWebhookWithManager(mgr); err != nil {
+			setupLog.Error(err, "Failed to create webhook", "webhook", "Memcached")
+			os.Exit(1)
+		}
+	}
+	// lab:12 end
 	// +kubebuilder:scaffold:builder
 
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
@@ -204,3 +223,19 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// lab:11 begin watched-namespaces
+
+// watchedNamespaces returns the namespaces that list names, separated by commas. An
+// empty list names none, and the cache holds all namespaces then.
+func watchedNamespaces(list string) map[string]cache.Config {
+	namespaces := map[string]cache.Config{}
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			namespaces[name] = cache.Config{}
+		}
+	}
+	return namespaces
+}
+
+// lab:11 end

@@ -13,8 +13,10 @@ import (
 
 	"github.com/example/operator-lab/clusters"
 	"github.com/example/operator-lab/labs/internal/cli"
+	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/memcached"
 	"github.com/example/operator-lab/labs/internal/plain"
+	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 // playgroundLabel marks the cluster of `lab up` among those of this checkout.
@@ -47,6 +49,28 @@ func (a *app) playground(ctx context.Context) (*clusters.Cluster, error) {
 		err = owned.Healthy(ctx, c)
 	}
 	return c, err
+}
+
+// image builds an image of the workspace's program, and brings it onto the nodes of the cluster of `lab up`.
+func (a *app) image(ctx context.Context, _ []string) error {
+	c, owned, err := a.kept(ctx, playgroundLabel)
+	switch {
+	case err != nil:
+		return err
+	case c == nil || !c.RealPods:
+		return &clusters.Problem{What: "there is no cluster to play with whose nodes run containers", Fix: "make down && make up CLUSTER=kind"}
+	}
+	failed, err := verdict.LoadImage(ctx, owned, c.Name, a.workspace, verdict.ManagerImage)
+	if err != nil {
+		return err
+	}
+	if failed != nil {
+		a.Say("Your operator does not compile:\n%s", failed.Output)
+		return exit.ErrFail
+	}
+	a.Say(`The nodes of cluster %s have your operator as %s. In your workspace, in `+"`make shell`"+`:
+  make deploy IMG=%[2]s`, c.Name, verdict.ManagerImage)
+	return nil
 }
 
 // kept finds the cluster of that label which was kept, and its manager; nil if there is none.

@@ -95,6 +95,7 @@ Without N it is about the lab of the last verdict. It is the README's Markdown, 
 It is $SHELL in the checkout, with KUBECONFIG set to the cluster, MEMCACHED_IMAGE to the image that its nodes have, and with kubectl, which
 is built from source when this machine has none. The cluster goes on running when the shell ends.`, cobra.NoArgs, a.shell),
 		cli.Command("envtest", "Give the unit tests of the workspace a kube-apiserver and an etcd, in its bin/k8s (make envtest)", cobra.NoArgs, a.envtest),
+		cli.Command("image", "Build an image of your operator, and bring it onto the nodes of the cluster of lab up (make image)", cobra.NoArgs, a.image),
 		cli.Command("status", "List the clusters of this checkout", cobra.NoArgs, a.status),
 		cli.Command("doctor", "Say what on this machine would stop a lab, and what fixes it", cobra.NoArgs, a.doctor),
 		cli.Command("setup", "Set up what this machine lacks: engine, settings, node image", cobra.NoArgs, a.setUp),

@@ -67,7 +67,7 @@ var targets = map[string]string{
 	"lab SEED=5": "check --seed 5", "hint": "hint", "trace CHECK=x": "trace --check x", "diff": "diff",
 	"cka": "cka", "cka-4 SEED=5": "cka 4 --seed 5", "hint-cka-4": "hint cka-4", "reset-cka-4": "reset cka-4",
 	"solution-4 FORCE=1": "solution 4 --yes",
-	"undo SAVE=--list":   "undo -- --list", "progress": "progress", "envtest": "envtest", "demo": "demo", "up": "up", "shell": "shell",
+	"undo SAVE=--list":   "undo -- --list", "progress": "progress", "envtest": "envtest", "image": "image", "demo": "demo", "up": "up", "shell": "shell",
 	"registry PORT=0 REFUSE=1": "registry --port 0 --refuse", "status CLUSTER= WORKSPACE=": "--cluster  --workspace  status",
 	"status SETTINGS= WORKSPACE=$(x)": "--workspace $(x) status", "down ALL=1": "down --all", "board ADDRESS=a PORT=7": "serve --address a --port 7",
 	"classroom N=2 ADDRESS=a": "up --learners 2 --address a", "classroom-modules": "modules", "judge-image": "judge-image",

@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/example/operator-lab/clusters/components"
-	"github.com/example/operator-lab/clusters/image"
 	"github.com/example/operator-lab/labs/internal/cli"
 	"github.com/example/operator-lab/labs/internal/cli/exit"
 	"github.com/example/operator-lab/labs/internal/course"
 	"github.com/example/operator-lab/labs/internal/memcached"
+	"github.com/example/operator-lab/labs/internal/verdict"
 )
 
 const (
@@ -42,7 +42,7 @@ func newTestCommand(a *app) *cobra.Command {
 It runs what every change has to pass, and ends at the first phase that fails: docs/testing.md. With --all it runs everything and goes
 on after a failure; that needs Linux, root, gcc and Chromium.`, cobra.NoArgs, func(ctx context.Context, _ []string) error {
 		phases := []phase{
-			{"unit tests", a.unitTests(nil, "-timeout=15m")},
+			{"unit tests", a.unitTests(nil, "-timeout=25m")},
 			// With the same names and sizes each time; make proof draws them.
 			{"right and wrong answers", a.answers(mutantsRun{seed: 42})},
 			{"grading", a.clusterTests(2, gradePackage)},
@@ -159,18 +159,12 @@ func (a *app) operatorTests(ctx context.Context) (n count, err error) {
 	}
 	defer func() { err = errors.Join(err, cli.Delete(ctx, owned, cluster)) }()
 	const ref = "operator-lab.local/memcached-operator:test"
-	scratch := filepath.Join(a.State, "operator")
-	program, archive := filepath.Join(scratch, "manager"), filepath.Join(scratch, "image.tar")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, "./cmd")
-	build.Dir, build.Env = filepath.Join(a.Root, "operator"), append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		return n, fmt.Errorf("build the operator: %w: %s", err, out)
+	failed, err := verdict.LoadImage(ctx, owned, cluster.Name, filepath.Join(a.Root, "operator"), ref)
+	if failed != nil {
+		err = errors.New(failed.Output)
 	}
-	if err := image.WriteProgram(archive, ref, program); err != nil {
-		return n, err
-	}
-	if err := owned.Provider().LoadImageArchive(ctx, cluster.Name, archive); err != nil {
-		return n, err
+	if err != nil {
+		return n, fmt.Errorf("build the operator: %w", err)
 	}
 	programs, err := (&components.Builder{CacheDir: a.Cache, Download: true, Log: a.Progress}).Build(ctx, "etcd", "kube-apiserver")
 	if err != nil {

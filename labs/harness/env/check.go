@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -56,6 +57,7 @@ type check struct {
 	id         string
 	lab        int
 	long       bool
+	inside     bool
 	rand       *rand.Rand
 	polled     error        // of the last read by [Polled]
 	result     suite.Result // once it has failed
@@ -70,7 +72,10 @@ func newCheck(spec types.SpecReport, seed int64) *check {
 	n, _ := strconv.Atoi(label(spec.Labels(), suite.LabLabel))
 	h := fnv.New64a()
 	h.Write([]byte(id))
-	return &check{id: id, lab: n, long: spec.SpecPriority == int(Long), rand: rand.New(rand.NewPCG(uint64(seed), h.Sum64()))}
+	return &check{
+		id: id, lab: n, long: spec.SpecPriority == int(Long), inside: slices.Contains(spec.Labels(), insideLabel),
+		rand: rand.New(rand.NewPCG(uint64(seed), h.Sum64())),
+	}
 }
 
 // running is the check that runs, or the one that ran last.
@@ -90,7 +95,11 @@ func BeginCheck(ctx context.Context) {
 	if _, decisive := c.otherFailures(); decisive != "" {
 		require(blocked(decisive))
 	}
-	if current.env != nil {
+	switch {
+	case current.env == nil:
+	case c.inside:
+		current.env.manager.stop(ctx)
+	default:
 		require(current.env.restore(ctx, c.lab))
 	}
 }
@@ -203,7 +212,9 @@ func (c *check) look(failure Failure) *diagnostics.Snapshot {
 		Namespaces: c.ownNamespaces(), Quota: quotaName, Workspace: current.config.Workspace, Requests: requests(0),
 		Of: cmp.Or(failure.Of, c.memcached.Key()), Resource: failure.Resource, Missing: failure.Missing, Rejected: failure.Rejected,
 	}
-	if current.env != nil {
+	if c.inside {
+		s.Namespaces = append(s.Namespaces, current.deployed.namespace)
+	} else if current.env != nil {
 		s.Log = current.env.manager.output.String()
 	}
 	if current.admin == nil || finding.Of(failure.Err).Cause == suite.CauseBlocked {
@@ -221,6 +232,8 @@ func (c *check) look(failure Failure) *diagnostics.Snapshot {
 // time: flow control exempts the administrator, so no number of requests from the manager can delay ours.
 func findingOf(err error) *finding.Finding {
 	if f := finding.Of(err); f.Cause != finding.CauseOther || !serversFault(err) {
+		return f
+	} else if f := webhookFailed(err); f != nil {
 		return f
 	}
 	return finding.Machine("serve the requests of the checks", err)

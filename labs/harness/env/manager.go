@@ -36,14 +36,23 @@ import (
 
 // ManagerProcess is the learner's program as a process. It can be stopped, killed and started again.
 type ManagerProcess struct {
-	proxy      *apiproxy.Proxy
-	flags      []string // of its command line
-	home       string
-	kubeconfig string
-	metrics    string // the address of its metrics
-	output     logFile
-	registry   *registry.Registry         // whose address it gets at its next start, nil for none
-	run        atomic.Pointer[managerRun] // nil while it is stopped; a manager that ended by itself keeps its run
+	proxy       *apiproxy.Proxy
+	flags       []string // of its command line
+	home        string
+	kubeconfig  string
+	metrics     string // the address of its metrics
+	webhooks    string // that of its webhooks, "" if no lab of the run has any
+	certificate []byte // which clients of its webhooks have to trust, as PEM
+	output      logFile
+	settings    settings                   // of its next start
+	run         atomic.Pointer[managerRun] // nil while it is stopped; a manager that ended by itself keeps its run
+}
+
+// settings are what the labs of a run differ in.
+type settings struct {
+	registry *registry.Registry // whose address the manager gets, nil for none
+	webhooks bool               // whether it serves its webhooks
+	watched  string             // the namespaces that it is told to watch, "" for all
 }
 
 // managerRun is the manager from one start to its end.
@@ -63,7 +72,7 @@ func newManager(proxy *apiproxy.Proxy, token string) (*ManagerProcess, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a home for the manager: %w", err)
 	}
-	addresses, err := loopback.Free(2)
+	addresses, err := loopback.Free(3)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +81,14 @@ func newManager(proxy *apiproxy.Proxy, token string) (*ManagerProcess, error) {
 		return nil, err
 	}
 	m := &ManagerProcess{proxy: proxy, home: home, kubeconfig: filepath.Join(home, "kubeconfig"), metrics: addresses[0], output: output}
-	m.flags = m.knownFlags(
-		"health-probe-bind-address="+addresses[1], "metrics-bind-address="+m.metrics, "metrics-secure=false", "leader-elect=false")
+	var serving []string
+	if len(current.config.Webhooks) > 0 {
+		if serving, err = m.serveWebhooks(addresses[2]); err != nil {
+			return nil, err
+		}
+	}
+	m.flags = m.knownFlags(append(serving,
+		"health-probe-bind-address="+addresses[1], "metrics-bind-address="+m.metrics, "metrics-secure=false", "leader-elect=false")...)
 	err = clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: proxy.URL(), CertificateAuthorityData: proxy.CA()}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"manager": {Token: token}},
@@ -100,8 +115,8 @@ func (m *ManagerProcess) command(ctx context.Context, env []string, args ...stri
 	return cmd, err
 }
 
-// helpLimit is how long the learner's program may take to print its help. A program that prints none gets no flags.
-const helpLimit = 5 * time.Second
+// helpLimit is how long the learner's program may take to print its help, also on a machine that is busy. A program that prints none gets no flags.
+const helpLimit = 15 * time.Second
 
 // knownFlags are those of the wanted flags that are in the program's help: an operator need not have any. They have the manager
 // listen on loopback only, and turn off leader election, which cannot work outside a cluster.
@@ -127,9 +142,15 @@ func (m *ManagerProcess) knownFlags(wanted ...string) (known []string) {
 // (https://github.com/kubernetes-sigs/controller-runtime/issues/3496). If the program ends, [ManagerProcess.gone] reports it; the
 // error is only about the machine.
 func (m *ManagerProcess) start(ctx context.Context, image string) error {
-	env := []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image, "ENABLE_WEBHOOKS=false"}
-	if m.registry != nil {
-		env = append(env, "REGISTRY_URL="+m.registry.URL())
+	env := []string{"KUBECONFIG=" + m.kubeconfig, "MEMCACHED_IMAGE=" + image}
+	if !m.settings.webhooks {
+		env = append(env, "ENABLE_WEBHOOKS=false")
+	}
+	if m.settings.registry != nil {
+		env = append(env, "REGISTRY_URL="+m.settings.registry.URL())
+	}
+	if m.settings.watched != "" {
+		env = append(env, "WATCH_NAMESPACE="+m.settings.watched)
 	}
 	workers := len(m.output.Lines(workersLine))
 	alive, kill := context.WithCancel(context.Background())
@@ -217,6 +238,12 @@ func (m *ManagerProcess) Restart(ctx context.Context, image string) error {
 	return m.start(ctx, image)
 }
 
+// RestartIn restarts the manager with WATCH_NAMESPACE, for the rest of the check.
+func (m *ManagerProcess) RestartIn(ctx context.Context, namespaces string) error {
+	m.settings.watched = namespaces
+	return m.Restart(ctx, current.config.MemcachedImage)
+}
+
 // WhileStopped stops the manager, calls act, and starts the manager again with the run's image.
 func (m *ManagerProcess) WhileStopped(ctx context.Context, act func() error) error {
 	m.stop(ctx)
@@ -282,17 +309,11 @@ func (m *ManagerProcess) PassesDuring(ctx context.Context, act func() error) (Pa
 
 // passes adds up the manager's metric. counted is false if the manager does not serve it.
 func (m *ManagerProcess) passes(ctx context.Context) (passes Passes, counted bool) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", nil)
+	text, err := m.Metrics(ctx)
 	if err != nil {
 		return passes, false
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return passes, false
-	}
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
-	lines := counter.FindAllStringSubmatch(string(text), -1)
+	lines := counter.FindAllStringSubmatch(text, -1)
 	for _, line := range lines {
 		n, _ := strconv.ParseFloat(line[2], 64)
 		passes.All += int(n)
@@ -304,6 +325,21 @@ func (m *ManagerProcess) passes(ctx context.Context) (passes Passes, counted boo
 		}
 	}
 	return passes, len(lines) > 0
+}
+
+// Metrics reads the manager's metrics.
+func (m *ManagerProcess) Metrics(ctx context.Context) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
 }
 
 // logLimit is how many bytes of the end of a manager's output are kept. Each recovered panic takes 6 KB, and

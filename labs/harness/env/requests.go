@@ -9,14 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/example/operator-lab/labs/harness/apiproxy"
+	"github.com/example/operator-lab/labs/internal/finding"
 )
 
-// requests are what the manager has sent to the API server, from index since on, in order. Without a manager there are none.
+// requests are what the manager has sent to the API server, from index since on, in order. Without a manager there are none, and none of
+// managers in the cluster are known.
 func requests(since int) []apiproxy.Request {
-	if current.env == nil {
+	if current.env == nil || running().inside {
 		return nil
 	}
 	return current.env.proxy.Since(since)
+}
+
+// ClusterWide returns a finding with the cause "watches-all" if the manager, since its last start, has listed or watched a kind in all
+// namespaces.
+func ClusterWide() error {
+	began := Manager().run.Load().began
+	for _, r := range requests(0) {
+		if (r.Verb == "list" || r.Verb == "watch") && r.Namespace == "" && r.Time.After(began) { // the one before may have asked until its end
+			return finding.New("watches-all", "lists and watches of the namespaces in WATCH_NAMESPACE alone", "a %s of %s in all namespaces", r.Verb, r.Resource)
+		}
+	}
+	return nil
 }
 
 // RequestCount is how many requests the manager has sent so far. It is the index of the next one: pass it as since.

@@ -3,6 +3,7 @@
 package env
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,8 +48,10 @@ var current struct {
 	adminConfig *rest.Config
 	clientset   kubernetes.Interface // with the rights of admin
 	shared      shared
+	deployed    deployed
 	env         *testEnv // nil when no lab of the run judges a manager, and when there is none that works
 	trace       *trace.Watcher
+	warnings    bytes.Buffer // of the API server, a line for each
 	check       atomic.Pointer[check]
 }
 
@@ -152,6 +155,7 @@ func TearDown(ctx context.Context) {
 	if !current.config.NeedsManager() || current.config.Disposable {
 		return
 	}
+	undeploy(ctx)
 	all := &unstructured.UnstructuredList{}
 	all.SetGroupVersionKind(gvk)
 	_ = current.admin.List(ctx, all)
@@ -173,6 +177,7 @@ func connect() error {
 		return err
 	}
 	rc.QPS, rc.Burst = -1, -1 // many checks share this client; the API server has its own limits
+	rc.WarningHandler = rest.NewWarningWriter(&current.warnings, rest.WarningWriterOptions{})
 	current.adminConfig = rc
 	if current.clientset, err = kubernetes.NewForConfig(rc); err != nil {
 		return err
@@ -217,17 +222,17 @@ func openTestEnv(ctx context.Context) error {
 	return nil
 }
 
-// restore restarts the manager unless it is as a check of lab n expects it: started, with the run's image, and with the
-// registry if that lab has one. A manager that has ended by itself is not started again: the checks report it.
+// restore restarts the manager unless it is as a check of lab n expects it: started, with the run's image, and with the registry
+// and the webhooks if that lab has them. A manager that has ended by itself is not started again: the checks report it.
 func (e *testEnv) restore(ctx context.Context, n int) error {
-	var wanted *registry.Registry
+	wanted := settings{webhooks: slices.Contains(current.config.Webhooks, n)}
 	if slices.Contains(current.config.Registry, n) {
-		wanted = e.registry
+		wanted.registry = e.registry
 	}
-	if r := e.manager.run.Load(); r != nil && r.image == current.config.MemcachedImage && e.manager.registry == wanted {
+	if r := e.manager.run.Load(); r != nil && r.image == current.config.MemcachedImage && e.manager.settings == wanted {
 		return nil
 	}
-	e.manager.registry = wanted
+	e.manager.settings = wanted
 	return e.manager.Restart(ctx, current.config.MemcachedImage)
 }
 
@@ -254,6 +259,9 @@ func note(actor, text string) {
 // Admin is a client with all rights. Its scheme has the built-in types and CustomResourceDefinition. Use unstructured
 // objects for everything else.
 func Admin() client.WithWatch { return current.admin }
+
+// Warnings are what the API server has warned of in its answers to the checks of this process. No request of a check may run meanwhile.
+func Warnings() string { return current.warnings.String() }
 
 // Manager is the learner's manager. No other check uses it meanwhile. Manager fails the check if this run has none.
 func Manager() *ManagerProcess {

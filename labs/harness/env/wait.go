@@ -42,6 +42,9 @@ const (
 	idleLimit = 4 * time.Second
 	// shortIdleLimit replaces [idleLimit] when another check has failed: the verdict is certain.
 	shortIdleLimit = 2 * time.Second
+	// insideTimeout is how long a wait for a manager in the cluster goes on, at least, when another check has failed: what such a manager
+	// asks the API server for is not seen.
+	insideTimeout = 8 * time.Second
 	// QuietPeriod is how long a manager is watched that has nothing to do, and how long Consistently polls without a timeout of its own.
 	QuietPeriod = 3 * time.Second
 	// RetryTimeout is within which time a manager has to repeat a write that failed, by the contract.
@@ -112,7 +115,9 @@ type Wait struct {
 }
 
 // NewWait begins a wait for something that the manager has to do.
-func NewWait() *Wait { return &Wait{status: status, requests: requests} }
+func NewWait() *Wait {
+	return &Wait{ByKubernetes: running().inside, AtLeast: insideTimeout, status: status, requests: requests}
+}
 
 // Over says whether waiting longer makes no sense. why explains that better than what the matcher saw; nil means that nothing does.
 func (w *Wait) Over() (over bool, why error) {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestAuthoringChecksCompile(t *testing.T) {
-	for name, folder := range map[string]string{"annotate": "labs/11-annotate", "settings": "labs/cka/11-settings"} {
+	for name, folder := range map[string]string{"annotate": "labs/13-annotate", "settings": "labs/cka/11-settings"} {
 		dir := t.TempDir()
 		coursetest.Write(t, dir, "checks.go", coursetest.Example(t, checkout(t), "// Package "+name))
 		overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{

@@ -76,3 +76,12 @@ func TestOpeningsOfEarlierLabs(t *testing.T) {
 		t.Error("the role counts from the third lab on")
 	}
 }
+
+func TestChecksRunWhereTheirNeedsAreMet(t *testing.T) {
+	for need, want := range map[string][2]bool{"": {true, true}, course.NeedsPods: {true, false}, course.NeedsLoopback: {false, true}} {
+		check := course.Check{Needs: []string{need}}
+		if got := [2]bool{check.RunsOn(true), check.RunsOn(false)}; got != want {
+			t.Errorf("%q runs in containers and as processes: %v, want %v", need, got, want)
+		}
+	}
+}

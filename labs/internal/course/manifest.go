@@ -40,6 +40,7 @@ const (
 	SetupManager    = "manager"    // a running manager
 	SetupRole       = "role"       // from this lab on, the manager has the rights of its generated role alone
 	SetupRegistry   = "registry"   // managers get the address of a registry outside the cluster
+	SetupWebhooks   = "webhooks"   // managers serve their webhooks
 )
 
 // Opening is the first check of the lab. When it fails, the others are given up.
@@ -67,11 +68,18 @@ type Check struct {
 const (
 	NeedsPods       = "pods"               // Pods that really run
 	NeedsCollection = "garbage-collection" // a garbage collector that knows the learner's kind
+	NeedsImage      = "image"              // the learner's program as an image on the nodes
 	NeedsCopies     = "copies"             // what the probe found out about copies of the learner's objects
+	NeedsLoopback   = "loopback"           // an API server that reaches a program of this machine: one in a container does not
 )
 
 // NeedsPods says whether the check can only be judged where Pods really run.
 func (c Check) NeedsPods() bool { return slices.Contains(c.Needs, NeedsPods) }
+
+// RunsOn says whether a cluster can judge the check: one where Pods really run, which is in containers, or one that is processes.
+func (c Check) RunsOn(realPods bool) bool {
+	return !slices.Contains(c.Needs, map[bool]string{true: NeedsLoopback, false: NeedsPods}[realPods])
+}
 
 // validate refuses mistakes in the manifest. home has the folder of each check of the labs before, by id; the lab's own are added.
 func (l *Lab) validate(home map[string]string) error {
@@ -80,7 +88,7 @@ func (l *Lab) validate(home map[string]string) error {
 	}
 	for i, c := range l.Checks {
 		err := cmp.Or(known("requires", c.Requires, slices.Sorted(maps.Keys(home))...), // those above, so that nothing goes in circles
-			known("needs", c.Needs, NeedsPods, NeedsCollection, NeedsCopies))
+			known("needs", c.Needs, NeedsPods, NeedsCollection, NeedsImage, NeedsCopies, NeedsLoopback))
 		switch {
 		case err != nil:
 		case home[c.ID] != "":
@@ -93,7 +101,7 @@ func (l *Lab) validate(home map[string]string) error {
 		}
 		home[c.ID] = l.Dir
 	}
-	return known("setup", l.Setup, SetupDefinition, SetupManager, SetupRole, SetupRegistry)
+	return known("setup", l.Setup, SetupDefinition, SetupManager, SetupRole, SetupRegistry, SetupWebhooks)
 }
 
 // known refuses names of a field that are not among all.

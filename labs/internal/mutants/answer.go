@@ -15,7 +15,7 @@ import (
 // Answer is one thing to judge: a wrong answer to a lab, its starter, or a right answer.
 type Answer struct {
 	Lab int
-	// ID is the mutant's, "starter", "solution", or the name of the style.
+	// ID is the mutant's, "starter", "solution", "finished", or the name of the style.
 	ID string
 	// Mutant is the wrong answer, nil for the others.
 	Mutant *Mutant
@@ -45,16 +45,12 @@ func (a Answer) NeedsPods(c *course.Course) bool {
 // firstOfStyles is the first lab that the answers in labs/correct are judged on: the first with a manager.
 const firstOfStyles = 4
 
-// All are all answers, in the course's order: of each lab the starter, the solution and the wrong answers; then the right answers
-// in other styles. The solution of the last lab and the styles have to pass the earlier labs, too.
+// All are all answers, in the course's order: of each lab the starter, the solution and the wrong answers; then the finished operator
+// and the right answers in other styles, which have to pass the earlier labs, too.
 func All(c *course.Course, wrong []*Mutant) (answers []Answer) {
 	var earlier []int
 	for _, lab := range c.Labs {
-		solution := Answer{Lab: lab.Number, ID: "solution"}
-		if lab.Number == len(c.Labs) {
-			solution.Earlier = earlier
-		}
-		answers = append(answers, Answer{Lab: lab.Number, ID: "starter", Starter: true}, solution)
+		answers = append(answers, Answer{Lab: lab.Number, ID: "starter", Starter: true}, Answer{Lab: lab.Number, ID: "solution"})
 		earlier = append(earlier, lab.Number)
 		for _, m := range wrong {
 			if m.Lab == lab.Number {
@@ -62,12 +58,28 @@ func All(c *course.Course, wrong []*Mutant) (answers []Answer) {
 			}
 		}
 	}
+	answers = append(answers, Answer{Lab: len(c.Labs), ID: "finished", Earlier: earlier[:len(c.Labs)-1]})
 	modules, _ := filepath.Glob(filepath.Join(c.Root, course.LabsDir, "correct", "*", "go.mod")) // the pattern is well formed
 	for _, file := range modules {
 		dir := filepath.Dir(file)
-		answers = append(answers, Answer{Lab: len(c.Labs), ID: filepath.Base(dir), Style: dir, Earlier: earlier[firstOfStyles-1 : len(c.Labs)-1]})
+		last := lastOf(c, dir)
+		answers = append(answers, Answer{Lab: last, ID: filepath.Base(dir), Style: dir, Earlier: earlier[firstOfStyles-1 : last-1]})
 	}
 	return answers
+}
+
+// lastOf is the last lab that the right answer in dir is judged on: the one before the first that is about a folder which it lacks.
+func lastOf(c *course.Course, dir string) int {
+	for before, lab := range c.Labs {
+		for _, check := range lab.Checks {
+			for need, folder := range map[string]string{course.NeedsImage: "default", course.NeedsLoopback: "webhook"} {
+				if _, err := os.Stat(filepath.Join(dir, "config", folder)); err != nil && slices.Contains(check.Needs, need) {
+					return before
+				}
+			}
+		}
+	}
+	return len(c.Labs)
 }
 
 // Gate are the answers that each change is judged by: [All], but of the wrong answers only those to the changed labs, and the first to

@@ -81,7 +81,7 @@ func TestGate(t *testing.T) {
 		got = append(got, a.String())
 	}
 	want := []string{
-		"1/starter", "1/solution", "1/a", "2/starter", "2/solution", "2/d", "2/e", "3/starter", "3/solution", "4/starter", "4/solution", "4/client-go",
+		"1/starter", "1/solution", "1/a", "2/starter", "2/solution", "2/d", "2/e", "3/starter", "3/solution", "4/starter", "4/solution", "4/finished", "4/client-go",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -124,20 +124,18 @@ func (s *Setup) LoadOperator(ctx context.Context, ref string) (source string, er
 		return "", err
 	}
 	tree, err := c.Render(operatorStage)
-	dir := filepath.Join(s.Root, ".lab", "cka-operator") // kept: only the first build is slow
-	source = filepath.Join(dir, "source")
+	source = filepath.Join(s.Root, ".lab", "cka-operator", "source")
 	if err := errors.Join(err, os.RemoveAll(source), tree.WriteTo(source)); err != nil {
 		return "", err
 	}
-	archive := filepath.Join(dir, "image.tar")
-	failed, err := verdict.BuildImage(ctx, source, ref, archive)
+	failed, err := verdict.LoadImage(ctx, s.Clusters, s.Cluster.Name, source, ref)
 	if failed != nil {
 		err = errors.New(failed.Output)
 	}
 	if err != nil {
 		return "", fmt.Errorf("build the operator: %w", err)
 	}
-	return source, s.Clusters.Provider().LoadImageArchive(ctx, s.Cluster.Name, archive)
+	return source, nil
 }
 
 // InstallCRD installs the definition of Memcacheds, that of the finished operator.

@@ -107,14 +107,14 @@ rules:
 
 // The guide for authors adds a lab. Its starter fails for the cause that the check gives, and its solution passes.
 func TestAuthoringExampleIsJudged(t *testing.T) {
-	const module, guide = "github.com/example/operator-lab/", "labs/11-annotate/"
+	const module, guide = "github.com/example/operator-lab/", "labs/13-annotate/"
 	checkout := filepath.Join(t.TempDir(), "checkout")
 	coursetest.CopyCheckout(t, root, checkout)
 	coursetest.Write(t, checkout, guide+"lab.yaml", coursetest.Example(t, root, "title: "))
 	coursetest.Write(t, checkout, guide+"checks.go", coursetest.Example(t, root, "// Package annotate"))
 	replace(t, checkout, "labs/suite_test.go", "import (\n", "import (\n\t_ \""+module+strings.TrimSuffix(guide, "/")+"\"\n")
 	const shape = "\tlabels := labelsFor(memcached)\n\tdeployment.Labels"
-	replace(t, checkout, "operator/internal/controller/deployment.go", shape, coursetest.Example(t, root, "\t// lab:11 begin")+shape)
+	replace(t, checkout, "operator/internal/controller/deployment.go", shape, coursetest.Example(t, root, "\t// lab:13 begin")+shape)
 	j := newJudge(t)
 	j.Course = coursetest.Load(t, checkout)
 	built, err := verdict.BuildTools(t.Context(), checkout, filepath.Join(checkout, ".lab"))
@@ -122,9 +122,9 @@ func TestAuthoringExampleIsJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.Tools = built
-	for stage, want := range map[int]verdict.Verdict{10: verdict.Fail, 11: verdict.Pass} {
+	for stage, want := range map[int]verdict.Verdict{12: verdict.Fail, 13: verdict.Pass} {
 		j.Workspace = coursetest.Stage(t, j.Course, stage)
-		results, err := j.Check(t.Context(), []int{11})
+		results, err := j.Check(t.Context(), []int{13})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,8 @@ type Config struct {
 	Definition bool `json:"definition,omitempty"`
 	// Registry are the labs during whose checks a manager is told of a registry outside the cluster.
 	Registry []int `json:"registry,omitempty"`
+	// Webhooks are the labs during whose checks a manager serves its webhooks.
+	Webhooks []int `json:"webhooks,omitempty"`
 	// Manager is the path of the learner's compiled program, "" when no lab of the run needs it.
 	Manager string `json:"manager,omitempty"`
 	// Generated is a file with what this course's controller-gen makes of the workspace, as JSON of generate.Results.
@@ -33,6 +35,8 @@ type Config struct {
 	Supervisor string `json:"supervisor"`
 	// MemcachedImage is the operand's image, present in every node.
 	MemcachedImage string `json:"memcachedImage"`
+	// ManagerImage is the learner's program as an image, present in every node, "" when no check of the run needs it.
+	ManagerImage string `json:"managerImage,omitempty"`
 	// UnderRole runs the manager with exactly the generated role instead of cluster-admin.
 	UnderRole bool `json:"underRole,omitempty"`
 	// Opening is, for each lab, the check that decides whether its others go on: when it fails, they are given up.

@@ -36,19 +36,30 @@ const (
 // imageProgram is the name of the program in an image, at its top, as in the scaffold's Dockerfile.
 const imageProgram = "manager"
 
-// BuildImage writes a docker-archive of an image with the workspace's program as /manager, for nodes, which run Linux. It compiles into
-// the folder of the archive, and needs no container engine. What it returns is that of a [compilation].
-func BuildImage(ctx context.Context, workspace, ref, archive string) (*Build, error) {
+// ManagerImage is the name under which the nodes of a cluster have the workspace's program.
+const ManagerImage = "operator-lab.local/memcached-operator:dev"
+
+// LoadImage builds an image with the workspace's program as /manager, and brings it onto the nodes of a cluster under the name ref. It
+// needs no container engine and no registry. What it returns is that of a [compilation].
+func LoadImage(ctx context.Context, m *clusters.Manager, cluster, workspace, ref string) (failed *Build, err error) {
+	dir, remove, err := newScratch()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
 	env, err := process.BuildEnv(ctx)
 	if err != nil {
 		return nil, err
 	}
-	program := filepath.Join(filepath.Dir(archive), imageProgram)
-	failed, err := compilation{workspace: workspace, out: program, limit: process.BuildLimit, env: append(env, "GOOS=linux")}.build(ctx)
-	if failed != nil || err != nil {
+	program, archive := filepath.Join(dir, imageProgram), filepath.Join(dir, "image.tar")
+	c := compilation{workspace: workspace, out: program, limit: process.BuildLimit, env: append(env, "GOOS=linux")} // as the nodes run
+	if failed, err = c.build(ctx); failed != nil || err != nil {
 		return failed, err
 	}
-	return nil, image.WriteProgram(archive, ref, program)
+	if err := image.WriteProgram(archive, ref, program); err != nil {
+		return nil, err
+	}
+	return nil, m.Provider().LoadImageArchive(ctx, cluster, archive)
 }
 
 // compilation compiles and links the main program of a workspace, and writes nothing into it. A [Build] says why the learner's code does

@@ -41,7 +41,7 @@ func checksOf(labs []*course.Lab, realPods bool) (all []Check) {
 	for _, lab := range labs {
 		for _, c := range lab.Checks {
 			check := Check{ID: c.ID, Title: c.Title, Lab: lab.Number}
-			if !realPods && c.NeedsPods() {
+			if !c.RunsOn(realPods) {
 				check.State = NotChecked
 			}
 			all = append(all, check)

@@ -160,10 +160,19 @@ func (r *run) runsManager() bool {
 	return slices.ContainsFunc(r.wanted, func(lab *course.Lab) bool { return lab.Has(course.SetupManager) })
 }
 
+// needsImage says whether a check of this run has the learner's program run in the cluster.
+func (r *run) needsImage() bool { return r.cluster.RealPods && needs(r.wanted, course.NeedsImage) }
+
 // judge runs the suite and makes one result for each lab. An error is not the learner's fault.
-func (r *run) judge(ctx context.Context, numbers []int) ([]*Result, error) {
+func (r *run) judge(ctx context.Context, numbers []int) (results []*Result, err error) {
 	if r.build != nil {
 		return r.resultsOf(numbers, r.allBlocked("build"), Finding{}), nil
+	}
+	if r.needsImage() {
+		r.Progress("bringing your operator's image onto the node")
+		if r.build, err = LoadImage(ctx, r.Clusters, r.cluster.Name, r.Workspace, ManagerImage); err != nil || r.build != nil {
+			return r.resultsOf(numbers, r.allBlocked("build"), Finding{}), err
+		}
 	}
 	r.Progress("checking")
 	ended, err := r.runSuite(ctx, numbers)
@@ -246,14 +255,20 @@ func (r *run) config(numbers []int) suite.Config {
 		if lab.Has(course.SetupRegistry) {
 			c.Registry = append(c.Registry, lab.Number)
 		}
+		if lab.Has(course.SetupWebhooks) {
+			c.Webhooks = append(c.Webhooks, lab.Number)
+		}
 		for _, check := range lab.Checks {
-			if r.cluster.RealPods || !check.NeedsPods() {
+			if check.RunsOn(r.cluster.RealPods) {
 				c.Checks = append(c.Checks, check.ID)
 			}
 		}
 	}
 	if r.runsManager() {
 		c.Manager = r.manager
+	}
+	if r.needsImage() {
+		c.ManagerImage = ManagerImage
 	}
 	return c
 }

@@ -7,6 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// lab:12 begin memory-rule Bind maxItemSize to memory, in a rule of the definition (a marker).
+// +kubebuilder:validation:XValidation:rule="!has(self.maxItemSize) || self.maxItemSize * 2 <= (has(self.memory) ? self.memory : 64)",message="maxItemSize is at most half of memory, which is 64 if it is not given"
+// lab:12 end
+
 // MemcachedSpec is the desired state: what a user asks for.
 // Every field needs a JSON tag.
 type MemcachedSpec struct {
@@ -52,6 +56,24 @@ type MemcachedSpec struct {
 	OptionsFrom OptionsReference `json:"optionsFrom,omitzero"`
 
 	// lab:9 end
+
+	// lab:12 begin memory Add memory and maxItemSize, both int32 and optional, in MiB, with bounds.
+
+	// memory is how much memcached keeps, in MiB. A webhook fills in what the
+	// namespace of a new Memcached asks for. Without it, memcached keeps 64 MiB.
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=65536
+	// +optional
+	Memory int32 `json:"memory,omitempty"`
+
+	// maxItemSize is the size of the largest value, in MiB. It is at most half of
+	// the memory.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1024
+	// +optional
+	MaxItemSize int32 `json:"maxItemSize,omitempty"`
+
+	// lab:12 end
 }
 
 // lab:9 begin options-reference

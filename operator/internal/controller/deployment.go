@@ -53,6 +53,9 @@ func mutateDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Me
 		pod.Spec.Containers = make([]corev1.Container, 1)
 	}
 	mutateContainer(&pod.Spec.Containers[0], memcached.Spec.ContainerPort, image)
+	// lab:12 begin mutate-memory-too Tell memcached its memory and its largest item.
+	mutateMemory(&pod.Spec.Containers[0], memcached.Spec.Memory, memcached.Spec.MaxItemSize)
+	// lab:12 end
 }
 
 // lab:4 end
@@ -88,6 +91,24 @@ func mutateContainer(container *corev1.Container, port int32, image string) {
 }
 
 // lab:4 end
+
+// lab:12 begin mutate-memory
+
+// mutateMemory tells memcached how much it keeps, and how large a value may be, in
+// MiB; 0 is not given. What is not given changes nothing: the Pods of an earlier
+// Memcached do not start anew.
+func mutateMemory(container *corev1.Container, memory, maxItemSize int32) {
+	if memory != 0 {
+		container.Args = append(container.Args, fmt.Sprintf("--memory-limit=%d", memory))
+		container.Resources.Requests[corev1.ResourceMemory] = *resource.NewQuantity(int64(memory)<<20, resource.BinarySI)
+		container.Resources.Limits[corev1.ResourceMemory] = *resource.NewQuantity(int64(memory)<<21, resource.BinarySI)
+	}
+	if maxItemSize != 0 {
+		container.Args = append(container.Args, fmt.Sprintf("--max-item-size=%dm", maxItemSize))
+	}
+}
+
+// lab:12 end
 
 // lab:4 begin pod-security
 

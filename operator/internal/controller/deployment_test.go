@@ -65,6 +65,12 @@ func TestMutateDeploymentFollowsTheSpecAndTheImage(t *testing.T) {
 	g.Expect(container.Ports).To(ConsistOf(HaveField("ContainerPort", BeEquivalentTo(80))))
 	g.Expect(container.Args).To(ConsistOf("--port=80"))
 	g.Expect(container.ReadinessProbe.TCPSocket.Port.IntValue()).To(Equal(80))
+
+	memcached.Spec.Memory, memcached.Spec.MaxItemSize = 100, 8
+	mutateDeployment(deployment, memcached, "memcached:2")
+	container = deployment.Spec.Template.Spec.Containers[0]
+	g.Expect(container.Args).To(ConsistOf("--port=80", "--memory-limit=100", "--max-item-size=8m"))
+	g.Expect(container.Resources.Limits.Memory().String()).To(Equal("200Mi"))
 }
 
 func TestSelectorPicksTheOwnPodsOnly(t *testing.T) {

@@ -91,6 +91,11 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	// lab:4 begin fetch Fetch the Memcached that req names. If it is gone, there is nothing to do.
 	memcached := &cachev1alpha1.Memcached{}
 	if err := r.Get(ctx, req.NamespacedName, memcached); err != nil {
+		// lab:11 begin delete-series End the series of a Memcached that is gone.
+		if apierrors.IsNotFound(err) {
+			availableReplicas.DeleteLabelValues(req.Namespace, req.Name)
+		}
+		// lab:11 end
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	// lab:4 end
@@ -123,6 +128,11 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	if !o.isStale() {
 		o.statusErr = r.updateStatus(ctx, memcached, o)
 	}
+	// lab:11 begin set-series Set its series of the metric.
+	if o.deployment != nil { // else the last known value stays
+		availableReplicas.WithLabelValues(req.Namespace, req.Name).Set(float64(o.deployment.Status.AvailableReplicas))
+	}
+	// lab:11 end
 	return r.resultFor(o)
 	// lab:5 before
 	// _, err := r.ensureDeployment(ctx, memcached)

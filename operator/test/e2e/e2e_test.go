@@ -145,7 +145,11 @@ var _ = Describe("Manager", Ordered, func() {
 				podOutput, err := utils.Run(cmd)
 				g.Expect(err).NotTo(HaveOccurred(), "Failed to retrieve controller-manager pod information")
 				podNames := utils.GetNonEmptyLines(podOutput)
-				g.Expect(podNames).To(HaveLen(1), "expected 1 controller pod running")
+				// lab:11 begin two-pods
+				g.Expect(podNames).To(HaveLen(2), "expected 2 controller pods running")
+				// lab:11 before
+				// g.Expect(podNames).To(HaveLen(1), "expected 1 controller pod running")
+				// lab:11 end
 				controllerPodName = podNames[0]
 				g.Expect(controllerPodName).To(ContainSubstring("controller-manager"))
 

@@ -24,7 +24,7 @@ func TestLabsToGrade(t *testing.T) {
 		labs []int
 		want []int // nil is wrong usage
 	}{
-		{nil, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		{nil, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
 		{[]int{5, 2, 1, 2}, []int{1, 2, 5}},
 		{[]int{0}, nil},
 		{[]int{1, 99}, nil},
