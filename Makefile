@@ -21,7 +21,7 @@ override labdev := @bin/labdev $(FLAGS)
 # The N of a target's name.
 lab-% lesson-% watch-% hint-% trace-% diff-% solve-% reset-% cka-% solution-%: export override STEP = $*
 
-override simple := progress cka envtest demo up shell status doctor setup watch lesson hint diff
+override simple := progress cka envtest image demo up shell status doctor setup watch lesson hint diff
 override develop := node-image test generate
 override teach := classroom-modules judge-image
 .PHONY: $(simple) $(develop) $(teach) proof verify lab labs trace undo join registry down board classroom grade mutants bench \
@@ -64,6 +64,7 @@ undo: bin/lab ## bring back what the last solve, reset or undo replaced (SAVE=n:
 join: bin/lab ## join a classroom: your verdicts go to its board (ROOM=address KEY=key NAME=you)
 	$(lab) join -- "$$ROOM" "$$KEY" "$$NAME"
 envtest: ## kube-apiserver and etcd for `make test` in your workspace
+image: ## an image of your operator on the nodes of the cluster to play with, for `make deploy` in your workspace
 progress: ## which labs passed, and when
 
 ##@ Practise for the CKA
