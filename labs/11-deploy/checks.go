@@ -108,22 +108,6 @@ var _ = Describe("Lab 11", env.Lab(11), func() {
 			Eventually(ctx, asked(allowed)).WithTimeout(electionTimeout).WithPolling(pollInterval).Should(haveSeries(m, "0")) // that of the leader
 		})
 
-		It("lets one manager go at a time", env.Check("evicts-one-at-a-time"), func(ctx SpecContext) {
-			pods := managers(ctx)
-			evict := func(pod corev1.Pod) func(context.Context) (refusal string, err error) {
-				return env.Polled(func(ctx context.Context) (string, error) {
-					err := env.Admin().SubResource("eviction").Create(ctx, &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
-					if apierrors.IsTooManyRequests(err) {
-						return err.Error(), nil
-					}
-					return "", err
-				})
-			}
-			Eventually(ctx, evict(pods[0])).WithTimeout(budgetTimeout).WithPolling(pollInterval).Should(match.Because("blocks-drain",
-				"one of two Pods may be evicted", BeEmpty()))
-			Expect(evict(pods[1])(ctx)).To(match.Because("not-protected", "a PodDisruptionBudget that forbids the eviction of the other Pod", Not(BeEmpty())))
-		})
-
 		It("hands over", env.Check("leader-hands-over"), func(ctx SpecContext) {
 			pods := managers(ctx)
 			m := match.ExpectCreated(ctx, env.Namespace(ctx, env.Quota(0)), 2)
@@ -141,6 +125,22 @@ var _ = Describe("Lab 11", env.Lab(11), func() {
 			})).Should(match.Because("not-ended", "the leader ends when its Pod is deleted", BeEmpty()))
 			Expect(m.SetSpec(ctx, "size", 4)).To(Succeed())
 			Eventually(ctx, env.DeploymentOf(m)).WithTimeout(handOverTimeout - time.Since(deleted)).Should(match.HaveReplicas(4).Because("not-handed-over"))
+		})
+
+		It("lets one manager go at a time", env.Check("evicts-one-at-a-time"), func(ctx SpecContext) {
+			pods := managers(ctx)
+			evict := func(pod corev1.Pod) func(context.Context) (refusal string, err error) {
+				return env.Polled(func(ctx context.Context) (string, error) {
+					err := env.Admin().SubResource("eviction").Create(ctx, &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+					if apierrors.IsTooManyRequests(err) {
+						return err.Error(), nil
+					}
+					return "", err
+				})
+			}
+			Eventually(ctx, evict(pods[0])).WithTimeout(budgetTimeout).WithPolling(pollInterval).Should(match.Because("blocks-drain",
+				"one of two Pods may be evicted", BeEmpty()))
+			Expect(evict(pods[1])(ctx)).To(match.Because("not-protected", "a PodDisruptionBudget that forbids the eviction of the other Pod", Not(BeEmpty())))
 		})
 	})
 })

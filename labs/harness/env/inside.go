@@ -53,7 +53,7 @@ func DeployManifests(namespace string) (objects []*unstructured.Unstructured, er
 			o.SetLabels(restricted)
 		case "Deployment":
 			deployments = append(deployments, o.GetName())
-			err = cmp.Or(err, setImages(o.Object))
+			err = cmp.Or(err, setManager(o.Object))
 			if n := replicas(o); n < 2 && err == nil {
 				err = finding.New("one-replica", "two replicas of the manager", "spec.replicas %d in the Deployment %s", n, o.GetName())
 			}
@@ -76,8 +76,9 @@ func replicas(deployment *unstructured.Unstructured) int32 {
 // restricted has a namespace admit only Pods that keep the strictest Pod Security Standard.
 var restricted = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 
-// setImages tells the first container of a Deployment the images of this run, and to serve no webhooks.
-func setImages(deployment map[string]any) error {
+// setManager tells the first container of a Deployment the images of this run, and to serve no webhooks. Where it says when it is ready,
+// the kubelet asks each second, so that nobody waits for the next probe.
+func setManager(deployment map[string]any) error {
 	containers, _, err := unstructured.NestedSlice(deployment, "spec", "template", "spec", "containers")
 	if err != nil || len(containers) == 0 {
 		return finding.New("no-manager", "a Deployment with a container", "none: %v", err)
@@ -90,6 +91,9 @@ func setImages(deployment map[string]any) error {
 	})
 	if image := current.config.ManagerImage; image != "" {
 		manager["image"] = image
+	}
+	if probe, ok := manager["readinessProbe"].(map[string]any); ok {
+		probe["initialDelaySeconds"], probe["periodSeconds"] = int64(0), int64(1)
 	}
 	manager["env"] = append(variables, map[string]any{"name": "MEMCACHED_IMAGE", "value": current.config.MemcachedImage},
 		map[string]any{"name": "ENABLE_WEBHOOKS", "value": "false"})

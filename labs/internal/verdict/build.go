@@ -51,15 +51,21 @@ func LoadImage(ctx context.Context, m *clusters.Manager, cluster, workspace, ref
 	if err != nil {
 		return nil, err
 	}
-	program, archive := filepath.Join(dir, imageProgram), filepath.Join(dir, "image.tar")
+	program := filepath.Join(dir, imageProgram)
 	c := compilation{workspace: workspace, out: program, limit: process.BuildLimit, env: append(env, "GOOS=linux")} // as the nodes run
 	if failed, err = c.build(ctx); failed != nil || err != nil {
 		return failed, err
 	}
+	return nil, loadProgram(ctx, m, cluster, program, ref)
+}
+
+// loadProgram is LoadImage for a program that is compiled for the nodes.
+func loadProgram(ctx context.Context, m *clusters.Manager, cluster, program, ref string) error {
+	archive := program + ".tar"
 	if err := image.WriteProgram(archive, ref, program); err != nil {
-		return nil, err
+		return err
 	}
-	return nil, m.Provider().LoadImageArchive(ctx, cluster, archive)
+	return m.Provider().LoadImageArchive(ctx, cluster, archive)
 }
 
 // compilation compiles and links the main program of a workspace, and writes nothing into it. A [Build] says why the learner's code does

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -105,7 +106,7 @@ func (j *Judge) newRun() (r *run, err error) {
 	}
 	sweepScratch()
 	r.scratch, r.removeScratch, err = newScratch()
-	r.manager = filepath.Join(r.scratch, "manager")
+	r.manager = filepath.Join(r.scratch, imageProgram)
 	if r.Seed == 0 {
 		var b [4]byte
 		_, _ = rand.Read(b[:]) // never fails
@@ -163,6 +164,14 @@ func (r *run) runsManager() bool {
 // needsImage says whether a check of this run has the learner's program run in the cluster.
 func (r *run) needsImage() bool { return r.cluster.RealPods && needs(r.wanted, course.NeedsImage) }
 
+// loadImage brings the learner's program onto the nodes: the one that runs here, where it is compiled for Linux, too.
+func (r *run) loadImage(ctx context.Context) (*Build, error) {
+	if runtime.GOOS == "linux" {
+		return nil, loadProgram(ctx, r.Clusters, r.cluster.Name, r.manager, ManagerImage)
+	}
+	return LoadImage(ctx, r.Clusters, r.cluster.Name, r.Workspace, ManagerImage)
+}
+
 // judge runs the suite and makes one result for each lab. An error is not the learner's fault.
 func (r *run) judge(ctx context.Context, numbers []int) (results []*Result, err error) {
 	if r.build != nil {
@@ -170,7 +179,7 @@ func (r *run) judge(ctx context.Context, numbers []int) (results []*Result, err 
 	}
 	if r.needsImage() {
 		r.Progress("bringing your operator's image onto the node")
-		if r.build, err = LoadImage(ctx, r.Clusters, r.cluster.Name, r.Workspace, ManagerImage); err != nil || r.build != nil {
+		if r.build, err = r.loadImage(ctx); err != nil || r.build != nil {
 			return r.resultsOf(numbers, r.allBlocked("build"), Finding{}), err
 		}
 	}
