@@ -148,7 +148,7 @@ func (p *printer) notChecked() {
 // elsewhere is what the cluster lacks for the checks that it cannot judge, and the kind of cluster that has it.
 func (p *printer) elsewhere() (lacks, other string) {
 	if p.r.Cluster.Provider == "kind" {
-		return "webhooks on this machine", "embedded"
+		return "an API server outside of a container", "embedded"
 	}
 	return "real Pods", "kind"
 }
