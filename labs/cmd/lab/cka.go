@@ -201,10 +201,6 @@ alias k=kubectl
 PS1="($LAB_TASK) $PS1"
 `
 
-func (a *app) resetTask(ctx context.Context, args []string) error {
-	return a.practise(ctx, args[0], 0, true)
-}
-
 func (a *app) hintTask(ctx context.Context, args []string) error {
 	return a.withTask(ctx, args[0], func(t *practice.Task) (*clusters.Cluster, error) {
 		r := t.Attempt.Result

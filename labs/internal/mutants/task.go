@@ -90,13 +90,8 @@ func (a TaskAnswer) Judge(ctx context.Context, owned *clusters.Manager, spec clu
 	}
 	var result *verdict.Result
 	for try, still := 1, false; !still; try++ {
-		if err = shell(versions + "before"); err == nil {
-			result, err = task.Judge(ctx, c, seed)
-		}
-		if err == nil {
-			err = shell(versions + "after")
-		}
-		if err != nil {
+		judge := func() (err error) { result, err = task.Judge(ctx, c, seed); return err }
+		if err := cmp.Or(shell(versions+"before"), judge(), shell(versions+"after")); err != nil {
 			return o, fmt.Errorf("judge %s: %w", a, err)
 		}
 		if still = shell("cmp before after") == nil; !still && try == stillTries {
